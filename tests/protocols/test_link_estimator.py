@@ -1,11 +1,12 @@
 """The estimation of link qualities from beacons, alone and in a network."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import workbench as wb
-from tests.talker import Talker, both_ways, network, play, rows, say
+from tests.both_engines import assert_same_numbers, assert_same_trace
+from tests.talker import both_ways, network, play, rows, say
 from workbench.errors import ParameterError, ScenarioError
 from workbench.protocols.link_estimator import MARK, MAX_LISTED, NUMBERS, UNKNOWN, WEIGHT, WINDOW, LinkEstimator
 
@@ -163,10 +164,59 @@ def test_protocols_deliver_with_learned_link_qualities(protocol):
     assert run.figure(time_s=30) and run.explain()
 
 
-def test_fast_engine_names_the_reason_and_auto_takes_the_reference_engine():
-    scenario = wb.Scenario(both_ways((0, 1)), Talker(), [], wb.Radio(link_quality="learned"), 1)
-    with pytest.raises(ScenarioError, match='link_quality="learned" is simulated by the reference engine'):
+NETWORKS = {
+    "grid": wb.topology.grid(4, 4),
+    "sparse": wb.topology.random_geometric(20, 80, 80, seed=7),
+    "more neighbors than a beacon lists": wb.topology.random_geometric(45, 25, 25, seed=6),
+}
+
+
+@settings(max_examples=10)
+@given(
+    st.integers(1, 10**6),
+    st.sampled_from(sorted(NETWORKS)),
+    st.sampled_from(
+        [
+            wb.Diffusion(blacklist_loss=0.3),
+            wb.Diffusion(blacklist_loss=0.5, max_black=2),
+            wb.DPS(crowd=3, best_links=2, worst_link=0.5),
+            wb.DPS(worst_link=0.8),
+        ]
+    ),
+    st.sampled_from(["links", 0.2, 0.4]),
+    st.booleans(),
+)
+def test_engines_agree_about_learned_link_qualities(seed, name, protocol, loss, is_ideal):
+    topology = NETWORKS[name]
+    last = len(topology) - 1
+    items = [
+        wb.subscribe(0, "TEMP GE 20", start_s=2),
+        wb.subscribe(last, "TEMP GE 25", start_s=3),
+        wb.publish([last, 3, 1], "TEMP IS 26", every_s=5, stagger=True),
+        wb.outage(last // 2, 30, 45),
+        wb.outage(1, 50, 60),
+    ]
+    radio = (wb.Radio if is_ideal else wb.radios.cc2420)(link_quality="learned", loss=loss)
+    scenario = wb.Scenario(topology, protocol, items, radio, 100, seed)
+    assert_same_trace(scenario)
+    assert_same_numbers(scenario)
+
+
+def test_engines_agree_about_beacons_of_radios_that_sleep():
+    items = [wb.subscribe(0, "TEMP GE 20"), wb.publish(15, "TEMP IS 26", every_s=5)]
+    radio = wb.radios.cc2420(link_quality="learned", loss=0.3, wake_interval_ms=125)
+    assert_same_trace(wb.Scenario(NETWORKS["grid"], wb.Diffusion(blacklist_loss=0.3), items, radio, 120))
+
+
+def test_twin_without_link_qualities_is_refused_where_they_are_learned(monkeypatch):
+    from workbench.protocols.diffusion import fast
+
+    monkeypatch.setattr(fast, "link_quality", None)
+    scenario = wb.Scenario(NETWORKS["grid"], wb.Diffusion(), [], wb.Radio(link_quality="learned"), 1)
+    with pytest.raises(ScenarioError, match="fast twin .*diffusion.fast has no link_quality"):
         scenario.run(engine="fast")
-    assert scenario.run().engine == "reference"
+
+
+def test_source_of_link_qualities_is_one_of_two():
     with pytest.raises(ParameterError, match='link_quality is .lerned.; it must be "true" or "learned"'):
         wb.Radio(link_quality="lerned")

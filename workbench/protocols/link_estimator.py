@@ -18,6 +18,8 @@ Wire format, little-endian
     u8 MARK, u16 number, then for each listed neighbor u32 address and u8 ratio, in steps of 1/255. A node with more
     than MAX_LISTED neighbors lists them in turn.
 
+The fast engine and the simulator's channel share the functions of this file (`workbench.sim.fast.beacons`).
+
 Source
     The exchange of link estimates is that of LEEP, TinyOS TEP 124 (O. Gnawali, 2007).
 
@@ -30,14 +32,23 @@ WINDOW = 10  # beacons of a sample
 WEIGHT = 0.25  # of a new sample
 MAX_LISTED = 20  # neighbors in a beacon
 NUMBERS = 65536  # the number of a beacon has two bytes
+HEADER_B, ENTRY_B = 3, 5
+MAX_NEIGHBORS = 64
+# Beacons are sent in the second half of an interval, which doubles with each beacon, as in Trickle (RFC 6206).
+FIRST_INTERVAL_US, LONGEST_INTERVAL_US = 1000000, 16000000
 _RESTART = 256  # a larger gap does not count: the neighbor has restarted, or was out of reach for long
-_HEADER_B, _ENTRY_B = 3, 5
+_UNSAMPLED = -1.0  # in place of a ratio
+
+
+def half_interval_us(earlier):
+    """Return half of the interval after ``earlier`` beacons, in microseconds."""
+    return min(FIRST_INTERVAL_US << min(earlier, 16), LONGEST_INTERVAL_US) >> 1
 
 
 class LinkEstimator:
     """The estimated delivery ratios of one node's links, for up to ``max_neighbors`` neighbors."""
 
-    def __init__(self, address, max_neighbors=64):
+    def __init__(self, address, max_neighbors=MAX_NEIGHBORS):
         self.address = address
         self.max_neighbors = max_neighbors
         self.number = 0  # of the latest beacon
@@ -48,14 +59,14 @@ class LinkEstimator:
         """Return the next beacon's bytes: at most 3 + 5 * MAX_LISTED."""
         self.number = (self.number + 1) % NUMBERS
         frame = bytearray((MARK, self.number & 255, self.number >> 8))
-        sampled = [(address, link.inbound) for address, link in self._neighbors.items() if link.inbound is not None]
+        sampled = [(address, link.inbound) for address, link in self._neighbors.items() if link.inbound >= 0]
         if len(sampled) > MAX_LISTED:
             first = self._next_listed % len(sampled)
             self._next_listed = first + MAX_LISTED
             sampled = (sampled[first:] + sampled[:first])[:MAX_LISTED]
         for address, ratio in sampled:
             frame += address.to_bytes(4, "little")
-            frame.append(int(ratio * 255 + 0.5))
+            frame.append(byte_of(ratio))
         return bytes(frame)
 
     def cancel_beacon(self):
@@ -67,7 +78,7 @@ class LinkEstimator:
 
         Frames that are not beacons, and neighbors beyond ``max_neighbors``, are ignored.
         """
-        if len(frame) < _HEADER_B or (len(frame) - _HEADER_B) % _ENTRY_B or frame[0] != MARK:
+        if len(frame) < HEADER_B or (len(frame) - HEADER_B) % ENTRY_B or frame[0] != MARK:
             return None
         number = frame[1] | frame[2] << 8
         link = self._neighbors.get(neighbor)
@@ -76,31 +87,21 @@ class LinkEstimator:
                 return None
             link = self._neighbors[neighbor] = _Link(number)
         else:
-            link.count(number)
-        self._read_list(link, frame)
-        ratios = self.ratios(neighbor)
-        if ratios == link.reported:
-            return None
-        link.reported = ratios
-        return ratios
+            count_beacon(link, number)
+        update_outbound(link, self._find_own_ratio(frame), (len(frame) - HEADER_B) // ENTRY_B, self.number)
+        return (link.reported_inbound, link.reported_outbound) if has_changed(link) else None
 
     def ratios(self, neighbor):
         """Return the estimated (inbound, outbound) delivery ratios of a link, 0 to 1; None for an unknown neighbor."""
         link = self._neighbors.get(neighbor)
-        if link is None:
-            return None
-        inbound = UNKNOWN if link.inbound is None else link.inbound
-        return inbound, inbound if link.outbound is None else link.outbound
+        return None if link is None else ratios_of(link)
 
-    def _read_list(self, link, frame):
-        """Find this node's address in a beacon's list of ratios."""
-        for start in range(_HEADER_B, len(frame), _ENTRY_B):
+    def _find_own_ratio(self, frame):
+        """Return the byte after this node's address in a beacon's list of ratios, or -1."""
+        for start in range(HEADER_B, len(frame), ENTRY_B):
             if int.from_bytes(frame[start : start + 4], "little") == self.address:
-                link.outbound = frame[start + 4] / 255
-                return
-        is_complete = len(frame) < _HEADER_B + _ENTRY_B * MAX_LISTED
-        if is_complete and link.beacons > 2 * WINDOW and self.number > 2 * WINDOW:
-            link.outbound = 0.0
+                return frame[start + 4]
+        return -1
 
 
 class _Link:
@@ -111,21 +112,58 @@ class _Link:
         self.beacons = 1  # received
         self.expected = 0  # in this window
         self.received = 0
-        self.inbound = None
-        self.outbound = None
-        self.reported = None
+        self.inbound = self.outbound = _UNSAMPLED
+        self.reported_inbound = self.reported_outbound = _UNSAMPLED
 
-    def count(self, number):
-        """Count a beacon; after a whole window, update the inbound ratio."""
-        gap = (number - self.number) % NUMBERS
-        self.number = number
-        self.beacons += 1
-        if gap == 0 or gap > _RESTART:
-            self.expected = self.received = 0
-            return
-        self.expected += gap
-        self.received += 1
-        if self.expected >= WINDOW:
-            sample = self.received / self.expected
-            self.inbound = sample if self.inbound is None else self.inbound + WEIGHT * (sample - self.inbound)
-            self.expected = self.received = 0
+
+# Functions of a `_Link`, or of a record with the same fields.
+
+
+def count_beacon(link, number):
+    """Count a beacon; after a whole window, update the inbound ratio."""
+    gap = (number - link.number) % NUMBERS
+    link.number = number
+    link.beacons += 1
+    if gap == 0 or gap > _RESTART:
+        link.expected = 0
+        link.received = 0
+        return
+    link.expected += gap
+    link.received += 1
+    if link.expected >= WINDOW:
+        sample = link.received / link.expected
+        link.inbound = sample if link.inbound < 0 else link.inbound + WEIGHT * (sample - link.inbound)
+        link.expected = 0
+        link.received = 0
+
+
+def update_outbound(link, listed, entries, own_number):
+    """Update the outbound ratio by a beacon with ``entries`` neighbors; ``listed``: the byte for this node, or -1.
+
+    ``own_number``: number of this node's latest beacon.
+    """
+    if listed >= 0:
+        link.outbound = listed / 255
+    elif entries < MAX_LISTED and link.beacons > 2 * WINDOW and own_number > 2 * WINDOW:
+        link.outbound = 0.0
+
+
+def ratios_of(link):
+    """Return the estimated (inbound, outbound) delivery ratios of a link, 0 to 1."""
+    inbound = UNKNOWN if link.inbound < 0 else link.inbound
+    return inbound, inbound if link.outbound < 0 else link.outbound
+
+
+def has_changed(link):
+    """Return whether the ratios of a link differ from the last ones reported, and note them as reported."""
+    inbound, outbound = ratios_of(link)
+    if inbound == link.reported_inbound and outbound == link.reported_outbound:
+        return False
+    link.reported_inbound = inbound
+    link.reported_outbound = outbound
+    return True
+
+
+def byte_of(ratio):
+    """Return a delivery ratio as it is listed in a beacon: in steps of 1/255."""
+    return int(ratio * 255 + 0.5)

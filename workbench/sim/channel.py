@@ -34,12 +34,12 @@ import numpy as np
 from workbench import draws, purposes
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import NOBODY, Node
-from workbench.protocols.link_estimator import LinkEstimator
+from workbench.protocols.link_estimator import LinkEstimator, half_interval_us
 from workbench.sim.capture import strengths_ddB, threshold_ddB
 from workbench.sim.delays import Delays, node_keys
 from workbench.sim.kernel import BEACON, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, Kernel
 from workbench.sim.low_power import TURNAROUND_US, UNIT_BACKOFF_US, check_time, copy_end, next_wake, strobe_end
-from workbench.sim.radio import count_fragments, describe_long_frame, share_of_whole_frames
+from workbench.sim.radio import count_fragments, describe_long_frame, share_of_whole_frames, uses_quality
 from workbench.sim.state_times import (
     ACKNOWLEDGEMENT,
     BROADCAST,
@@ -61,10 +61,7 @@ MAX_BACKOFF_EXPONENT = 5
 MAX_BACKOFFS = 4
 ACKNOWLEDGEMENT_B = 5
 
-# Beacons of radios with learned link qualities: their name in the trace, and the first and the longest interval.
-# Intervals double, as in Trickle (RFC 6206), and a beacon is sent in the second half of its interval.
-BEACON_NAME = "beacon"
-_FIRST_BEACON_US, _LONGEST_BEACON_US = 1_000_000, 16_000_000
+BEACON_NAME = "beacon"  # of radios with learned link qualities, in the trace
 
 # Outcomes of a unicast transmission. UNDECIDED: the frame is sent again, or the radio does not use acknowledgements.
 # STROBING: the acknowledgement is missing, and the sender goes on with copies of the frame.
@@ -154,9 +151,9 @@ class Channel:
         self.max_frame_B = self.radio.max_frame_B
         self.capture_ddB = threshold_ddB(self.radio.capture_dB)
         self.strengths_ddB = self._compute_strengths() if self.capture_ddB else {}
-        uses_quality = kind_of_node.link_quality is not Node.link_quality
-        self.learns = uses_quality and self.radio.link_quality == "learned"
+        self.learns = uses_quality(scenario.protocol) and self.radio.link_quality == "learned"
         self.estimators = [LinkEstimator(address) for address in self.addresses] if self.learns else []
+        self.beacons_waiting = [False] * count  # whether a node's radio has a beacon that it has not sent yet
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
@@ -281,7 +278,7 @@ class Channel:
         message, origin, sequence = transmission.label
         size = len(transmission.frame)
         if transmission.outage != self.outages[i]:
-            self.record((now, sender, "given_up", NOBODY, message, origin, sequence, size, 0, "down"))
+            self._give_up(transmission, now, "down")
             return
         destination = transmission.destination
         outcome = UNDECIDED
@@ -305,6 +302,8 @@ class Channel:
 
     def _finish(self, transmission: Transmission, outcome: int, now: int) -> None:
         """Let the sender's next frame contend, and report the outcome of a unicast."""
+        if self.learns and transmission.label[0] == BEACON_NAME:
+            self.beacons_waiting[transmission.sender] = False
         if self.csma:
             self._next_in_queue(transmission.sender, now)
         if outcome != UNDECIDED and self.reports:
@@ -424,6 +423,7 @@ class Channel:
         message, origin, sequence = transmission.label
         if self.learns and message == BEACON_NAME:
             self.estimators[transmission.sender].cancel_beacon()
+            self.beacons_waiting[transmission.sender] = False
         sender = self.addresses[transmission.sender]
         self.record((now, sender, "given_up", NOBODY, message, origin, sequence, len(transmission.frame), 0, reason))
 
@@ -502,13 +502,15 @@ class Channel:
 
     def _plan_beacon(self, i: int, earlier: int, now: int) -> None:
         """Schedule the next beacon of node ``i``, which has sent ``earlier`` ones."""
-        half_us = min(_FIRST_BEACON_US << min(earlier, 16), _LONGEST_BEACON_US) >> 1
+        half_us = half_interval_us(earlier)
         key = draws.make_key(self.scenario.seed, purposes.BEACON, self.addresses[i])
         self.kernel.push(now + half_us + draws.below(key, earlier, half_us), BEACON, (i, earlier))
 
     def _send_beacon(self, now: int, planned: tuple[int, int]) -> None:
+        """Send a beacon, unless the node has failed or its last beacon still waits for the channel."""
         i, earlier = planned
-        if not self.down[i]:
+        if not self.down[i] and not self.beacons_waiting[i]:
+            self.beacons_waiting[i] = True
             frame = self.estimators[i].make_beacon()
             self._send(i, None, frame, (BEACON_NAME, self.addresses[i], earlier), now, now)
         self._plan_beacon(i, earlier + 1, now)

@@ -110,10 +110,10 @@ class Kernel:
         for node in self.nodes:
             node.tells_all = not self.recorder.metrics_only
             node.start(0)
-        if type(self.nodes[0]).link_quality is not Node.link_quality:
-            for i in range(len(self.nodes)):
-                self.channel.report_links(i, 0)
+        uses_quality = type(self.nodes[0]).link_quality is not Node.link_quality
         for i in range(len(self.nodes)):
+            if uses_quality:
+                self.channel.report_links(i, 0)
             self.collect(i, 0)
 
     def _wake(self, now: int, i: int) -> None:

@@ -288,9 +288,14 @@ def is_ideal(radio: Radio, topology: Any) -> bool:
     return radio.loss != "links" or all(pdr == 1 for _, _, pdr in topology.edges(data="pdr"))
 
 
+def uses_quality(protocol: Any) -> bool:
+    """Return whether a protocol's nodes use the delivery ratios of their links."""
+    return protocol.kind_of_node().link_quality is not Node.link_quality
+
+
 def knows_links(radio: Radio, protocol: Any, topology: Any) -> bool:
     """Return whether nodes know the true delivery ratios of links that lose frames: an oracle that no mote has."""
-    if radio.link_quality != "true" or protocol.kind_of_node().link_quality is Node.link_quality:
+    if radio.link_quality != "true" or not uses_quality(protocol):
         return False
     return radio.loss == "links" and any(pdr < 1 for _, _, pdr in topology.edges(data="pdr"))
 

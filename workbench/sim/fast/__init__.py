@@ -13,6 +13,7 @@ Theory of operation
     ``loop.py``       the main loop: actions, frames, wake-ups in the order of (time, counter)
     ``agenda.py``     the future events: a ring of microseconds, and a heap for distant ones
     ``channel.py``    the radio: sending, losses, collisions, csma, acknowledgements, outages
+    ``beacons.py``    link qualities that nodes learn from beacons
     ``record.py``     rows of the trace, or counters;  ``outcome.py`` converts them to Arrow columns and tallies
     ``draws.py``      random draws
     ``compiled.py``   functions of the loop;  ``private_numba.py`` a faster compiler for them
@@ -34,6 +35,8 @@ How a twin is written
         wake(core, state, i, now) *                                      core.next_wake[i] is due
         sent(core, state, i, receiver, message, header, ok, now) *       the outcome of node i's unicast (`Node.sent`);
                                                                          receiver: an index, or UNREACHABLE
+        link_quality(core, state, i, neighbor, inbound, outbound, now) * delivery ratios of a link, `Node.link_quality`;
+                                                                         needed if the node has it
         has_room(core, state) *                                          return whether the pools suffice for one event
 
     and, in Python,
@@ -51,8 +54,8 @@ How a twin is written
                               cannot continue
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it cannot be encoded
         longest_frame_B(setup) *
-        needs(setup)          (Needs of a broadcast's reception, of a unicast's with its outcome, of any other call):
-                              upper limits
+        needs(setup)          (Needs of a broadcast's reception or of link_quality, of a unicast's reception with its
+                              outcome, of any other call): upper limits
         text(setup, state, number) *      the text of detail ``len(setup.work.texts) + number``, created during the run
 
     If an event may need more because of what nodes store by then, the twin adds the excess to core.numbers[MORE].
@@ -131,8 +134,6 @@ def twin_of(protocol: Protocol) -> str:
 
 def _twin_for(scenario: Any) -> str:
     """Return the module name of the twin that can play a scenario. Raises NoFastTwinError without one."""
-    if scenario.radio.link_quality == "learned":
-        raise NoFastTwinError('a radio with link_quality="learned" is simulated by the reference engine only')
     return twin_of(scenario.protocol)
 
 

@@ -6,6 +6,7 @@ transmissions that a node can hear differently: a list of copies per node instea
 
 import numpy as np
 
+from workbench.protocols.link_estimator import NUMBERS
 from workbench.sim import low_power, radio
 from workbench.sim.channel import (
     ACKNOWLEDGED,
@@ -121,6 +122,16 @@ def end(core, frame):
 @compiled
 def send(core, now, i, receiver, message, header):
     """Pass a frame to node ``i``'s radio; ``receiver`` is a node's index, BROADCAST or UNREACHABLE."""
+    ready = now
+    if receiver == BROADCAST and core.jitter_width_us:
+        core.nodes[i].sent += 1
+        ready += core.jitter_shortest_us + below(core.nodes[i].jitter_key, core.nodes[i].sent, core.jitter_width_us)
+    send_at(core, ready, i, receiver, message, header, now)
+
+
+@compiled
+def send_at(core, ready, i, receiver, message, header, now):
+    """Pass a frame to node ``i``'s radio that it may send from the time ``ready`` on."""
     frame = take_frame(core)
     entry = core.frames[frame]
     entry.sender = i
@@ -134,10 +145,6 @@ def send(core, now, i, receiver, message, header):
     if core.messages[message].size_B > core.longest_frame_B:
         core.numbers[Number.TOO_LONG] = message + 1
         core.numbers[Number.TOO_LONG_AT] = i
-    ready = now
-    if receiver == BROADCAST and core.jitter_width_us:
-        core.nodes[i].sent += 1
-        ready += core.jitter_shortest_us + below(core.nodes[i].jitter_key, core.nodes[i].sent, core.jitter_width_us)
     if core.csma:
         push(core, frame, ready, FRAME_READY)
     else:
@@ -357,6 +364,7 @@ def check_channel(core, frame, now):
         entry.backoffs += 1
         _back_off(core, frame, now)
     else:
+        cancel_beacon(core, frame)
         next_in_queue(core, i, now)
         add_loss(core, now, entry.sender, Event.GIVEN_UP, core.given_up, NONE, entry.message, Reason.CHANNEL_BUSY)
         return True
@@ -367,8 +375,19 @@ def check_channel(core, frame, now):
 def give_up(core, frame, now, reason):
     """Record that a frame was not sent, or was cut off, and free it."""
     entry = core.frames[frame]
+    cancel_beacon(core, frame)
     add_loss(core, now, entry.sender, Event.GIVEN_UP, core.given_up, NONE, entry.message, reason)
     end(core, frame)
+
+
+@compiled
+def cancel_beacon(core, frame):
+    """Take back the number of a beacon that is not sent; do nothing for any other frame."""
+    entry = core.frames[frame]
+    if core.messages[entry.message].name == core.beacon_name:
+        beacons = core.beacons[entry.sender]
+        beacons.number = (beacons.number - 1) % NUMBERS
+        beacons.is_waiting = 0
 
 
 @compiled

@@ -11,16 +11,19 @@ import numpy as np
 from workbench import array_draws, draws, purposes
 from workbench.errors import ScenarioError
 from workbench.notice import Notice
+from workbench.protocols.link_estimator import ENTRY_B, HEADER_B, MAX_LISTED
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.capture import strengths_ddB, threshold_ddB
 from workbench.sim.channel import ACKNOWLEDGEMENT_B
-from workbench.sim.fast import code_cache
+from workbench.sim.fast import NoFastTwinError, code_cache
 from workbench.sim.fast import loop as loop_module
 from workbench.sim.fast.channel import FORGET_AT
 from workbench.sim.fast.layout import (
     AUDIBLE,
+    BEACONS,
     FRAME,
+    LINK,
     MESSAGE,
     NODE,
     NONE,
@@ -37,7 +40,7 @@ from workbench.sim.fast.outcome import Outcome
 from workbench.sim.fast.prepare import Preparation, Setup, Work
 from workbench.sim.fast.twin import grow_free_list, grown, lookup, names_of, state_of
 from workbench.sim.low_power import TURNAROUND_US, strobe_end
-from workbench.sim.radio import Radio, describe_long_frame
+from workbench.sim.radio import Radio, describe_long_frame, uses_quality
 from workbench.sim.state_times import ENTRY, RadioLedger
 
 # Events between two returns to Python, for an interrupt or a progress bar.
@@ -53,7 +56,7 @@ _RING_WITH_TIMERS_US = 1 << 17  # twins with timers mostly schedule retries afte
 @lru_cache
 def loop_of(twin: Any) -> Any:
     """Return the main loop for a twin (a module)."""
-    names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "sent", "has_room")
+    names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "sent", "link_quality", "has_room")
     functions = {name: lookup(twin, name) for name in names}
     return loop_module.make_loop(**functions, wakes=lookup(twin, "WAKES"), name=loop_module.name_of(twin))
 
@@ -71,7 +74,9 @@ def play(
 ) -> Outcome:
     """Play a workload on a network and return the outcome; ``record`` is "trace" or "metrics"."""
     duration_us = round(duration_s * 1_000_000)
-    names = names_of(twin)
+    if radio.link_quality == "learned" and uses_quality(protocol) and lookup(twin, "link_quality") is None:
+        raise NoFastTwinError(f"the fast twin {twin.__name__} has no link_quality; it needs it to learn link qualities")
+    names = names_of(twin, _has_beacons(twin, radio))
     preparation = Preparation(
         network.addresses, network.positions_m, radio, partial(lookup(twin, "size_B"), protocol), names.reasons
     )
@@ -124,7 +129,7 @@ def _play(
         elif status == Status.LONG_FRAME:
             message = core.messages[core.numbers[Number.TOO_LONG] - 1]
             node = int(core.addresses[core.numbers[Number.TOO_LONG_AT]])
-            name = names_of(twin).messages[message["name"]]
+            name = outcome.names.messages[message["name"]]
             raise ScenarioError(describe_long_frame(setup.radio, setup.protocol, node, name, int(message["size_B"])))
         elif status == Status.STATE_FULL:
             state = lookup(twin, "with_more_room")(state)
@@ -148,6 +153,10 @@ def _play(
     if progress is not None:
         progress(1.0)
     return state
+
+
+def _has_beacons(twin: Any, radio: Radio) -> bool:
+    return radio.link_quality == "learned" and lookup(twin, "link_quality") is not None
 
 
 def _settle(core: Core, ledger: RadioLedger) -> Core:
@@ -193,10 +202,12 @@ def _compute_needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
         for per_receiver, single, other in zip(broadcast, unicast, act, strict=True)
     )
     rows, frames, messages = largest
+    beacon = 1 if _has_beacons(twin, setup.radio) else 0
     return (
-        # Besides the receivers, the sender of a unicast may set a wake-up when it learns the outcome.
-        Needs(2 + degree + rows, 1 + frames + (degree + 1) * wake, messages),
-        Needs(2 + act.rows, 1 + act.frames + wake, act.messages),
+        # Besides the receivers, the sender of a unicast may set a wake-up when it learns the outcome. A beacon takes
+        # an entry for its frame and one for the next beacon.
+        Needs(2 + degree + rows, 1 + max(frames, 2 * beacon) + (degree + 1) * wake, max(messages, beacon)),
+        Needs(2 + act.rows, 1 + act.frames + wake + beacon, act.messages),
     )
 
 
@@ -210,8 +221,10 @@ def _make_core(
     needs: tuple[Needs, Needs],
 ) -> Core:
     _, network, work, radio = setup
-    names, recorded_events = names_of(twin), trace.metric_events(setup.protocol)
-    airtime_us = radio.airtime_us(lookup(twin, "longest_frame_B")(setup))
+    has_beacons = _has_beacons(twin, radio)
+    names, recorded_events = names_of(twin, has_beacons), trace.metric_events(setup.protocol)
+    longest_B = lookup(twin, "longest_frame_B")(setup)
+    airtime_us = radio.airtime_us(max(longest_B, _beacon_B(MAX_LISTED)) if has_beacons else longest_B)
     if radio.wake_interval_us:
         airtime_us = strobe_end(0, airtime_us, radio.wake_interval_us)
     return Core(
@@ -228,6 +241,7 @@ def _make_core(
         attributes=work.attributes,
         subscriptions=work.subscriptions,
         **_make_radio_fields(setup, seed, airtime_us),
+        **_make_link_fields(setup, seed, lookup(twin, "link_quality") is not None, has_beacons, len(names.messages)),
         **_make_node_fields(setup, seed),
         **_make_event_fields(setup, airtime_us, lookup(twin, "WAKES"), needs),
         **_make_row_fields(len(names.messages), len(names.reasons), needs),
@@ -264,6 +278,33 @@ def _make_radio_fields(setup: Setup, seed: int, airtime_us: int) -> dict[str, An
         "acknowledgement_key": np.uint64(draws.make_key(seed, purposes.ACKNOWLEDGEMENT_LOSS)),
         "longest_airtime_us": airtime_us,
         "keeps_ledger": bool(radio.tx_mA),
+    }
+
+
+def _beacon_B(entries: int) -> int:
+    return HEADER_B + ENTRY_B * entries
+
+
+def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool, messages: int) -> dict[str, Any]:
+    """Return the fields of `Core` about link qualities; ``messages``: the number of names of messages."""
+    network, radio = setup.network, setup.radio
+    nodes, arcs = len(network.addresses), len(network.receivers)
+    senders = np.repeat(np.arange(nodes, dtype=np.int32), np.diff(network.first)) if uses_quality else np.zeros(1)
+    links, beacons = np.zeros(arcs if learns else 1, LINK), np.zeros(nodes if learns else 1, BEACONS)
+    for name in ("inbound", "outbound", "reported_inbound", "reported_outbound", "listed", "next"):
+        links[name] = NONE
+    beacons["first"] = beacons["last"] = NONE
+    if learns:
+        beacons["key"] = _make_keys(seed, purposes.BEACON, network)
+    return {
+        "learns": learns,
+        "inbound_first": np.append(0, np.cumsum(np.bincount(network.receivers, minlength=nodes))),
+        "inbound": np.argsort(network.receivers, kind="stable") if uses_quality else np.zeros(1, np.int64),
+        "senders": senders.astype(np.int32),
+        "links": links,
+        "beacons": beacons,
+        "beacon_airtimes_us": np.array([radio.airtime_us(_beacon_B(entries)) for entries in range(MAX_LISTED + 1)]),
+        "beacon_name": messages - 1 if learns else NONE,
     }
 
 

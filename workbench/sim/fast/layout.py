@@ -37,11 +37,11 @@ UNREACHABLE = -2  # a unicast frame to an address that the topology does not hav
 NONE = -1  # no frame, no subscription, no wake-up; also the end of a list
 
 # The kinds of a frame's next event. A wake-up has an entry of its own.
-FRAME_END, FRAME_READY, CHANNEL_CHECK, WAKE, STROBE_END = range(5)
+FRAME_END, FRAME_READY, CHANNEL_CHECK, WAKE, STROBE_END, BEACON = range(6)
 
-# One frame in transit from a radio, or one wake-up. ``time`` is that of its next event. ``next`` links frames of one
-# microsecond, and free entries; ``behind`` links frames in a node's queue. Fields that are always a valid index are
-# unsigned: for signed ones numba checks whether they count from an array's end.
+# One frame in transit from a radio, one wake-up, or one beacon to be sent. ``time`` is that of its next event. ``next``
+# links frames of one microsecond, and free entries; ``behind`` links frames in a node's queue. Fields that are always a
+# valid index are unsigned: for signed ones numba checks whether they count from an array's end.
 FRAME = np.dtype(
     [
         ("time", np.int64),
@@ -94,6 +94,41 @@ NODE = np.dtype(
 # A transmission that a node hears or will hear, linked per node.
 AUDIBLE = np.dtype(
     [("start", np.int64), ("end", np.int64), ("sender", np.int32), ("next", np.int32)],
+    align=True,
+)
+
+# The link of an arc, as its receiver has estimated it: `workbench.protocols.link_estimator`. ``listed``: the byte for
+# the arc's sender in the receiver's latest beacon, or NONE; ``next`` links the arcs to a node, in order of first
+# reception.
+LINK = np.dtype(
+    [
+        ("inbound", np.float64),
+        ("outbound", np.float64),
+        ("reported_inbound", np.float64),
+        ("reported_outbound", np.float64),
+        ("number", np.int32),
+        ("beacons", np.int32),
+        ("expected", np.int32),
+        ("received", np.int32),
+        ("listed", np.int32),
+        ("next", np.int32),
+    ],
+    align=True,
+)
+
+# A node's beacons. ``first``, ``last``, ``neighbors``: the list and number of arcs over which it received beacons;
+# ``entries``: of its latest beacon; ``is_waiting``: its radio has not sent that beacon yet.
+BEACONS = np.dtype(
+    [
+        ("key", np.uint64),
+        ("number", np.int32),
+        ("entries", np.int32),
+        ("next_listed", np.int32),
+        ("first", np.int32),
+        ("last", np.int32),
+        ("neighbors", np.int32),
+        ("is_waiting", np.int32),
+    ],
     align=True,
 )
 
@@ -256,6 +291,15 @@ Core = namedtuple(
         "longest_airtime_us",
         "audible_needs",
         "keeps_ledger",
+        # Link qualities: known, or learned from beacons. The arcs to node i are inbound[inbound_first[i]:...].
+        "learns",
+        "inbound_first",
+        "inbound",
+        "senders",
+        "links",
+        "beacons",
+        "beacon_airtimes_us",
+        "beacon_name",
         # A number for each node.
         "nodes",
         "down",

@@ -20,6 +20,7 @@ from workbench.sim import workload
 from workbench.sim.channel import ACKNOWLEDGED, STROBING, UNDECIDED
 from workbench.sim.fast import twin as interface
 from workbench.sim.fast.agenda import NEVER, next_bucket, pop_far, pop_near, push
+from workbench.sim.fast.beacons import plan_beacon, receive_beacon, send_beacon
 from workbench.sim.fast.channel import (
     acknowledge,
     arc_between,
@@ -36,6 +37,7 @@ from workbench.sim.fast.channel import (
 )
 from workbench.sim.fast.compiled import COMPILED_MODULES, by_reference, compiled, compiled_loop, hot
 from workbench.sim.fast.layout import (
+    BEACON,
     BROADCAST,
     CHANNEL_CHECK,
     FRAME_END,
@@ -282,7 +284,53 @@ def _update_radio(core, frame, heard, now):
 # int64 in all calls, except for the receiver of a frame.
 
 
-def _make_begin(start: Callable, wakes: bool) -> Any:
+def _make_report_links(link_quality: Callable | None) -> Any:
+    """Return a function that reports the delivery ratios of a node's links to it, or plans to learn them."""
+    if link_quality is None:
+
+        @hot
+        def no_links(core, state, i):
+            """Do nothing: this twin does not use link qualities."""
+
+        return no_links
+
+    @compiled
+    def report_links(core, state, i):
+        if core.learns:
+            plan_beacon(core, i, 0, 0)
+            return
+        for index in range(core.inbound_first[i], core.inbound_first[i + 1]):
+            arc = core.inbound[index]
+            sender = np.int64(core.senders[arc])
+            back = arc_between(core, i, sender)
+            outbound = 0.0 if back == NONE else core.ratios[back]
+            link_quality(core, state, i, sender, core.ratios[arc], outbound, 0)
+
+    return report_links
+
+
+def _make_beacon(link_quality: Callable | None) -> Any:
+    """Return a function that sends a node's beacon, and plans the next."""
+    if link_quality is None:
+
+        @hot
+        def no_beacon(core, entry, now):
+            """Do nothing: nodes of this twin send no beacons."""
+
+        return no_beacon
+
+    @hot
+    def beacon(core, entry, now):
+        i, earlier = np.int64(core.frames[entry].sender), core.frames[entry].header
+        free_frame(core, entry)
+        if now < core.duration_us:
+            send_beacon(core, i, earlier, now)
+            plan_beacon(core, i, earlier + 1, now)
+
+    return beacon
+
+
+def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
     """Return a function that starts the next node."""
 
     @hot
@@ -290,6 +338,7 @@ def _make_begin(start: Callable, wakes: bool) -> Any:
         i = core.numbers[Number.NEXT_START]
         core.numbers[Number.NEXT_START] = i + 1
         start(core, state, i, 0)
+        report_links(core, state, i)
         if wakes:
             plan_wake(core, i, 0)
 
@@ -356,8 +405,29 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
     return report
 
 
-def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
-    """Return a compiled function that ends a frame: it calls ``receive`` at each receiver, ``report`` at the sender."""
+def _make_take(receive: Callable, link_quality: Callable | None) -> Any:
+    """Return a function that passes a received frame to the protocol, and the news of a beacon to ``link_quality``."""
+    if link_quality is None:
+
+        @hot
+        def take_frame_of_protocol(core, state, arc, r, i, message, header, is_broadcast, now):
+            receive(core, state, r, i, message, header, is_broadcast, now)
+
+        return take_frame_of_protocol
+
+    @hot
+    def take(core, state, arc, r, i, message, header, is_broadcast, now):
+        if core.messages[message].name != core.beacon_name:
+            receive(core, state, r, i, message, header, is_broadcast, now)
+        elif receive_beacon(core, arc, r, i):
+            link = core.links[arc]
+            link_quality(core, state, np.int64(r), np.int64(i), link.reported_inbound, link.reported_outbound, now)
+
+    return take
+
+
+def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
+    """Return a compiled function that ends a frame: it calls ``take`` for each receiver, ``report`` for the sender."""
 
     @hot
     def end_frame(core, state, frame, now):
@@ -379,9 +449,11 @@ def _make_end_frame(receive: Callable, report: Callable, wakes: bool) -> Any:
             r = core.receivers[arc]
             if core.traces:
                 add_frame_row(core, now, r, Event.RECEIVED, core.addresses[i], message, 0, NO_REASON)
-            receive(core, state, r, i, message, record.header, is_broadcast, now)
+            take(core, state, arc, r, i, message, record.header, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
+        if core.messages[message].name == core.beacon_name:
+            core.beacons[i].is_waiting = 0
         outcome = _update_radio(core, frame, heard, now)
         if outcome == STROBING:
             return
@@ -443,7 +515,7 @@ def _make_wake_up(wake: Callable) -> Any:
 
 
 # The loop's calls of a twin: None in this module, and set in the globals of each twin's loop.
-begin = act = end_frame = end_strobe = check = wake_up = has_room = None
+begin = act = end_frame = end_strobe = check = wake_up = beacon = has_room = None
 
 
 def loop(arrays, memory, receive_needs, act_needs, events):
@@ -479,6 +551,8 @@ def loop(arrays, memory, receive_needs, act_needs, events):
             contend(core, frame, now)
         elif kind == STROBE_END:
             end_strobe(core, state, frame, now)
+        elif kind == BEACON:
+            beacon(core, frame, now)
         elif not wake_up(core, state, frame, now):
             return Status.STUCK_NODE
     return Status.PAUSED
@@ -492,6 +566,7 @@ def make_loop(
     unsubscribe: Callable,
     wake: Callable,
     sent: Callable | None,
+    link_quality: Callable | None,
     has_room: Callable,
     wakes: bool,
     name: str,
@@ -502,12 +577,13 @@ def make_loop(
     """
     report = _make_report(sent, wakes)
     functions = {
-        "begin": _make_begin(start, wakes),
+        "begin": _make_begin(start, _make_report_links(link_quality), wakes),
         "act": _make_act(publish, subscribe, unsubscribe, wakes),
-        "end_frame": _make_end_frame(receive, report, wakes),
+        "end_frame": _make_end_frame(_make_take(receive, link_quality), report, wakes),
         "end_strobe": _make_end_strobe(report),
         "check": _make_check(report),
         "wake_up": _make_wake_up(wake),
+        "beacon": _make_beacon(link_quality),
         "has_room": has_room,
     }
     # Not a closure: numba would look it up on disk by the functions in it, which differ between processes.

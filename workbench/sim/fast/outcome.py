@@ -40,8 +40,8 @@ class Outcome:
         self.ended_us: int | None = None
         self.radio_states_us: np.ndarray | None = None
         self._counts_holders = holders
+        self.names = names
         self._texts = {"event": names.events, "message": names.messages, "detail": tuple(texts)}
-        self._reasons = names.reasons
         # Longer than the rows stored so far: `_column` returns these. Codes have the type of the table's dictionaries.
         self._columns = {
             field.name: np.zeros(0, np.int32 if field.name in self._texts else ROW[field.name]) for field in SCHEMA
@@ -104,9 +104,9 @@ class Outcome:
         for event, table in (("lost", core.lost), ("given_up", core.given_up)):
             for message, reason in np.argwhere(table[:, :, 0]).tolist():
                 number, size_B = table[message, reason].tolist()
-                counts[event, self._texts["message"][message], self._reasons[reason]] += number
-                sizes[event, self._reasons[reason]] += size_B
-        for text, number in zip(self._reasons, core.dropped.tolist(), strict=True):
+                counts[event, self._texts["message"][message], self.names.reasons[reason]] += number
+                sizes[event, self.names.reasons[reason]] += size_B
+        for text, number in zip(self.names.reasons, core.dropped.tolist(), strict=True):
             counts["dropped", "", text] += number
         self._numbers = +counts, +sizes
 

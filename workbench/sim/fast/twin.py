@@ -66,6 +66,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.attributes.model import EQ, EQ_ANY, GE, GT, IS, LE, LT, NE
+from workbench.sim.channel import BEACON_NAME
 from workbench.sim.fast import NoFastTwinError
 from workbench.sim.fast.channel import hold_message, let_go, make_message, send, take_message
 from workbench.sim.fast.compiled import compiled, compiled_loop, compiled_rules, count_ones, hot, trailing_zeros
@@ -117,9 +118,11 @@ class Names(NamedTuple):
     reasons: tuple[str, ...]
 
 
-def names_of(twin: Any) -> Names:
-    """Return the texts of all event, message and reason codes that a twin uses."""
+def names_of(twin: Any, has_beacons: bool = False) -> Names:
+    """Return the texts of all event, message and reason codes that a twin uses; ``has_beacons``: and of beacons."""
     events, messages, reasons = (lookup(twin, name).texts() for name in ("Event", "Message", "Reason"))
+    if has_beacons:
+        messages += (BEACON_NAME,)
     return Names(Event.texts() + events, ("", *messages), ("", *Reason.texts(), *reasons))
 
 
@@ -451,6 +454,7 @@ PARTS: tuple[ModuleType, ...] = ()
 WAKES = False
 COUNTS_HOLDERS = True
 sent = None  # the twin ignores outcomes of unicasts, at no cost
+link_quality = None  # the twin ignores delivery ratios, and its nodes send no beacons
 make_state = None  # the state has only parameters and arrays of nodes and messages
 _OWN_CODES = {"Event": Events, "Reason": Reasons, "Message": Messages}  # a base has no members
 

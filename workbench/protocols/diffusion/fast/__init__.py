@@ -4,14 +4,15 @@ The parts of the node are modules: `interests`, `cache`, `data`, `copies`, `path
 `filters`, `attributes`, `messages`. `memory` defines the arrays of the nodes' state, `state` builds them from a
 scenario. Neighbors, sinks and sources are node indices, not addresses, and an attribute list is a number.
 
-The twin leaves out what cannot happen in a run: malformed frames, frames with a wrong previous hop, frames that are too
-long (built-in filters only change values), and changes of link quality.
+The twin leaves out what cannot happen in a run: malformed frames, frames with a wrong previous hop, and frames that are
+too long (built-in filters only change values).
 """
 
 from __future__ import annotations
 
 from workbench.protocols.diffusion import rules
 from workbench.protocols.diffusion.fast import memory, state
+from workbench.protocols.diffusion.fast.cache import TOWARDS, remove_gradients
 from workbench.protocols.diffusion.fast.copies import plan_to_send_again, send_waiting
 from workbench.protocols.diffusion.fast.data import drop_old_samples, offer_sample, receive_data, send_samples
 from workbench.protocols.diffusion.fast.interests import (
@@ -22,7 +23,7 @@ from workbench.protocols.diffusion.fast.interests import (
     refresh,
 )
 from workbench.protocols.diffusion.fast.memory import Event, Message, Number, PoolNeed, Reason
-from workbench.protocols.diffusion.fast.messages import is_black
+from workbench.protocols.diffusion.fast.messages import place_in_black_list
 from workbench.protocols.diffusion.fast.reinforcement import receive_reinforcement
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled, hot
@@ -47,12 +48,37 @@ def has_room(core, state):
 
 
 @compiled
-def start(core, state, i, now):
-    """Report the black list of node ``i``, which is known from the start."""
+def link_quality(core, state, i, neighbor, inbound, outbound, now):
+    """Update the black list of node ``i`` with the delivery ratios of a neighbor's link."""
+    index = place_in_black_list(state, i, neighbor)
+    was_black = index != NONE
+    is_black = rules.is_black(was_black, inbound, outbound, state.blacklist_loss, state.blacklist_hysteresis)
+    if is_black == was_black:
+        return
+    if is_black and state.black_counts[i] >= state.max_black:
+        _drop_neighbor(core, now, i, neighbor)
+        return
     if core.is_recorded[Event.BLACKLISTED]:
-        for index in range(state.black_first[i], state.black_first[i + 1]):
-            peer = core.addresses[state.black[index]]
-            twin.add_row(core, now, i, Event.BLACKLISTED, peer, 0, NONE, 0, 0, 1, twin.NO_REASON)
+        peer = core.addresses[neighbor]
+        twin.add_row(core, now, i, Event.BLACKLISTED, peer, 0, NONE, 0, 0, is_black, twin.NO_REASON)
+    if was_black:
+        state.black_counts[i] -= 1
+        state.black[index] = state.black[state.black_first[i] + state.black_counts[i]]
+        return
+    state.black[state.black_first[i] + state.black_counts[i]] = neighbor
+    state.black_counts[i] += 1
+    for index in range(state.nodes[i].entries):
+        remove_gradients(core, state, now, i, state.order[i, index], TOWARDS, neighbor, 0, 0, Reason.BLACKLISTED)
+
+
+@compiled
+def _drop_neighbor(core, now, i, neighbor):
+    """Report that a neighbor has no room in the black list."""
+    if core.traces:
+        peer = core.addresses[neighbor]
+        twin.add_row(core, now, i, twin.Event.DROPPED, peer, 0, NONE, 0, 0, 0, Reason.FULL)
+    else:
+        core.dropped[Reason.FULL] += 1
 
 
 @compiled
@@ -77,7 +103,7 @@ def unsubscribe(core, state, i, subscription, now):
 def receive(core, state, i, sender, message, ttl, broadcast, now):
     """Process a neighbor's frame."""
     reason = twin.NO_REASON
-    if is_black(state, i, sender):
+    if place_in_black_list(state, i, sender) != NONE:
         reason = Reason.BLACKLISTED
     elif ttl < 1:
         reason = twin.Reason.TTL

@@ -13,7 +13,7 @@ from workbench.sim.fast.twin import NONE, compiled
 # The first gradient of a sink without gradients: (neighbor, number, whether it is reinforced).
 NO_HEAD = (NONE, np.int64(0), np.int64(0))
 # The gradients that `remove_gradients` removes.
-BEFORE_ROUND, EXPIRED_BY, SET_UP_TO = range(3)
+BEFORE_ROUND, EXPIRED_BY, SET_UP_TO, TOWARDS = range(4)
 
 
 @compiled
@@ -67,9 +67,10 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
 
     EXPIRED_BY: gradients that expire at or before the time ``bound``. SET_UP_TO: a sink's gradients that were set by
     interests up to number ``bound``, or only by reinforcements. BEFORE_ROUND: a sink's gradients, except the one that a
-    reinforcement of interest ``bound`` has set in this round.
+    reinforcement of interest ``bound`` has set in this round. TOWARDS: gradients towards the neighbor ``sink``.
     """
     count = state.entries[entry].gradients
+    reports_heads = which in (EXPIRED_BY, TOWARDS)
     remaining = 0
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
@@ -77,15 +78,17 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
         gradient = state.gradients[entry, g]
         if which == EXPIRED_BY:
             is_removed = gradient.expires_us <= bound
-            if state.sink_stamp[gradient.sink] != stamp:
-                state.sink_stamp[gradient.sink] = stamp
-                state.sink_room[gradient.sink] = is_removed  # whether the first gradient is removed
+        elif which == TOWARDS:
+            is_removed = gradient.neighbor == sink
         elif which == BEFORE_ROUND:
             is_removed = gradient.sink == sink and not is_path_of_round(
                 gradient.reinforced_by, gradient.round, bound, round_
             )
         else:
             is_removed = gradient.sink == sink and gradient.sequence <= bound
+        if reports_heads and state.sink_stamp[gradient.sink] != stamp:
+            state.sink_stamp[gradient.sink] = stamp
+            state.sink_room[gradient.sink] = is_removed  # whether the first gradient is removed
         if is_removed:
             report_removed(core, state, now, i, gradient, reason)
         else:
@@ -93,7 +96,7 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
                 state.gradients[entry, remaining] = gradient
             remaining += 1
     state.entries[entry].gradients = remaining
-    if which == EXPIRED_BY and remaining < count:
+    if reports_heads and remaining < count:
         for g in range(remaining):
             sink = state.gradients[entry, g].sink
             if state.sink_room[sink]:

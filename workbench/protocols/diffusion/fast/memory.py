@@ -286,7 +286,10 @@ FIELDS: Fields = {
     "sample_lifetime_us": GIVEN,
     "known_for_us": GIVEN,
     "max_attributes_B": GIVEN,  # of a data message
-    # Nodes. ``black`` has the neighbors on their black lists: node i's are black_first[i]:black_first[i + 1].
+    "blacklist_loss": float,
+    "blacklist_hysteresis": float,
+    "max_black": int,
+    # Nodes. ``black`` has the neighbors on their black lists: node i's are ``black_counts[i]`` from black_first[i] on.
     "nodes": Array(NODE, "nodes", {"first_expiry_us": FOREVER_US, "tick_us": NONE}),
     "seen_data": Array(np.int64, ("nodes", "seen data")),
     "seen_data_more": Array(SEEN_DATA, ("nodes", "seen data")),
@@ -295,7 +298,8 @@ FIELDS: Fields = {
     "waiting": Array(WAITING, ("nodes", MAX_WAITING)),
     "seen_interests": Array(SEEN_INTEREST, ("nodes", "seen interests")),
     "black_first": GIVEN,
-    "black": GIVEN,
+    "black_counts": Array(np.int32, "nodes"),
+    "black": Array(np.int32, "black"),
     # The interest cache: node i's entries are i * slots ... ; ``order`` has them oldest first. Data gradients are in
     # blocks, see `paths`.
     "slots": GIVEN,

@@ -134,9 +134,10 @@ def note_interest(state, i, id, round_, now):
 
 
 @compiled
-def is_black(state, i, neighbor):
-    """Return whether a neighbor is on node ``i``'s black list."""
-    is_listed = False
-    for index in range(state.black_first[i], state.black_first[i + 1]):
-        is_listed = is_listed or (state.black[index] == neighbor)
-    return is_listed
+def place_in_black_list(state, i, neighbor):
+    """Return the index in ``state.black`` of a neighbor on node ``i``'s black list, or NONE."""
+    first = state.black_first[i]
+    for index in range(first, first + state.black_counts[i]):
+        if state.black[index] == neighbor:
+            return index
+    return NONE

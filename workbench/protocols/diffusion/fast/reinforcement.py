@@ -1,8 +1,7 @@
 """Reinforcement in the fast twin: the rules of `workbench.protocols.diffusion.reinforcement`.
 
 A sink reinforces with the attributes of its interest. So the cached interest that contains the reinforcement is equal
-to it or, if that one was evicted, a wider one of the same sink. Black lists are known from the start, so no data
-gradient leads to a neighbor on one.
+to it or, if that one was evicted, a wider one of the same sink.
 """
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within, matches
@@ -19,7 +18,7 @@ from workbench.protocols.diffusion.fast.cache import (
 )
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
 from workbench.protocols.diffusion.fast.memory import Event, Message, Reason
-from workbench.protocols.diffusion.fast.messages import make_message, take_sequence
+from workbench.protocols.diffusion.fast.messages import make_message, place_in_black_list, take_sequence
 from workbench.protocols.diffusion.fast.paths import has_room_for_sink, is_reinforced_for, mark_reinforced
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
@@ -34,6 +33,10 @@ def reinforce(core, state, i, own, index, now):
     message = make_message(core, state, Message.REINFORCEMENT, i, sequence, interest.list, interest.round, expires_s)
     block = block_of(state, own)
     gradient = state.data_gradients[block, index]
+    if place_in_black_list(state, i, gradient.neighbor) != NONE:
+        twin.drop(core, now, i, core.addresses[gradient.neighbor], message, Reason.BLACKLISTED)
+        twin.let_go(core, message)
+        return
     mark_reinforced(state, block, index, i)
     twin.report(
         core,
@@ -111,6 +114,9 @@ def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
         if gradient.neighbor == sender or (is_equal and is_reinforced_for(state, block, index, sink)):
             continue
         if not matches(state, number, gradient.list):
+            continue
+        if place_in_black_list(state, i, gradient.neighbor) != NONE:
+            twin.drop(core, now, i, core.addresses[gradient.neighbor], message, Reason.BLACKLISTED)
             continue
         is_new = not _leads_to(state, count, gradient.neighbor)
         if (is_equal and not has_room_for_sink(state, block, index)) or (is_new and count >= state.max_next_hops):

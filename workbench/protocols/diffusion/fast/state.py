@@ -13,7 +13,7 @@ from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
 from workbench.protocols.diffusion import wire
 from workbench.protocols.diffusion.fast import filters as diffusion_filters
 from workbench.protocols.diffusion.fast.memory import ATTRIBUTE_LIST, FIELDS, MOST_ATTRIBUTES, Number, PoolNeed, State
-from workbench.protocols.diffusion.rules import MAX_WAITING, is_black, known_for_us, lifetime_s
+from workbench.protocols.diffusion.rules import MAX_WAITING, known_for_us, lifetime_s
 from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim import workload
 from workbench.sim.fast import twin
@@ -141,11 +141,12 @@ def make_state(setup: Setup, messages: int) -> Any:
         np.bincount(_nodes_acting(setup, kind), minlength=b.nodes) for kind in (workload.SUBSCRIBE, workload.PUBLISH)
     )
     samples = np.minimum(published, protocol.max_data)
-    black_first, black = _black_lists(setup)
+    black_first = _first_rows(np.bincount(setup.network.receivers, minlength=b.nodes))
     sizes = _sizes(setup, b, lists, pool_needs) | {
         "blocks": b.nodes * b.entries + int(subscribed.sum()),
         "own interests": int(subscribed.sum()) + 1,
         "samples": int(samples.sum()) + 1,
+        "black": int(black_first[-1]) + 1,
     }
     state = twin.make(
         State,
@@ -160,7 +161,6 @@ def make_state(setup: Setup, messages: int) -> Any:
         known_for_us=known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),
         max_attributes_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
         black_first=black_first,
-        black=black,
         slots=b.entries,
         own_first=_first_rows(subscribed),
         subscription_lists=lists.of_subscriptions,
@@ -230,31 +230,6 @@ def _carriers(setup: Setup, filters: list) -> np.ndarray:
         if filter_.at is not None:
             row[:] = np.isin(setup.network.addresses, filter_.at)
     return carries
-
-
-def _black_lists(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
-    """Return (first row of each node, indices of neighbors) for all black lists: two-way loss above the limit."""
-    network, radio = setup.network, setup.radio
-    count = len(network.addresses)
-    senders = np.repeat(np.arange(count), np.diff(network.first))
-    ratios = network.pdr if radio.loss == "links" else np.full(1, radio.delivery_ratio(1.0))
-    ratios = np.broadcast_to(ratios, senders.shape)
-    arcs = senders * count + network.receivers
-    reverse_arcs = network.receivers * np.int64(count) + senders
-    index = np.searchsorted(arcs, reverse_arcs)
-    has_reverse = np.append(arcs, -1)[index] == reverse_arcs
-    reverse_ratios = np.where(has_reverse, np.append(ratios, 0.0)[index], 0.0)
-    is_black_link = is_black(False, reverse_ratios, ratios, setup.protocol.blacklist_loss, 0.0)
-    order = np.argsort(reverse_arcs[is_black_link], kind="stable")
-    sizes = np.bincount(network.receivers[is_black_link], minlength=count)
-    if sizes.max(initial=0) > setup.protocol.max_black:
-        address = network.addresses[sizes.argmax()]
-        raise twin.NoFastTwinError(
-            f"node {address} has {sizes.max()} neighbors with a loss above blacklist_loss; "
-            f"max_black is {setup.protocol.max_black}"
-        )
-    starts = _first_rows(sizes)
-    return starts, np.append(senders[is_black_link][order], 0).astype(np.int32)
 
 
 class _Lists:

@@ -35,11 +35,12 @@ from workbench.protocols.dps.fast.links import (
     receive_subscription,
     request_link,
     retry_link_message,
+    unlink,
     update,
     wake_links,
 )
 from workbench.protocols.dps.fast.mesh_ids import OWN_HIGH, set_mark, stream_bits, swap_bytes
-from workbench.protocols.dps.fast.neighborhood import choose, next_neighbor, welcome_all
+from workbench.protocols.dps.fast.neighborhood import choose, next_neighbor, report_quality
 from workbench.protocols.dps.fast.outgoing import announce
 from workbench.protocols.dps.fast.publications import (
     deliver_retained,
@@ -71,13 +72,22 @@ def has_room(core, state):
 
 @compiled
 def start(core, state, i, now):
-    """Draw node ``i``'s mesh id and the times of its link requests."""
+    """Draw node ``i``'s mesh id."""
     i = np.int64(i)
     node = state.nodes[i]
     node.mesh_low = set_mark(swap_bytes(stream_bits(core, i)))
     node.mesh_high = swap_bytes(stream_bits(core, i)) & OWN_HIGH
     node.has_changes = 1
-    welcome_all(core, state, i, now)
+    _finish(core, state, i, now)
+
+
+@compiled
+def link_quality(core, state, i, neighbor, inbound, outbound, now):
+    """Store the delivery ratios of a neighbor's link, and request or end a link with it."""
+    i = np.int64(i)
+    link = link_of(state, i, neighbor)
+    if report_quality(core, state, i, link, min(inbound, outbound), now) and state.links[link].state != GONE:
+        unlink(core, state, i, link, now)
     _finish(core, state, i, now)
 
 
@@ -252,7 +262,7 @@ def _send_scout(core, state, i, now):
         remote = state.links[scout]
         if remote.state == MUTED and not remote.pending and not remote.is_chosen:
             end_link(core, state, i, scout, now)
-    scout = next_neighbor(state, i)
+    scout = next_neighbor(core, state, i)
     node.scout = scout
     if scout != NONE:
         request_link(core, state, i, scout, now)

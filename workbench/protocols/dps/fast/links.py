@@ -62,8 +62,7 @@ from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
 _INPUTS = len(Input)
-# In a run of a scenario, links are ended only when no answer is outstanding, and not requested while they exist.
-INPUTS_LEFT_OUT = (END_WAITS,)
+# In a run of a scenario, links are not requested while they exist.
 ACTIONS_LEFT_OUT = (Action.CANCEL_END,)
 
 # The automaton, and its actions
@@ -231,6 +230,15 @@ def end_link(core, state, i, link, now):
     """End a link that has no outstanding answer."""
     state.links[link].revision += 1
     apply_input(core, state, i, link, END, now)
+
+
+@compiled
+def unlink(core, state, i, link, now):
+    """End a link as soon as no answer is outstanding."""
+    if state.links[link].pending:
+        apply_input(core, state, i, link, END_WAITS, now)
+    else:
+        end_link(core, state, i, link, now)
 
 
 @compiled

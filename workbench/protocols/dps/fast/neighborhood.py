@@ -1,31 +1,126 @@
-"""The choice of neighbors to link to in DPS's fast twin: `workbench.protocols.dps.neighborhood`.
+"""The choice of neighbors to link to in DPS's fast twin: `workbench.protocols.dps.neighborhood`."""
 
-Neighbors are ranked before the run.
-"""
+import math
 
 import numpy as np
 
 from workbench.protocols.dps import rules
 from workbench.protocols.dps.automaton import GONE
-from workbench.protocols.dps.fast.remotes import plan_request
+from workbench.protocols.dps.fast.remotes import cancel_request, plan_request
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
 
 @compiled
-def welcome_all(core, state, i, now):
-    """Schedule link requests to all neighbors with usable links."""
+def report_quality(core, state, i, link, quality, now):
+    """Store the delivery ratio of a link's worse direction; return whether the link has to end, as it is too poor."""
+    node, remote = state.nodes[i], state.links[link]
+    if quality < state.worst_link:
+        if not remote.is_usable and remote.state == GONE:
+            return False
+        _forget(state, i, link)
+        return True
+    if not remote.is_usable or remote.quality != quality:
+        remote.quality = quality
+        node.is_ranked = 0
+    if not remote.is_usable:
+        remote.is_usable = 1
+        node.usable += 1
+        _update_crowding(state, i)
+        _plan_first_request(core, state, i, link, now)
+    return False
+
+
+@compiled
+def _forget(state, i, link):
+    node, remote = state.nodes[i], state.links[link]
+    if remote.is_usable:
+        remote.is_usable = 0
+        node.usable -= 1
+        node.is_ranked = 0
+        _update_crowding(state, i)
+    remote.is_chosen = 0
+    cancel_request(state, i, link)
+
+
+@compiled
+def _update_crowding(state, i):
     node = state.nodes[i]
-    if node.is_crowded:
+    node.is_crowded = node.usable > state.crowd
+    times = state.times[node.usable if node.is_crowded else 0]
+    node.tick_us = times.tick_us
+    node.silence_us = times.silence_us
+    node.recheck_s = times.recheck_s
+    node.ids_after_us = times.ids_after_us
+    node.learnt_after_us = times.learnt_after_us
+
+
+@compiled
+def _plan_first_request(core, state, i, link, now):
+    """Schedule the request of a link to a new neighbor, unless the best neighbors were chosen already."""
+    node, remote = state.nodes[i], state.links[link]
+    if node.has_chosen:
+        return
+    if node.is_crowded and node.choose_us == NONE:
         node.choose_us = now + 1
-    for link in range(state.link_first[i], state.link_first[i + 1]):
-        remote = state.links[link]
-        if remote.is_usable:
-            after_us = np.int64(rules.late_request_us(state.relink_s))
-            if state.neighbors[link] > i:
-                remote.is_chosen = 1
-                after_us = twin.stream_below(core, i, state.update_after_us)
-            plan_request(state, i, link, now + 1 + after_us)
+    after_us = np.int64(rules.late_request_us(state.relink_s))
+    if state.neighbors[link] > i:
+        remote.is_chosen = 1
+        after_us = twin.stream_below(core, i, state.update_after_us)
+    if remote.state == GONE:
+        plan_request(state, i, link, now + 1 + after_us)
+
+
+# Ranks: see `rules.rank`
+
+
+@compiled
+def _rank_neighbors(core, state, i):
+    """Sort the usable links of node ``i`` into ``state.ranked``, the best first, unless they are sorted already."""
+    node = state.nodes[i]
+    if node.is_ranked:
+        return
+    node.is_ranked = 1
+    first = np.int64(state.link_first[i])
+    end = first
+    for link in range(first, state.link_first[i + 1]):
+        if not state.links[link].is_usable:
+            continue
+        _rate(core, state, i, link)
+        index = end
+        while index > first and _is_better(state, link, np.int64(state.ranked[index - 1])):
+            state.ranked[index] = state.ranked[index - 1]
+            index -= 1
+        state.ranked[index] = link
+        end += 1
+
+
+@compiled
+def _rate(core, state, i, link):
+    remote, neighbors = state.links[link], np.uint64(state.nodes[i].usable)
+    own, other = np.uint64(core.addresses[i]), np.uint64(core.addresses[state.neighbors[link]])
+    remote.tenths = min(int(10 * remote.quality), 9)
+    remote.is_hub = _is_hub(other, neighbors)
+    remote.order_hash = twin.mix64(other)
+    if not _is_hub(own, neighbors):
+        remote.order_hash = twin.mix64(min(own, other) << np.uint64(32) | max(own, other))
+
+
+@compiled
+def _is_hub(address, neighbors):
+    return np.float64(twin.mix64(address) % neighbors) < math.sqrt(np.float64(neighbors))
+
+
+@compiled
+def _is_better(state, link, other_link):
+    remote, other = state.links[link], state.links[other_link]
+    if remote.tenths != other.tenths:
+        return remote.tenths > other.tenths
+    if remote.is_hub != other.is_hub:
+        return remote.is_hub > other.is_hub
+    if remote.order_hash != other.order_hash:
+        return remote.order_hash < other.order_hash
+    return link < other_link
 
 
 @compiled
@@ -36,7 +131,7 @@ def link_ended(core, state, i, link, now):
         if not state.links[link].is_chosen:
             return
         state.links[link].is_chosen = 0
-        link = next_neighbor(state, i)
+        link = next_neighbor(core, state, i)
         if link == NONE:
             return
         state.links[link].is_chosen = 1
@@ -47,10 +142,11 @@ def link_ended(core, state, i, link, now):
 
 
 @compiled
-def next_neighbor(state, i):
+def next_neighbor(core, state, i):
     """Return the next ranked neighbor without a link or request, in cyclic order, or NONE."""
-    node, first = state.nodes[i], np.int64(state.rank_first[i])
-    count = np.int64(state.rank_first[i + 1]) - first
+    _rank_neighbors(core, state, i)
+    node, first = state.nodes[i], np.int64(state.link_first[i])
+    count = np.int64(node.usable)
     for _ in range(count):
         link = np.int64(state.ranked[first + node.next_rank % count])
         node.next_rank += 1
@@ -62,9 +158,11 @@ def next_neighbor(state, i):
 @compiled
 def choose(core, state, i, now):
     """Request links to the best-ranked neighbors only, and schedule the first scout, a link to another neighbor."""
-    node, first = state.nodes[i], np.int64(state.rank_first[i])
-    count = np.int64(state.rank_first[i + 1]) - first
+    _rank_neighbors(core, state, i)
+    node, first = state.nodes[i], np.int64(state.link_first[i])
+    count = np.int64(node.usable)
     node.choose_us = NONE
+    node.has_chosen = 1
     node.next_rank = state.best_links
     for link in range(state.link_first[i], state.link_first[i + 1]):
         state.links[link].is_chosen = 0

@@ -40,6 +40,20 @@ def plan_request(state, i, link, time_us):
         twin.append_behind(planned, state.link_requests, planned.last, link)
 
 
+@compiled
+def cancel_request(state, i, link):
+    """Remove the scheduled request of a link, if there is one."""
+    if not state.link_requests[link].is_planned:
+        return
+    state.link_requests[link].is_planned = 0
+    planned, before = state.nodes[i].planned_requests, NONE
+    row = np.int64(planned.first)
+    while row != link:
+        before = row
+        row = np.int64(state.link_requests[row].next)
+    twin.remove_behind(planned, state.link_requests, before, link)
+
+
 # The data about a neighbor
 
 

@@ -21,7 +21,7 @@ from workbench.protocols.dps.bloom import FUZZY_HASH_B, BitVector
 from workbench.protocols.dps.fast.filters import NEEDS_WORDS, WORD, Number, hashes_of, longest_B, table_of
 from workbench.protocols.dps.fast.topics import Workload, workload_of
 from workbench.protocols.dps.node import SIMULATED_PORT as PORT
-from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_RETRIED, MOST_WAITING, rank, times_of
+from workbench.protocols.dps.rules import FEWEST_TO_CLEAR, MOST_RETRIED, MOST_WAITING, times_of
 from workbench.protocols.dps.series import publication_filter
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup
@@ -81,15 +81,18 @@ _FIRST_STATE = 8 * FUZZY_HASH_B + 1
 
 # A neighbor. NONE stands for a time at which nothing is due, and for an unset filter. ``next`` and ``previous`` form
 # the list of existing links. ``is_requester``: this node requested it. ``is_usable``: the radio link is good enough.
-# ``is_chosen``: a link to this neighbor is requested again after it ends. ``sent_``: mesh id sent last. ``announced_``:
-# values of the last events. ``sends_all_next``, ``acknowledges_next``: content of the next acknowledgement, or whether
-# one must be sent again.
+# ``quality``: delivery ratio of the worse direction; ``tenths``, ``is_hub``, ``order_hash``: the neighbor's rank
+# (`rules.rank`). ``is_chosen``: a link to this neighbor is requested again after it ends. ``sent_``: mesh id sent last.
+# ``announced_``: values of the last events. ``sends_all_next``, ``acknowledges_next``: content of the next
+# acknowledgement, or whether one must be sent again.
 LINK = np.dtype(
     [
         ("mesh_high", np.uint64),
         ("mesh_low", np.uint64),
         ("sent_high", np.uint64),
         ("sent_low", np.uint64),
+        ("order_hash", np.uint64),
+        ("quality", np.float64),
         ("tick_us", np.int64),
         ("keep_alive_us", np.int64),
         ("resend_us", np.int64),
@@ -114,6 +117,8 @@ LINK = np.dtype(
         ("is_requester", np.int16),
         ("is_usable", np.int16),
         ("is_chosen", np.int16),
+        ("is_hub", np.int16),
+        ("tenths", np.int16),
         ("unlinks", np.int16),
         ("rises", np.int16),
         ("repeated", np.int16),
@@ -137,7 +142,8 @@ LINK_REQUEST = np.dtype([("request_us", np.int64), ("next", np.int32), ("is_plan
 # ``planned_requests``, scheduled link requests; ``seen``, publications of the history, the most recent last;
 # ``retained``, retained publications, of which the first expires at ``next_end_us``; ``waiting``, publications to be
 # forwarded later. ``repeats``: number of used rows of ``state.repeats``. ``scout``: the link to a neighbor that is
-# probed for another part of the network; ``next_rank``: rank of the next scout. The intervals from ``is_crowded`` to
+# probed for another part of the network; ``next_rank``: rank of the next scout. ``usable``: number of usable links;
+# ``is_ranked``: they are sorted; ``has_chosen``: the best neighbors were chosen. The intervals from ``is_crowded`` to
 # ``learnt_after_us`` depend on the number of neighbors.
 NODE = np.dtype(
     [
@@ -153,6 +159,9 @@ NODE = np.dtype(
         ("repeat_us", np.int64),
         ("scout", np.int32),
         ("next_rank", np.int32),
+        ("usable", np.int32),
+        ("is_ranked", np.int16),
+        ("has_chosen", np.int16),
         ("is_crowded", np.int64),
         ("tick_us", np.int64),
         ("silence_us", np.int64),
@@ -267,6 +276,18 @@ HEADER = np.dtype(
     align=True,
 )
 
+# Times that depend on the number of neighbors, see `rules.Times`.
+TIMES = np.dtype(
+    [
+        ("tick_us", np.int64),
+        ("silence_us", np.int64),
+        ("recheck_s", np.float64),
+        ("ids_after_us", np.int64),
+        ("learnt_after_us", np.int64),
+    ],
+    align=True,
+)
+
 FIELDS: Fields = {
     # Parameters of the protocol.
     "update_after_us": GIVEN,
@@ -274,6 +295,8 @@ FIELDS: Fields = {
     "retries": int,
     "count_muted": bool,
     "best_links": int,
+    "worst_link": float,
+    "crowd": int,
     "relink_s": float,
     "history_us": GIVEN,
     "max_history": int,
@@ -296,10 +319,10 @@ FIELDS: Fields = {
     # Links of node i: rows link_first[i]:link_first[i + 1]; ``neighbors``: the neighbor's index of each.
     "link_first": GIVEN,
     "neighbors": GIVEN,
-    # Usable links of a crowded node i, the best first: ranked[rank_first[i]:rank_first[i + 1]].
-    "rank_first": GIVEN,
-    "ranked": GIVEN,
-    "has_dense_nodes": GIVEN,
+    # Usable links of node i, the best first, from ranked[link_first[i]] on.
+    "ranked": Array(np.int32, "links"),
+    "has_dense_nodes": GIVEN,  # whether a node may have more than ``crowd`` neighbors
+    "times": GIVEN,  # by the number of usable links of a crowded node; 0: of any other node
     "links": Array(LINK, "links", _NO_LINK),
     "link_requests": Array(LINK_REQUEST, "links"),
     "nodes": Array(NODE, "nodes", _NEW_NODE),
@@ -373,49 +396,15 @@ def longest_frame_B(setup: Setup) -> int:
     return _LARGER_B + max(int(setup.work.contents["size_B"].max(initial=1)), link_B)
 
 
-def _neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return ``link_first``, ``neighbors`` and the delivery ratio of each link's worse direction.
-
-    The ratio is NaN if the node does not receive frames from that neighbor.
-    """
+def _neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``link_first`` and ``neighbors``; a neighbor hears the node, or is heard by it."""
     network, count = setup.network, len(setup.network.addresses)
-    radio = setup.radio
     senders = np.repeat(np.arange(count), np.diff(network.first))
     receivers = network.receivers.astype(np.int64)
-    pdr = np.broadcast_to(network.pdr, len(receivers))
-    ratios = pdr if radio.loss == "links" else np.full(len(receivers), radio.delivery_ratio(1.0))
-    there, back = senders * count + receivers, receivers * count + senders
-    pairs = np.unique(np.concatenate((there, back)))
-    # Delivery ratios from the neighbor to the node and from the node to the neighbor; NaN without radio contact.
-    inbound, outbound = np.full(len(pairs), np.nan), np.full(len(pairs), np.nan)
-    outbound[np.searchsorted(pairs, there)] = ratios
-    inbound[np.searchsorted(pairs, back)] = ratios
+    pairs = np.unique(np.concatenate((senders * count + receivers, receivers * count + senders)))
     nodes, neighbors = np.divmod(pairs, count)
     first = np.searchsorted(nodes, np.arange(count + 1))
-    return first, neighbors.astype(np.int32), np.minimum(inbound, np.nan_to_num(outbound))
-
-
-class _DenseNodes(NamedTuple):
-    """Usable links of crowded nodes: their number for each node, 0 for other nodes, and their ranks (see FIELDS)."""
-
-    neighbors: np.ndarray
-    rank_first: np.ndarray
-    ranked: np.ndarray
-
-
-def _rank_dense_nodes(
-    setup: Setup, link_first: np.ndarray, neighbors: np.ndarray, qualities: np.ndarray
-) -> _DenseNodes:
-    protocol, addresses = setup.protocol, [int(address) for address in setup.network.addresses]
-    counts, ranked = [], []
-    for i, address in enumerate(addresses):
-        links = range(link_first[i], link_first[i + 1])
-        working = [link for link in links if qualities[link] >= protocol.worst_link]  # NaN counts as unusable.
-        counts.append(len(working) if len(working) > protocol.crowd else 0)
-        if counts[-1]:
-            ranks = {k: rank(float(qualities[k]), address, addresses[neighbors[k]], counts[-1]) for k in working}
-            ranked += sorted(working, key=ranks.__getitem__)
-    return _DenseNodes(np.array(counts), np.concatenate(([0], np.cumsum(counts))), np.array(ranked, np.int32))
+    return first, neighbors.astype(np.int32)
 
 
 def _most_neighbors(setup: Setup) -> int:
@@ -432,8 +421,11 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
     frames = 5 * degree + 5
     retained = min(setup.protocol.max_retained, work.publications) if setup.protocol.ttl_s else 0
     waiting = min(MOST_WAITING, work.publications) if degree > setup.protocol.crowd else 0
+    # A beacon may end a link, which sends changes to all neighbors.
+    learns = setup.radio.link_quality == "learned"
+    beacon = Needs(16 + 6 * degree, 5 + 2 * degree, 5 + 2 * degree) if learns else Needs(0, 0, 0)
     return (
-        Needs(0, 0, 0),
+        beacon,
         Needs(22 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
         Needs(
             16 + deliveries * (1 + retained) + ended + degree * (6 + retained) + waiting,
@@ -483,8 +475,7 @@ def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarr
 def make_state(setup: Setup, messages: int) -> Any:
     """Create the memory of all nodes for a number of simultaneous messages. Raises NoFastTwinError if unsupported."""
     protocol, _, work, _ = setup
-    link_first, neighbors, qualities = _neighbors(setup)
-    dense_nodes = _rank_dense_nodes(setup, link_first, neighbors, qualities)
+    link_first, neighbors = _neighbors(setup)
     degree = int(np.diff(link_first).max(initial=1))
     _check(setup, degree, len(neighbors))
     workload = workload_of(setup)
@@ -500,22 +491,20 @@ def make_state(setup: Setup, messages: int) -> Any:
     given = _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(workload, name) for name in _WORKLOAD_FIELDS}
     given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
     given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
-    given |= {
-        "rank_first": dense_nodes.rank_first,
-        "ranked": dense_nodes.ranked,
-        "has_dense_nodes": bool(dense_nodes.neighbors.any()),
-    }
+    given["has_dense_nodes"] = degree > protocol.crowd
+    given["times"] = np.array([_times(times_of(protocol, count, True)) for count in range(degree + 1)], TIMES)
     given["reports"] = setup.radio.acknowledges or setup.radio.senses_carrier
     given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
     state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **given)
-    state.links["is_usable"] = qualities >= protocol.worst_link  # NaN counts as unusable.
-    state.nodes["is_crowded"] = dense_nodes.neighbors > 0
-    times = [times_of(protocol, density, True) for density in dense_nodes.neighbors.tolist()]
-    state.nodes["ids_after_us"] = [node_times.ids_us for node_times in times]
-    state.nodes["learnt_after_us"] = [node_times.forward_interests_us for node_times in times]
-    for name in ("tick_us", "silence_us", "recheck_s"):
-        state.nodes[name] = [getattr(node_times, name) for node_times in times]
+    # The times of a node without a known neighbor.
+    for name, value in zip(TIMES.names or (), _times(times_of(protocol)), strict=True):
+        state.nodes[name] = value
     return state
+
+
+def _times(times: Any) -> tuple[Any, ...]:
+    """Return the fields of `TIMES`."""
+    return times.tick_us, times.silence_us, times.recheck_s, times.ids_us, times.forward_interests_us
 
 
 _WORKLOAD_FIELDS = (

@@ -1,0 +1,101 @@
+"""Link qualities in the fast engine: reported at the start, or learned from beacons.
+
+`workbench.protocols.link_estimator` explains the beacons. Its functions of a link are compiled here for records. A
+beacon has no bytes: a receiver looks up what the sender listed (`LINK`), which the sender's next beacon overwrites.
+So a node creates no beacon while its radio still has the last one, in both engines.
+"""
+
+from workbench.protocols import link_estimator
+from workbench.protocols.link_estimator import MAX_LISTED, MAX_NEIGHBORS, NUMBERS
+from workbench.sim.fast.agenda import push
+from workbench.sim.fast.channel import arc_between, let_go, send_at, take_frame, take_message
+from workbench.sim.fast.compiled import compiled
+from workbench.sim.fast.draws import below
+from workbench.sim.fast.layout import BEACON, BROADCAST, NONE
+
+half_interval_us, count_beacon, update_outbound, byte_of = (
+    compiled(function)
+    for function in (
+        link_estimator.half_interval_us,
+        link_estimator.count_beacon,
+        link_estimator.update_outbound,
+        link_estimator.byte_of,
+    )
+)
+compiled(link_estimator.ratios_of)
+has_changed = compiled(link_estimator.has_changed)
+
+
+@compiled
+def plan_beacon(core, i, earlier, now):
+    """Schedule the next beacon of node ``i``, which has sent ``earlier`` ones."""
+    half_us = half_interval_us(earlier)
+    entry = take_frame(core)
+    core.frames[entry].sender = i
+    core.frames[entry].header = earlier
+    push(core, entry, now + half_us + below(core.beacons[i].key, earlier, half_us), BEACON)
+
+
+@compiled
+def send_beacon(core, i, earlier, now):
+    """Send a beacon, unless the node has failed or its last beacon still waits for the channel."""
+    beacons = core.beacons[i]
+    if core.down[i] or beacons.is_waiting:
+        return
+    beacons.is_waiting = 1
+    beacons.number = (beacons.number + 1) % NUMBERS
+    _list_neighbors(core, beacons)
+    size_B = link_estimator.HEADER_B + link_estimator.ENTRY_B * beacons.entries
+    airtime_us = core.beacon_airtimes_us[beacons.entries]
+    message = take_message(core, core.beacon_name, core.addresses[i], earlier, 0, size_B, airtime_us)
+    send_at(core, now, i, BROADCAST, message, 0, now)
+    let_go(core, message)
+
+
+@compiled
+def _list_neighbors(core, beacons):
+    """Set the bytes that a node's new beacon lists, of up to MAX_LISTED neighbors in turn."""
+    sampled = 0
+    arc = beacons.first
+    while arc != NONE:
+        sampled += core.links[arc].inbound >= 0
+        arc = core.links[arc].next
+    first = 0
+    if sampled > MAX_LISTED:
+        first = beacons.next_listed % sampled
+        beacons.next_listed = first + MAX_LISTED
+    beacons.entries = min(sampled, MAX_LISTED)
+    index = -first
+    arc = beacons.first
+    while arc != NONE:
+        link = core.links[arc]
+        link.listed = NONE
+        if link.inbound >= 0:
+            if index % sampled < MAX_LISTED:
+                link.listed = byte_of(link.inbound)
+            index += 1
+        arc = link.next
+
+
+@compiled
+def receive_beacon(core, arc, i, sender):
+    """Receive the latest beacon of an arc's sender at node ``i``; return whether the ratios of the link changed."""
+    link, beacons = core.links[arc], core.beacons[i]
+    number = core.beacons[sender].number
+    if link.beacons:
+        count_beacon(link, number)
+    else:
+        if beacons.neighbors >= MAX_NEIGHBORS:
+            return False
+        link.number = number
+        link.beacons = 1
+        if beacons.last == NONE:
+            beacons.first = arc
+        else:
+            core.links[beacons.last].next = arc
+        beacons.last = arc
+        beacons.neighbors += 1
+    back = arc_between(core, i, sender)
+    listed = NONE if back == NONE else core.links[back].listed
+    update_outbound(link, listed, core.beacons[sender].entries, beacons.number)
+    return has_changed(link)
