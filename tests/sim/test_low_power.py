@@ -24,7 +24,7 @@ HOUR_S = 3600
 
 def play_asleep(topology, workload, seed=1, duration_s=10, **radio):
     """Return a run of `Talker` on a CC2420 that wakes up eight times a second."""
-    radio = wb.radios.cc2420(**{"wake_interval_ms": 125, "jitter_ms": 0, **radio})
+    radio = wb.radios.cc2420(**{"wake_interval_ms": 125, "jitter_ms": 0, "link_quality": "true", **radio})
     return wb.Scenario(topology, Talker(), workload, radio, duration_s, seed).run()
 
 

@@ -27,7 +27,7 @@ def states_of(run, node):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_node_that_idles_for_an_hour_takes_an_hour_of_the_listening_current(preset):
-    radio = preset()
+    radio = preset(link_quality="true")
     run = wb.Scenario(LINE, Talker(), [], radio, 3600).run()
     assert states_of(run, 0) == {"idle": 3600 * 10**6}
     energy = run.energy(battery_mAh=2500)

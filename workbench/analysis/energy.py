@@ -100,7 +100,7 @@ class Energy:
         ``charge_mC_<state>``, ``charge_mC``: mean of the nodes; ``charge_mC_max``: the largest of a node; ``energy_J``:
         mean of the nodes; ``charge_jain``: Jain's index of the nodes' charge, from 1/n (one node takes all) to 1 (all
         take the same); ``TRANSMIT_s``, ``LISTEN_s``: Energest's times, mean of the nodes; ``duty_cycle``: the share of
-        time that radios are on; ``lifetime_first_days``, ``lifetime_median_days``: when the first node's battery is
+        time that radios are awake; ``lifetime_first_days``, ``lifetime_median_days``: when the first node's battery is
         empty, and when half of the nodes' are.
         """
         import pandas as pd

@@ -34,15 +34,16 @@ MAX_LISTED = 20  # neighbors in a beacon
 NUMBERS = 65536  # the number of a beacon has two bytes
 HEADER_B, ENTRY_B = 3, 5
 MAX_NEIGHBORS = 64
-# Beacons are sent in the second half of an interval, which doubles with each beacon, as in Trickle (RFC 6206).
-FIRST_INTERVAL_US, LONGEST_INTERVAL_US = 1000000, 16000000
+# Beacons are sent in the second half of an interval, which doubles with each beacon, as in Trickle (RFC 6206). Radios
+# that sleep send them rarely in the end, as each one occupies the channel for a whole wake-up interval.
+FIRST_INTERVAL_US, LONGEST_INTERVAL_US, LONGEST_ASLEEP_US = 1000000, 16000000, 128000000
 _RESTART = 256  # a larger gap does not count: the neighbor has restarted, or was out of reach for long
 _UNSAMPLED = -1.0  # in place of a ratio
 
 
-def half_interval_us(earlier):
+def half_interval_us(earlier, longest_us):
     """Return half of the interval after ``earlier`` beacons, in microseconds."""
-    return min(FIRST_INTERVAL_US << min(earlier, 16), LONGEST_INTERVAL_US) >> 1
+    return min(FIRST_INTERVAL_US << min(earlier, 16), longest_us) >> 1
 
 
 class LinkEstimator:

@@ -74,7 +74,7 @@ def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
 
 
 def checks_between_us(phase_us: int, interval_us: int, start_us: int, end_us: int) -> int:
-    """Return how long wake-ups in [start_us, end_us) keep a node awake; 0 for ``interval_us=0``, a radio always on."""
+    """Return how long wake-ups in [start_us, end_us) keep a node awake; 0 for a radio that is never asleep."""
     if interval_us == 0:
         return 0
     return checks_us(phase_us, interval_us, end_us) - checks_us(phase_us, interval_us, start_us)

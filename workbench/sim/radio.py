@@ -27,7 +27,8 @@ Model
     link quality protocols that choose their links (Diffusion's black list, DPS's crowds) know the delivery ratios of
                  all links from the start ("true", an oracle), or their nodes learn them ("learned") from
                  beacons (`workbench.protocols.link_estimator`). Nodes broadcast a beacon within the first second, and
-                 later ones every 8 to 16 s, of 3 bytes and 5 for each neighbor, at most 103.
+                 later ones every 8 to 16 s, or 64 to 128 s with low-power listening. A beacon has 3 bytes and 5 for
+                 each neighbor, at most 103.
     low power    with ``wake_interval_ms`` (ContikiMAC: 125), radios sleep and wake up regularly; senders repeat a frame
                  until the receiver wakes up, and a broadcast takes a whole interval: `workbench.sim.low_power`.
 """

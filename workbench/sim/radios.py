@@ -11,6 +11,9 @@ check sum of 2, macMaxFrameRetries 3), currents and supply voltage, and the ener
 With low-power listening, a broadcast occupies the channel for a whole interval. So a preset with ``wake_interval_ms``
 spreads broadcasts over four intervals, unless ``jitter_ms`` is given.
 
+Nodes learn the delivery ratios of their links from beacons, which are frames (``link_quality="learned"``). Protocols that
+do not use these ratios send none.
+
 The currents give ``run.energy()``: the charge of each node by the state of its radio. The metric ``energy_mJ`` counts
 sending and receiving only; `workbench.sim.radio` lists what it omits. Limits: frames have no link-layer header, as the
 protocols' frames carry what they need of it; capture is off, as the makers' figures for it are not at hand.
@@ -98,6 +101,7 @@ def _ieee_802_15_4(tx_mA: float, rx_mA: float, sleep_mA: float, supply_V: float,
         "rx_mA": rx_mA,
         "sleep_mA": sleep_mA,
         "supply_V": supply_V,
+        "link_quality": "learned",
     }
     if fields.get("wake_interval_ms") and "jitter_ms" not in fields:
         preset["jitter_ms"] = (0.0, _JITTER_INTERVALS * fields["wake_interval_ms"])

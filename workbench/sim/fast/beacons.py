@@ -29,7 +29,7 @@ has_changed = compiled(link_estimator.has_changed)
 @compiled
 def plan_beacon(core, i, earlier, now):
     """Schedule the next beacon of node ``i``, which has sent ``earlier`` ones."""
-    half_us = half_interval_us(earlier)
+    half_us = half_interval_us(earlier, core.longest_beacon_us)
     entry = take_frame(core)
     core.frames[entry].sender = i
     core.frames[entry].header = earlier

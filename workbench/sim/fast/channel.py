@@ -131,7 +131,7 @@ def send(core, now, i, receiver, message, header):
 
 @compiled
 def send_at(core, ready, i, receiver, message, header, now):
-    """Pass a frame to node ``i``'s radio that it may send from the time ``ready`` on."""
+    """Pass a frame to node ``i``'s radio, which does not send it before the time ``ready``."""
     frame = take_frame(core)
     entry = core.frames[frame]
     entry.sender = i

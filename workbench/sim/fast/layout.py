@@ -299,6 +299,7 @@ Core = namedtuple(
         "links",
         "beacons",
         "beacon_airtimes_us",
+        "longest_beacon_us",
         "beacon_name",
         # A number for each node.
         "nodes",

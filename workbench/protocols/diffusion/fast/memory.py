@@ -289,7 +289,7 @@ FIELDS: Fields = {
     "blacklist_loss": float,
     "blacklist_hysteresis": float,
     "max_black": int,
-    # Nodes. ``black`` has the neighbors on their black lists: node i's are ``black_counts[i]`` from black_first[i] on.
+    # Nodes. ``black`` has the neighbors on their black lists: node i's begin at ``black_first[i]``.
     "nodes": Array(NODE, "nodes", {"first_expiry_us": FOREVER_US, "tick_us": NONE}),
     "seen_data": Array(np.int64, ("nodes", "seen data")),
     "seen_data_more": Array(SEEN_DATA, ("nodes", "seen data")),

@@ -319,7 +319,7 @@ FIELDS: Fields = {
     # Links of node i: rows link_first[i]:link_first[i + 1]; ``neighbors``: the neighbor's index of each.
     "link_first": GIVEN,
     "neighbors": GIVEN,
-    # Usable links of node i, the best first, from ranked[link_first[i]] on.
+    # Usable links of node i, the best first; they begin at ranked[link_first[i]].
     "ranked": Array(np.int32, "links"),
     "has_dense_nodes": GIVEN,  # whether a node may have more than ``crowd`` neighbors
     "times": GIVEN,  # by the number of usable links of a crowded node; 0: of any other node
