@@ -126,6 +126,23 @@ def test_readings_cross_two_hops_of_udp(start, port, protocol):
     assert run.metrics["transmissions"] == len(rows(run, "sent")) > 0
 
 
+def test_motes_learn_their_links_from_beacons(start, port):
+    workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(1, "TEMP IS 26", start_s=1, every_s=0.3)]
+    radio = wb.Radio(link_quality="learned")
+    scenario = wb.Scenario(wb.topology.line(2), wb.Diffusion(), workload, radio, duration_s=4)
+    run = scenario.run(on=motes.boards([start(), start()], radio={"port": port}))
+    assert run.wait(120) and run.notes == []
+    beacons = [row for row in run.trace.to_pylist() if row["message"] == "beacon"]
+    assert {(row["event"], row["node"], row["peer"]) for row in beacons} == {
+        ("sent", 0, -1),
+        ("sent", 1, -1),
+        ("received", 0, 1),
+        ("received", 1, 0),
+    }
+    # Between .5 and 1 s, and between 1 and 2 s later.
+    assert 4 <= run.metrics["sent_beacon"] <= 6 and run.metrics["delivery_ratio"] == 1
+
+
 def runs_at_once(start, *radios):
     """Two runs that go on at the same time: their nodes have the same numbers and publish other readings."""
     started = []

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 import workbench as wb
 from tests.both_engines import assert_same_numbers, assert_same_trace
 from tests.talker import both_ways, network, play, rows, say
+from workbench import fuzzing
 from workbench.errors import ParameterError, ScenarioError
 from workbench.protocols.link_estimator import MARK, MAX_LISTED, NUMBERS, UNKNOWN, WEIGHT, WINDOW, LinkEstimator
 
@@ -113,6 +114,12 @@ def test_ratios_are_shares_whatever_is_received(frames):
         ratios = estimator.receive(neighbor, frame)
         assert ratios is None or all(0 <= ratio <= 1 for ratio in ratios)
     estimator.make_beacon()
+
+
+@pytest.mark.parametrize("protocol", [wb.Diffusion(), wb.Flooding(), wb.Gossip(), wb.CodedDiffusion(), wb.TinyMQ()])
+def test_frames_of_protocols_are_no_beacons(protocol):
+    frames = fuzzing.harvest(protocol, 1)
+    assert frames and not any(LinkEstimator(1).is_beacon(frame.data) for frame in frames)
 
 
 # In a network

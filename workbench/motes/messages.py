@@ -22,7 +22,8 @@ Layout (little-endian; the first byte is the message type)
     CONFIGURE      token u16, JSON: address; node ("module:class") and its settings; key of its random draws; optionally
                    boot (number of the node's earlier starts; default: the mote's own count), keys (registered by the
                    user: number, name, type, unit, steps, minimum, maximum), sensor (see hardware/mote/sensors.py),
-                   radio (for the board's make_radio: jitter_ms, neighbors, and the user's own settings)
+                   radio (for the board's make_radio: jitter_ms, neighbors, the user's own
+                   settings; link_quality: "learned" if the mote learns it from beacons)
     SUBSCRIBE      token u16, number of seconds f64 (negative: no expiry), match all u8, attributes
     UNSUBSCRIBE    token u16, the subscription's number u32
     PUBLISH        token u16, attributes

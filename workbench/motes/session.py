@@ -11,6 +11,7 @@ from workbench import draws
 from workbench.errors import LinkError, ScenarioError
 from workbench.motes.line import Greeting
 from workbench.motes.mote import Mote
+from workbench.sim.radio import uses_quality
 
 T = TypeVar("T")
 
@@ -79,7 +80,10 @@ class MoteSession:
         if self.has_radios:
             # Motes on one table all hear each other; the topology restricts them to its links.
             neighbors = sorted(self.scenario.topology.predecessors(node))
-            more["radio"] = {"jitter_ms": self.scenario.radio.jitter_ms[1], "neighbors": neighbors, **self._radio}
+            radio: dict[str, Any] = {"jitter_ms": self.scenario.radio.jitter_ms[1], "neighbors": neighbors}
+            if self.scenario.radio.link_quality == "learned" and uses_quality(self.scenario.protocol):
+                radio["link_quality"] = "learned"
+            more["radio"] = {**radio, **self._radio}
         protocol = protocol_on_a_mote(self.scenario.protocol, node)
         return {"address": node, "protocol": protocol, "key": key, "boot": boot, **more}
 

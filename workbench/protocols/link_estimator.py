@@ -70,6 +70,14 @@ class LinkEstimator:
             frame.append(byte_of(ratio))
         return bytes(frame)
 
+    def half_interval_us(self, earlier):
+        """Return half of the interval after ``earlier`` beacons of a radio that is always on, in microseconds."""
+        return half_interval_us(earlier, LONGEST_INTERVAL_US)
+
+    def is_beacon(self, frame):
+        """Return whether a frame is a beacon; no protocol's frame begins with MARK."""
+        return len(frame) > 0 and frame[0] == MARK
+
     def cancel_beacon(self):
         """Take back the number of the latest beacon, which was not sent."""
         self.number = (self.number - 1) % NUMBERS
@@ -96,6 +104,10 @@ class LinkEstimator:
         """Return the estimated (inbound, outbound) delivery ratios of a link, 0 to 1; None for an unknown neighbor."""
         link = self._neighbors.get(neighbor)
         return None if link is None else ratios_of(link)
+
+    def known_ratios(self):
+        """Return [(neighbor, (inbound, outbound)), ...] of all neighbors."""
+        return [(neighbor, ratios_of(link)) for neighbor, link in self._neighbors.items()]
 
     def _find_own_ratio(self, frame):
         """Return the byte after this node's address in a beacon's list of ratios, or -1."""

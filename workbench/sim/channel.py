@@ -123,7 +123,7 @@ class Arcs:
 class Channel:
     """The medium and the radios of all nodes of one run. A node is referred to by its index, as in `Kernel`."""
 
-    def __init__(self, scenario: Any, kernel: Kernel) -> None:
+    def __init__(self, scenario: Any, kernel: Kernel, motes_have_radios: bool = False) -> None:
         self.scenario = scenario
         recorder = kernel.recorder
         self.record = recorder.append
@@ -157,6 +157,7 @@ class Channel:
         self.capture_ddB = threshold_ddB(self.radio.capture_dB)
         self.strengths_ddB = self._compute_strengths() if self.capture_ddB else {}
         self.learns = uses_quality(scenario.protocol) and self.radio.link_quality == "learned"
+        self.motes_learn = self.learns and motes_have_radios  # each mote has its own estimator
         self.estimators = [LinkEstimator(address) for address in self.addresses] if self.learns else []
         self.beacons_waiting = [False] * count  # whether a node's radio has a beacon that it has not sent yet
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
@@ -198,9 +199,14 @@ class Channel:
         return node_keys(draws.make_key(self.scenario.seed, purpose), self.addresses)
 
     def report_links(self, i: int, now: int) -> None:
-        """Report to a node the true delivery ratios of its links in both directions, or plan to learn them."""
+        """Report to a node the delivery ratios of its links in both directions: true ones, or those learned so far."""
+        if self.motes_learn:
+            return
         if self.learns:
-            self._plan_beacon(i, 0, now)
+            if now == 0:
+                self._plan_beacon(i, 0, now)
+            for neighbor, (inbound, outbound) in self.estimators[i].known_ratios():
+                self.nodes[i].link_quality(neighbor, inbound, outbound, now)
             return
         arcs, address = self.arcs, self.addresses[i]
         for neighbor in sorted(self.scenario.topology.predecessors(address)):

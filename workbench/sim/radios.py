@@ -11,8 +11,8 @@ check sum of 2, macMaxFrameRetries 3), currents and supply voltage, and the ener
 With low-power listening, a broadcast occupies the channel for a whole interval. So a preset with ``wake_interval_ms``
 spreads broadcasts over four intervals, unless ``jitter_ms`` is given.
 
-Nodes learn the delivery ratios of their links from beacons, which are frames (``link_quality="learned"``). Protocols that
-do not use these ratios send none.
+With ``link_quality="learned"``, nodes learn the delivery ratios of their links from beacons. Protocols that do not use
+these ratios send no beacons.
 
 The currents give ``run.energy()``: the charge of each node by the state of its radio. The metric ``energy_mJ`` counts
 sending and receiving only; `workbench.sim.radio` lists what it omits. Limits: frames have no link-layer header, as the

@@ -77,7 +77,7 @@ class LiveDriver:
         self.commands = Commands(session, self.notes, inbox)
         self.subscriptions = Subscriptions(self.commands.post, self.commands.answered)
         self.kernel = Kernel([self._live(node) for node in engine.make_nodes(scenario)], recorder)
-        self.channel = Channel(scenario, self.kernel)
+        self.channel = Channel(scenario, self.kernel, motes_have_radios=session.has_radios)
         outages = Outages(self.kernel, self.channel)
         self.outages = MoteOutages(outages, self.commands, self.subscriptions)
         simulated = Application(scenario, self.kernel, outages)
