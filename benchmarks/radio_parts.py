@@ -1,9 +1,9 @@
 """The cost of the radio's parts in the fast engine, as ratios within one run: 1,500 nodes.
 
 Each protocol plays the same scenario on a CC2420 without currents, frame limit and capture ("plain"), and with one part
-added: the ledger of radio states (`workbench.sim.state_times`), the limit of frames, capture, and low-power listening.
-Runs alternate, and ratios are those of the minima of process time. Capture and low-power listening change what happens,
-so their times are divided by the number of frames.
+added: the ledger of radio states (`workbench.sim.state_times`), the limit of frames, capture, low-power listening, and
+link qualities learned from beacons. Runs alternate, and ratios are those of the minima of process time. The last three
+change what happens, so their times are divided by the number of frames.
 ``benchmarks/radio_parts.py [repetitions]``
 """
 
@@ -46,13 +46,14 @@ def main() -> None:
     """Print a row for each protocol."""
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     preset = wb.radios.cc2420()
-    plain = dataclasses.replace(preset, tx_mA=0.0, rx_mA=0.0, max_frame_B=0)
+    plain = dataclasses.replace(preset, tx_mA=0.0, rx_mA=0.0, max_frame_B=0, link_quality="true")
     radios = {
         "plain": plain,
         "ledger": dataclasses.replace(plain, tx_mA=preset.tx_mA, rx_mA=preset.rx_mA),
         "frame limit": dataclasses.replace(plain, max_frame_B=preset.max_frame_B),
         "capture": dataclasses.replace(plain, capture_dB=3.0),
         "low power": dataclasses.replace(plain, wake_interval_ms=125.0, jitter_ms=(0.0, 500.0)),
+        "learned": dataclasses.replace(plain, link_quality="learned"),
     }
     rows = []
     for name, protocol in PROTOCOLS.items():
@@ -63,7 +64,7 @@ def main() -> None:
         seconds = [min(results[index][0] for results in rounds) for index in range(len(radios))]
         frames = [count for _, count in rounds[0]]
         same_work = [f"{seconds[index] / seconds[0]:.2f}" for index in (1, 2)]
-        per_frame = [f"{seconds[index] / frames[index] / (seconds[0] / frames[0]):.2f}" for index in (3, 4)]
+        per_frame = [f"{seconds[index] / frames[index] / (seconds[0] / frames[0]):.2f}" for index in (3, 4, 5)]
         rows.append([name, f"{frames[0]:,.0f}", f"{1000 * seconds[0]:,.0f}", *same_work, *per_frame])
     header = [
         "protocol",

@@ -160,6 +160,16 @@ def coded_totals_B(order: int = 256) -> dict[str, int]:
     return {name: program + node_B for name, node_B in zip(names, nodes, strict=True)}
 
 
+def estimator_B(neighbors: int = 20) -> tuple[int, float]:
+    """Return the bytes of the estimator of link qualities, and those for each neighbor."""
+    module = "workbench.protocols.link_estimator"
+    loaded = "; ".join(f"import {file.name.replace('/', '.')}" for file in loaded_files())
+    fill = f"for n in range({neighbors}):\n for k in range(12): estimator.receive(n, bytes((0xBE, k, 0)))"
+    made = f"from {module} import LinkEstimator\nestimator = LinkEstimator(1000)"
+    before, empty, full = interpreter.measure(mote_files(), [loaded, made, fill])
+    return empty - before, (full - empty) / neighbors
+
+
 def full_node(settings: dict[str, int]) -> str:
     return f"full_node({Diffusion(**settings).on_a_mote()})"
 
@@ -182,6 +192,8 @@ def main() -> None:
     _print_totals(totals_B())
     print(f"\nthe same with coded diffusion over GF(2^8), of {BUDGET_B} B:")
     _print_totals(coded_totals_B())
+    program_B, neighbor_B = estimator_B()
+    print(f"\nestimator of link qualities: {program_B} B, and {neighbor_B:.0f} B for each neighbor")
 
 
 def _print_totals(totals: dict[str, int]) -> None:

@@ -54,9 +54,6 @@ class Mote:
         self._greeted_us = 0
         self._offset_us = 0
         self._held_us = None
-        self._estimator = None  # of the links of a radio of its own
-        self._beacons = 0
-        self._beacon_us = None
         self._greet(0)
 
     def now(self):
@@ -97,9 +94,6 @@ class Mote:
 
     def _step(self, now):
         for frame, previous_hop, broadcast in self.radio.poll(now):
-            if self._estimator is not None and self._estimator.is_beacon(frame):
-                self._receive_beacon(previous_hop, frame, now)
-                continue
             self._tell_frame("received", previous_hop, frame, broadcast)
             self.node.receive(frame, previous_hop, now, broadcast)
             self._pass_on()
@@ -116,41 +110,9 @@ class Mote:
             self._pass_on()
         if self.sensor is not None and self.sensor.next_us <= now:
             self._publish(self.sensor.read(now), now)
-        if self._beacon_us is not None and self._beacon_us <= now:
-            frame = self._estimator.make_beacon()
-            self._report_beacon("sent", NOBODY, len(frame), self._estimator.number)
-            self.radio.send(None, frame, now)
-            self._plan_beacon(now)
-        times = [self.node.next_wake, self.radio.next_us, self.sensor and self.sensor.next_us, self._beacon_us]
+        times = [self.node.next_wake, self.radio.next_us, self.sensor and self.sensor.next_us]
         times = [time for time in times if time is not None]
         return max(0, min(times) - self.now()) if times else None
-
-    # Link qualities, on a board with a radio of its own
-
-    def _start_estimator(self, is_learning, now):
-        self._estimator = self._beacon_us = None
-        if is_learning:
-            from workbench.protocols.link_estimator import LinkEstimator
-
-            self._estimator = LinkEstimator(self.node.address)
-            self._beacons = 0
-            self._plan_beacon(now)
-
-    def _plan_beacon(self, now):
-        half_us = self._estimator.half_interval_us(self._beacons)
-        self._beacon_us = now + half_us + self.random.below(half_us)
-        self._beacons += 1
-
-    def _receive_beacon(self, neighbor, frame, now):
-        self._report_beacon("received", neighbor, len(frame), 0)
-        ratios = self._estimator.receive(neighbor, frame)
-        if ratios is not None:
-            self.node.link_quality(neighbor, ratios[0], ratios[1], now)
-            self._pass_on()
-
-    def _report_beacon(self, name, peer, size_B, sequence):
-        origin = self.node.address if peer == NOBODY else peer
-        self.write(link.encode_own_event(self.now(), name, peer, "beacon", origin, sequence, size_B, 0, ""))
 
     # Messages to the host
 
@@ -313,8 +275,6 @@ class Mote:
         else:
             self.radio = SerialRadio(self.write)
         self.node = node
-        settings = configuration.get("radio") or {}
-        self._start_estimator(not self.radio.is_serial and settings.get("link_quality") == "learned", self.now())
         # The host counts its configurations: each erases the node's memory, even if the mote did not restart.
         self.node.start(self.now(), configuration.get("boot", self.boot))
         self._pass_on()

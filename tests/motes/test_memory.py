@@ -38,6 +38,11 @@ def test_what_a_mote_loads_is_all_there_and_nothing_it_does_without():
     } & set(names)
 
 
+def test_estimator_of_twenty_links_takes_ten_kilobytes_at_most():
+    program_B, neighbor_B = memory.estimator_B()
+    assert 0 < program_B + 20 * neighbor_B < 10 * 1024
+
+
 @pytest.mark.parametrize("order", [2, 16, 256, 65536])
 def test_program_and_what_decoding_takes_fit_in_64_KiB(order):
     totals = memory.coded_totals_B(order)

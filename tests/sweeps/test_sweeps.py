@@ -656,6 +656,12 @@ def test_the_note_of_a_chart_names_an_ideal_radio(over, is_ideal):
     assert chart_texts(plan, over, "protocol.ttl", "delivered", None).note.endswith(IDEAL) == is_ideal
 
 
+def test_note_of_a_chart_names_the_own_retries_of_protocols():
+    over = {"protocol": [wb.Flooding(), wb.DPS(), wb.TinyMQ(roots=(0,), retries=7)]}
+    note = chart_texts(wb.Sweep(scenario(), over).plan, over, "protocol", "delivered", None).note
+    assert note.endswith("; own retries: DPS 3, TinyMQ 7")
+
+
 def test_a_figure_of_names_has_intervals_side_by_side():
     table = wb.Sweep(
         scenario(), {"protocol": [wb.Flooding(), wb.Diffusion()], "radio.loss": [0.2, 0.5], "seed": range(3)}

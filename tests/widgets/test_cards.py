@@ -139,3 +139,16 @@ def test_two_runs_on_an_ideal_radio_have_a_line_that_says_so():
         table.show(run, run)
         assert ("ideal radio" in table.value) is says
     assert is_ideal(wb.Radio(loss=0.0), ideal.topology)
+
+
+def test_protocol_that_repeats_messages_itself_has_a_line_that_says_so():
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(3, "TEMP IS 25", start_s=1)]
+    table = Differences()
+    runs = [
+        wb.Scenario(wb.topology.line(4), protocol, workload, duration_s=2).run(engine="reference")
+        for protocol in (wb.Flooding(), wb.DPS(retries=4))
+    ]
+    table.show(*runs)
+    assert "repeat messages themselves: DPS (4)." in table.value
+    table.show(runs[0], runs[0])
+    assert "repeat messages" not in table.value

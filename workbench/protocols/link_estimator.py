@@ -74,10 +74,6 @@ class LinkEstimator:
         """Return half of the interval after ``earlier`` beacons of a radio that is always on, in microseconds."""
         return half_interval_us(earlier, LONGEST_INTERVAL_US)
 
-    def is_beacon(self, frame):
-        """Return whether a frame is a beacon; no protocol's frame begins with MARK."""
-        return len(frame) > 0 and frame[0] == MARK
-
     def cancel_beacon(self):
         """Take back the number of the latest beacon, which was not sent."""
         self.number = (self.number - 1) % NUMBERS

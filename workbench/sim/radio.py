@@ -301,6 +301,11 @@ def knows_links(radio: Radio, protocol: Any, topology: Any) -> bool:
     return radio.loss == "links" and any(pdr < 1 for _, _, pdr in topology.edges(data="pdr"))
 
 
+def own_retries(protocol: Any) -> int:
+    """Return how often a protocol itself sends a message again, besides the radio: its parameter ``retries``, or 0."""
+    return int(protocol.settings.get("retries", 0))
+
+
 Radio.__doc__ = documentation(
     Radio.__doc__ or "",
     PARAMETERS,

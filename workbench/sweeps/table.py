@@ -11,7 +11,7 @@ from workbench.errors import ParameterError
 from workbench.extensions import extensible
 from workbench.keywords import checked
 from workbench.sim.metrics import COMMON, COUNTS
-from workbench.sim.radio import is_ideal, knows_links
+from workbench.sim.radio import is_ideal, knows_links, own_retries
 from workbench.suggestion import meant
 from workbench.sweeps import means
 from workbench.sweeps.plan import Plan
@@ -94,7 +94,7 @@ class SweepTable:
 
     @cached_property
     def radio_note(self) -> str:
-        """Text that a chart adds to its note if all runs have an ideal radio; "" otherwise."""
+        """Text that a chart adds to its note: see `radio_note`."""
         return radio_note(self.plan)
 
     def _check(self, x: str, y: str, by: str | None) -> None:
@@ -171,10 +171,7 @@ def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | Non
 
 
 def radio_note(plan: Plan) -> str:
-    """Return the text to add to a chart's note if all runs have an ideal radio, or if some know all link qualities.
-
-    Return "" if neither is the case.
-    """
+    """Return the text to add to a chart's note: an ideal radio, protocols that know all link qualities, own retries."""
     paths = [path for path in plan.paths if path.partition(".")[0] in ("protocol", "radio", "topology")]
     numbers = plan.design.probes() if paths else [0]
     # One point for each radio, network and protocol, because building a scenario takes time.
@@ -185,7 +182,11 @@ def radio_note(plan: Plan) -> str:
         type(first.protocol).__name__ for first in scenarios if knows_links(first.radio, first.protocol, first.topology)
     }
     oracle = f"; {' and '.join(sorted(knowing))}: link qualities known (an oracle)" if knowing else ""
-    return ("; ideal radio (no loss, no collision)" if ideal else "") + oracle
+    counts = {(type(first.protocol).__name__, own_retries(first.protocol)) for first in scenarios}
+    own = ", ".join(f"{name} {count}" for name, count in sorted(counts) if count)
+    return (
+        ("; ideal radio (no loss, no collision)" if ideal else "") + oracle + (f"; own retries: {own}" if own else "")
+    )
 
 
 def name_of(column: str, plan: Plan) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.sim.metrics.shown import Shown, shown_as
-from workbench.sim.radio import is_ideal, knows_links
+from workbench.sim.radio import is_ideal, knows_links, own_retries
 
 FIRST = ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "transmissions", "energy_mJ", "stretch", "coverage")
 _ALWAYS_LEFT_OUT = ("expected", "delivered", "receptions")
@@ -108,6 +108,7 @@ _ORACLE = (
     "<p class='wb-said'>The nodes of {names} know the true delivery ratios of all links from the start; motes would "
     "have to learn them: choose “learned” as <i>link quality</i> in “Radio and time”.</p>"
 )
+_RETRIES = "<p class='wb-said'>Besides the radio's retries, these protocols repeat messages themselves: {own}.</p>"
 
 
 class Differences(widgets.HTML):
@@ -137,7 +138,9 @@ class Differences(widgets.HTML):
             if knows_links(run.scenario.radio, run.scenario.protocol, run.scenario.topology)
         ]
         oracle = _ORACLE.format(names=html.escape(" and ".join(knowing))) if knowing else ""
-        self.value = table + (_IDEAL if ideal else "") + oracle
+        counts = [own_retries(run.scenario.protocol) for run in (first, second)]
+        own = " and ".join(f"{html.escape(name)} ({count})" for name, count in zip(names, counts, strict=True) if count)
+        self.value = table + (_IDEAL if ideal else "") + oracle + (_RETRIES.format(own=own) if own else "")
 
 
 def _protocol_name(run: Any) -> str:

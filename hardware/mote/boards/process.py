@@ -54,10 +54,15 @@ def write(data):
 
 
 def make_radio(mote, address, settings):
-    """Return a UDP radio."""
+    """Return a UDP radio; if link qualities are to be learned, one that sends beacons."""
     from radio_udp import UdpRadio
 
-    return UdpRadio(address, settings, mote.random)
+    radio = UdpRadio(address, settings, mote.random)
+    if settings.get("link_quality") != "learned":
+        return radio
+    from radio_learning import LearningRadio
+
+    return LearningRadio(mote, radio, address)
 
 
 def reset():

@@ -1,0 +1,73 @@
+"""A radio whose node learns link qualities from beacons: the board's own radio, and `LinkEstimator` beside it.
+
+A board's ``make_radio`` returns it if the settings of the configuration's ``radio`` have ``link_quality: "learned"``; a
+mote without it loads nothing of this file. Beacons are sent and received here; the node gets the ratios that have
+changed, and the host the frames.
+
+This file runs under MicroPython.
+"""
+
+from workbench.motes import messages as link
+from workbench.protocols.contract import NOBODY
+from workbench.protocols.link_estimator import MARK, LinkEstimator
+
+
+class LearningRadio:
+    """The board's radio, with beacons; names that this class lacks, such as ``foreign``, are the radio's own."""
+
+    is_serial = False
+
+    def __init__(self, mote, radio, address):
+        self._mote = mote
+        self._radio = radio
+        self._estimator = LinkEstimator(address)
+        self._sent = 0  # beacons
+        self._beacon_us = self._next_beacon_us(mote.now())
+        self.next_us = self._beacon_us
+
+    def __getattr__(self, name):
+        return getattr(self._radio, name)
+
+    def send(self, destination, frame, now):
+        """Send a frame of the node."""
+        self._radio.send(destination, frame, now)
+
+    def close(self):
+        """Close the board's radio."""
+        self._radio.close()
+
+    def poll(self, now):
+        """Send a beacon that is due, receive beacons, and return the other frames, as the board's radio does."""
+        if self._beacon_us <= now:
+            frame = self._estimator.make_beacon()
+            self._report("sent", NOBODY, frame)
+            self._radio.send(None, frame, now)
+            self._sent += 1
+            self._beacon_us = self._next_beacon_us(now)
+        frames = []
+        for received in self._radio.poll(now):
+            frame, neighbor, _ = received
+            if frame[:1] == bytes((MARK,)):  # No protocol's frame begins with this byte.
+                self._receive(neighbor, frame, now)
+            else:
+                frames.append(received)
+        earlier = self._radio.next_us
+        self.next_us = self._beacon_us if earlier is None else min(earlier, self._beacon_us)
+        return frames
+
+    def _next_beacon_us(self, now):
+        half_us = self._estimator.half_interval_us(self._sent)
+        return now + half_us + self._mote.random.below(half_us)
+
+    def _receive(self, neighbor, frame, now):
+        self._report("received", neighbor, frame)
+        ratios = self._estimator.receive(neighbor, frame)
+        if ratios is not None:
+            self._mote.node.link_quality(neighbor, ratios[0], ratios[1], now)
+            self._mote._pass_on()
+
+    def _report(self, name, peer, frame):
+        mote = self._mote
+        origin = mote.node.address if peer == NOBODY else peer
+        number = frame[1] | frame[2] << 8
+        mote.write(link.encode_own_event(mote.now(), name, peer, "beacon", origin, number, len(frame), 0, ""))
