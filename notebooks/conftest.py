@@ -13,6 +13,7 @@ from nbmake.pytest_items import NotebookFile, NotebookItem
 LONG = {
     "01-first-interest.ipynb",
     "02-network-coding.ipynb",
+    "03-tinymq.ipynb",
     "05-filters.ipynb",
     "06-a-thousand-runs.ipynb",
     "07-from-a-log-to-a-network.ipynb",

@@ -1,9 +1,12 @@
 """Fixtures of all tests: folders of the repository and of real data, and registries that are reset after each test."""
 
 import gc
+import importlib
 import json
+import os
 import random
 from collections import Counter
+from contextlib import suppress
 
 import pytest
 from hypothesis import settings
@@ -72,6 +75,22 @@ def pytest_configure(config):
 def pytest_report_header(config):
     """Return the line of the header that repeats a failure of a family."""
     return f"families (make test-all): --family-seed {config.option.family_seed}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session):
+    """Let each worker import another part of the tests first, if all tests are collected.
+
+    Pytest rewrites the assertions of a file once and stores the result. Workers that go through the files in the same
+    order would all rewrite all of them.
+    """
+    worker, count = os.environ.get("PYTEST_XDIST_WORKER"), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if worker is None or session.config.args_source is pytest.Config.ArgsSource.ARGS:
+        return
+    files = sorted((REPOSITORY / "tests").rglob("test_*.py"))
+    for file in files[int(worker.removeprefix("gw")) :: count]:
+        with suppress(Exception):  # the collection reports it
+            importlib.import_module(".".join(file.relative_to(REPOSITORY).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(items):

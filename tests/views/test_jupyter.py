@@ -149,3 +149,33 @@ def test_an_exported_notebook_plays_everything_and_asks_nobody(chromium, tmp_pat
 
 def is_of_the_net(url):
     return url.startswith("http")
+
+
+LAB = """
+import workbench as wb
+lab = wb.lab(wb.Scenario(wb.topology.line(4), wb.Flooding(), duration_s=5), "saved")
+lab
+"""
+SAVED = "document.querySelector('.wb-saved')"
+
+
+def test_lab_in_a_saved_notebook_shows_its_run_without_a_kernel(chromium, lab):
+    notebook = lab.notebook(chromium, [LAB, "lab.change(seed=7)\nlab.wait()"], "saved.ipynb")
+    notebook.run(0)
+    notebook.page.wait_for_selector(".wb-lab .wb-player", state="visible")
+    notebook.run(1)
+    # The live lab hides what is stored, which follows its runs.
+    notebook.page.wait_for_function(f"() => {SAVED}?.textContent.includes('seed 7')")
+    assert notebook.page.is_hidden(".wb-saved") and notebook.page.is_visible(".wb-lab")
+    notebook.save()
+    notebook.page.close()
+
+    for kernel in lab.kernels():
+        lab.shut_down(kernel)
+    again = lab.opened(chromium, "saved.ipynb")
+    again.page.wait_for_selector(".wb-saved .wb-player", state="visible")
+    text = again.page.inner_text(".wb-saved")
+    assert "Flooding on 4 nodes" in text and "Run this cell to open the lab" in text
+    again.page.wait_for_timeout(1000)
+    assert not again.page.get_by_text("model not found").is_visible()
+    again.page.close()

@@ -152,3 +152,18 @@ def test_protocol_that_repeats_messages_itself_has_a_line_that_says_so():
     assert "repeat messages themselves: DPS (4)." in table.value
     table.show(runs[0], runs[0])
     assert "repeat messages" not in table.value
+
+
+def test_equal_metrics_and_different_filters_have_a_line_each():
+    workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(3, "TEMP IS 25", start_s=1)]
+    protocols = wb.Diffusion(), wb.Diffusion(filters=[wb.Filter("rate_limit")]), wb.Flooding()
+    plain, filtering, flooding = (
+        wb.Scenario(wb.topology.line(4), protocol, workload, duration_s=2).run(engine="reference")
+        for protocol in protocols
+    )
+    table = Differences()
+    table.show(plain, plain)
+    assert "All metrics are equal" in table.value and "Filters change" not in table.value
+    table.show(filtering, flooding)
+    assert "Filters change what is sent. Diffusion: rate_limit; Flooding: none." in table.value
+    assert "All metrics are equal" not in table.value

@@ -82,11 +82,22 @@ def test_what_is_no_slider_is_a_step_of_its_own_however_quickly_it_is_done(histo
     assert not history.can_undo
 
 
-def test_what_was_at_nodes_that_are_taken_away_goes_with_them(history):
-    smaller = history.scenario.topology.subgraph([0, 1, 2]).copy()
-    assert history.change(topology=smaller)
+def test_workload_at_removed_nodes_is_not_played_and_returns_with_the_nodes(history):
+    first = history.scenario.topology
+    assert history.change(topology=first.subgraph([0, 1, 2]).copy())
     assert [item.at for item in history.scenario.workload] == [(0,), "all"]
+    assert list(history.state.workload) == WORKLOAD
     assert history.scenario.protocol.roots == (0,)
+    assert history.change(topology=first)
+    assert list(history.scenario.workload) == WORKLOAD and history.state.composed is None
+
+
+def test_workload_at_removed_nodes_may_be_edited_and_other_unknown_nodes_are_refused(history):
+    assert history.change(topology=history.scenario.topology.subgraph([0, 1, 2]).copy())
+    assert history.change(workload=[*WORKLOAD[:2], wb.publish([1, 5], "TEMP IS 4")])
+    assert [item.at for item in history.scenario.workload] == [(0,), (1,)]
+    assert [item.at for item in history.state.workload] == [(0, 3), (5,), (1, 5)]
+    assert not history.change(workload=[*WORKLOAD, wb.publish(77, "TEMP IS 4")]) and "node 77" in history.error
 
 
 def test_a_protocol_that_loses_all_its_roots_gets_another(history):
@@ -105,3 +116,9 @@ def test_two_protocols_play_the_same(history):
 def test_a_protocol_beside_that_cannot_play_it_is_refused(history):
     assert not history.change(beside=wb.TinyMQ(roots=(77,)))
     assert "node 77" in history.error and history.state.beside is None
+
+
+def test_protocol_is_not_compared_with_itself(history):
+    assert history.change(beside=wb.Flooding())
+    assert history.change(protocol=wb.Flooding()) and history.state.beside is None
+    assert history.change(beside=wb.Flooding(ttl=3)) and history.state.beside == wb.Flooding(ttl=3)

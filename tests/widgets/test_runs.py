@@ -69,6 +69,16 @@ def test_a_stop_keeps_what_there_is(player):
     assert 0 < run.scenario.duration_s < LONG.duration_s and len(run.trace)
 
 
+def test_stop_in_a_comparison_leaves_runs_of_one_length(player):
+    runs, reports = player
+    runs.request(State(LONG, wb.Gossip()))
+    assert reports["is_under_way"].wait(300)
+    runs.stop()
+    assert runs.wait(300)
+    ((_, (left, right)),) = reports["done"]
+    assert 0 < left.scenario.duration_s == right.scenario.duration_s < LONG.duration_s
+
+
 def test_what_ends_a_run_is_a_sentence_and_the_next_wish_is_played(player, monkeypatch):
     runs, told = player
     monkeypatch.setattr(runner, "play", lambda scenario, **_: 1 / 0)

@@ -26,6 +26,12 @@ def test_a_state_is_there_again(store):
     assert store.read(None) == state
 
 
+def test_workload_at_nodes_that_the_network_lacks_is_there_again(store):
+    state = State(SCENARIO, None, (wb.subscribe([0, 31], "TEMP GE 1"), wb.publish(37, "TEMP IS 2")))
+    saved(store, state)
+    assert store.read(None) == state and store.read(None).workload == state.composed
+
+
 def test_of_states_that_come_quickly_the_newest_is_written(store):
     for seed in range(5):
         store.write(State(SCENARIO.replace(seed=seed)), "x")

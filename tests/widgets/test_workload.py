@@ -39,6 +39,19 @@ def test_each_item_is_a_line():
     ]
 
 
+def test_item_at_nodes_that_the_network_lacks_stays_and_can_be_edited(part):
+    part.nodes = range(4)
+    lines = part._lines._list.options
+    assert lines[0] == line_of(ITEMS[0]) and lines[1] == f"{line_of(ITEMS[1])} – no node 8 in this network"
+    part.selected = 1
+    form(part).times["every_s"].text = "2.5"
+    assert part.value[1] == wb.publish(8, "TEMP IS 25", every_s=2.5)
+    form(part).at.text = "9"
+    assert "node 9 is not in the network" in form(part).at.error
+    part.nodes = range(9)
+    assert part._lines._list.options[1] == line_of(part.value[1])
+
+
 def test_the_form_edits_the_item_that_is_selected(part):
     form(part).at.text = "3-5"
     form(part).times["start_s"].text = "7"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as widgets
@@ -108,6 +109,8 @@ _ORACLE = (
     "<p class='wb-said'>The nodes of {names} know the true delivery ratios of all links from the start; motes would "
     "have to learn them: choose “learned” as <i>link quality</i> in “Radio and time”.</p>"
 )
+_EQUAL = "<p class='wb-said'>All metrics are equal: in this scenario, both protocols do the same.</p>"
+_FILTERS = "<p class='wb-said'>Filters change what is sent. {filters}.</p>"
 _RETRIES = "<p class='wb-said'>Besides the radio's retries, these protocols repeat messages themselves: {own}.</p>"
 
 
@@ -140,7 +143,23 @@ class Differences(widgets.HTML):
         oracle = _ORACLE.format(names=html.escape(" and ".join(knowing))) if knowing else ""
         counts = [own_retries(run.scenario.protocol) for run in (first, second)]
         own = " and ".join(f"{html.escape(name)} ({count})" for name, count in zip(names, counts, strict=True) if count)
-        self.value = table + (_IDEAL if ideal else "") + oracle + (_RETRIES.format(own=own) if own else "")
+        self.value = (
+            table
+            + (_EQUAL if first.metrics.equals(second.metrics) else "")
+            + _describe_filters(names, (first, second))
+            + (_IDEAL if ideal else "")
+            + oracle
+            + (_RETRIES.format(own=own) if own else "")
+        )
+
+
+def _describe_filters(names: Sequence[str], runs: Sequence[Any]) -> str:
+    """Return a paragraph if the runs have different filters, or ""."""
+    labels = [[part.name for part in run.scenario.protocol.parts()] for run in runs]
+    if labels[0] == labels[1]:
+        return ""
+    parts = [f"{name}: {', '.join(label) or 'none'}" for name, label in zip(names, labels, strict=True)]
+    return _FILTERS.format(filters=html.escape("; ".join(parts)))
 
 
 def _protocol_name(run: Any) -> str:

@@ -67,14 +67,17 @@ def nodes_of(text: str) -> str | tuple[int, ...]:
     return tuple(nodes)
 
 
-def known_nodes(at: str | tuple[int, ...], nodes: Iterable[int]) -> str | tuple[int, ...]:
-    """Return ``at`` unchanged if all of its nodes are in the network, ``nodes``.
+def known_nodes(
+    at: str | tuple[int, ...], nodes: Iterable[int], accepted: str | tuple[int, ...] = ()
+) -> str | tuple[int, ...]:
+    """Return ``at`` unchanged if all of its nodes are in the network, ``nodes``, or among those ``accepted`` before.
 
     If ``nodes`` is empty, the network is unknown and all nodes are accepted. Raises ParameterError for a node that is
     not in the network.
     """
     known = set(nodes)
-    missing = [] if at == ALL or not known else [node for node in at if node not in known]
+    former = () if isinstance(accepted, str) else accepted
+    missing = [] if at == ALL or not known else [node for node in at if node not in known and node not in former]
     if missing:
         raise ParameterError(
             f"node {missing[0]} is not in the network; its {len(known)} nodes are numbered {min(known)} to {max(known)}"

@@ -5,8 +5,8 @@ Theory of operation
     remains. Undo goes back through the list of states. Quick changes of one number, as by a slider, are one step of
     that list; any other change is a step of its own.
 
-    A change of the network may remove nodes. Then the workload at these nodes is removed too, and settings that refer
-    to them, such as the roots of trees, get other nodes.
+    A change of the network may remove nodes. The workload at these nodes is not played, but the state keeps it, and it
+    is played again when the nodes are back. Settings that refer to such nodes, as the roots of trees, get other nodes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import traitlets
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.protocols.protocol import Protocol
 from workbench.sim.scenario import Scenario
-from workbench.sim.workload import ALL, Item
+from workbench.sim.workload import Item
 from workbench.topology.graphs import is_number
 
 MOST_STEPS = 200
@@ -33,10 +33,19 @@ FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 
 
 class State(NamedTuple):
-    """A scenario, and optionally a second protocol (``beside``) that runs in the same scenario, for comparison."""
+    """A scenario, and optionally a second protocol (``beside``) that runs in the same scenario, for comparison.
+
+    ``composed``: the workload with its items at nodes that the network lacks; None if the network has all nodes.
+    """
 
     scenario: Scenario
     beside: Protocol | None = None
+    composed: tuple[Item, ...] | None = None
+
+    @property
+    def workload(self) -> tuple[Item, ...]:
+        """The workload as it was composed; the scenario's workload lacks items at nodes that are not in the network."""
+        return self.scenario.workload if self.composed is None else self.composed
 
     @property
     def scenarios(self) -> tuple[Scenario, ...]:
@@ -124,12 +133,18 @@ def _apply_fields(state: State, fields: dict[str, Any]) -> State:
         raise ScenarioError(f"{min(unknown)!r} is not a field of a lab; its fields are {', '.join(FIELDS)} and beside")
     fields = dict(fields)
     beside = fields.pop("beside", state.beside)
+    nodes = set(fields.get("topology", state.scenario.topology))
+    composed = tuple(fields.get("workload", state.workload))
+    if "topology" in fields or "workload" in fields:
+        # Another unknown node is an error of the scenario.
+        fields["workload"] = without_nodes(composed, named_nodes(state.workload) - nodes)
     if "topology" in fields:
-        nodes = set(fields["topology"])
-        fields.setdefault("workload", without_nodes(state.scenario.workload, nodes))
         fields["protocol"] = within(fields.get("protocol", state.scenario.protocol), nodes)
         beside = None if beside is None else within(beside, nodes)
-    changed = State(state.scenario.replace(**fields), beside)
+    scenario = state.scenario.replace(**fields)
+    if beside == scenario.protocol:
+        beside = None  # There is nothing to compare.
+    changed = State(scenario, beside, None if composed == scenario.workload else composed)
     _ = changed.scenarios  # the second protocol must be valid in this scenario, too
     return changed
 
@@ -179,14 +194,19 @@ def _values_inside(value: Any) -> Mapping[Any, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
+def named_nodes(items: Iterable[Item]) -> set[int]:
+    """Return all nodes that the items of a workload name."""
+    return {node for item in items if not isinstance(item.at, str) for node in item.at}
+
+
 def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
-    """Return the workload without all nodes that are not in ``nodes``, and without items that had only such nodes."""
+    """Return the workload without these nodes, and without items that had only such nodes."""
     remaining = []
     for item in items:
-        if item.at == ALL:
+        if isinstance(item.at, str):
             remaining.append(item)
             continue
-        remaining_nodes = tuple(node for node in item.at if node in nodes)
+        remaining_nodes = tuple(node for node in item.at if node not in nodes)
         if remaining_nodes:
             remaining.append(item if remaining_nodes == item.at else replace(item, at=remaining_nodes))
     return tuple(remaining)

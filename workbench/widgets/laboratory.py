@@ -35,6 +35,7 @@ from workbench.widgets.panel import close_all
 from workbench.widgets.protocol import ProtocolForm
 from workbench.widgets.radio import Conditions, RadioForm
 from workbench.widgets.run_panel import HERE, RunPanel
+from workbench.widgets.saved_output import SavedOutput
 from workbench.widgets.store import Store
 from workbench.widgets.style_sheet import shared_style_sheet, style_sheets
 from workbench.widgets.sweep import SweepPanel
@@ -100,6 +101,7 @@ class Lab(widgets.VBox):
         self._opened_with = opened.hash
         self._history = History(self._store.read(scenario) or State(opened))
         self._is_showing = self._is_closed = False
+        self._saved = SavedOutput()
         self._scenario_text = ""  # the scenario of a closed lab
         self._previous_metrics: Any = None
         with shared_style_sheet():
@@ -157,6 +159,7 @@ class Lab(widgets.VBox):
             return
         self._is_closed = True
         self._store.flush()
+        self._saved.flush()
         self._panel.close()
         self._sweep.stop()
         for part in (self._why_not, self._filters, self._players):
@@ -185,12 +188,19 @@ class Lab(widgets.VBox):
     def __repr__(self) -> str:
         return f"Lab({self.scenario!r})"
 
+    def _ipython_display_(self) -> None:
+        from IPython.display import display
+
+        if not self._is_closed:
+            self._saved.display(self.runs)
+        display(self._repr_mimebundle_(), raw=True)
+
     # Construction
 
     def _make_panels(self) -> None:
         scenario = self.scenario
         self._network = Network(scenario.topology, undo=False)
-        self._workload = Workload(scenario.workload)
+        self._workload = Workload(self._history.state.workload)
         self._filters = Filters(scenario.protocol)
         self._protocol = ProtocolForm(scenario.protocol)
         self._radio = RadioForm(Conditions(scenario.radio, scenario.duration_s, scenario.seed))
@@ -275,12 +285,13 @@ class Lab(widgets.VBox):
 
     def _show_state(self) -> None:
         """Update all panels for the present state."""
-        scenario, beside = self._history.state
+        state = self._history.state
+        scenario, beside = state.scenario, state.beside
         self._is_showing = True
         try:
             for part, value in (
                 (self._network, scenario.topology),
-                (self._workload, scenario.workload),
+                (self._workload, state.workload),
                 (self._filters, scenario.protocol),
                 (self._protocol, scenario.protocol),
                 (self._radio, Conditions(scenario.radio, scenario.duration_s, scenario.seed)),
@@ -292,8 +303,12 @@ class Lab(widgets.VBox):
             self._workload.protocol = scenario.protocol
             self._network.marks = roles(scenario)
             name = _ALONE if beside is None else type(beside).public_class().__name__
-            if name not in self._beside.options:
-                self._beside.options = (*self._beside.options, name)
+            # A protocol is not offered beside itself, unless it is there with other settings.
+            own = type(scenario.protocol).public_class().__name__
+            names = [other for other in known_protocols() if other != own]
+            options = (_ALONE, *names) if name in (_ALONE, *names) else (_ALONE, *names, name)
+            if self._beside.options != options:
+                self._beside.options = options
             self._beside.value = name
             for box in (self._middle, self._drawer):  # two players take the space of the forms on narrow pages
                 (box.remove_class if beside is None else box.add_class)("wb-two")
@@ -360,6 +375,7 @@ class Lab(widgets.VBox):
         self._why_not.show(runs[0])
         if len(runs) == 2:
             self._differences.show(*runs)
+        self._saved.update(runs)
 
     def _show_live(self, change: Any) -> None:
         if change.new is not None:

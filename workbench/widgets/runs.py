@@ -110,9 +110,18 @@ class Runs:
                 self._report(self._failed, state, message)
 
     def _run_all(self, state: State) -> tuple[Run, ...]:
+        """Run the scenarios of a state; if the user stops one run, the runs beside it end at the same time."""
         scenarios = state.scenarios
-        count = len(scenarios)
-        return tuple(self._run_scenario(scenario, index / count, count) for index, scenario in enumerate(scenarios))
+        count, duration_s = len(scenarios), scenarios[0].duration_s
+        runs: list[Run] = []
+        for index, scenario in enumerate(scenarios):
+            runs.append(self._run_scenario(scenario.replace(duration_s=duration_s), index / count, count))
+            if runs[-1].scenario.duration_s < duration_s:
+                duration_s, self._is_stopping = runs[-1].scenario.duration_s, False
+        for index, run in enumerate(runs):
+            if run.scenario.duration_s > duration_s:
+                runs[index] = self._run_scenario(scenarios[index].replace(duration_s=duration_s), index / count, count)
+        return tuple(runs)
 
     def _run_scenario(self, scenario: Scenario, share: float, count: int) -> Run:
         def progress(part: float) -> bool:

@@ -1,7 +1,7 @@
 """The file of the lab: the scenario is saved when it changes, and restored after a reload, a crash or in a new kernel.
 
-The file contains the scenario as JSON, the second protocol, and the hash of the scenario with which the lab was opened.
-A lab that is opened with a different scenario does not restore the file.
+The file contains the scenario as JSON, the second protocol, the workload at nodes that the network lacks, and the hash
+of the scenario with which the lab was opened. A lab that is opened with a different scenario does not restore the file.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.errors import ScenarioError, WorkbenchError
+from workbench.sim import workload
 from workbench.sim.file_format import protocol_from_dict, protocol_to_dict
 from workbench.sim.scenario import Scenario
 from workbench.widgets.history import State
@@ -88,6 +89,7 @@ class Store:
     def _replace_file(self, state: State, opened_with: str) -> None:
         beside = None if state.beside is None else protocol_to_dict(state.beside)
         values = {"format": FORMAT, "version": 1, "opened_with": opened_with, "beside": beside}
+        values["composed"] = None if state.composed is None else [workload.to_dict(item) for item in state.composed]
         values["scenario"] = json.loads(state.scenario.to_json(indent=None))
         self.path.parent.mkdir(exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, suffix=".tmp")
@@ -105,8 +107,9 @@ def _state_of(values: Any) -> State:
         stored_format = f"{values['format']!r:.40}, version {values['version']!r:.40}"
         raise ScenarioError(f"its format is {stored_format}; the lab reads {FORMAT!r}, version 1")
     scenario = Scenario.from_json(json.dumps(values["scenario"]))
-    beside = values["beside"]
+    beside, items = values["beside"], values.get("composed")
+    composed = None if items is None else tuple(workload.from_dict(item, "workload item") for item in items)
     try:
-        return State(scenario, None if beside is None else protocol_from_dict(beside))
+        return State(scenario, None if beside is None else protocol_from_dict(beside), composed)
     except WorkbenchError:
-        return State(scenario)
+        return State(scenario, None, composed)

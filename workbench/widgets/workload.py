@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import ipywidgets as widgets
@@ -60,7 +61,7 @@ _FLAGS = {
     "subscribe": ("match_all", "it may have no constraints; then it matches all publications"),
     "publish": ("stagger", "each node publishes at a time of its own within every_s"),
 }
-_MOST_COMPARED = 60  # items that are compared, by distinct text
+_MOST_COMPARED = 60  # items that are compared
 
 
 class Workload(ListPanel):
@@ -86,7 +87,8 @@ class Workload(ListPanel):
         super().__init__((), (adding, self._lines, self._form_box, self._move_button))
         self.add_class("wb-workload")
         self._watch_list()
-        self.observe(self._draw_form, ("protocol", "nodes"))
+        self.observe(self._draw_form, "protocol")
+        self.observe(self._update_nodes, "nodes")
         self.value = tuple(value)
 
     @property
@@ -97,8 +99,22 @@ class Workload(ListPanel):
     def draw(self, value: tuple[Item, ...]) -> None:
         """Show the items, and the form of the selected item."""
         index = min(self.selected, len(value) - 1)
-        self._lines.show([line_of(item) for item in value], 0 if index < 0 and value else index)
+        self._lines.show(self._texts(value), 0 if index < 0 and value else index)
         self.selected = self._lines.selected
+        self._draw_form()
+
+    def _texts(self, items: Iterable[Item]) -> list[str]:
+        """Return the line of each item, with the nodes that are not in the network."""
+        known = set(self.nodes)
+        texts = []
+        for item in items:
+            absent = [] if isinstance(item.at, str) or not known else [node for node in item.at if node not in known]
+            texts.append(line_of(item) + (f" – no node {nodes_text(tuple(absent))} in this network" if absent else ""))
+        return texts
+
+    def _update_nodes(self, _: Any) -> None:
+        with quiet(self):
+            self._lines.show(self._texts(self.value), self.selected)
         self._draw_form()
 
     def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:
@@ -170,7 +186,7 @@ class Workload(ListPanel):
         """Replace the selected item by the one in the form."""
         items = replaced(self.value, self.selected, item)
         with quiet(self):
-            self._lines.show([line_of(each) for each in items], self.selected)
+            self._lines.show(self._texts(items), self.selected)
         self.offer(items)
 
     # The form
@@ -192,13 +208,8 @@ class Workload(ListPanel):
     def _items_to_compare(self, item: Item) -> tuple[tuple[str, str], ...]:
         """Return (label, text) of the items to compare with: publications for a subscription, and vice versa."""
         kind = {"subscribe": "publish", "publish": "subscribe"}.get(kind_of(item))
-        label_of_text: dict[str, str] = {}
-        for other in self.value:
-            if kind_of(other) == kind:
-                label_of_text.setdefault(_comparison_text(other), f"{_nodes_phrase(other)}: {_content_text(other)}")
-                if len(label_of_text) == _MOST_COMPARED:
-                    break
-        return tuple((label, text) for text, label in label_of_text.items())
+        others = islice((other for other in self.value if kind_of(other) == kind), _MOST_COMPARED)
+        return tuple((f"{_nodes_phrase(other)}: {_content_text(other)}", _comparison_text(other)) for other in others)
 
 
 # Items
@@ -377,7 +388,7 @@ class _Form(widgets.VBox):
 
     def _make_item(self) -> Item:
         try:
-            at = known_nodes(nodes_of(self.at.text), self._nodes)
+            at = known_nodes(nodes_of(self.at.text), self._nodes, () if self._item is None else self._item.at)
         except ParameterError as error:
             raise ParameterError(f"at: {error}") from None
         values: dict[str, Any] = {"at": at}

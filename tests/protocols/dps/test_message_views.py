@@ -308,7 +308,7 @@ def test_the_widget_for_topics_decides_anew_with_each_field():
 
 def test_measured_false_positives_are_those_of_theory():
     table = dps_false_positives.false_positive_table(
-        (64, 128, 256), hashes=(1, 2), subscriptions=(1, 10), publications=200
+        (64, 128, 256), hashes=(1, 2), subscriptions=(1, 10), publications=80
     )
     assert len(table) == 12
     alone = table[table["subscriptions"] == 1]
