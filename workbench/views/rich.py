@@ -36,9 +36,13 @@ def summary_html(run: Any) -> str:
     return (
         f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(facts)}<br>{html.escape(numbers)}"
         f"{advice and '<br>'}{advice}</p>"
-        f"<details><summary>{len(shown_metrics(run.metrics))} metrics</summary>{metrics_table(run)}</details>"
-        f"<p>{next_steps}</p>"
+        f"{folded_metrics(run)}<p>{next_steps}</p>"
     )
+
+
+def folded_metrics(run: Any) -> str:
+    """Return the table of a run's metrics as HTML, folded below their number."""
+    return f"<details><summary>{len(shown_metrics(run.metrics))} metrics</summary>{metrics_table(run)}</details>"
 
 
 def metrics_table(run: Any) -> str:

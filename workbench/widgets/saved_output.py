@@ -14,9 +14,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.errors import WorkbenchError
+from workbench.views import caption
 from workbench.views.player.embed import player_html
 from workbench.views.player.payload import pack
-from workbench.views.rich import summary_html
+from workbench.views.rich import folded_metrics
 from workbench.views.seeing import see
 
 MOST_ROWS = 20_000  # of a trace that is stored in the notebook with its player
@@ -70,6 +71,7 @@ def _run_html(run: Any) -> str:
     try:
         is_small = run.trace.num_rows <= MOST_ROWS
         player = player_html(pack(see(run))) if is_small else "<p>The run is too long to be stored here.</p>"
-        return player + summary_html(run)
+        facts = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
+        return f"{player}<p>{html.escape(facts)}</p>{folded_metrics(run)}"
     except WorkbenchError as error:
         return f"<p>{html.escape(str(error))}</p>"
