@@ -195,6 +195,41 @@ def test_edits_of_the_map_make_new_networks(network):
     assert "Changed by hand" in said(network)
 
 
+def test_links_follow_moved_and_added_nodes_where_nodes_are_linked_within_a_radius(network):
+    network.value = disc = topology.disc(12, 40, 40, radius_m=18, seed=2)
+    x, y = disc.nodes[3]["pos"]
+    hear(network, "move", nodes=[3], x=[500], y=[0])
+    assert network.value.degree(3) == 0 and network.sources.choice.value == sources.HAND
+    assert network.sources.form.children == ()  # no slider that would replace the network
+    hear(network, "move", nodes=[3], x=[x], y=[y])
+    assert set(network.value.edges) == set(disc.edges)
+    hear(network, "add", x=x, y=y)
+    assert set(network.value[12]) == {3, *disc[3]}
+    hear(network, "erase", nodes=[12])
+    assert set(network.value.edges) == set(disc.edges)
+
+
+def test_moved_node_keeps_its_links_where_the_user_wants_it_or_has_edited_links(network):
+    network.value = disc = topology.disc(12, 40, 40, radius_m=18, seed=2)
+    network.follows.value = False
+    hear(network, "move", nodes=[3], x=[500], y=[0])
+    assert set(network.value.edges) == set(disc.edges)
+    network.value, network.follows.value = disc, True
+    hear(network, "erase", links=[list(next(iter(disc.edges)))])
+    hear(network, "move", nodes=[3], x=[500], y=[0])
+    assert set(network.value[3]) <= set(disc[3]) and network.follows.layout.display == "none"
+
+
+def test_edited_network_does_not_claim_to_be_generated_when_it_is_shown_again(network):
+    hear(network, "move", nodes=[0], x=[1.5], y=[3])
+    again = Network(network.value)
+    assert again.sources.choice.value == sources.HAND
+    again.value = topology.grid(2, 2)
+    assert (
+        again.sources.choice.value == ("grid", "") and sources.HAND not in dict(again.sources.choice.options).values()
+    )
+
+
 def test_joining_nodes_that_are_linked_leaves_the_link_as_it_is(network):
     hear(network, "quality", a=0, b=1, ab=0.3)
     value = network.value

@@ -3,6 +3,8 @@
 Every function returns a new network in normal form and leaves the old one unchanged. An edited network has no recipe
 and is stored node by node. A moved node keeps its links: positions only determine where it is drawn, and links come
 from a generator.
+
+`linked_again` applies the rule of a generator to an edited network: nodes within a radius are linked.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,6 +14,7 @@ import networkx as nx
 import numpy as np
 
 from workbench.errors import ParameterError
+from workbench.topology.generators import from_positions
 from workbench.topology.graphs import LARGEST_NODE, Arrays, build, coordinates, number, to_arrays
 
 Link = tuple[int, int]
@@ -24,6 +27,17 @@ def moved(graph: nx.DiGraph, positions_m: Mapping[int, tuple[float, float]]) -> 
     for row, position in zip(_rows(arrays, positions_m), positions_m.values(), strict=True):
         new_positions_m[row] = _check_position(position)
     return _built(graph, arrays._replace(positions_m=new_positions_m), set(positions_m))
+
+
+def radius_m(graph: nx.DiGraph) -> float | None:
+    """Return the radius within which a generated network links all nodes, or None if it has another rule, or none."""
+    recipe = graph.graph.get("recipe") or {}
+    return recipe["radius_m"] if recipe.get("kind") in ("disc", "from_positions") else None
+
+
+def linked_again(graph: nx.DiGraph, radius_m: float) -> nx.DiGraph:
+    """Return a network with the same nodes, which are linked if at most ``radius_m`` apart."""
+    return from_positions(dict(graph.nodes(data="pos")), radius_m)
 
 
 def with_node(graph: nx.DiGraph, position_m: tuple[float, float]) -> nx.DiGraph:

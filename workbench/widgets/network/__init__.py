@@ -2,8 +2,10 @@
 
 Theory of operation
     A graph is never modified: every edit makes a new graph (`workbench.topology.edits`). A generated network keeps its
-    recipe, the parameters of its generator, until the user edits it by hand. A moved node keeps its links. When a
-    slider of the generator is moved, a new network is generated, and edits by hand are lost; undo restores them.
+    recipe, the parameters of its generator, until the user edits it by hand. In a network whose nodes are linked within
+    a radius, links follow a node that is moved, added or erased, unless the user switches that off or has edited links;
+    in other networks a moved node keeps its links. The form of a generator is hidden once a network was edited, as it
+    would replace the network.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import ipywidgets as widgets
 import networkx as nx
 import traitlets
 
@@ -52,10 +55,12 @@ class Network(Panel):
         shown = (() if undo else ASKS[:3]) if asks is None else asks
         self.map = NetworkMap(asks=[ask for ask in ASKS if ask in shown])
         self.sources = Sources(self._show_made)
+        self.follows = widgets.Checkbox(True, description="links follow nodes within the radius", indent=False)
+        self.follows.tooltip = "Off: a node that is moved keeps its links"
         self._history: _History | None = _History() if undo else None
         self._last_made_s = -math.inf
         self._on_map: tuple[Any, ...] = ()
-        super().__init__(grid(5, 5) if value is None else value, (self.sources, self.map))
+        super().__init__(grid(5, 5) if value is None else value, (self.sources, self.follows, self.map))
         for name in ("picked", "tool"):
             traitlets.link((self, name), (self.map, name))
         self.map.on_msg(self._handle_message)
@@ -124,8 +129,12 @@ class Network(Panel):
             self.map.send_state("payload")  # The map has already drawn the edit.
 
     def _apply_edit(self, kind: str, message: Mapping[str, Any]) -> None:
+        radius_m = edits.radius_m(self.value)
         changed, picked = EDITS[kind](self.value, message)
         if changed is not None:
+            moves_nodes = kind in ("move", "add") or (kind == "erase" and not message.get("links"))
+            if radius_m is not None and moves_nodes and self.follows.value:
+                changed = edits.linked_again(changed, radius_m)
             self._last_made_s = -math.inf
             self._replace_network(changed)
             self.sources.show(changed)
@@ -146,6 +155,7 @@ class Network(Panel):
         if drawn_parts != self._on_map:
             self._on_map = drawn_parts
             self.map.payload = packed(graph)
+        self.follows.layout.display = "none" if edits.radius_m(graph) is None else None
         self.picked = [node for node in self.picked if node in graph]
         self._show_message(sentence(graph))
 

@@ -31,6 +31,8 @@ LABELS = {
     "office": "office floor with walls",
 }
 TABLE = "table"
+HAND = "hand"  # a network that no entry of the menu makes
+_HAND_LABEL = "your own: edited by hand, or from elsewhere"
 SOON_S = 0.03
 HOW = (
     "Links: a header <code>transmitter,receiver,pdr</code> and a row for each direction. Positions: a header "
@@ -91,14 +93,18 @@ class Sources(widgets.VBox):
         """Update the menu and the form for a network that was not made here."""
         self._make_soon.cancel()
         self.show_error("")
-        source = source_of(graph, [value for _, value in self.choice.options])
-        if source is None:
-            self._show_hint("Changed by hand, or from elsewhere: a control below generates a new network.")
-            return
+        entries = choices()
+        source = source_of(graph, [value for _, value in entries])
+        if source is None or (source == TABLE and self.choice.value != TABLE):
+            source = HAND
+            entries.append((_HAND_LABEL, HAND))
+            self._show_hint("Changed by hand, or from elsewhere: another source replaces it.")
         self._is_showing = True
         try:
+            if self.choice.options != tuple(entries):
+                self.choice.options = entries
             self.choice.value = source
-            self._show_form(source, graph.graph["recipe"])
+            self._show_form(source, graph.graph.get("recipe"))
         finally:
             self._is_showing = False
 
@@ -118,8 +124,8 @@ class Sources(widgets.VBox):
 
     def _show_form(self, source: Any, recipe: Mapping[str, Any] | None = None) -> None:
         """Show the form of a source, with the values of a network's recipe, or else with the defaults."""
-        if source == TABLE:
-            self._open_source, self.form.children = source, (self.table,)
+        if source in (TABLE, HAND):
+            self._open_source, self.form.children = source, (self.table,) if source == TABLE else ()
             return
         kind, name = source
         values = parameters.values_of(kind, recipe)
@@ -147,7 +153,7 @@ class Sources(widgets.VBox):
             self._make_soon()
 
     def _generate(self) -> None:
-        if self.choice.value == TABLE:
+        if self.choice.value in (TABLE, HAND):
             return
         kind, name = self.choice.value
         values = {parameter: field.value for parameter, field in self.fields.items()}
