@@ -53,6 +53,7 @@ def test_a_contender_that_does_other_work_is_an_error():
         measure_flood.measure(GRID, [lazy], repetitions=1)
 
 
+@pytest.mark.family
 def test_the_last_column_says_how_many_times_as_fast_the_first_row_is():
     everything = [
         Contender(name, "", "", plain(lambda network, floods, s=s: Timed(floods * network.arcs, s)), 100)
@@ -80,6 +81,7 @@ def test_a_slow_contender_plays_fewer_floods_and_nobody_none():
     assert REFERENCE._replace(receptions=1).floods(GRID, quick=True) == 1
 
 
+@pytest.mark.family
 def test_jobs_are_interleaved_and_one_that_has_taken_long_sits_out():
     order = []
 

@@ -262,6 +262,9 @@ def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind
     complaints = []
     try:
         with Mote(one.url, lambda *told: complaints.append(told)) as first:
+            # On a busy machine the mote may begin in the middle of its first host's greeting, which is noise to it.
+            assert first.allocated_B() > 0
+            complaints.clear()
             for url in (one.url, one.line_url(False)):
                 with pytest.raises(LinkError, match="has another host, and this mote's line serves only one"):
                     Mote(url).open()

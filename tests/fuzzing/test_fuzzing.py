@@ -7,7 +7,7 @@ from workbench.errors import FuzzError, ParameterError
 from workbench.protocols.contract import Node
 from workbench.protocols.protocol import Protocol
 
-FRAMES = 20_000
+FRAMES = 10_000
 # Small memories, so that they are full long before the end: what still grows then has no bound.
 PROTOCOLS = {
     "flooding": wb.Flooding(max_events=100),

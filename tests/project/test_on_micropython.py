@@ -30,7 +30,7 @@ HOST_S = [
     )
 ]
 FOR_EVER_S = 1200  # for a machine that is busy
-FEW = 10  # examples; with them go the tests of a file that take longest, left out until `make test-all`
+FEW = 6  # examples; with them go the tests of a file that take longest, left out until `make test-all`
 LONG = {
     "coding/test_rlnc": ("test_decode_undoes_encode_over_hops_loss_duplication_and_reordering",),
     "protocols/coded_diffusion/test_node": ("test_intermediate_node_decodes_from_what_is_innovative",),

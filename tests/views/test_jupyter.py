@@ -85,8 +85,8 @@ def test_in_jupyterlab_runs_are_shown_fed_and_play_again_without_a_kernel(chromi
     again.page.close()
 
 
-@pytest.mark.parametrize("times", [8, pytest.param(25, marks=pytest.mark.family)])
-def test_cells_that_are_run_again_leave_nothing_behind(chromium, lab, times):
+@pytest.mark.family
+def test_cells_that_are_run_again_leave_nothing_behind(chromium, lab):
     notebook = lab.notebook(chromium, CELLS, "again.ipynb")
     show_and_feed(notebook)
     client = notebook.page.context.new_cdp_session(notebook.page)
@@ -104,8 +104,8 @@ def test_cells_that_are_run_again_leave_nothing_behind(chromium, lab, times):
     notebook.run(SHOW, times=5)
     notebook.run(FEED, times=5)
     players, documents, comms = left()
-    notebook.run(SHOW, times=times)
-    notebook.run(FEED, times=times)
+    notebook.run(SHOW, times=25)
+    notebook.run(FEED, times=25)
     shown(notebook, ["1", "3"])
     after = left()
     # Of all the players that were replaced none is kept. JupyterLab itself makes a document now and then.

@@ -144,6 +144,7 @@ assert run.trace_hash == scenario.run(engine="reference").trace_hash
 """
 
 
+@pytest.mark.family  # it compiles a twin, twice
 def test_twin_from_another_package_runs_and_the_next_process_finds_its_loop(folder):
     load(folder)
     cache_folder = folder / "kept"
