@@ -12,7 +12,7 @@ FAMILY_SEED ?=
 NOTEBOOKS = $(shell find notebooks -name '*.ipynb' -not -path '*/.ipynb_checkpoints/*' 2>/dev/null | sort)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lab app notebooks lint lint-javascript test-pythons bench doctor clean
+.PHONY: help setup demo test test-all lab app notebooks lint lint-python lint-javascript test-pythons bench doctor clean
 
 help:
 	@echo 'make demo       the first experiment: metrics, out/demo.html, out/demo.png'
@@ -57,10 +57,12 @@ doctor: setup
 	@$(BIN)/workbench doctor
 
 lint: setup
+	@$(MAKE) --no-print-directory -j2 lint-python lint-javascript
+
+lint-python:
 	@$(BIN)/ruff check --quiet
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
-	@$(MAKE) --no-print-directory lint-javascript
 
 # The browser's scripts: a linter and a type checker, which npm installs on first use (7 s).
 lint-javascript:

@@ -55,7 +55,10 @@ def shared_keys(*tables: Table) -> list[np.ndarray]:
 
 
 def _shift_to_zero(column: np.ndarray) -> tuple[np.ndarray, int]:
-    """Return a column's numbers shifted or ranked to begin at 0, in the same order, and an exclusive upper limit."""
+    """Map a column's numbers to 0, 1, ... in the same order; return them and an exclusive upper limit.
+
+    Integers are reduced by the smallest; they are replaced by their ranks if their range is too wide for a key.
+    """
     if column.dtype.kind not in "iu" or column.dtype == np.uint64:
         return _rank_values(column)
     low, span = _span(column)

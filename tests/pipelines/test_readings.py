@@ -77,7 +77,7 @@ def test_rules_of_none_leave_all():
     ({"range": {"temperature_C": 3}}, "it must be .smallest, largest., or the name of a key"),
     ({"jump": {"temperature_C": -1}}, "limit of rule jump is -1; it must be a finite number above 0"),
     ({"gap": "long"}, "limit of rule gap is 'long'"),
-    ({"unit": {"voltage_mV": "voltage_A"}}, "voltage_mV cannot be converted to voltage_A; .* one of F to C"),
+    ({"unit": {"voltage_mV": "voltage_A"}}, "voltage_mV cannot be converted to voltage_A; .* these units: F to C"),
     ({"unit": {"temperature_F": "temperature_C"}}, "no column 'temperature_F'"),
 ])  # fmt: skip
 def test_rules_that_cannot_be_are_refused_in_a_sentence(rules, sentence):

@@ -229,7 +229,7 @@ def test_a_folder_is_asked_as_its_runs_are(tmp_path):
     assert one.select(["scenario", "row", "detail"]).to_pylist() == (
         traces(every[1]).select(["scenario", "row", "detail"]).to_pylist()
     )
-    with pytest.raises(wb.DataError, match="has no trace of 0123"):
+    with pytest.raises(wb.DataError, match="contains no trace of these scenarios: 0123"):
         traces(tmp_path, only=["0123"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(wb.DataError, match='a sweep stores them with Sweep\\(..., keep="trace"\\)'):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import workbench as wb
 from tests.talker import Talker, both_ways, play, say
-from workbench.attributes.event_bytes import CHECKSUM_B, sealed
+from workbench.attributes.event_bytes import CHECKSUM_B, with_checksum
 from workbench.errors import DecodeError, ParameterError
 from workbench.protocols.coded_diffusion import wire as coded_wire
 from workbench.protocols.diffusion import wire as diffusion_wire
@@ -131,7 +131,7 @@ def test_what_a_node_refuses_is_said_and_nothing_else(name):
         for _ in range(data.draw(st.integers(0, 2))):
             frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
         if data.draw(st.booleans()) and name.startswith(("coded", "gossip of")):
-            frame = bytearray(sealed(bytes(frame[:-CHECKSUM_B])))  # else the checksum hides all other faults
+            frame = bytearray(with_checksum(bytes(frame[:-CHECKSUM_B])))  # else the checksum hides all other faults
         if data.draw(st.integers(0, 5)) == 0:
             frame = frame[: data.draw(st.integers(0, len(frame)))] + data.draw(st.binary(max_size=3))
         try:

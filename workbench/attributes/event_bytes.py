@@ -1,8 +1,8 @@
 """The bytes, the id and the checksum of events, shared by coded diffusion and fragmented events.
 
 Layout (little-endian, packed)
-    an event's bytes   AttNum u8 (number of attributes), then the attributes as in `wire.py`; 1 to 65,535 bytes
-    a sealed frame     any bytes, then their CRC-32 as u32
+    an event's bytes           AttNum u8 (number of attributes), then the attributes as in `wire.py`; 1 to 65,535 bytes
+    a frame with a checksum   any bytes, then their CRC-32 as u32
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -42,12 +42,12 @@ def check_id(origin, sequence):
         raise EncodeError("origin is %r and sequence is %r; both must be from 0 to %d" % (origin, sequence, U32))
 
 
-def sealed(data):
+def with_checksum(data):
     """Return the data followed by its checksum."""
     return data + struct.pack("<I", crc32(data))
 
 
-def unsealed_B(frame, header_B):
+def length_before_checksum_B(frame, header_B):
     """Return the number of bytes before a frame's checksum. Raises DecodeError if it is wrong or cut off."""
     end = len(frame) - CHECKSUM_B
     if end < header_B:

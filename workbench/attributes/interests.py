@@ -26,10 +26,11 @@ from workbench.attributes.model import (
 
 
 def constraints(attributes):
-    """Return the attributes without INTERVAL in a canonical order: equal for interests with the same constraints (A16).
+    """Return the attributes in a canonical order, equal for interests with the same constraints.
 
-    An INTERVAL that constrains data is kept. Otherwise a sink without this constraint would share the interest of a
-    sink with it. The value beside EQ_ANY has no meaning and is replaced.
+    An INTERVAL with IS, which states a data rate, is left out. An INTERVAL with another operator constrains data and
+    remains; otherwise a sink without this constraint would share the interest of a sink with it. The value beside
+    EQ_ANY has no meaning and is replaced. Source: item A16 of `workbench.protocols.diffusion`.
     """
     canonical = []
     for attribute in attributes:

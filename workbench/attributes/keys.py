@@ -100,7 +100,7 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
         )
     if name.endswith("_KEY"):
         raise AttributeFormatError(
-            "key %d has name %s; a name must not end in _KEY, which may follow every key: use %s"
+            "key %d has name %s; a name must not end in _KEY, as texts may write any key X as X_KEY: use %s"
             % (number, name, name[:-4])
         )
     if type not in (INT16, BLOB):

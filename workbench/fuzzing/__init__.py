@@ -159,7 +159,7 @@ class _Trial:
             next_us = self.node.next_wake
             if next_us is not None and next_us <= self.now:
                 where = self._describe_failure("wake")
-                raise FuzzError(f"{where}: its next_wake is {next_us} µs, but the time is {self.now} µs")
+                raise FuzzError(f"{where}: next_wake is {next_us} µs; it must be after the present, {self.now} µs")
 
     def _perform_random_action(self, kind: float) -> None:
         """Perform a random action of the node's application, or report a link quality."""
@@ -210,7 +210,7 @@ class _Trial:
 
 
 def harvest(protocol: Protocol, seed: int) -> list[Frame]:
-    """Return the frames of small runs of the protocol, in order: with subscriptions, publications and an outage."""
+    """Run the protocol in small networks with an outage; return all frames that nodes sent, in the order of time."""
     harvested = []
     for turn in range(_HARVESTS):
         sinks, sources = ((0, 5), (8, 3)) if turn % 2 else ((_MIDDLE, 0), (2, 7))

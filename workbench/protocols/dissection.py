@@ -235,7 +235,7 @@ class Cutter:
                 outer.append(Field(name, start, self.at, group.text, tuple(children)))
 
     @contextmanager
-    def sealed(self) -> Iterator[None]:
+    def before_checksum(self) -> Iterator[None]:
         """Read a block whose bytes are followed by a checksum at the frame's end (`attributes/event_bytes.py`)."""
         self.end = len(self.frame) - CHECKSUM_B
         yield

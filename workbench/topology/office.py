@@ -154,8 +154,8 @@ def _mean_links(
     pairs = pairs_within(positions, propagation.range_m(min_pdr, propagation.greatest_luck_dB))
     ends = positions[pairs]
     distances = np.hypot(*(ends[:, 0] - ends[:, 1]).T)
-    crossed = sum((_cross(ends, wall) for wall in walls), start=np.zeros(len(pairs)))
-    return pairs, propagation.snr_dB(distances) - wall_dB * crossed
+    walls_crossed = sum((_cross(ends, wall) for wall in walls), start=np.zeros(len(pairs)))
+    return pairs, propagation.snr_dB(distances) - wall_dB * walls_crossed
 
 
 def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:

@@ -45,7 +45,7 @@ _COUNTS = {"heard", "sent"}
 
 
 def _counted_links(source: object) -> list[tuple[int, int, float]]:
-    """Return the links of a table with packet counts, one for each link with any number of rows."""
+    """Return the links of a table with packet counts; the rows of a link are averaged, weighted by ``sent``."""
     sums: dict[tuple[int, int], tuple[float, float]] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr", "sent"), "links"):
         link = _ends_in(row)

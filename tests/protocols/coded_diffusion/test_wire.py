@@ -75,7 +75,7 @@ def encode(message):
     return ENCODERS[type(message)](message)
 
 
-def sealed(body):
+def with_checksum(body):
     """A frame of this body whose checksum is right."""
     return bytes(body) + struct.pack("<I", crc32(bytes(body)))
 
@@ -167,7 +167,7 @@ IMPOSSIBLE = [
 @pytest.mark.parametrize(("what", "text"), IMPOSSIBLE)
 def test_impossible_frame_is_a_decode_error_though_its_checksum_is_right(what, text):
     with pytest.raises(DecodeError) as caught:
-        decode(sealed(bytes.fromhex(text)))
+        decode(with_checksum(bytes.fromhex(text)))
     assert "wrong checksum" not in str(caught.value), what
 
 
@@ -201,7 +201,7 @@ def test_random_bytes_are_a_decode_error(rest, begin):
 
 @given(st.binary(max_size=60), st.sampled_from([b"E", b"C", b"R"]))
 def test_random_bytes_with_a_right_checksum_are_what_they_encode_or_a_decode_error(rest, begin):
-    frame = sealed(begin + rest)
+    frame = with_checksum(begin + rest)
     try:
         message = decode(frame)
     except DecodeError:

@@ -41,5 +41,5 @@ def test_wrong_byte_makes_the_checksum_wrong_and_nothing_else():
 
 @pytest.mark.parametrize(("more", "name"), [(b"", "piece"), (b"12", NOT_READ)])
 def test_bytes_between_piece_and_checksum_are_not_read(more, name):
-    fields = dissect(wire.sealed(PIECE[:-4] + more))
+    fields = dissect(wire.with_checksum(PIECE[:-4] + more))
     assert fields[-2].name == name and fields[-1].text.endswith(", right")

@@ -31,7 +31,7 @@ GOLDEN = [
 ]
 
 
-def sealed(text):
+def with_checksum(text):
     """A frame of these bytes in hex whose checksum is right."""
     body = bytes.fromhex(text)
     return body + struct.pack("<I", crc32(body))
@@ -82,7 +82,7 @@ def test_piece_that_does_not_fit_is_an_encode_error(piece):
 )
 def test_impossible_frame_is_a_decode_error_though_its_checksum_is_right(text):
     with pytest.raises(DecodeError) as caught:
-        wire.decode(sealed(text))
+        wire.decode(with_checksum(text))
     assert "wrong checksum" not in str(caught.value)
 
 

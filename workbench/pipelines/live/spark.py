@@ -16,7 +16,7 @@ Theory of operation
     written.
 
 Options
-    beyond_s   distance in seconds from the newest reading of a finished capture to that row of nulls. Without the
+    nulls_after_s   distance in seconds from the newest reading of a finished capture to that row of nulls. Without the
                option the row is not added.
 """
 
@@ -61,8 +61,8 @@ class ReadingsSource(DataSource):
 
     def streamReader(self, schema: Any) -> _StreamReader:
         """Return the reader for ``spark.readStream``."""
-        beyond_s = self.options.get("beyond_s")
-        return _StreamReader(self._folder(), None if beyond_s is None else float(beyond_s))
+        nulls_after_s = self.options.get("nulls_after_s")
+        return _StreamReader(self._folder(), None if nulls_after_s is None else float(nulls_after_s))
 
     def _folder(self) -> Path:
         folder = Path(self.options.get("path", "")).absolute()
@@ -94,8 +94,8 @@ class _Reader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader):
-    def __init__(self, folder: Path, beyond_s: float | None) -> None:
-        self._folder, self._beyond_s = folder, beyond_s
+    def __init__(self, folder: Path, nulls_after_s: float | None) -> None:
+        self._folder, self._nulls_after_s = folder, nulls_after_s
 
     def initialOffset(self) -> dict[str, Any]:
         return {"offset": 0, "ended": False}
@@ -116,14 +116,14 @@ class _StreamReader(DataSourceStreamReader):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         pieces = capture.split_into_pieces(self._folder, start["offset"], end["offset"] - start["offset"], PIECE_B)
-        is_end = self._beyond_s is not None and end["ended"] and not start["ended"]
+        is_end = self._nulls_after_s is not None and end["ended"] and not start["ended"]
         return list(map(InputPartition, [*pieces, None] if is_end else pieces))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is not None:
             return _read(self._folder, *partition.value)
-        assert self._beyond_s is not None
-        newest_s = json.loads((self._folder / capture.ENDED).read_bytes())["newest_s"] + self._beyond_s
+        assert self._nulls_after_s is not None
+        newest_s = json.loads((self._folder / capture.ENDED).read_bytes())["newest_s"] + self._nulls_after_s
         times = {"time_s": newest_s, "arrived_s": newest_s, "newest_s": newest_s}
         return iter(to_table([[times.get(name) for name in SCHEMA.names]]).to_batches())
 
@@ -152,8 +152,12 @@ class SparkFollowing(Following):
 
         settings = self.settings
         self._spark.dataSource.register(ReadingsSource)
-        beyond_s = 2 * (settings.every_us + settings.late_us) / 1e6 + 1
-        lines = self._spark.readStream.format(FORMAT).option("beyond_s", beyond_s).load(str(self._source.absolute()))
+        nulls_after_s = 2 * (settings.every_us + settings.late_us) / 1e6 + 1
+        lines = (
+            self._spark.readStream.format(FORMAT)
+            .option("nulls_after_s", nulls_after_s)
+            .load(str(self._source.absolute()))
+        )
         timed = lines.selectExpr("*", *(f"{text} AS {name}" for name, text in MICROSECONDS.items()))
         classified = timed.selectExpr(
             "*", f"{settings.is_late} AS is_late", f"timestamp_micros({settings.counted_us}) AS at"

@@ -124,7 +124,9 @@ def _columns_of(table: Any) -> set[str]:
 def _query(settings: WindowSettings, value: str, columns: set[str]) -> str:
     for name in ("time_s", value, *settings.by):
         if name not in columns:
-            raise DataError(f"the readings have no column {name!r}, which windows by {', '.join(settings.by)} need")
+            raise DataError(
+                f"the readings have no column {name!r}; windows grouped by {', '.join(settings.by)} need it"
+            )
     if "newest_s" in columns:
         newest_s = "newest_s"
     elif "arrived_s" in columns:

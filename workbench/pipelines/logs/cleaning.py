@@ -231,7 +231,7 @@ def _conversion(column: str, to: str | None) -> str:
     if units not in _UNITS:
         known = ", ".join(f"{first} to {second}" for first, second in _UNITS)
         raise DataError(
-            f"{column} cannot be converted to {to}; the units at the ends of both names must be one of {known}"
+            f"column {column} cannot be converted to {to}; the names must end with two of these units: {known}"
         )
     return f"{_UNITS[units].format(column)} AS {to}"
 

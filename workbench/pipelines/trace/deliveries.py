@@ -30,7 +30,11 @@ _MATCHES = {
 
 
 def _matched_column(match: str, column: str) -> str:
-    """Return SQL for a column of the item matched by "text" or by "place" in the message; null without a match."""
+    """Return SQL for a column of the published item that was delivered; null if none was.
+
+    ``match``: whether items are recognized by their "text", or by their "place" in the message, as filters may change
+    the text.
+    """
     return f"min(CASE WHEN {_MATCHES[match]} THEN {column} END)"
 
 

@@ -109,12 +109,12 @@ def select_runs(
     every = [run for runs in chosen.values() for run in runs]
     missing = sorted((wanted_hashes or set()) - {run.scenario for run in every})
     if missing:
-        raise DataError(f"{folder} has no trace of {', '.join(missing[:_MOST_NAMED])}")
+        raise DataError(f"{folder} contains no trace of these scenarios: {', '.join(missing[:_MOST_NAMED])}")
     if len({run.scenario for run in every}) < len(every):
         codes = ", ".join(sorted({run.code for run in every}))
         raise DataError(
             f"{folder} has traces of the same scenarios by different code ({codes}); choose: traces(folder, code=...)"
         )
     if not every:
-        raise DataError(f"{folder} has no trace of a run by code {code}")
+        raise DataError(f"{folder} contains no trace of a run by code {code}")
     return {path: runs for path, runs in chosen.items() if runs}

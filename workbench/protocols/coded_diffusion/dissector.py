@@ -18,7 +18,7 @@ def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
 
 def _read(cutter: Cutter) -> None:
     kind = cutter.type_of(_MESSAGES)
-    with cutter.sealed():
+    with cutter.before_checksum():
         if kind == wire.EVENT:
             cutter.numbers(wire.EVENT_LAYOUT, ("type", "event"), *_EVENT_ID)
             cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)

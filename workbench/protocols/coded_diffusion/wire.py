@@ -33,8 +33,8 @@ from workbench.attributes.event_bytes import (
     check_id,
     event_attributes,
     event_bytes,
-    sealed,
-    unsealed_B,
+    length_before_checksum_B,
+    with_checksum,
 )
 from workbench.coding.fields import field as field_of
 from workbench.coding.rlnc import chunk_B
@@ -92,7 +92,7 @@ def information_B(length_B, generation_size, order):
 def encode_event(event):
     """Return the frame of an Event. Raises EncodeError if a field is out of range."""
     check_id(event.origin, event.sequence)
-    return sealed(struct.pack(EVENT_LAYOUT, EVENT, event.origin, event.sequence) + event_bytes(event.attributes))
+    return with_checksum(struct.pack(EVENT_LAYOUT, EVENT, event.origin, event.sequence) + event_bytes(event.attributes))
 
 
 def encode_coded(coded):
@@ -118,7 +118,7 @@ def encode_coded(coded):
         raise EncodeError("the information vector has %d bytes; it must have %d" % (len(information), expected_B))
     number = FIELD_ORDERS.index(order)
     head = struct.pack(CODED_LAYOUT, CODED, origin, sequence, hops, generation_size, number, length_B)
-    return sealed(head + bytes(field_of(order).pack(vector)) + bytes(information))
+    return with_checksum(head + bytes(field_of(order).pack(vector)) + bytes(information))
 
 
 def encode_request(request):
@@ -127,7 +127,7 @@ def encode_request(request):
     check_id(origin, sequence)
     if not 0 <= rank < LARGEST_GENERATION:
         raise EncodeError("a request has rank %r; it must be from 0 to %d" % (rank, LARGEST_GENERATION - 1))
-    return sealed(struct.pack(REQUEST_LAYOUT, REQUEST, origin, sequence, rank))
+    return with_checksum(struct.pack(REQUEST_LAYOUT, REQUEST, origin, sequence, rank))
 
 
 def decode(frame):
@@ -136,7 +136,7 @@ def decode(frame):
     if kind not in _HEADERS_B:
         raise DecodeError("the frame begins with %r; a message begins with one of %r" % (bytes(frame[:1]), b"ECR"))
     header_B = _HEADERS_B[kind]
-    end = unsealed_B(frame, header_B)
+    end = length_before_checksum_B(frame, header_B)
     if kind == CODED:
         return _decode_coded(frame, end)
     if kind == REQUEST:

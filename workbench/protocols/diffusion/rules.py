@@ -88,9 +88,10 @@ def gradient_to_replace(gradients, count, sink, is_reinforced):
 
 
 def may_reinforce(messages, reinforce_after, started, max_reinforcements):
-    """Return whether a source's path is reinforced after ``messages`` new messages of it.
+    """Return whether to reinforce the path to a source that has sent ``messages`` new messages.
 
-    ``reinforce_after``: the number of messages before it, 0 for never; ``started``: reinforcements started this round.
+    ``reinforce_after``: the number of messages that are needed, 0 for never; ``started``: how many reinforcements were
+    started in this round.
     """
     return 0 < reinforce_after <= messages and started < max_reinforcements
 

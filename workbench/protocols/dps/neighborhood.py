@@ -109,7 +109,8 @@ class Neighborhood:
     def _plan_request(self, neighbor: int, now: int) -> None:
         """Plan to request a link with a new neighbor.
 
-        Do nothing if the best neighbors were chosen already: then only the scout tries new ones."""
+        Do nothing if the best neighbors were chosen already. From then on only the scout, a trial link, tries others.
+        """
         context = self._context
         if self._has_chosen:
             return

@@ -41,7 +41,7 @@ class Times(NamedTuple):
     tick_us     period after which an unanswered message may be repeated
     silence_us     silence of a link after which a keep-alive is sent
     recheck_s   time until a muted link is rechecked for a loop
-    ids_us      longest wait of a changed mesh id for another message that can contain it
+    ids_us      longest time that a changed mesh id waits to be sent together with another message
     history_us  time that a publication is remembered beyond its lifetime
     """
 

@@ -21,7 +21,7 @@ def _read(cutter: Cutter) -> None:
 
 
 def _read_piece(cutter: Cutter) -> None:
-    with cutter.sealed():
+    with cutter.before_checksum():
         *_, pieces, number, length_B = cutter.numbers(
             wire.HEADER,
             ("type", "piece"),

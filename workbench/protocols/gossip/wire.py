@@ -15,7 +15,14 @@ This file runs on a mote too (MicroPython's subset of Python).
 import struct
 from collections import namedtuple
 
-from workbench.attributes.event_bytes import CHECKSUM_B, LONGEST_EVENT_B, U16, check_id, sealed, unsealed_B
+from workbench.attributes.event_bytes import (
+    CHECKSUM_B,
+    LONGEST_EVENT_B,
+    U16,
+    check_id,
+    length_before_checksum_B,
+    with_checksum,
+)
 from workbench.errors import DecodeError, EncodeError
 
 Piece = namedtuple("Piece", ("origin", "sequence", "ttl", "pieces", "number", "length_B", "data"))
@@ -54,19 +61,19 @@ def encode(piece):
             "piece %d of %d has %d bytes; for an event of %d bytes it must have %d, and more than 0"
             % (number, pieces, len(data), length_B, end - begin)
         )
-    return sealed(struct.pack(HEADER, TYPE, origin, sequence, ttl, pieces, number, length_B) + data)
+    return with_checksum(struct.pack(HEADER, TYPE, origin, sequence, ttl, pieces, number, length_B) + data)
 
 
 def with_ttl(frame, ttl):
     """Return the frame with another ttl, so that a node forwards it without encoding it again."""
-    return sealed(frame[:_TTL_AT] + struct.pack("<H", ttl) + frame[_TTL_AT + 2 : -CHECKSUM_B])
+    return with_checksum(frame[:_TTL_AT] + struct.pack("<H", ttl) + frame[_TTL_AT + 2 : -CHECKSUM_B])
 
 
 def decode(frame):
     """Return the Piece in a frame. Raises DecodeError, and no other error, for any other bytes."""
     if not len(frame) or frame[0] != TYPE:
         raise DecodeError("the frame begins with %r; a piece begins with %r" % (bytes(frame[:1]), bytes([TYPE])))
-    end = unsealed_B(frame, _HEADER_B)
+    end = length_before_checksum_B(frame, _HEADER_B)
     _, origin, sequence, ttl, pieces, number, length_B = struct.unpack_from(HEADER, frame, 0)
     piece_begin, piece_end = piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
     if piece_begin >= piece_end:

@@ -265,7 +265,7 @@ class PrintedTinyMQ(TinyMQ):
         TinyMQ.__init__(self, **settings)
         if self.key_bits > WIDEST_KEY_SPACE:
             raise ParameterError(
-                "TinyMQ: key_bits is %d; with literal=True, which visits every string, it must be at most %d"
+                "TinyMQ: key_bits is %d; it must be at most %d with literal=True, which visits each string of bits"
                 % (self.key_bits, WIDEST_KEY_SPACE)
             )
         if not self.shortcuts:

@@ -66,7 +66,10 @@ def files(folder: str | None, name: str) -> list[Path]:
 
 
 def record_loaded(twin: str, folder: str | None, name: str) -> None:
-    """Record that this process has loaded a twin's machine code, and write an index of its files in ``folder``."""
+    """Record that this process has loaded a twin's machine code; write an index of its sources.
+
+    ``folder``: where numba stores the machine code.
+    """
     _loaded.add(twin)
     machine_code = files(folder, name)
     if not machine_code:

@@ -241,9 +241,10 @@ NO_REASON = 0
 
 
 class Reason(Codes):
-    """Reasons of losses and drops, which are counted: the first texts of the column "detail", after "".
+    """Reasons of losses and drops. Runs without a trace count them.
 
-    The texts that a run adds follow them.
+    A value is the index of the reason in the texts of the column "detail". Text 0 is "". The texts that a run adds
+    follow the reasons.
     """
 
     LINK = 1

@@ -181,7 +181,10 @@ def _make_items(
 def _credit_deliveries(
     valid: _Deliveries, pair: np.ndarray, items: _Items
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return for each delivery the credited publication or -1, whether it is a duplicate, and whether it is wrong."""
+    """Return three arrays with a value for each delivery: its publication or -1, is_duplicate, is_wrong.
+
+    A delivery is wrong if no publication of its message with this text matches the subscription.
+    """
     of_items = items.pair, items.text
     rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))
     item = find_last((pair, valid.text, rank), (*of_items, columns.cumcount(row_keys(*of_items))))

@@ -127,7 +127,7 @@ class Union(Composed):
         return [(self._first, number) if number < first else (self._second, number - first)]
 
     def probes(self) -> Sequence[int]:
-        """Return the probes of both designs."""
+        """Return the numbers of points to check before a sweep runs: those of both designs."""
         return [*self._first.probes(), *(len(self._first) + number for number in self._second.probes())]
 
     def describe(self) -> dict[str, Any]:
@@ -200,7 +200,7 @@ _POINTS_PER_SEARCH = 20  # points that can be compared in the time of a search
 class Finder:
     """An index of a design's points by their values on some of its paths.
 
-    It stores a sorted hash of eight bytes for each point. So a union of a million points and ten takes ten searches.
+    It stores a sorted hash of eight bytes for each point, so joining ten points to a million takes ten binary searches.
     """
 
     def __init__(self, design: Design, paths: Sequence[str]) -> None:

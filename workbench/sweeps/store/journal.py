@@ -1,7 +1,7 @@
 """The journal: rows that are not in a Parquet file yet, one line each, with a checksum.
 
-The driver after a killed one reads the rows from its journal. A damaged or incomplete line is ignored, and its point is
-run again.
+If a driver is killed, the next one reads the rows from its journal. A damaged or incomplete line is ignored, and its
+point is run again.
 """
 
 from __future__ import annotations

@@ -162,7 +162,10 @@ class Lease:
         return DataError(f"{self._folder} cannot be written: {error.strerror}")
 
     def _wait_for_expiry(self, path: Path) -> bytes | None:
-        """Return the content of a dead owner's file, or None without a file. Raises DataError if the owner is alive."""
+        """Wait until the lease in a file expires. Return the file's content, or None if it is missing.
+
+        Raises DataError if the owner renews the lease meanwhile, so it is alive.
+        """
         content = _content(path)
         if content is None or _is_gone(content):
             return content

@@ -285,7 +285,7 @@ def has_key_once(state, number):
 
 @compiled
 def slice_list(state, number, first, last):
-    """Return the number of a list with the rows first:last of list ``number``."""
+    """Return the identifier of the list of the rows first:last of list ``number``, which is added if it is new."""
     record = state.lists[number]
     if first == record.first and last == record.last:
         return number

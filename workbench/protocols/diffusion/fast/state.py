@@ -140,12 +140,12 @@ def make_state(setup: Setup, messages: int) -> Any:
     subscribed, published = (
         np.bincount(_nodes_acting(setup, kind), minlength=b.nodes) for kind in (workload.SUBSCRIBE, workload.PUBLISH)
     )
-    samples = np.minimum(published, protocol.max_data)
+    most_waiting = np.minimum(published, protocol.max_data)
     black_first = _first_rows(np.bincount(setup.network.receivers, minlength=b.nodes))
     sizes = _sizes(setup, b, lists, pool_needs) | {
         "blocks": b.nodes * b.entries + int(subscribed.sum()),
         "own interests": int(subscribed.sum()) + 1,
-        "samples": int(samples.sum()) + 1,
+        "samples": int(most_waiting.sum()) + 1,
         "black": int(black_first[-1]) + 1,
     }
     state = twin.make(
@@ -164,7 +164,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         slots=b.entries,
         own_first=_first_rows(subscribed),
         subscription_lists=lists.of_subscriptions,
-        samples_first=_first_rows(samples),
+        samples_first=_first_rows(most_waiting),
         airtimes_us=np.array([radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]),
         lists=lists.rows,
         attributes=lists.attributes,

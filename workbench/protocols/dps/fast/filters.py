@@ -216,11 +216,11 @@ def _runs_bits(state, row, complement):
 def _encoded_B(state, row):
     """Return the number of bytes of a filter encoded by `BitVector.encode`."""
     length = state.filters.shape[1] * WORD
-    load = 100 * state.filter_ones[row] + 1
+    fill_percent = 100 * state.filter_ones[row] + 1  # times ``length``
     bits = np.int64(length + 1)
-    if load < SPARSE_PERCENT * length:
+    if fill_percent < SPARSE_PERCENT * length:
         bits = _runs_bits(state, row, _NO_BITS)
-    elif load > DENSE_PERCENT * length:
+    elif fill_percent > DENSE_PERCENT * length:
         bits = _runs_bits(state, row, _ALL)
     data_B = length // 8 if bits > length else (bits + 7) // 8
     return 2 + _head_B(length) + _head_B(data_B) + data_B

@@ -188,7 +188,7 @@ class Receiver(Mailbox[Item]):
         self._handler = handler
 
     def put(self, items: Iterable[Item]) -> None:
-        """Call the handler with each item, or append the items."""
+        """Call the handler with each item; without a handler, store the items until they are taken."""
         if self._handler is None:
             super().put(items)
             return

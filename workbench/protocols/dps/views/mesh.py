@@ -312,7 +312,10 @@ def _sums(reported: Rows, duration_us: int) -> Table:
 
 
 def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-    """Return the indices of the last row of each key and time; rows must be sorted by key and then by time."""
+    """Return the index of the last row of each key and time, the state after all changes at that time.
+
+    Rows are sorted by key, then by time; ``begins``: whether a row is the first of its key.
+    """
     return np.flatnonzero(np.append(begins[1:] | (times_us[1:] > times_us[:-1]), True)[: len(begins)])
 
 

@@ -90,7 +90,7 @@ class CopyRows:
         return self._copies_of_node(row) if copies is None else copies
 
     def _copies_just_received(self, row: Row) -> Copies | None:
-        """Return the copies of the frame that a node has just received, or None if a row does not belong to it."""
+        """Return the copies in the frame that a node has just received, or None if the row has another cause."""
         if self._last_received is None:
             return None
         heard, copies = self._last_received

@@ -103,7 +103,7 @@ def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key)
 
 @compiled
 def make_event(core, state, i, content, number, publication):
-    """Make the event of a publication, without a tree; the caller writes its region."""
+    """Make the event of a publication. It is in no tree yet, and the caller writes its region."""
     message = twin.take_message(core, Message.EVENT, core.addresses[i], number, content, 0, 0)
     fields = state.fields[message]
     fields.tree = NO_TREE

@@ -76,7 +76,7 @@ def _expiry(query, now):
 
 @compiled
 def store(core, state, i, query, previous_hop, now):
-    """Store or renew a query with the region in INSIDE; remove it if its lease is 0."""
+    """Store or renew a query; remove it if its lease is 0. Its region is in the scratch space INSIDE of ``boxes``."""
     node, fields = state.nodes[i], state.fields[query]
     previous, row = NONE, np.int64(node.stored.first)
     while row != NONE and _is_before(core, state, state.storeds[row].message, query):

@@ -175,7 +175,7 @@ def _check_supported(setup: Setup) -> None:
         )
     if _most_neighbors(setup) > MOST_NEIGHBORS:
         raise twin.NoFastTwinError(
-            f"a node has more than {MOST_NEIGHBORS} neighbors, the most whose frame numbers a node keeps"
+            f"a node has more than {MOST_NEIGHBORS} neighbors; the fast twin stores frame numbers for at most that many"
         )
     counts = work.subscriptions["last"] - work.subscriptions["first"]
     if counts.max(initial=0) > wire.U8:
