@@ -52,6 +52,12 @@ def test_item_at_nodes_that_the_network_lacks_stays_and_can_be_edited(part):
     assert part._lines._list.options[1] == line_of(part.value[1])
 
 
+def test_equal_publications_of_two_nodes_are_compared_one_by_one():
+    twice = (ITEMS[0], ITEMS[1], wb.publish(7, "TEMP IS 25", every_s=5))
+    matches = form(Workload(twice, nodes=range(9))).content.attributes._matches.value
+    assert "Matches 2 of 2 publications" in matches and "node 8" in matches and "node 7" in matches
+
+
 def test_the_form_edits_the_item_that_is_selected(part):
     form(part).at.text = "3-5"
     form(part).times["start_s"].text = "7"
