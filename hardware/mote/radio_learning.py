@@ -9,7 +9,7 @@ This file runs under MicroPython.
 
 from workbench.motes import messages as link
 from workbench.protocols.contract import NOBODY
-from workbench.protocols.link_estimator import MARK, LinkEstimator
+from workbench.protocols.link_estimator import LONGEST_INTERVAL_US, MARK, LinkEstimator, half_interval_us
 
 
 class LearningRadio:
@@ -56,7 +56,7 @@ class LearningRadio:
         return frames
 
     def _next_beacon_us(self, now):
-        half_us = self._estimator.half_interval_us(self._sent)
+        half_us = half_interval_us(self._sent, LONGEST_INTERVAL_US)
         return now + half_us + self._mote.random.below(half_us)
 
     def _receive(self, neighbor, frame, now):

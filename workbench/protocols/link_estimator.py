@@ -70,10 +70,6 @@ class LinkEstimator:
             frame.append(byte_of(ratio))
         return bytes(frame)
 
-    def half_interval_us(self, earlier):
-        """Return half of the interval after ``earlier`` beacons of a radio that is always on, in microseconds."""
-        return half_interval_us(earlier, LONGEST_INTERVAL_US)
-
     def cancel_beacon(self):
         """Take back the number of the latest beacon, which was not sent."""
         self.number = (self.number - 1) % NUMBERS

@@ -34,12 +34,7 @@ import numpy as np
 from workbench import draws, purposes
 from workbench.errors import ScenarioError
 from workbench.protocols.contract import NOBODY, Node
-from workbench.protocols.link_estimator import (
-    LONGEST_ASLEEP_US,
-    LONGEST_INTERVAL_US,
-    LinkEstimator,
-    half_interval_us,
-)
+from workbench.protocols.link_estimator import LinkEstimator, half_interval_us
 from workbench.sim.capture import strengths_ddB, threshold_ddB
 from workbench.sim.delays import Delays, node_keys
 from workbench.sim.kernel import BEACON, CHANNEL_CHECK, FRAME_END, FRAME_READY, STROBE_END, Kernel
@@ -513,7 +508,7 @@ class Channel:
 
     def _plan_beacon(self, i: int, earlier: int, now: int) -> None:
         """Schedule the next beacon of node ``i``, which has sent ``earlier`` ones."""
-        half_us = half_interval_us(earlier, LONGEST_ASLEEP_US if self.wake_interval_us else LONGEST_INTERVAL_US)
+        half_us = half_interval_us(earlier, self.radio.longest_beacon_interval_us)
         key = draws.make_key(self.scenario.seed, purposes.BEACON, self.addresses[i])
         self.kernel.push(now + half_us + draws.below(key, earlier, half_us), BEACON, (i, earlier))
 

@@ -42,6 +42,7 @@ from typing import Any, Literal
 from workbench.errors import ParameterError, ScenarioError
 from workbench.keywords import checked, documentation
 from workbench.protocols.contract import Node
+from workbench.protocols.link_estimator import LONGEST_ASLEEP_US, LONGEST_INTERVAL_US
 from workbench.protocols.parameter import Parameter
 from workbench.suggestion import meant
 
@@ -217,6 +218,11 @@ class Radio:
     def acknowledges(self) -> bool:
         """True if receivers acknowledge unicast frames: with ``retries``, and with low-power listening."""
         return self.retries > 0 or self.wake_interval_ms > 0
+
+    @property
+    def longest_beacon_interval_us(self) -> int:
+        """The longest interval between beacons of a node that learns its link qualities, in µs."""
+        return LONGEST_ASLEEP_US if self.wake_interval_ms else LONGEST_INTERVAL_US
 
     def airtime_us(self, frame_B: int) -> int:
         """Return the airtime in µs of a frame of ``frame_B`` bytes, with overhead, and with the pauses of fragments."""

@@ -132,11 +132,6 @@ def twin_of(protocol: Protocol) -> str:
     return twin
 
 
-def _twin_for(scenario: Any) -> str:
-    """Return the module name of the twin that can play a scenario. Raises NoFastTwinError without one."""
-    return twin_of(scenario.protocol)
-
-
 def load(protocol: Protocol) -> None:
     """Import a protocol's twin. Afterwards, ``engine="auto"`` uses the twin.
 
@@ -168,7 +163,7 @@ def is_worth_it(scenario: Any) -> bool:
     The cost of runs adds up. So a long sweep of short runs changes to the fast engine, although the number of runs is
     unknown at the start.
     """
-    twin = _twin_for(scenario)
+    twin = twin_of(scenario.protocol)
     if twin in sys.modules:
         return True
     readings, subscriptions = 0.0, 0
@@ -188,7 +183,7 @@ def _nodes_at(item: Any, scenario: Any) -> int:
 
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Any:
     """Run a scenario on the fast engine; ``record`` is "trace" or "metrics". Raises NoFastTwinError if it cannot."""
-    module = _twin_for(scenario)
+    module = twin_of(scenario.protocol)
     with code_cache.loading():
         from workbench.sim.fast import network
 

@@ -11,13 +11,7 @@ import numpy as np
 from workbench import array_draws, draws, purposes
 from workbench.errors import ScenarioError
 from workbench.notice import Notice
-from workbench.protocols.link_estimator import (
-    ENTRY_B,
-    HEADER_B,
-    LONGEST_ASLEEP_US,
-    LONGEST_INTERVAL_US,
-    MAX_LISTED,
-)
+from workbench.protocols.link_estimator import ENTRY_B, HEADER_B, MAX_LISTED
 from workbench.protocols.protocol import Protocol
 from workbench.sim import trace, workload
 from workbench.sim.capture import strengths_ddB, threshold_ddB
@@ -310,7 +304,7 @@ def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool,
         "links": links,
         "beacons": beacons,
         "beacon_airtimes_us": np.array([radio.airtime_us(_beacon_B(entries)) for entries in range(MAX_LISTED + 1)]),
-        "longest_beacon_us": LONGEST_ASLEEP_US if radio.wake_interval_us else LONGEST_INTERVAL_US,
+        "longest_beacon_us": radio.longest_beacon_interval_us,
         "beacon_name": messages - 1 if learns else NONE,
     }
 

@@ -77,8 +77,9 @@ class Sources(widgets.VBox):
         self._is_showing = False
         self._open_source: Any = None
         self._make_soon = Debounced(self._generate)
+        self._entries = choices()  # which looks for plug-ins and for testbeds on this machine
         self.choice = widgets.Dropdown(
-            options=choices(), description="from", layout={"width": "26em", "max_width": "100%"}
+            options=self._entries, description="from", layout={"width": "26em", "max_width": "100%"}
         )
         self.form = widgets.VBox()
         self.fields: dict[str, Field] = {}
@@ -93,7 +94,7 @@ class Sources(widgets.VBox):
         """Update the menu and the form for a network that was not made here."""
         self._make_soon.cancel()
         self.show_error("")
-        entries = choices()
+        entries = list(self._entries)
         source = source_of(graph, [value for _, value in entries])
         if source is None or (source == TABLE and self.choice.value != TABLE):
             source = HAND
