@@ -9,6 +9,7 @@ import ipywidgets as widgets
 import traitlets
 
 from workbench.sim.run import Run
+from workbench.views.player.embed import new_id
 from workbench.views.player.living import PlayerView
 from workbench.widgets.controls import words
 from workbench.widgets.deferred import Deferred
@@ -20,6 +21,8 @@ class Compare(widgets.HBox):
 
     `preview` and `complete` do the same in two steps: first a picture of one moment of each run, then the whole runs.
 
+    clock: the name of the clock that the players share.
+
     selection: what the user selected in the last used player: node, row (a frame, by its row in the trace) and time_s,
     as in `PlayerView.selection`. When a frame is selected, its bytes are fetched in the background; `cancel` stops
     that, `wait` waits for its end.
@@ -29,7 +32,7 @@ class Compare(widgets.HBox):
 
     def __init__(self, *runs: Run) -> None:
         self.players: list[PlayerView] = []
-        self._clock = f"clock-{id(self)}"
+        self.clock = new_id()
         self._deferred = Deferred()
         self._placeholder = words("<p class='wb-said'>The run appears here when it is finished.</p>")
         self._style_sheets = style_sheets()
@@ -62,7 +65,7 @@ class Compare(widgets.HBox):
             player.close()
         del self.players[len(runs) :]
         for player in self.players:
-            player.wire.clock = self._clock if len(runs) > 1 else ""
+            player.wire.clock = self.clock
         wires = (*(player.wire for player in self.players), *self._style_sheets)
         if tuple(self.children) != wires:  # type: ignore[has-type]
             self.children = wires

@@ -206,6 +206,7 @@ class Lab(widgets.VBox):
         self._radio = RadioForm(Conditions(scenario.radio, scenario.duration_s, scenario.seed))
         self._panel = RunPanel(self._history.state)
         self._players = Compare()
+        self._network.map.clock = self._players.clock  # the network is edited on the map of the player
         self._cards = Cards()
         self._differences = Differences()
         self._why_not = WhyNot()

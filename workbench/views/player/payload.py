@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from workbench.columns import unique_inverse
@@ -148,7 +149,7 @@ def _common_entries(view: RunView, buffer: Buffer) -> dict[str, Any]:
         **_caption_entries(view),
         "duration_s": view.duration_us / 1e6,
         "tick_s": _tick_us(view) / 1e6,
-        **map_header(view.plan, buffer),
+        **map_header(view.plan, view.run.scenario.topology, buffer),
         "timeline": _timeline_entry(view, buffer),
         "panels": [_panel_entry(panel) for panel in _panels(view)],
         "chips": _buttons(view),
@@ -204,9 +205,13 @@ def _scale_entry(scale: Scale | None) -> dict[str, Any] | None:
 # The network
 
 
-def map_header(plan: Layout, buffer: Buffer) -> dict[str, Any]:
-    """Return the entries of a header for a map without a run: the network, and the style in which it is drawn."""
+def map_header(plan: Layout, graph: nx.Graph, buffer: Buffer) -> dict[str, Any]:
+    """Return the entries of a header for a map without a run: the network, and the style in which it is drawn.
+
+    ``plan``: the layout of the network ``graph``. Equal networks have an equal entry "network".
+    """
     return {
+        "network": graph.graph.get("digest", ""),
         "colours": {name: _light_and_dark(colour) for name, colour in _COLOURS.items()},
         "link_shades": _link_shades(),
         "plain_node": look_header(NODE_LOOK),

@@ -1,10 +1,8 @@
-// The map on which a network is composed: the player's map with tools. An edit is drawn at once and sent to the kernel;
-// the network that the kernel sends back replaces what was drawn.
-//
-// A dragged node and its links are painted on the upper canvas, so that the others need not be painted again.
+// Tools to edit a network: on the map of a player that shows a run of it, or on a map of their own. An edit is drawn at
+// once and sent to the kernel; the run or the network that the kernel sends back replaces what was drawn.
 
 const TOOLS = [
-  ["select", "Select", "Select: click a node or a link, drag nodes (their links stay), Shift adds to the picked ones and draws a frame"],
+  ["select", "Select", "Select: click a node or a link, drag nodes, Shift adds to the picked ones and draws a frame"],
   ["node", "+ Node", "Add nodes: click where one should be"],
   ["link", "+ Link", "Add links: drag from node to node, or click one after the other"],
   ["erase", "Erase", "Erase: click a node or a link"],
@@ -19,12 +17,15 @@ const ASKED = {
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }
 const STEP = 0.1 // of the distance between neighbors: how far an arrow key moves a node
 const SETTLED_MS = 300
-const AWAY = -1e6
+const WAIT_FOR_RUN_MS = 500
+const EDIT_KEYS = "n and p pick the next and the previous node, Shift picks one more, arrows move what is picked, Delete removes it, a adds a node, l links the picked ones"
 const CLICK_PX = 4
 
-class EditMap extends NetworkMap {
-  constructor(editor, box) {
-    super(editor, box)
+// Return a class of maps that an editor can change. `Base`: the class of the player's map, or of a map without a player.
+const editable = (Base) => class EditMap extends Base {
+  constructor(player, box, editor) {
+    super(player, box)
+    this.editor = editor
     this.act = null
     this.held = null
     this.from = null
@@ -36,12 +37,13 @@ class EditMap extends NetworkMap {
     const [isZoomed, ...section] = [this.isZoomed, this.px_m, this.left, this.top]
     super.feed(picture)
     this.index = new Map(Array.from(picture.plan.id, (id, i) => [id, i]))
-    if (this.held) this.holdAgain()
-    if (!isLike) return
-    this.fit()
-    ;[this.isZoomed, this.px_m, this.left, this.top] = [isZoomed, ...section]
-    this.lay()
-    if (!this.isZoomed && !this.fills()) this.reset()
+    if (isLike) {
+      this.fit()
+      ;[this.isZoomed, this.px_m, this.left, this.top] = [isZoomed, ...section]
+      this.place()
+      if (!this.isZoomed && !this.fills()) this.reset()
+    }
+    if (this.held) this.dragTo(this.here)
   }
 
   zoom(...how) {
@@ -73,113 +75,72 @@ class EditMap extends NetworkMap {
 
   linkOf(a, b) {
     const { plan } = this
-    const [one, other] = [this.placeOf(a), this.placeOf(b)].sort((x, y) => x - y)
-    for (let i = 0; i < plan.a.length; i++) if (plan.a[i] == one && plan.b[i] == other) return i
+    const [low, high] = [this.placeOf(a), this.placeOf(b)].sort((x, y) => x - y)
+    for (let i = 0; i < plan.a.length; i++) if (plan.a[i] == low && plan.b[i] == high) return i
     return -1
   }
 
   // Dragged nodes
 
   hold(ids) {
-    this.held = { ids, dx: 0, dy: 0 }
-    this.holdAgain()
-  }
-
-  holdAgain() {
-    const { held, plan } = this
-    held.places = held.ids.map((id) => this.placeOf(id)).filter((place) => place >= 0)
-    const isHeld = new Set(held.places)
-    const rows = Array.from(plan.a.keys())
-    held.links = rows.filter((i) => isHeld.has(plan.a[i]) || isHeld.has(plan.b[i]))
-    const others = rows.filter((i) => !isHeld.has(plan.a[i]) && !isHeld.has(plan.b[i]))
-    const [a, b, shade] = [plan.a, plan.b, plan.shade].map((column) => others.map((i) => column[i]))
-    held.rest = { ...plan, a, b, shade }
-    this.isStill = false
-    this.shown = null
-    this.player.wantPicture()
+    const known = ids.filter((id) => this.placeOf(id) >= 0)
+    const of = (column) => known.map((id) => column[this.placeOf(id)])
+    this.held = { ids: known, x: of(this.plan.x), y: of(this.plan.y) }
   }
 
   dragTo([x, y]) {
-    this.held.dx = (x - this.begun[0]) / this.px_m
-    this.held.dy = (this.begun[1] - y) / this.px_m
-    this.player.writeDragged(this.held)
-    this.player.wantPicture()
+    this.putHeld((x - this.begun[0]) / this.px_m, (this.begun[1] - y) / this.px_m)
+    this.editor.writeStatus()
   }
 
-  // End dragging; return whether nodes were moved.
-  letGo(isPutDown) {
-    const { held } = this
-    this.held = null
-    this.isStill = false
-    this.shown = null
-    if (held && isPutDown) this.shift(held.ids, held.dx, held.dy)
-    this.player.wantPicture()
-  }
-
-  shift(ids, dx, dy) {
-    const { x, y } = this.plan
-    for (const place of ids.map((id) => this.placeOf(id)).filter((one) => one >= 0)) {
-      x[place] = toCentimetres(x[place] + dx)
-      y[place] = toCentimetres(y[place] + dy)
+  putHeld(dx, dy) {
+    const { ids, x, y } = this.held
+    for (const [i, id] of ids.entries()) {
+      const place = this.placeOf(id)
+      if (place < 0) continue
+      this.plan.x[place] = toCentimetres(x[i] + dx)
+      this.plan.y[place] = toCentimetres(y[i] + dy)
     }
     this.lay()
   }
 
-  // Painting
-
-  paintStill() {
-    const { plan } = this
-    if (this.held) this.plan = this.held.rest
-    super.paintStill()
-    this.plan = plan
+  // End dragging. Unless the nodes are put down, they return to their places.
+  letGo(isPutDown) {
+    if (this.held && !isPutDown) this.putHeld(0, 0)
+    this.held = null
   }
 
-  paintStates() {
-    const places = this.held?.places ?? []
-    for (const i of places) this.px[i] = AWAY
-    super.paintStates()
-    for (const i of places) {
-      this.px[i] = this.left + this.px_m * (this.plan.x[i] + this.held.dx)
-      this.py[i] = this.top - this.px_m * (this.plan.y[i] + this.held.dy)
-    }
+  shift(ids, dx, dy) {
+    this.hold(ids)
+    this.putHeld(dx, dy)
+    this.held = null
+  }
+
+  // Painting
+
+  get ringed() {
+    return this.editor.isEditing ? -1 : super.ringed
   }
 
   paintMoving() {
     super.paintMoving()
+    if (!this.editor.isEditing) return
     const brush = this.brushes[2]
-    const accent = this.player.accent()
-    if (this.held) this.paintHeld(brush)
-    const link = this.player.link && this.linkOf(...this.player.link)
-    if (link >= 0 && this.player.link) {
+    const accent = accentOf(this.player)
+    const link = this.editor.link && this.linkOf(...this.editor.link)
+    if (link >= 0 && this.editor.link) {
       brush.strokes(accent, 3.5, { alpha: 0.8, cap: "round" })
       brush.segment(...this.endsOf(link))
       brush.flushStrokes()
     }
     const radius = Math.max(0.75 * this.node, 7)
     brush.shapes(null, accent, 2.2)
-    const ringed = [...this.player.picked, ...(this.from === null ? [] : [this.from])]
+    const ringed = [...this.editor.picked, ...(this.from === null ? [] : [this.from])]
     for (const place of ringed.map((id) => this.placeOf(id))) {
       if (place >= 0 && this.isInSight(place)) brush.shape("circle", this.px[place], this.py[place], radius)
     }
     brush.flushShapes()
     this.paintAct(brush, accent)
-  }
-
-  paintHeld(brush) {
-    const { held, plan } = this
-    const shades = this.picture.link_shades[this.isDark]
-    for (const [kind, some] of grouped(held.links, (i) => plan.shade[i])) {
-      brush.strokes(shades[kind], 1.3)
-      for (const i of some) brush.segment(...this.endsOf(i))
-      brush.flushStrokes()
-    }
-    for (const i of held.places) {
-      const look = this.nodeLooks?.[i] ?? this.picture.plain_node
-      const isCross = look.marker == "x"
-      brush.shapes(isCross ? null : look.colour[this.isDark], isCross ? look.colour[this.isDark] : this.outline, isCross ? 2.8 : 1.1)
-      brush.shape(look.marker, this.px[i], this.py[i], lengthOf(look, this.node) / 2)
-      brush.flushShapes()
-    }
   }
 
   paintAct(brush, accent) {
@@ -212,6 +173,7 @@ class EditMap extends NetworkMap {
   }
 
   pointerdown(event) {
+    if (!this.editor.isEditing) return super.pointerdown(event)
     if (event.button > 0) return
     super.pointerdown(event)
     if (this.pointers.size > 1) {
@@ -223,7 +185,7 @@ class EditMap extends NetworkMap {
   }
 
   begin(node, event) {
-    const { tool, picked } = this.player
+    const { tool, picked } = this.editor
     if (node === null) return { kind: tool == "select" && event.shiftKey ? "frame" : "pan" }
     if (tool == "link") return { kind: "rubber", from: node }
     if (tool == "erase") return { kind: "pan" }
@@ -248,6 +210,7 @@ class EditMap extends NetworkMap {
   }
 
   pointerup(event) {
+    if (!this.editor.isEditing) return super.pointerup(event)
     if (!this.pointers.delete(event.pointerId)) return
     const { act } = this
     this.act = null
@@ -269,52 +232,53 @@ class EditMap extends NetworkMap {
   }
 
   finish(act, where) {
-    const { player } = this
+    const { editor } = this
     if (act.kind == "drag") {
       this.letGo(true)
-      player.sendMoved(act.ids)
+      editor.sendMoved(act.ids)
     } else if (act.kind == "rubber") {
       const to = this.nodeAt(where)
-      if (to !== null && to != act.from) player.join([[act.from, to]])
+      if (to !== null && to != act.from) editor.join([[act.from, to]])
     } else if (act.kind == "frame") {
       const [x0, x1] = [this.begun[0], where[0]].sort((one, other) => one - other)
       const [y0, y1] = [this.begun[1], where[1]].sort((one, other) => one - other)
       const inside = Array.from(this.plan.id).filter((_, i) => this.px[i] >= x0 && this.px[i] <= x1 && this.py[i] >= y0 && this.py[i] <= y1)
-      player.pick([...new Set([...player.picked, ...inside])])
+      editor.pick([...new Set([...editor.picked, ...inside])])
     }
   }
 
   click(where, event) {
-    const { player } = this
+    const { editor } = this
     const node = this.nodeAt(where)
     const isMore = event.shiftKey || event.ctrlKey || event.metaKey
-    if (player.tool == "erase") return this.eraseAt(where, node)
-    if (player.tool == "link") return this.joinAt(node)
-    if (player.tool == "node" && node === null) return player.addAt(this.groundAt(...where))
+    if (editor.tool == "erase") return this.eraseAt(where, node)
+    if (editor.tool == "link") return this.joinAt(node)
+    if (editor.tool == "node" && node === null) return editor.addAt(this.groundAt(...where))
     if (node !== null) {
-      const others = player.picked.filter((one) => one != node)
-      return player.pick(isMore ? (others.length < player.picked.length ? others : [...others, node]) : [node])
+      const others = editor.picked.filter((one) => one != node)
+      return editor.pick(isMore ? (others.length < editor.picked.length ? others : [...others, node]) : [node])
     }
     const link = this.linkAt(where)
-    if (link >= 0) return player.pickLink([this.plan.id[this.plan.a[link]], this.plan.id[this.plan.b[link]]])
-    if (!isMore) player.pick([])
+    if (link >= 0) return editor.pickLink([this.plan.id[this.plan.a[link]], this.plan.id[this.plan.b[link]]])
+    if (!isMore) editor.pick([])
   }
 
   eraseAt(where, node) {
-    if (node !== null) return this.player.erase([node], [])
+    if (node !== null) return this.editor.erase([node], [])
     const link = this.linkAt(where)
-    if (link >= 0) this.player.erase([], [[this.plan.id[this.plan.a[link]], this.plan.id[this.plan.b[link]]]])
+    if (link >= 0) this.editor.erase([], [[this.plan.id[this.plan.a[link]], this.plan.id[this.plan.b[link]]]])
   }
 
   joinAt(node) {
     const { from } = this
     this.from = node !== null && from === null ? node : null
-    if (from !== null && node !== null && from != node) this.player.join([[from, node]])
+    if (from !== null && node !== null && from != node) this.editor.join([[from, node]])
   }
 
   hover(where) {
     super.hover(where)
-    const { tool } = this.player
+    if (!this.editor.isEditing) return
+    const { tool } = this.editor
     const isOnNode = this.nodeAt(where) !== null
     if (tool == "node" && !isOnNode) this.box.style.cursor = "copy"
     else if (tool == "link") this.box.style.cursor = "crosshair"
@@ -322,17 +286,21 @@ class EditMap extends NetworkMap {
   }
 
   dblclick(event) {
-    if (this.player.tool == "select" && this.nodeAt(this.at(event)) === null) this.reset()
+    const isFree = this.editor.tool == "select" && this.nodeAt(this.at(event)) === null
+    if (isFree || !this.editor.isEditing) this.reset()
   }
 }
 
+// The tools for a network, with a map of their own or, if the model has a clock, with the map of a player on that clock.
 class NetworkEditor {
   isDark // 1 or 0; undefined until takeTheme() has set it
+  player = null // the player whose map is edited
+  isEditing = true // always, on a map of its own
 
   constructor(root, model) {
     this.root = root
     this.model = model
-    this.selection = { node: -1, path: null, frame: -1 } // always empty; the player's map requires it
+    this.selection = { node: -1, path: null, frame: -1 } // always empty; a map requires it
     this.tick = 0
     this.link = null
     this.picked = model.get("picked")
@@ -341,6 +309,7 @@ class NetworkEditor {
     this.build()
     this.watch()
     this.feed()
+    this.findPlayer()
   }
 
   build() {
@@ -348,33 +317,93 @@ class NetworkEditor {
     this.bar = element("div", "wb-tools", root)
     this.bar.setAttribute("role", "toolbar")
     this.bar.setAttribute("aria-label", "Tools of the map")
-    this.tools = TOOLS.map(([name, text, said]) => [name, button(this.bar, text, said, () => this.setTool(name))])
+    this.tools = TOOLS.map(([name, text, tip]) => [name, button(this.bar, text, tip, () => this.setTool(name))])
     this.asks = element("span", "wb-asks", this.bar)
     this.history = element("span", "wb-history", this.bar)
     this.undoButton = button(this.history, "↶", "Undo", () => this.send({ kind: "undo" }))
     this.redoButton = button(this.history, "↷", "Redo", () => this.send({ kind: "redo" }))
     this.box = element("div", "wb-map", root)
-    this.map = new EditMap(this, this.box)
-    this.box.setAttribute("aria-label", "Network: n and p pick the next and the previous node, Shift picks one more, arrows move what is picked, Delete removes it, a adds a node, l links the picked ones")
+    this.map = this.ownMap = new (editable(NetworkMap))(this, this.box, this)
+    this.box.setAttribute("aria-label", `Network: ${EDIT_KEYS}`)
+    this.box.addEventListener("keydown", (event) => this.key(event))
+    this.foot = element("div", "wb-edit-foot", root)
     this.buildLinkPanel()
     this.status = element("div", "wb-status", root)
     this.status.setAttribute("aria-live", "polite")
   }
 
+  // The player's map
+
+  // Edit the map of the first player on the model's clock, if there is one.
+  findPlayer() {
+    const found = [...(globalThis.workbenchClocks?.get(this.model.get("clock")) ?? [])][0]
+    if (!found || found === this.player || found.isGone) return
+    this.player = found
+    this.isEditing = false
+    this.box.hidden = true
+    this.modes = element("span", "wb-modes", found.slot)
+    this.modes.setAttribute("role", "group")
+    this.modes.setAttribute("aria-label", "What the mouse does on the map")
+    this.watchButton = button(this.modes, "Watch", "Watch the run: click a node to inspect it", () => this.setMode(false))
+    this.editButton = button(this.modes, "Edit", "Edit the network: drag, add, link and erase nodes", () => this.setMode(true))
+    element("p", "wb-hint", this.root, "Press Edit above the map to drag, add, link and erase nodes there.")
+    found.slot.append(this.bar)
+    found.belowMap.append(this.foot)
+    this.map = found.useMap((player, box) => new (editable(found.map.constructor))(player, box, this))
+    found.mapBox.addEventListener("keydown", (event) => this.isEditing && this.key(event))
+    found.onPick = (node) => this.pick(node < 0 ? [] : [found.plan.id[node]], false)
+    found.onFeed = () => this.compareLater()
+    this.setMode(false)
+    this.relayer()
+  }
+
+  setMode(isEditing) {
+    const { player } = this
+    this.isEditing = isEditing
+    player.chips.classList.toggle("wb-editing", isEditing)
+    this.watchButton.setAttribute("aria-pressed", !isEditing)
+    this.editButton.setAttribute("aria-pressed", isEditing)
+    this.bar.hidden = this.foot.hidden = !isEditing
+    ;(isEditing ? this.foot : this.root).append(this.status)
+    player.mapBox.setAttribute("aria-label", isEditing ? `Network: ${EDIT_KEYS}` : player.mapLabel)
+    if (isEditing) player.pause()
+    else this.escape()
+    this.writeStatus()
+    this.showNetwork()
+    player.resize()
+  }
+
+  // A run of the edited network usually follows at once. If it does not, show the network without a run.
+  compareLater() {
+    clearTimeout(this.comparing)
+    this.comparing = setTimeout(() => !this.isGone && this.showNetwork(), WAIT_FOR_RUN_MS)
+  }
+
+  // Show the network on the player's map while it is edited and no run of it is there; otherwise show the run.
+  showNetwork() {
+    const { player, map, picture } = this
+    if (!player?.picture || !picture) return
+    const shown = this.isEditing && picture.network != player.picture.network ? picture : player.picture
+    if (map.picture === shown) return
+    map.feed(shown)
+    if (shown === picture) this.relayer()
+    player.wantPicture()
+  }
+
   buildLinkPanel() {
-    this.panel = element("div", "wb-link-panel", this.root)
+    this.panel = element("div", "wb-link-panel", this.foot)
     this.panel.hidden = true
     this.sliders = ["ab", "ba"].map((way) => {
       const label = element("label", "", this.panel)
       const name = element("span", "", label)
       const slider = element("input", "", label)
       Object.assign(slider, { type: "range", min: 0, max: 100, step: 1 })
-      const told = element("output", "", label)
+      const output = element("output", "", label)
       slider.addEventListener("input", () => this.slide(way))
       slider.addEventListener("keydown", () => (this.isByKey = true))
       slider.addEventListener("pointerdown", () => (this.isByKey = false))
       slider.addEventListener("change", () => (this.isByKey ? this.settleQuality() : this.sendQuality()))
-      return { way, name, slider, told }
+      return { way, name, slider, output }
     })
     const both = element("label", "", this.panel)
     this.both = element("input", "", both)
@@ -388,10 +417,10 @@ class NetworkEditor {
     this.sizes = new ResizeObserver(() => this.resize())
     this.sizes.observe(root)
     watchThemes(this)
-    root.addEventListener("keydown", (event) => this.key(event))
     for (const part of [root, ...root.querySelectorAll("button, input, [tabindex]")]) part.dataset.lmSuppressShortcuts = "true"
     this.heard = {
       "change:payload": () => this.feed(),
+      "change:clock": () => this.findPlayer(),
       "change:roles": () => this.relayer(),
       "change:picked": () => this.setPicked(model.get("picked")),
       "change:tool": () => this.setTool(model.get("tool"), false),
@@ -401,6 +430,8 @@ class NetworkEditor {
       "change:is_error": () => this.writeStatus(),
     }
     for (const [name, act] of Object.entries(this.heard)) model.on(name, act)
+    this.onPlayer = () => this.findPlayer()
+    document.addEventListener("workbench-player", this.onPlayer)
     this.retheme()
     this.setTool(this.tool, false)
     this.writeAsks()
@@ -411,6 +442,8 @@ class NetworkEditor {
     this.isGone = true
     this.sizes.disconnect()
     for (const [name, act] of Object.entries(this.heard)) this.model.off(name, act)
+    document.removeEventListener("workbench-player", this.onPlayer)
+    for (const part of [this.modes, this.bar, this.foot]) part?.remove()
     this.root.textContent = ""
   }
 
@@ -424,20 +457,17 @@ class NetworkEditor {
     return this.picture.colours[name][this.isDark]
   }
 
-  accent() {
-    return this.isDark ? "#56B4E9" : "#0072B2"
-  }
-
   fileName() {
     return "network"
   }
 
   wantPicture() {
     if (this.isWanted) return
+    if (this.player) return this.player.wantPicture()
     this.isWanted = true
     requestAnimationFrame(() => {
       this.isWanted = false
-      if (!this.isGone && this.picture) this.map.paint()
+      if (!this.isGone && this.picture && !this.player) this.map.paint()
     })
   }
 
@@ -447,7 +477,7 @@ class NetworkEditor {
 
   resize() {
     const width = this.box.clientWidth
-    if (!width || !this.picture) return
+    if (!width || !this.picture || this.player) return
     const height = Math.round(clamp(0.62 * width, 220, Math.max(260, 0.55 * window.innerHeight)))
     this.box.style.height = `${height}px`
     if (width != this.map.width || height != this.map.height) this.map.resize(width, height)
@@ -459,16 +489,19 @@ class NetworkEditor {
     const data = this.model.get("payload")
     if (!data?.byteLength) return
     this.picture = readPayload(data.buffer.slice(data.byteOffset, data.byteOffset + data.byteLength))
-    this.map.feed(this.picture)
-    this.relayer()
-    this.resize()
+    if (this.player) this.compareLater()
+    else {
+      this.map.feed(this.picture)
+      this.relayer()
+      this.resize()
+    }
     this.writePanel()
     this.writeStatus()
   }
 
   // Make layers as those of a run: the roles of nodes, and their numbers.
   relayer() {
-    if (!this.picture) return
+    if (!this.picture || this.map.picture !== this.picture) return
     const { node_level, roles, colours, plan } = this.picture
     const known = this.model.get("roles").filter(([id, role]) => this.map.placeOf(id) >= 0 && roles[role])
     const names = Object.keys(roles)
@@ -488,17 +521,18 @@ class NetworkEditor {
   setPicked(ids) {
     this.picked = ids
     if (ids.length) this.link = null
+    this.selectInPlayer()
     this.writePanel()
-    for (const one of this.asks.children) one.disabled = !ids.length
+    for (const ask of this.asks.children) ask.disabled = !ids.length
     this.writeStatus()
     this.wantPicture()
   }
 
   writeAsks() {
     this.asks.textContent = ""
-    for (const name of this.model.get("asks").filter((one) => ASKED[one])) {
-      const [text, said] = ASKED[name]
-      button(this.asks, text, said, () => this.send({ kind: "ask", do: name, nodes: this.picked })).disabled = !this.picked.length
+    for (const name of this.model.get("asks").filter((name) => ASKED[name])) {
+      const [text, tip] = ASKED[name]
+      button(this.asks, text, tip, () => this.send({ kind: "ask", do: name, nodes: this.picked })).disabled = !this.picked.length
     }
   }
 
@@ -512,21 +546,21 @@ class NetworkEditor {
 
   writeStatus() {
     const isError = this.model.get("is_error")
-    const said = [this.model.get("message"), ...(isError || !this.picture ? [] : this.picture.notes)]
+    const sentences = [this.model.get("message"), ...(isError || !this.picture ? [] : this.picture.notes)]
     const { picked, map } = this
-    if (picked.length == 1 && map.placeOf(picked[0]) >= 0 && !isError) {
+    if (picked.length == 1 && map.plan && map.placeOf(picked[0]) >= 0 && !isError && this.isEditing) {
       const place = map.placeOf(picked[0])
-      said.unshift(`node ${picked[0]} at (${map.plan.x[place].toFixed(2)}, ${map.plan.y[place].toFixed(2)}) m`)
-    } else if (picked.length > 1) said.unshift(`${picked.length} nodes picked`)
-    this.status.textContent = said.filter(Boolean).join(" · ")
+      sentences.unshift(`node ${picked[0]} at (${map.plan.x[place].toFixed(2)}, ${map.plan.y[place].toFixed(2)}) m`)
+    } else if (picked.length > 1) sentences.unshift(`${picked.length} nodes picked`)
+    this.status.textContent = sentences.filter(Boolean).join(" · ")
     this.status.classList.toggle("wb-error", isError)
   }
 
-  writeDragged({ ids, dx, dy }) {
-    const { x, y } = this.map.plan
-    const place = this.map.placeOf(ids[0])
-    const to = ids.length == 1 && place >= 0 ? `node ${ids[0]} to (${(x[place] + dx).toFixed(2)}, ${(y[place] + dy).toFixed(2)}) m` : `${ids.length} nodes`
-    this.status.textContent = `${to}; links stay as they are`
+  // Select a single picked node in the player, too.
+  selectInPlayer() {
+    const { player, picked } = this
+    if (!player?.picture || !this.isEditing) return
+    player.selection.node = picked.length == 1 ? player.plan.id.indexOf(picked[0]) : -1
   }
 
   // Actions of the user
@@ -537,8 +571,10 @@ class NetworkEditor {
     this.model.send(edit)
   }
 
-  pick(ids) {
+  // Pick nodes by their numbers. Those picked by the player are selected there already.
+  pick(ids, isOwn = true) {
     this.link = null
+    if (!isOwn && areEqual(ids, this.picked)) return
     this.setPicked(ids)
     this.model.set("picked", ids)
     this.model.save_changes()
@@ -552,13 +588,13 @@ class NetworkEditor {
     this.wantPicture()
   }
 
-  setTool(name, isTold = true) {
+  setTool(name, isOwn = true) {
     this.tool = name
     this.map.from = null
-    for (const [one, made] of this.tools) made.setAttribute("aria-pressed", one == name)
-    this.box.style.cursor = ""
+    for (const [tool, pressed] of this.tools) pressed.setAttribute("aria-pressed", tool == name)
+    this.map.box.style.cursor = ""
     this.wantPicture()
-    if (!isTold) return
+    if (!isOwn) return
     this.model.set("tool", name)
     this.model.save_changes()
   }
@@ -596,11 +632,11 @@ class NetworkEditor {
     const { plan } = this.map
     const [a, b] = [plan.id[plan.a[link]], plan.id[plan.b[link]]]
     this.link = [a, b]
-    for (const { way, name, slider, told } of this.sliders) {
+    for (const { way, name, slider, output } of this.sliders) {
       name.textContent = way == "ab" ? `${a} → ${b}` : `${b} → ${a}`
       slider.setAttribute("aria-label", `delivery ratio ${name.textContent}, in percent`)
       slider.value = plan[way][link]
-      told.textContent = plan[way][link] ? `${plan[way][link]} %` : "none"
+      output.textContent = plan[way][link] ? `${plan[way][link]} %` : "none"
     }
     this.both.checked = plan.ab[link] == plan.ba[link]
   }
@@ -612,7 +648,7 @@ class NetworkEditor {
     for (const one of this.sliders) {
       if (one.way != way && !this.both.checked) continue
       one.slider.value = value
-      one.told.textContent = value ? `${value} %` : "none"
+      one.output.textContent = value ? `${value} %` : "none"
       this.changed = { ...this.changed, a: this.link[0], b: this.link[1], [one.way]: value / 100 }
       if (link >= 0) plan[one.way][link] = value
     }
@@ -695,6 +731,10 @@ class NetworkEditor {
     const ids = this.picked
     this.settling = setTimeout(() => this.sendMoved(ids), SETTLED_MS)
   }
+}
+
+function accentOf({ isDark }) {
+  return isDark ? "#56B4E9" : "#0072B2"
 }
 
 function toCentimetres(metres) {

@@ -46,6 +46,8 @@ class NetworkMap(LoadedOnce):
     asks: roles of `ASKS` that have a button.
     message: a sentence below the map.
     is_error: whether that sentence is an error.
+    clock: name of a clock of players (see `Wire`). If it is not "", the network is edited on the map of the first player
+    with this clock, as soon as that player is in the page.
     history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo.
 
     Edits arrive as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.
@@ -61,6 +63,7 @@ class NetworkMap(LoadedOnce):
     history = traitlets.Dict().tag(sync=True)
     message = traitlets.Unicode().tag(sync=True)
     is_error = traitlets.Bool().tag(sync=True)
+    clock = traitlets.Unicode().tag(sync=True)
 
 
 def packed(graph: nx.DiGraph, notes: Iterable[str] = ()) -> bytes:
@@ -69,5 +72,5 @@ def packed(graph: nx.DiGraph, notes: Iterable[str] = ()) -> bytes:
     plan = lay_out(graph, LINKS_PER_NODE if is_dense else len(graph))
     buffer = Buffer()
     looks = {name: look_header(look) for name, look in ROLES.items()}
-    header = {**map_header(plan, buffer), "layers": [], "roles": looks, "notes": [*notes, *plan.notes]}
+    header = {**map_header(plan, graph, buffer), "layers": [], "roles": looks, "notes": [*notes, *plan.notes]}
     return written(header, buffer)

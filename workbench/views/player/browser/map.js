@@ -44,7 +44,7 @@ class NetworkMap {
       ["⤢", "Show all", () => this.reset()],
       ["⇩", "Save the map as PNG", () => this.save()],
     ])
-      button(buttons, text, title, act)
+      button(buttons, text, title, act).tabIndex = -1 // keys do the same, so that the map is a single Tab stop
     buttons.addEventListener("pointerdown", (event) => event.stopPropagation())
     buttons.addEventListener("dblclick", (event) => event.stopPropagation())
   }
@@ -289,12 +289,17 @@ class NetworkMap {
       this.paintLayer(brush, layer, rows)
       this.inTheAir.push([layer, rows])
     }
-    const { node } = this.player.selection
-    if (node >= 0) {
+    const { ringed } = this
+    if (ringed >= 0) {
       brush.shapes(null, this.player.colour("text"), 1.6, { dash: [4, 3] })
-      brush.shape("circle", this.px[node], this.py[node], Math.max(2.2 * this.node, 17) / 2)
+      brush.shape("circle", this.px[ringed], this.py[ringed], Math.max(2.2 * this.node, 17) / 2)
       brush.flushShapes()
     }
+  }
+
+  // The index of the node with a ring around it, or -1.
+  get ringed() {
+    return this.player.selection.node
   }
 
   tellWhatIsLeftOut() {
@@ -385,6 +390,20 @@ class NetworkMap {
     for (let i = 0; i < this.px.length; i++) {
       const d = Math.hypot(this.px[i] - x, this.py[i] - y)
       if (d < distance) [found, distance] = [i, d]
+    }
+    return found
+  }
+
+  // Return the nearest node in a direction from a node: the one with the shortest way, where a detour counts twice. If
+  // there is none, return the node itself.
+  neighborOf(node, dx, dy) {
+    if (node < 0) return this.nearest([this.width / 2, this.height / 2], Infinity)
+    let [found, shortest] = [node, Infinity]
+    for (let i = 0; i < this.px.length; i++) {
+      const [x, y] = [this.px[i] - this.px[node], this.py[i] - this.py[node]]
+      const ahead = x * dx + y * dy
+      const aside = Math.abs(x * dy - y * dx)
+      if (ahead > 0.5 && aside <= 2 * ahead && ahead + 2 * aside < shortest) [found, shortest] = [i, ahead + 2 * aside]
     }
     return found
   }

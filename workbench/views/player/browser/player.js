@@ -9,7 +9,9 @@ const KEYS = [
   ["Home, End", "to the beginning, to the end"],
   ["+ −", "zoom in, out"],
   ["0", "show the whole network"],
-  ["Tab, Shift+Tab on the map", "next node, previous node"],
+  ["← → ↑ ↓ on the map", "the next node in this direction"],
+  ["n, p on the map", "next node, previous node"],
+  ["s on the map", "save the map as a picture"],
   ["Escape", "select nothing"],
   ["?", "this list"],
 ]
@@ -19,6 +21,8 @@ class Player {
   known = null // names of the layers' buttons that a run has had
   group = null // players that share a clock
   onSelect = null // called with the selection
+  onPick = null // called with the index of a node that the user selects, or -1
+  onFeed = null // called when another run is shown
 
   constructor(root) {
     this.root = root
@@ -47,10 +51,13 @@ class Player {
     this.chips = element("div", "wb-chips", root)
     this.chips.setAttribute("role", "toolbar")
     this.chips.setAttribute("aria-label", "Layers")
+    this.slot = element("span", "wb-slot", this.chips) // for the tools of an editor; see widgets/network/map.js
     this.stage = element("div", "wb-stage", root)
     const left = element("div", "wb-left", this.stage)
     this.mapBox = element("div", "wb-map", left)
     this.map = new NetworkMap(this, this.mapBox)
+    this.mapBox.setAttribute("aria-label", this.mapLabel)
+    this.belowMap = element("div", "", left)
     this.legend = element("div", "wb-legend", left)
     this.buildSide(element("aside", "wb-side", this.stage))
     this.buildControls(element("div", "wb-controls", root))
@@ -64,6 +71,22 @@ class Player {
     this.help = element("div", "wb-help", root)
     this.help.hidden = true
     this.help.innerHTML = `<h4>Keys</h4><table>${KEYS.map(([key, text]) => `<tr><td><kbd>${key}</kbd></td><td>${text}</td></tr>`).join("")}</table>`
+  }
+
+  get mapLabel() {
+    return "Map of the run: arrow keys go from node to node, plus and minus zoom, 0 shows the whole network, s saves a picture"
+  }
+
+  // Replace the map by the one that `make(player, box)` returns.
+  useMap(make) {
+    const box = element("div", "wb-map")
+    this.mapBox.replaceWith(box)
+    this.mapBox = box
+    box.dataset.lmSuppressShortcuts = "true"
+    this.map = make(this, box)
+    if (this.picture) this.map.feed(this.picture)
+    this.resize()
+    return this.map
   }
 
   buildSide(side) {
@@ -189,9 +212,9 @@ class Player {
       Escape: () => this.escape(),
       "?": () => (this.help.hidden = !this.help.hidden),
     }
+    if (isOnMap) Object.assign(acts, this.mapKeys())
     if (event.key == " " && event.target.matches("button")) return
-    if (event.key == "Tab" && isOnMap && this.tab(event.shiftKey ? -1 : 1)) event.preventDefault()
-    else if (!event.ctrlKey && !event.metaKey && !event.altKey && acts[event.key]) {
+    if (!event.ctrlKey && !event.metaKey && !event.altKey && acts[event.key]) {
       event.preventDefault()
       event.stopPropagation()
       acts[event.key]()
@@ -204,15 +227,20 @@ class Player {
     this.wantPicture()
   }
 
-  // Select the next node, in order of their numbers; after the last node the focus leaves the player.
-  tab(direction) {
-    const next = this.selection.node + direction
-    if (next < 0 || next >= this.plan.x.length) {
-      this.pickNode(-1)
-      return false
+  // Key -> its action while the map has the focus.
+  mapKeys() {
+    const count = this.plan.x.length
+    const { node } = this.selection
+    const towards = (dx, dy) => () => this.pickNode(this.map.neighborOf(node, dx, dy))
+    return {
+      ArrowLeft: towards(-1, 0),
+      ArrowRight: towards(1, 0),
+      ArrowUp: towards(0, -1),
+      ArrowDown: towards(0, 1),
+      n: () => this.pickNode((node + 1) % count),
+      p: () => this.pickNode((Math.max(node, 0) + count - 1) % count),
+      s: () => this.map.save(),
     }
-    this.pickNode(next)
-    return true
   }
 
   // Runs
@@ -260,6 +288,7 @@ class Player {
     this.steppedTo = null
     this.resize()
     this.paint()
+    this.onFeed?.()
     this.fedAt = performance.now() // benchmarks/player.py asks for it
   }
 
@@ -296,7 +325,7 @@ class Player {
   }
 
   writeChips() {
-    this.chips.textContent = ""
+    while (this.chips.lastChild !== this.slot) this.chips.lastChild.remove()
     for (const { name } of this.picture.chips) {
       const chip = button(this.chips, name, `Show or hide: ${name}`, () => {
         if (!this.hidden.delete(name)) this.hidden.add(name)
@@ -454,6 +483,7 @@ class Player {
 
   pickNode(node) {
     this.selection.node = node
+    this.onPick?.(node)
     this.wantPicture()
   }
 

@@ -15,7 +15,9 @@ const clocks = (globalThis.workbenchClocks ??= new Map())
 function join(player, name) {
   player.group?.delete(player)
   player.group = name ? clocks.get(name) ?? new Set() : null
-  if (name) clocks.set(name, player.group.add(player))
+  if (!name) return
+  clocks.set(name, player.group.add(player))
+  document.dispatchEvent(new CustomEvent("workbench-player")) // an editor may wait for a player on this clock
 }
 
 async function render({ model, el }) {
