@@ -7,6 +7,7 @@ import os
 import random
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from hypothesis import settings
@@ -184,6 +185,7 @@ def chromium():
         pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        browser.new_page = partial(browser.new_page, reduced_motion="reduce")  # players do not play by themselves
         yield browser
         browser.close()
 

@@ -337,7 +337,9 @@ def test_layers_can_be_hidden_and_shown_again(player):
     player.press("gradients")
     player.wait("p.map.shown && !p.isOn('gradients')")
     player.ask("p.paint()")
-    assert not gradients() and player.ask("p.chips.querySelector('[aria-pressed=false]').innerText") == "gradients"
+    assert not gradients() and "gradients" in player.ask(
+        "[...p.chips.querySelectorAll('[aria-pressed=false]')].map((chip) => chip.innerText)"
+    )
     player.press("gradients")
     player.ask("p.paint()")
     assert gradients()
@@ -388,8 +390,10 @@ def test_the_keyboard_plays_steps_zooms_and_walks_from_node_to_node(player):
     player.page.locator(".wb-map").focus()
     keys.press("Home")
     player.wait("p.time == 0")
+    player.page.locator(".wb-clock").click()  # outside of the map
     keys.press("ArrowRight")
     player.wait("p.time > 0")
+    player.page.locator(".wb-map").focus()
     before = player.ask("p.map.px_m")
     keys.press("+")
     player.wait(f"p.map.px_m > {before} * 1.4")
@@ -397,15 +401,47 @@ def test_the_keyboard_plays_steps_zooms_and_walks_from_node_to_node(player):
     player.wait(f"p.map.px_m == {before}")
     keys.press("Escape")
     player.wait("p.selection.node == -1")
-    keys.press("Tab")
-    keys.press("Tab")
+    keys.press("n")
+    keys.press("n")
     player.wait("p.selection.node == 1")
+    for key, axis, sign in (("ArrowRight", "px", 1), ("ArrowDown", "py", 1), ("ArrowLeft", "px", -1)):
+        before = player.ask(f"p.map.{axis}[p.selection.node]")
+        keys.press(key)
+        assert sign * (player.ask(f"p.map.{axis}[p.selection.node]") - before) > 0
     keys.press("?")
     assert player.page.locator(".wb-help").is_visible()
     keys.press("Space")
     player.wait("p.isPlaying")
     keys.press("Space")
     player.wait("!p.isPlaying")
+
+
+def test_the_map_is_one_tab_stop(player):
+    player.page.locator(".wb-map").focus()
+    player.page.keyboard.press("Tab")
+    assert not player.ask("p.mapBox.contains(document.activeElement)")
+
+
+def test_a_button_jumps_from_one_interesting_moment_to_the_next_and_says_what_happens(player, run):
+    player.jump(0)
+    moments = player.ask("p.picture.moments")
+    assert "node 30 fails" in [text for _, text in moments]
+    for time_s, text in moments[:3]:
+        player.press("To the next interesting moment")
+        player.wait(f"p.time == {time_s}")
+        assert text in player.text(".wb-followed")
+
+
+def test_a_page_plays_once_up_to_its_first_picture_unless_motion_is_unwelcome(chromium, page_path, run):
+    page = chromium.new_page()
+    page.emulate_media(reduced_motion="no-preference")
+    page.goto(page_path.as_uri())
+    poster_s = poster_us(see(run)) / SECOND
+    page.wait_for_function("() => document.querySelector('.wb-player')?.workbenchPlayer?.isPlaying")
+    assert page.evaluate(f"() => {PLAYER}.time") < poster_s
+    page.wait_for_function(f"() => !{PLAYER}.isPlaying")
+    assert page.evaluate(f"() => {PLAYER}.time") == pytest.approx(poster_s)
+    page.close()
 
 
 def test_the_map_zooms_at_the_pointer_is_dragged_and_says_what_is_under_it(player):

@@ -71,7 +71,7 @@ def assert_roles_are_those_of_the_rows(columns, duration_us):
 
 
 def assert_ranks_are_those_of_the_rows(run, columns, duration_us):
-    layers = of_coded_diffusion.layers(SimpleNamespace(run=run, columns=columns, duration_us=duration_us))
+    layers = of_coded_diffusion.decoding_layers(SimpleNamespace(run=run, columns=columns, duration_us=duration_us))
     spans = replay_by_rows.decoding_spans(columns, duration_us)
     assert bool(layers) == bool(spans)
     for layer in (one.whole() for one in layers):

@@ -295,7 +295,7 @@ def test_what_cannot_be_shown_again_is_kept_and_told(lab, tmp_path):
     path.write_text(path.read_text().replace('"Diffusion"', '"not_here:Mine"'))
     second = again()
     assert path.with_suffix(".kept-1.json").exists()
-    said = second.children[2].value
+    said = second.children[3].value
     assert "cannot be shown" in said and "kept-1.json" in said and "not_here" in said
     second.close()
 

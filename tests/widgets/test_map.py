@@ -99,12 +99,12 @@ def test_dragging_a_node_sends_where_it_is_put_and_a_picked_group_goes_along(pag
 
 
 def test_tools_add_link_and_erase(page):
-    page.get_by_role("button", name="Add nodes").click()
+    page.get_by_role("button", name="+ Node").click()
     (x0, y0), (x4, y4) = at(page, 0), at(page, 4)
     page.mouse.click((x0 + x4) / 2, (y0 + y4) / 2)
     (added,) = sent(page)
     assert added == {"kind": "add", "x": pytest.approx(5, abs=0.2), "y": pytest.approx(5, abs=0.2)}
-    page.get_by_role("button", name="Add links").click()
+    page.get_by_role("button", name="+ Link").click()
     assert page.evaluate("() => model.state.tool") == "link"
     drag(page, (x0, y0), (x4, y4))
     page.mouse.click(*at(page, 8))
@@ -130,7 +130,7 @@ def test_a_link_that_is_picked_has_a_slider_for_each_direction(page):
     page.get_by_label("delivery ratio 1 → 0").fill("20")
     assert sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ba": 0.2}]
     assert there.input_value() == "60"
-    page.get_by_role("button", name="Remove both").click()
+    page.get_by_role("button", name="Remove link").click()
     assert sent(page) == [{"kind": "erase", "nodes": [], "links": [[0, 1]]}]
     assert not there.is_visible()
 
@@ -163,7 +163,7 @@ def test_everything_can_be_done_with_the_keyboard(page):
     assert sent(page) == [{"kind": "join", "links": [[1, 2], [2, 3]]}]
     page.keyboard.press("Escape")
     page.keyboard.press("p")
-    page.get_by_role("button", name="Make the picked nodes sinks").click()
+    page.get_by_role("button", name="Sink").click()
     page.locator(".wb-map").focus()
     page.keyboard.press("Delete")
     page.keyboard.press("Control+z")

@@ -22,8 +22,8 @@ COLD = "from workbench.sim import fast\nfast.is_warm = lambda protocol: False\nf
 # Where a node is on the map on which the network is changed, in pixels of the page.
 PLACE = """
 (node) => {
-  const { map, box } = document.querySelector(".wb-network").workbenchEditor
-  const { x, y } = box.getBoundingClientRect()
+  const { map } = document.querySelector(".wb-network").workbenchEditor
+  const { x, y } = map.box.getBoundingClientRect()
   return [x + map.px[map.placeOf(node)], y + map.py[map.placeOf(node)]]
 }
 """
@@ -70,9 +70,9 @@ class Hand:
         return self.page.evaluate(PLACE, node)
 
     def open_map(self):
-        """Bring the map on which the network is changed into sight."""
-        self.tab("Network")
-        self.lab.locator(".wb-network .wb-map").scroll_into_view_if_needed()
+        """Bring the map into sight, and choose to edit the network there."""
+        self.lab.get_by_role("button", name="Edit", exact=True).first.click()
+        self.lab.locator(".wb-looks .wb-map").first.scroll_into_view_if_needed()
 
     def pick(self, *nodes):
         """Pick nodes on the map."""
@@ -170,6 +170,7 @@ def compose(hand):
 
 def change(hand):
     """Drag a node, and let one fail."""
+    hand.tab("Network")
     hand.open_map()
     before = hand.place(5)
     hand.drag(5, 30, 20)

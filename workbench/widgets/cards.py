@@ -32,7 +32,7 @@ class Cards(widgets.HTML):
         own metrics.
         """
         cards = "".join(_card_html(name, metrics, before, protocol) for name in _shown_metrics(metrics))
-        self.value = f"<div class='wb-cards' role='list' aria-label='Metrics'>{cards}</div>"
+        self.value = f"<div class='wb-cards' role='list' aria-label='Metrics' tabindex='0'>{cards}</div>"
 
 
 def _shown_metrics(metrics: Any) -> list[str]:
@@ -101,6 +101,8 @@ def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
 
 # Two runs side by side
 
+_ALONE = "<p class='wb-said'>Choose a protocol under “beside it”: both play the same workload on the same clock.</p>"
+_LIVE = "<p class='wb-said'>A run on motes is in progress. It is compared with nothing; the player shows it alone.</p>"
 _IDEAL = (
     "<p class='wb-said'>Both ran on an ideal radio: no frame is lost and none collide, so costs and delays look better "
     "than on motes. “Radio and time” has losses, collisions, carrier sense and retries.</p>"
@@ -118,9 +120,15 @@ class Differences(widgets.HTML):
     """A table of the metrics of two runs side by side, with the ratio of the second run to the first."""
 
     def __init__(self) -> None:
-        super().__init__(
-            "<p class='wb-said'>Choose a protocol under “beside it”: both play the same workload on the same clock.</p>"
-        )
+        super().__init__(_ALONE)
+
+    def show_none(self) -> None:
+        """Show how to compare, because only one run is shown."""
+        self.value = _ALONE
+
+    def show_live(self) -> None:
+        """Show that a run on motes is not compared."""
+        self.value = _LIVE
 
     def show(self, first: Any, second: Any) -> None:
         """Show the metrics of two runs side by side."""

@@ -130,7 +130,8 @@ def status_html(sentence: str, is_error: bool = False) -> str:
     """Return a status or error message as HTML, or "" if it is empty."""
     if is_error or not sentence:
         return error_html(sentence)
-    return f"<span class='wb-said' role='status'>{html.escape(sentence)}</span>"
+    text = html.escape(sentence, quote=True)
+    return f"<span class='wb-said' role='status' title='{text}'>{text}</span>"
 
 
 def words(text: str = "", **layout: str) -> widgets.HTML:

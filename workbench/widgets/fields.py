@@ -127,7 +127,7 @@ def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str)
 
 def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
     """Return a toggle button that shows and hides, below each field, the reason of its default."""
-    result = widgets.ToggleButton(description="Why", icon="question-circle", layout={"width": "auto"})
+    result = widgets.ToggleButton(description="? Why", layout={"width": "auto"})
     result.tooltip = "Show the reason of each default"
 
     def explain(change: Any) -> None:
@@ -140,7 +140,7 @@ def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
 def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
     """Return a toggle button that shows a button at each field that a sweep can vary."""
-    result = widgets.ToggleButton(description="Vary", icon="sliders", layout={"width": "auto"})
+    result = widgets.ToggleButton(description="↔ Vary", layout={"width": "auto"})
     result.tooltip = "Choose what a sweep varies: each field gets a button"
 
     def offer(change: Any) -> None:
@@ -170,7 +170,8 @@ def reason_of(parameter: Parameter) -> str:
 
 def _label_html(parameter: Parameter) -> str:
     reason = html.escape(parameter.reason, quote=True)
-    return f"<span title='{reason}'>{html.escape(parameter.name)}</span>"
+    name = html.escape(parameter.name).replace("_", "_<wbr>")  # a long name continues on the next line
+    return f"<span title='{reason}'>{name}</span>"
 
 
 def _unit_text(parameter: Parameter) -> str:

@@ -27,7 +27,7 @@ from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
 from workbench.widgets.cards import Cards, Differences
 from workbench.widgets.compare import Compare
-from workbench.widgets.controls import error_html, words
+from workbench.widgets.controls import below, error_html, show_below, words
 from workbench.widgets.filters import Filters
 from workbench.widgets.history import History, State
 from workbench.widgets.network import Network
@@ -47,6 +47,11 @@ LARGEST = 2000  # nodes; larger networks run only on request, not at every chang
 _ALONE = "nothing"
 _NOT_A_NOTEBOOK = (
     "wb.lab() needs a notebook: `workbench lab` in a terminal opens one, `workbench app` opens the lab alone"
+)
+# The style sheet shows it if the widget manager has lost the kernel.
+_ENDED = (
+    "<p role='alert'>The kernel of this lab has ended, so its controls do nothing; the player shows the last run. Run "
+    "the cell again to continue with the same scenario.</p>"
 )
 _CLOSING_S = 5.0  # a cancelled run ends at its next progress check
 # Action of the map's buttons -> kind of item in the workload.
@@ -214,12 +219,12 @@ class Lab(widgets.VBox):
         self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"))
 
     def _lay_out_panels(self) -> None:
-        self._undo = widgets.Button(icon="undo", tooltip="Undo", layout={"width": "2.6em"})
-        self._redo = widgets.Button(icon="repeat", tooltip="Redo", layout={"width": "2.6em"})
+        self._undo = widgets.Button(description="↶", tooltip="Undo", layout={"width": "2.6em"})
+        self._redo = widgets.Button(description="↷", tooltip="Redo", layout={"width": "2.6em"})
         names = [_ALONE, *known_protocols()]
         self._beside = widgets.Dropdown(options=names, description="beside it:", layout={"width": "15em"})
         self._beside.tooltip = "Another protocol on the same workload, side by side"
-        self._drawer = widgets.ToggleButton(description="Forms", icon="bars", layout={"width": "6.5em"})
+        self._drawer = widgets.ToggleButton(description="☰ Forms", layout={"width": "6.5em"})
         self._drawer.tooltip = "Show or hide the forms of the scenario"
         self._drawer.add_class("wb-drawer")
         undo_buttons = widgets.HBox((self._undo, self._redo))
@@ -235,12 +240,15 @@ class Lab(widgets.VBox):
             titles=("Why not", "Differences", "Sweep", "Take away"),
         )
         self._below.add_class("wb-below")
-        right = widgets.VBox((self._players, self._cards, self._below))
+        right = widgets.VBox((self._players, self._below))
         right.add_class("wb-looks")
         self._middle = widgets.HBox((self._left, right))
         self._middle.add_class("wb-middle")
-        notice = words(error_html(self._store.message))
-        super().__init__((*style_sheets(), top_row, notice, self._middle))
+        notice = below()
+        show_below(notice, error_html(self._store.message))
+        super().__init__(
+            (*style_sheets(), words(_ENDED).add_class("wb-ended"), top_row, notice, self._cards, self._middle)
+        )
         self.add_class("wb-lab")
 
     def _connect_panels(self) -> None:
@@ -376,12 +384,16 @@ class Lab(widgets.VBox):
         self._why_not.show(runs[0])
         if len(runs) == 2:
             self._differences.show(*runs)
+        else:
+            self._differences.show_none()
         self._saved.update(runs)
 
     def _show_live(self, change: Any) -> None:
         if change.new is not None:
             run, now_s = change.new
             self._players.show((run,), now_s=now_s)
+            self._cards.show(run.metrics, None, run.scenario.protocol)
+            self._differences.show_live()
 
     def _resend_panels(self, _: Any) -> None:
         """Send the contents of panels again when a page is opened.

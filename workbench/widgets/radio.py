@@ -74,7 +74,7 @@ class RadioForm(Panel):
         self.vary = vary_button(paths.values)
         for path, field in paths.items():
             field.observe(lambda change, path=path: self._report_varied(path, change.new), "vary_count")
-        self.another = widgets.Button(description="Another seed", icon="random", layout={"width": "auto"})
+        self.another = widgets.Button(description="Another seed", layout={"width": "auto"})
         self.another.on_click(lambda _: setattr(self.fields["seed"], "value", secrets.randbelow(10_000)))
         for control in (self.loss, self.share, *self.fields.values()):
             control.observe(self._apply_fields, "value")

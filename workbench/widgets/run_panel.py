@@ -54,10 +54,8 @@ class RunPanel(widgets.HBox):
         self._motes: Any = None
         self._is_on_motes = self._is_stopping = False
         self._runs = Runs(self._show_results, self._show_failure, self._show_progress)
-        self.run_button = widgets.Button(
-            description="Run", icon="play", button_style="primary", layout={"width": "5.5em"}
-        )
-        self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True, layout={"width": "5.5em"})
+        self.run_button = widgets.Button(description="▶ Run", button_style="primary", layout={"width": "5.5em"})
+        self.stop_button = widgets.Button(description="■ Stop", disabled=True, layout={"width": "5.5em"})
         self.where = widgets.Dropdown(options=[HERE, VIRTUAL, BOARDS], layout={"width": "10em"})
         self.where.add_class("wb-where")
         self.kind = widgets.Dropdown(layout={"width": "11em", "display": "none"})

@@ -1,8 +1,15 @@
-// Workarounds for ipywidgets and JupyterLab: sliders get names, and closed widgets are released from the page's memory.
+// Workarounds for ipywidgets and JupyterLab: controls get names, and closed widgets are released from the page's memory.
 
-// Name the handles of sliders. Without a name, a screen reader reads only their numbers.
+// Name the handles of sliders, the fields and the buttons with a sign, as ipywidgets names only what has a description.
 
-function nameHandles(root) {
+function nameControls(root) {
+  for (const control of root.querySelectorAll(":is(input, select, textarea):not([aria-label])")) {
+    if (control.labels?.length && control.labels[0].textContent.trim()) continue
+    const name = control.closest(".wb-field")?.querySelector("span[title]")?.textContent || control.closest("[title]")?.title || control.title
+    if (name) control.setAttribute("aria-label", name)
+  }
+  for (const control of root.querySelectorAll("button[title]:not([aria-label])"))
+    if (!/\w/.test(control.textContent)) control.setAttribute("aria-label", control.title)
   for (const handle of root.querySelectorAll(".wb-field .noUi-handle:not([aria-label])")) {
     const name = handle.closest(".wb-field").querySelector("span[title]")
     if (name) handle.setAttribute("aria-label", name.textContent)
@@ -85,10 +92,10 @@ async function render({ model, el }) {
     isWanted = true
     setTimeout(() => {
       isWanted = false
-      nameHandles(root)
+      nameControls(root)
     }, 100)
   })
   watch.observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["aria-valuetext"] })
-  nameHandles(root)
+  nameControls(root)
 }
 export default { render }

@@ -74,8 +74,8 @@ class SweepPanel(Panel):
             description="address:", placeholder="spark://host:7077, sc://host:15002", layout=dict(_HIDDEN)
         )
         self.address.tooltip = "Address of a cluster or of Spark Connect; an existing session is used as it is"
-        self.run_button = widgets.Button(description="Sweep", icon="play", button_style="primary")
-        self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True)
+        self.run_button = widgets.Button(description="▶ Sweep", button_style="primary")
+        self.stop_button = widgets.Button(description="■ Stop", disabled=True)
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"visibility": "hidden"})
         self._message, self._chart = words(), words()
         self.path.observe(self._fill_in_values, "value")

@@ -54,7 +54,7 @@ def processes_drawing(processes: Any, outcome: Any = None, width: int = WIDTH) -
         )
     layers = (
         *link_layers(mesh, len(labels)),
-        *filter_layers(mesh, len(labels)),
+        *filter_layers(mesh),
         Layer("nodes", _layer_rows(roles), _NODES, "node"),
         Layer("answers", _layer_rows(rings), _RINGS, "ring"),
     )

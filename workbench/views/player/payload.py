@@ -30,6 +30,7 @@ from workbench.views.layers import COLUMNS, LEVELS, Curves, Layer, Look, Panel, 
 from workbench.views.layout import Layout, hops_to
 from workbench.views.nodes import HOLDS, LOOKS, SUBSCRIPTIONS
 from workbench.views.player.counters import counted, running
+from workbench.views.player.moments import moments_of
 from workbench.views.seeing import NODE_LOOK
 
 MAGIC = b"wbp1"
@@ -104,6 +105,7 @@ def pack(
     header = {
         **_common_entries(view, buffer),
         "numbers": caption.key_numbers(view.run),
+        "moments": moments_of(columns),
         "poster_s": poster_us(view) / 1e6,
         "picked": _first_selected_node(view),
         "clock": {"time": buffer.column(view.clock.knots_us / 1e6), "moment": buffer.column(view.clock.knots_s)},
@@ -129,6 +131,7 @@ def preview(view: RunView, time_s: float) -> bytes:
         **_common_entries(view, buffer),
         "is_preview": True,
         "numbers": [],
+        "moments": [],
         "poster_s": time_s,
         "picked": -1,
         "clock": {"time": buffer.column(times_us / 1e6), "moment": buffer.column(clock.at(times_us))},

@@ -62,9 +62,9 @@ const editable = (Base) => class EditMap extends Base {
     return this.px_m > 0.75 * this.fitted && px.every((x, i) => x > 0 && x < width && py[i] > 0 && py[i] < height)
   }
 
-  relayer(layers) {
-    layers.forEach(prepareLayer)
-    this.order = layers
+  relayer(layer) {
+    prepareLayer(layer)
+    this.order = [layer, numbersOf(this.picture)]
     this.shown = null
     this.player.wantPicture()
   }
@@ -499,23 +499,17 @@ class NetworkEditor {
     this.writeStatus()
   }
 
-  // Make layers as those of a run: the roles of nodes, and their numbers.
+  // Make a layer as those of a run: the roles of nodes.
   relayer() {
     if (!this.picture || this.map.picture !== this.picture) return
-    const { node_level, roles, colours, plan } = this.picture
+    const { node_level, roles } = this.picture
     const known = this.model.get("roles").filter(([id, role]) => this.map.placeOf(id) >= 0 && roles[role])
     const names = Object.keys(roles)
-    const layerOf = (name, mark, level, looks, rows, columns) => {
-      const spans = { from: new Uint8Array(rows), until: new Uint8Array(rows).fill(1) }
-      return { name, mark, level, looks, is_drawn: true, has_nodes: mark == "node", is_detail: mark == "label", table: { ...spans, ...columns } }
-    }
-    const [node, look] = [known.map(([id]) => this.map.placeOf(id)), known.map(([, role]) => names.indexOf(role))]
-    const shown = layerOf("roles", "node", node_level, names.map((name) => roles[name]), known.length, { node, look })
-    const every = Array.from(plan.id.keys())
-    const number = { colour: colours.text, size: -1, alpha: 1 }
-    const numbers = layerOf("numbers", "label", 2 * node_level, [number], every.length, { node: every, text: every })
-    numbers.words = Array.from(plan.id, String)
-    this.map.relayer([shown, numbers])
+    const nodes = known.map(([id]) => this.map.placeOf(id))
+    const look = known.map(([, role]) => names.indexOf(role))
+    const [from, until] = [new Uint8Array(nodes.length), new Uint8Array(nodes.length).fill(1)]
+    const looks = names.map((name) => roles[name])
+    this.map.relayer({ name: "roles", mark: "node", level: node_level, looks, is_drawn: true, has_nodes: true, table: { from, until, node: nodes, look } })
   }
 
   setPicked(ids) {

@@ -46,8 +46,8 @@ class NetworkMap(LoadedOnce):
     asks: roles of `ASKS` that have a button.
     message: a sentence below the map.
     is_error: whether that sentence is an error.
-    clock: name of a clock of players (see `Wire`). If it is not "", the network is edited on the map of the first player
-    with this clock, as soon as that player is in the page.
+    clock: name of a clock of players (see `Wire`), or "". The network is edited on the map of the first player with
+    this clock, as soon as that player is in the page.
     history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo.
 
     Edits arrive as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.

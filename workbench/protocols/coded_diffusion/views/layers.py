@@ -1,6 +1,6 @@
 """The player's layer of coded diffusion: nodes shaded by how much they have decoded, and their matrices.
 
-    layers(recorded)    decoding
+    layers(recorded)    decoding, and curves of packets and of nodes that hold the newest event
 
 Theory of operation
     A node's shade shows its rank (`ranks`) for the newest event of an origin. Ranks for older events are shown in the
@@ -17,7 +17,8 @@ from workbench.columns import argsort, row_keys
 from workbench.protocols.coded_diffusion.views.ranks import lasting, pivots
 from workbench.sim.rows import Columns
 from workbench.views import palette
-from workbench.views.layers import Layer, Look, Recorded, Scale, Section, table
+from workbench.views.layers import Curves, Layer, Line, Look, Part, Recorded, Scale, Section, table
+from workbench.views.reach import MOST_TIMES, reach_curves
 from workbench.views.spans import FOREVER_US, within
 
 SHADES = 33
@@ -32,8 +33,14 @@ _PIVOTS = (("pivots", "text", "word"), ("matrix", "text", "echelon"))
 _FROM = ("last from", "peer", "node")
 
 
-def layers(recorded: Recorded) -> list[Layer]:
-    """Return the layer of the ranks of nodes that do not hold the event yet; no layer without coded packets."""
+def layers(recorded: Recorded) -> list[Part]:
+    """Return the layer of decoding and, if there are coded packets, curves of nodes reached and of packets."""
+    shown = decoding_layers(recorded)
+    return [*shown, *reach_curves(recorded), _packet_curves(recorded.columns)] if shown else []
+
+
+def decoding_layers(recorded: Recorded) -> list[Layer]:
+    """Return the layer of the ranks of nodes that do not hold the event yet; [] without coded packets."""
     columns = recorded.columns
     rows, until, follows, size = lasting(columns)
     if not len(rows):
@@ -60,6 +67,20 @@ def layers(recorded: Recorded) -> list[Layer]:
 
     layer = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, add_texts=with_pivots)
     return [layer]
+
+
+def _packet_curves(columns: Columns) -> Curves:
+    """Return the curves of received coded packets: those that raised the rank of a matrix, and those that did not."""
+    new = columns["time_us"][columns.where(event="innovative")]
+    heard = columns["time_us"][columns.where(event="received", message="coded")]
+    times = np.unique(np.concatenate([[0], heard, new]))
+    times = times[:: max(1, -(-len(times) // MOST_TIMES))]
+    counts = [np.searchsorted(moments, times, "right") for moments in (new, heard)]
+    lines = (
+        Line("innovative packets", palette.RANK_HIGH, times, counts[0]),
+        Line("redundant packets", palette.LOST, times, np.maximum(counts[1] - counts[0], 0)),
+    )
+    return Curves("packets", "packets", lines)
 
 
 def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:

@@ -80,8 +80,8 @@ PATH_LOOKS = (
     _HOP._replace(label="acknowledgement on its way back", colour=looks.ACKNOWLEDGED, size=0.15, least=1.2, lane=0.9),
     DELIVERED,
     _CROSS._replace(label="in vain: dead end"),
-    _CROSS._replace(label="in vain: topics do not match"),
-    _CROSS._replace(label="in vain: out of range"),
+    _CROSS._replace(label="in vain: topics do not match", mark="ring", size=1.9, least=12),
+    _CROSS._replace(label="in vain: out of range", mark="ring", size=1.9, least=12, is_dashed=True),
 )
 
 LINKS = Section(
@@ -104,7 +104,7 @@ def layers(recorded: Recorded) -> list[Part]:
     followed = steps_of(columns, published)
     return [
         *link_layers(mesh, len(recorded.plan.ids)),
-        *filter_layers(mesh, len(recorded.plan.ids)),
+        *filter_layers(mesh),
         link_ends_layer(mesh),
         path_layer(followed, recorded.duration_us),
         followed_publications(columns.where(event="originated", message=PUBLICATION), published, followed),
@@ -129,7 +129,7 @@ def link_layers(mesh: Mesh, nodes: int) -> list[Layer]:
     ]
 
 
-def filter_layers(mesh: Mesh, nodes: int) -> list[Layer]:
+def filter_layers(mesh: Mesh) -> list[Layer]:
     """Return the layers of nodes' filters, as discs and as texts."""
     filled = select(mesh.sums, mesh.sums["value"] > 0)
     total = {name: filled[name] for name in ("node", "from_us", "until_us")}
@@ -150,7 +150,7 @@ def filter_layers(mesh: Mesh, nodes: int) -> list[Layer]:
             section=FILTER,
             words=words,
             is_detail=True,
-            is_on=nodes <= MOST_LABELS,
+            is_on=False,  # the shades show it, and the inspector the number
         ),
     ]
 

@@ -5,6 +5,7 @@ const MARGIN = 34
 const CLOSEST = 60
 const MOST_LINKS = 12000
 const ROOM_FOR_DETAILS = 4.5
+const NUMBERS = "numbers" // the layer with the numbers of nodes
 
 class NetworkMap {
   // Set by paint() from the player's theme and run.
@@ -58,7 +59,7 @@ class NetworkMap {
     const isSame = before && areEqual(x, before.x) && areEqual(y, before.y)
     // Links need not be painted again if the network is the same.
     this.isStill &&= isSame && ["a", "b", "shade", "walls"].every((name) => areEqual(this.plan[name], before[name]))
-    this.order = picture.layers
+    this.order = [...picture.layers, numbersOf(picture)]
       .map((layer, index) => ({ layer, index }))
       .sort((one, other) => one.layer.level - other.layer.level || one.index - other.index)
       .map((one) => one.layer)
@@ -463,6 +464,23 @@ class NetworkMap {
   }
 }
 
+// Return the layer with the numbers of all nodes.
+function numbersOf({ plan, colours, node_level }) {
+  const nodes = Array.from(plan.id.keys())
+  const layer = {
+    name: NUMBERS,
+    mark: "label",
+    level: 2 * node_level,
+    looks: [{ colour: colours.text, size: -1, alpha: 1 }],
+    words: Array.from(plan.id, String),
+    is_drawn: true,
+    is_detail: true,
+    table: { from: new Uint8Array(nodes.length), until: new Float32Array(nodes.length).fill(Infinity), node: nodes, text: nodes },
+  }
+  prepareLayer(layer)
+  return layer
+}
+
 function areEqual(one, other) {
   return one.length == other.length && one.every((value, i) => value == other[i])
 }
@@ -495,7 +513,7 @@ function button(parent, text, title, act) {
   const made = element("button", "", parent, text)
   made.type = "button"
   made.title = title
-  made.setAttribute("aria-label", title)
+  if (!/\w/.test(text)) made.setAttribute("aria-label", title) // a sign alone is no name
   made.dataset.lmSuppressShortcuts = "true"
   made.addEventListener("click", act)
   return made

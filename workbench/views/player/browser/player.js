@@ -3,9 +3,13 @@
 
 const SPEEDS = [["0.125", "⅛ ×"], ["0.25", "¼ ×"], ["0.5", "½ ×"], ["1", "1 ×"], ["2", "2 ×"], ["4", "4 ×"], ["8", "8 ×"]]
 const PACES = [["paced", "paced by traffic"], ["even", "even time"]]
+const LEAD_S = 5 // of playback before the first picture, played once when the player comes into sight
+const MOST_NUMBERED = 60 // nodes whose numbers are on the map at first
+const REDUCED_MOTION = matchMedia("(prefers-reduced-motion: reduce)")
 const KEYS = [
   ["Space", "play, pause"],
   ["← →", "one message back, on"],
+  ["m", "to the next interesting moment"],
   ["Home, End", "to the beginning, to the end"],
   ["+ −", "zoom in, out"],
   ["0", "show the whole network"],
@@ -42,7 +46,7 @@ class Player {
     const { root } = this
     root.textContent = ""
     element("style", "", root, STYLE)
-    const header = element("header", "", root)
+    const header = element("div", "wb-header", root)
     this.heading = element("div", "wb-heading", header)
     const side = element("div", "wb-clock-box", header)
     this.clock = element("div", "wb-clock", side)
@@ -62,6 +66,7 @@ class Player {
     this.buildSide(element("aside", "wb-side", this.stage))
     this.buildControls(element("div", "wb-controls", root))
     this.followed = element("p", "wb-followed", root)
+    this.followed.setAttribute("aria-live", "polite")
     this.timeline = new Timeline(this, root, "wb-timeline", "Messages in time, by node")
     this.below = element("div", "wb-below", root)
     this.below.addEventListener("pointerdown", () => this.root.focus({ preventScroll: true }))
@@ -99,6 +104,7 @@ class Player {
       const page = element("div", `wb-page wb-page-${name}`, side)
       page.setAttribute("role", "tabpanel")
       page.setAttribute("aria-label", label)
+      page.tabIndex = 0 // the keyboard scrolls it
       this.pages[name] = { tab, page }
     }
     this.inspector = this.pages.node.page
@@ -111,9 +117,12 @@ class Player {
     button(bar, "❙◀", "To the beginning", () => this.jump(0)).dataset.name = "start"
     button(bar, "◀", "One message back", () => this.step(-1)).dataset.name = "back"
     this.playButton = button(bar, "▶ Play", "Play", () => (this.isPlaying ? this.pause() : this.play()))
+    this.playButton.setAttribute("aria-label", "Play")
     this.playButton.className = "wb-primary"
     this.playButton.dataset.name = "play"
     button(bar, "▶", "One message on", () => this.step(1)).dataset.name = "forward"
+    this.momentButton = button(bar, "★", "To the next interesting moment", () => this.jumpToMoment())
+    this.momentButton.dataset.name = "moment"
     this.slider = element("input", "", bar)
     Object.assign(this.slider, { type: "range", min: 0, max: 2000, step: 1, value: 0 })
     this.slider.setAttribute("aria-label", "Time")
@@ -182,7 +191,9 @@ class Player {
     const mapWidth = this.mapBox.clientWidth
     const [x0, y0, x1, y1] = this.plan.box
     const least = isWide ? 240 : 150
-    const most = clamp((isWide ? 0.44 : 0.5) * window.innerHeight, least, isWide ? 560 : 420)
+    // In a lab, the map leaves room for the metrics and the controls in one screen.
+    const share = this.root.closest(".wb-lab") ? (isWide ? 0.44 : 0.36) : isWide ? 0.44 : 0.5
+    const most = clamp(share * window.innerHeight, least, isWide ? 560 : 420)
     const height = Math.round(clamp((mapWidth * (y1 - y0)) / (x1 - x0) + 40, least, most))
     this.mapBox.style.height = `${height}px`
     this.stage.style.setProperty("--wb-map-height", `${height}px`)
@@ -205,6 +216,7 @@ class Player {
       ArrowRight: () => this.step(1),
       Home: () => this.jump(0),
       End: () => this.jump(this.duration),
+      m: () => this.jumpToMoment(),
       "+": () => this.map.zoom(1.5),
       "=": () => this.map.zoom(1.5),
       "-": () => this.map.zoom(1 / 1.5),
@@ -245,12 +257,15 @@ class Player {
 
   // Runs
 
-  // Show another run. The first run opens at an informative moment, later runs at the present time. A preview shows a
-  // single moment until the whole run arrives; texts that it lacks stay as they are.
+  // Show another run. The first run of a protocol opens at an informative moment, later ones at the present time. A
+  // preview shows a single moment until the whole run arrives; texts that it lacks stay as they are.
   feed(data) {
     const picture = readPayload(data)
-    if (picture.is_preview && !this.isWaitingAt(picture)) return
-    const isFirst = !this.picture
+    // Another protocol opens at its own first picture.
+    const isNew = !this.picture
+    const isOther = !isNew && picture.title.split(" on ")[0] != this.picture.title.split(" on ")[0]
+    if (picture.is_preview && (isOther || !this.isWaitingAt(picture))) return
+    const isFirst = isNew || isOther
     const isGoingOn = !isFirst && this.picture.now_s !== null && this.duration == picture.duration_s
     this.picture = picture
     this.plan = picture.plan
@@ -266,11 +281,14 @@ class Player {
     this.time = Math.min(this.time, this.duration)
     if (!isGoingOn) this.timeRange = [0, this.duration]
     const nodes = this.plan.x.length
-    if (isFirst || this.selection.node >= nodes) this.selection.node = picture.picked
+    if (isNew || this.selection.node >= nodes) this.selection.node = picture.picked
     if (!isGoingOn) this.selection.path = null
-    this.selection.frame = -1
+    if (!isGoingOn) this.selection.frame = -1
+    this.moment = null
+    this.momentButton.hidden = !picture.is_preview && !picture.moments.length
     this.hidden ??= new Set()
     this.known ??= new Set()
+    picture.chips.splice(1, 0, { name: NUMBERS, is_on: nodes <= MOST_NUMBERED })
     for (const chip of picture.chips) if (!this.known.has(chip.name)) {
       this.known.add(chip.name)
       if (!chip.is_on) this.hidden.add(chip.name)
@@ -289,6 +307,7 @@ class Player {
     this.resize()
     this.paint()
     this.onFeed?.()
+    if (isFirst && picture.now_s === null && !REDUCED_MOTION.matches) this.playWhenInSight()
     this.fedAt = performance.now() // benchmarks/player.py asks for it
   }
 
@@ -412,9 +431,29 @@ class Player {
     return interpolate(clock.moment, clock.time, moment)
   }
 
+  // Play up to the first picture, once, as soon as at least half of the map is in sight. The user can interrupt it.
+  playWhenInSight() {
+    const watch = new IntersectionObserver(([entry]) => {
+      if (this.isGone || !this.isUntouched) return watch.disconnect()
+      if (!entry.isIntersecting || entry.intersectionRatio < 0.5) return
+      watch.disconnect()
+      if (this.isPlaying || (this.group && [...this.group][0] !== this)) return
+      const poster = this.time
+      this.time = this.timeOf(Math.max(0, this.momentOf(poster) - LEAD_S))
+      this.start(poster)
+    }, { threshold: [0.5] })
+    watch.observe(this.mapBox)
+  }
+
   play() {
     if (this.isUntouched || this.time >= this.duration) this.time = 0
     this.isUntouched = false
+    this.start()
+  }
+
+  // Let time pass until the run ends or, if that is earlier, until `end`.
+  start(end = Infinity) {
+    this.endOfPlay = end
     this.isPlaying = true
     this.selection.frame = -1
     this.playButton.textContent = "❚❚ Pause"
@@ -439,8 +478,8 @@ class Player {
     this.lastTick = now
     const moment = this.momentOf(this.time) + passed * this.speed
     this.time = this.timeOf(moment)
-    if (moment >= this.playbackLength) {
-      this.time = this.duration
+    if (moment >= this.playbackLength || this.time >= this.endOfPlay) {
+      this.time = Math.min(this.duration, this.endOfPlay)
       this.pause()
     }
     this.paint()
@@ -454,6 +493,15 @@ class Player {
     this.time = clamp(time, 0, this.duration)
     if (isPausing) this.pause()
     this.wantPicture()
+  }
+
+  // Go to the next interesting moment, after the last one to the first one, and write what happens there.
+  jumpToMoment() {
+    const { moments } = this.picture
+    if (!moments.length) return
+    const next = moments.find(([time]) => time > this.time + 1e-6) ?? moments[0]
+    this.jump(next[0])
+    this.moment = next
   }
 
   // Go to the next (or previous) message, at a third of its path, where it is easy to see.
@@ -603,7 +651,8 @@ class Player {
     if (this.picture.is_preview) return
     const { node, frame } = this.selection
     const path = this.pathNow >= 0 ? this.picture.paths[this.pathNow] : null
-    const sentence = path ? `${path.label}${path.description ? `: ${path.description}` : ""}` : ""
+    const moment = this.moment && this.moment[0] == this.time ? [`★ ${writeTime(this.moment[0])} s: ${this.moment[1]}`] : []
+    const sentence = [...moment, ...(path ? [`${path.label}${path.description ? `: ${path.description}` : ""}`] : [])].join(" · ")
     if (this.followed.textContent != sentence) this.followed.textContent = sentence
     if (this.openedPage == "messages") {
       this.messages.update()

@@ -124,7 +124,7 @@ class Timeline extends TimeBox {
 
   paintStill(brush) {
     const { row, ticks, label } = this.picture.timeline
-    const size = clamp(240 / Math.max(row.length, 1), 1.6, 5)
+    const size = clamp(240 / Math.max(row.length, 1), 2.5, 5)
     for (const [position, label] of ticks) this.write(brush, label, LEFT - 6, this.y(position), "right")
     const { context } = brush
     context.save()

@@ -1,0 +1,52 @@
+"""The moments of a run to which the player's button jumps: the first of each kind of event, and changes of paths."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.columns import argsort, mark_first, row_keys
+from workbench.sim.rows import Columns
+
+# Event in the trace -> the text about its first row. The braces are for the row's node.
+FIRST = {
+    "reinforced": "node {} reinforces a path for the first time",
+    "delivered": "first delivery, at node {}",
+    "lost": "first loss: a frame does not reach node {}",
+    "given_up": "node {} gives up a frame for the first time",
+    "generation_begun": "node {} receives the first coded packet",
+    "decoded": "node {} is the first to decode an event",
+}
+MOST = 60  # moments of each other kind
+
+
+def moments_of(columns: Columns) -> list[tuple[float, str]]:
+    """Return (time in s, text) for each moment, in order of time.
+
+    They are the first row of each event in `FIRST`, failures and recoveries of nodes, the first delivery after each
+    failure, and deliveries that reach a subscriber from another neighbor than the previous one from that publisher.
+    """
+    found = [(rows[0], text) for event, text in FIRST.items() if len(rows := columns.where(event=event))]
+    delivered = columns.where(event="delivered")
+    for row in columns.where(event="failed")[:MOST].tolist():
+        found.append((row, "node {} fails"))
+        after = np.searchsorted(delivered, row)
+        if after < len(delivered):
+            found.append((delivered[after], "first delivery after the failure, at node {}"))
+    found += [(row, "node {} is back") for row in columns.where(event="recovered")[:MOST].tolist()]
+    found += [
+        (row, "another path: node {} is reached by another neighbor") for row in _path_changes(columns, delivered)
+    ]
+    texts: dict[int, list[str]] = {}  # by time in µs
+    for row, text in sorted(found):
+        texts.setdefault(int(columns["time_us"][row]), []).append(text.format(int(columns["node"][row])))
+    return [(time_us / 1e6, "; ".join(dict.fromkeys(of_time))) for time_us, of_time in texts.items() if time_us]
+
+
+def _path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:
+    """Return the rows of deliveries whose last hop differs from that of the previous event of the same publisher."""
+    rows = delivered[columns["peer"][delivered] >= 0]
+    key = row_keys(columns["node"][rows], columns["origin"][rows])
+    rows, key = rows[order := argsort(key)], key[order]
+    peer = columns["peer"][rows]
+    is_change = np.append(False, peer[1:] != peer[:-1])[: len(rows)] & ~mark_first(key)
+    return np.sort(rows[is_change])[:MOST].tolist()

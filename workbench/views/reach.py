@@ -1,0 +1,57 @@
+"""How far events have spread: nodes in the colour of their hop from the publisher, and the number of nodes over time.
+
+    hop_layer(columns, duration_us)   nodes that hold the newest event of a publisher, shaded by hops
+    reach_curves(recorded)            the share of nodes that hold it, over time
+
+For protocols that carry every event to all nodes, such as flooding.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from workbench.sim.rows import Columns
+from workbench.views import palette
+from workbench.views.layers import Curves, Layer, Line, Look, Recorded, Scale, table
+from workbench.views.nodes import MOST, holding, until_next_event
+from workbench.views.spans import running, thinned, within
+
+SHADES = 9
+MOST_TIMES = 4000
+
+_HOLDS = Look("", palette.HOLDS, rank=3, mark="node")
+_COLOURS = tuple(palette.blend(palette.RANK_HIGH, palette.HOLDS, shade / (SHADES - 1)) for shade in range(SHADES))
+
+
+def hop_layer(columns: Columns, duration_us: int) -> Layer:
+    """Return the layer of nodes that hold an event, shaded by the hops that it had travelled; ``value`` of the rows.
+
+    The shades end at the largest number of hops in the run. A node counts as holder of an event until the origin of the
+    event makes its next one.
+    """
+    rows = columns.where(event="held")
+    rows = rows[columns["value"][rows] > 0]
+    until = until_next_event(columns, columns["origin"][rows], rows, duration_us)
+    hops = columns["value"][rows]
+    most = int(hops.max(initial=1))
+    intervals = table(node=columns["node"][rows], from_us=columns["time_us"][rows], until_us=until, weight=hops / most)
+    shown, notes = thinned(within(intervals, duration_us), MOST, "holders of an event")
+    scale = Scale("hops from the publisher", _COLOURS, "1" if most > 1 else "", f"{most}")
+    return Layer("wave front", shown, (_HOLDS,), scale=scale, notes=notes)
+
+
+def reach_curves(recorded: Recorded) -> list[Curves]:
+    """Return the curve of the nodes other than sinks that hold the newest event, in percent; [] if no node does.
+
+    With several publishers it is the mean over their newest events.
+    """
+    columns, duration_us = recorded.columns, recorded.duration_us
+    held = holding(columns, duration_us)
+    if not len(held["from_us"]):
+        return []
+    sinks = np.unique(columns["node"][columns.where(event="subscribed")])
+    most = max(len(recorded.plan.ids) - len(sinks), 1) * len(np.unique(held["origin"]))
+    times = np.unique(np.concatenate([[0], held["from_us"], held["until_us"]]))
+    times = times[times < duration_us][:: max(1, -(-len(times) // MOST_TIMES))]
+    share = 100 * running(held, times) / most
+    return [Curves("reach", "nodes (%)", (Line("hold the newest event", palette.RANK_HIGH, times, share),))]
