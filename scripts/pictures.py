@@ -86,8 +86,8 @@ def draw_lab(browser: Browser, path: Path) -> None:
                     break
                 except Exception:  # the server has not started yet
                     time.sleep(0.3)
-            page.wait_for_selector(".wb-player canvas", timeout=120_000)
-            time.sleep(3)
+            page.wait_for_selector(".wb-looks .wb-player canvas", timeout=120_000)
+            time.sleep(9)  # it plays up to its first picture
             page.screenshot(path=str(path))
         finally:
             server.terminate()

@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 import workbench as wb
+from tests.axe import violations
 from tests.until import PATIENCE_S
 from workbench.protocols.dissection import byte_range
 from workbench.records import contents, record_of
@@ -414,6 +415,10 @@ def test_the_keyboard_plays_steps_zooms_and_walks_from_node_to_node(player):
     player.wait("p.isPlaying")
     keys.press("Space")
     player.wait("!p.isPlaying")
+
+
+def test_a_page_has_no_barriers(player):
+    assert violations(player.page, "html") == []
 
 
 def test_the_map_is_one_tab_stop(player):

@@ -168,10 +168,12 @@ def test_lab_in_a_saved_notebook_shows_its_run_without_a_kernel(chromium, lab):
     notebook.page.wait_for_function(f"() => {SAVED}?.textContent.includes('seed 7')")
     assert notebook.page.is_hidden(".wb-saved") and notebook.page.is_visible(".wb-lab")
     notebook.save()
-    notebook.page.close()
-
+    assert notebook.page.is_hidden(".wb-ended")
     for kernel in lab.kernels():
         lab.shut_down(kernel)
+    notebook.page.wait_for_selector(".wb-ended", state="visible")
+    notebook.page.close()
+
     again = lab.opened(chromium, "saved.ipynb")
     again.page.wait_for_selector(".wb-saved .wb-player", state="visible")
     text = again.page.inner_text(".wb-saved")

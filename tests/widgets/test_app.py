@@ -4,8 +4,21 @@ import re
 
 import pytest
 
+from tests.axe import violations
 from tests.jupyter import App
-from tests.widgets.test_story import COLD, Hand, change, compare, compose, look, run_on_motes, stop_a_long_run, sweep
+from tests.widgets.test_story import (
+    COLD,
+    Hand,
+    change,
+    compare,
+    compose,
+    look,
+    move_in_a_disc,
+    run_on_motes,
+    shrink_and_grow,
+    stop_a_long_run,
+    sweep,
+)
 from workbench.motes import rack
 
 pytestmark = pytest.mark.browser
@@ -22,6 +35,9 @@ def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path, is
         complaints = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
         hand.sees_run("")
+        check_accessibility(hand)
+        move_in_a_disc(hand)
+        shrink_and_grow(hand)
         compose(hand)
         change(hand)
         look(hand)
@@ -39,3 +55,13 @@ def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path, is
         page.close()
     errors = re.findall(r"^[\w.]+(?:Error|Exception)\b.*", (tmp_path / "server.log").read_text(), re.MULTILINE)
     assert [error for error in errors if not LEFT.match(error)] == []
+
+
+def check_accessibility(hand):
+    """Find no violation in any form, in the player and in its editor."""
+    for name in ("Data", "Filters", "Protocol", "Radio and time", "Network"):
+        hand.tab(name)
+        assert violations(hand.page, ".wb-lab") == []
+    hand.press("Edit")
+    assert violations(hand.page, ".wb-lab") == []
+    hand.press("Watch")

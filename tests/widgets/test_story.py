@@ -135,6 +135,31 @@ def open_lab(hand):
     hand.sees_run("")
 
 
+def move_in_a_disc(hand):
+    """Drag a node of the first network: its links follow, and undo puts it back."""
+    hand.tab("Network")
+    hand.sees("40 nodes, 288 links")
+    hand.drag(0, -60, 40)
+    hand.sees(re.compile(r"40 nodes, (?!288 )\d+ links"))
+    hand.lab.get_by_title("Undo", exact=True).first.click()
+    hand.sees("40 nodes, 288 links")
+    hand.press("Watch")
+
+
+def shrink_and_grow(hand):
+    """Change the number of nodes to 12 and back: publications of nodes that are gone return with their nodes."""
+    hand.tab("Network")
+    hand.write("nodes", "12")
+    hand.sees_run("Diffusion on 12 nodes")
+    hand.tab("Data")
+    hand.sees("no node 31, 37 in this network")
+    hand.tab("Network")
+    hand.write("nodes", "40")
+    hand.sees_run("Diffusion on 40 nodes")
+    hand.tab("Data")
+    hand.sees("nodes 31, 37 publish TEMP IS 25")
+
+
 def compose(hand):
     """Twelve nodes, a subscription, two publications, a filter."""
     hand.tab("Network")

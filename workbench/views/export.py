@@ -55,8 +55,9 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
         paragraph = f"<p>{html.escape(text)}</p>" if text else ""
         parts.append(f"<section><h2>{html.escape(title)}</h2>{paragraph}{figure}</section>")
     parts.append(f"<footer>{html.escape(_footer_text(run))}</footer>")
-    title = f"<title>{html.escape(caption.title(run))}</title><style>{browser_file('page.css')}</style>"
-    return f"{_HEAD}{title}{head}</head><body><main>{''.join(parts)}</main></body></html>\n"
+    name = html.escape(caption.title(run))
+    title = f"<title>{name}</title><style>{browser_file('page.css')}</style>"
+    return f"{_HEAD}{title}{head}</head><body><main><h1>{name}</h1>{''.join(parts)}</main></body></html>\n"
 
 
 def _check_figure(title: str, figure: Any) -> Any:

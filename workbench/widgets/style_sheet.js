@@ -1,5 +1,7 @@
 // Workarounds for ipywidgets and JupyterLab: controls get names, and closed widgets are released from the page's memory.
 
+const KERNEL_EVERY_MS = 2000
+
 // Name the handles of sliders, the fields and the buttons with a sign, as ipywidgets names only what has a description.
 
 function nameControls(root) {
@@ -24,6 +26,11 @@ function sayPower(handle) {
   const unit = handle.closest(".wb-field")?.querySelector(".wb-unit")?.textContent ?? ""
   handle.dataset.said = `${+(10 ** parseFloat(said)).toPrecision(3)} ${unit}`.trim()
   handle.setAttribute("aria-valuetext", handle.dataset.said)
+}
+
+// Return whether the kernel of a widget's model was shut down or restarted. JupyterLab itself marks only the latter.
+function hasNoKernel(model) {
+  return !model.comm_live || !!model.comm?.jsServicesComm?.isDisposed
 }
 
 // Return the outermost panel around an element, once the element is in the page.
@@ -95,7 +102,9 @@ async function render({ model, el }) {
       nameControls(root)
     }, 100)
   })
+  const asking = setInterval(() => root.classList.toggle("wb-dead", hasNoKernel(layout)), KERNEL_EVERY_MS)
   watch.observe(root, { childList: true, subtree: true, attributes: true, attributeFilter: ["aria-valuetext"] })
   nameControls(root)
+  return () => clearInterval(asking)
 }
 export default { render }

@@ -22,22 +22,22 @@ MOST = 60  # moments of each other kind
 def moments_of(columns: Columns) -> list[tuple[float, str]]:
     """Return (time in s, text) for each moment, in order of time.
 
-    They are the first row of each event in `FIRST`, failures and recoveries of nodes, the first delivery after each
-    failure, and deliveries that reach a subscriber from another neighbor than the previous one from that publisher.
+    They are the first row of each event in `FIRST`, failures and recoveries of nodes, and the first delivery after each
+    failure. Deliveries also count if the last hop differs from that of the publisher's previous event.
     """
-    found = [(rows[0], text) for event, text in FIRST.items() if len(rows := columns.where(event=event))]
+    moments = [(rows[0], text) for event, text in FIRST.items() if len(rows := columns.where(event=event))]
     delivered = columns.where(event="delivered")
     for row in columns.where(event="failed")[:MOST].tolist():
-        found.append((row, "node {} fails"))
+        moments.append((row, "node {} fails"))
         after = np.searchsorted(delivered, row)
         if after < len(delivered):
-            found.append((delivered[after], "first delivery after the failure, at node {}"))
-    found += [(row, "node {} is back") for row in columns.where(event="recovered")[:MOST].tolist()]
-    found += [
+            moments.append((delivered[after], "first delivery after the failure, at node {}"))
+    moments += [(row, "node {} is back") for row in columns.where(event="recovered")[:MOST].tolist()]
+    moments += [
         (row, "another path: node {} is reached by another neighbor") for row in _path_changes(columns, delivered)
     ]
     texts: dict[int, list[str]] = {}  # by time in µs
-    for row, text in sorted(found):
+    for row, text in sorted(moments):
         texts.setdefault(int(columns["time_us"][row]), []).append(text.format(int(columns["node"][row])))
     return [(time_us / 1e6, "; ".join(dict.fromkeys(of_time))) for time_us, of_time in texts.items() if time_us]
 
