@@ -447,3 +447,14 @@ def test_the_filters_of_a_node_are_counted_by_what_they_did():
             (2, 1, 20, end, "rate_limit: drop"),
         ]
     )
+
+
+def test_nodes_with_a_filter_of_their_own_are_marked():
+    def marked(at):
+        protocol = wb.Diffusion(filters=[wb.Filter("suppress_unchanged", match="TEMP GE 0", at=at)])
+        workload = [wb.subscribe(0, "TEMP GE 1"), wb.publish(8, "TEMP IS 5", every_s=2)]
+        seen = see(wb.Scenario(wb.topology.grid(3, 3), protocol, workload, duration_s=5).run(engine="reference"))
+        return [layer.table["node"].tolist() for layer in seen.layers if layer.name == "filters" and layer.mark]
+
+    assert marked([4, 5]) == [[4, 5]]
+    assert marked(None) == []  # all nodes have it

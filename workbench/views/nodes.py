@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ SUBSCRIPTIONS = Section(
 
 
 RUNS_ON = Section("Runs on", (("kind", "text", "word"),))
+HAS_FILTER = Look("has a filter", palette.CODED, 1.8, 13, 1.6, is_dashed=True)
 
 
 def node_layers(recorded: Recorded) -> list[Layer]:
@@ -47,10 +49,20 @@ def node_layers(recorded: Recorded) -> list[Layer]:
     layers = [Layer("nodes", table(**merged), LOOKS, "node", notes=notes)]
     if len(subscriptions["from_us"]):
         layers.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=subscription_texts))
+    filtered = filtering(recorded.run.scenario.protocol, duration_us)
+    if len(filtered["from_us"]):
+        layers.append(Layer("filters", filtered, (HAS_FILTER,), "ring"))
     if recorded.run.kinds:
         kinds, kind_names = running_on(recorded.run.kinds, duration_us)
         layers.append(Layer("nodes", kinds, section=RUNS_ON, words=kind_names))
     return layers
+
+
+def filtering(protocol: Any, duration_us: int) -> Table:
+    """Return a table of the nodes that have a filter, unless all nodes have it."""
+    parts = protocol.parts() if hasattr(protocol, "parts") else []
+    nodes = sorted({node for part in parts for node in part.at or ()})
+    return table(len(nodes), node=nodes, until_us=np.full(len(nodes), duration_us))
 
 
 def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[str]]:

@@ -94,6 +94,7 @@ class ProtocolForm(Panel):
         first_line = (getattr(import_of(cls), "__doc__", "") or "").partition("\n")[0]
         self._description.value = f"<p class='wb-said'>{html.escape(first_line)}</p>"
         self.presets.options = [_DEFAULTS, *cls.presets, _CUSTOM]
+        self.presets.layout.display = None if cls.presets else "none"  # a menu with nothing to choose is left out
 
     def _report_varied(self, path: str, times: int) -> None:
         self.vary.value = False
