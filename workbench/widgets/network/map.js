@@ -334,10 +334,15 @@ class NetworkEditor {
 
   // The player's map
 
-  // Edit the map of the first player on the model's clock, if there is one.
+  // Edit the map of the first player on the model's clock, if there is one: of several views of a lab, that in the same.
   findPlayer() {
-    const found = [...(globalThis.workbenchClocks?.get(this.model.get("clock")) ?? [])][0]
-    if (!found || found === this.player || found.isGone) return
+    const players = [...(globalThis.workbenchClocks?.get(this.model.get("clock")) ?? [])].filter((player) => !player.isGone)
+    if (this.isGone || this.player || !players.length) return
+    // What is rendered is in the page a moment later.
+    if (![this, ...players].every(({ root }) => root.isConnected)) return void setTimeout(() => this.findPlayer(), SETTLED_MS)
+    const lab = this.root.closest(".wb-lab")
+    const found = players.find((player) => player.root.closest(".wb-lab") === lab)
+    if (!found) return
     this.player = found
     this.isEditing = false
     this.box.hidden = true
@@ -349,7 +354,8 @@ class NetworkEditor {
     element("p", "wb-hint", this.root, "Press Edit above the map to drag, add, link and erase nodes there.")
     found.slot.append(this.bar)
     found.belowMap.append(this.foot)
-    this.map = found.useMap((player, box) => new (editable(found.map.constructor))(player, box, this))
+    found.PlainMap ??= found.map.constructor
+    this.map = found.useMap((player, box) => new (editable(found.PlainMap))(player, box, this))
     found.mapBox.addEventListener("keydown", (event) => this.isEditing && this.key(event))
     found.onPick = (node) => this.pick(node < 0 ? [] : [found.plan.id[node]], false)
     found.onFeed = () => this.compareLater()
@@ -439,6 +445,7 @@ class NetworkEditor {
   }
 
   dispose() {
+    if (this.player?.picture && !this.player.isGone) this.setMode(false)
     this.isGone = true
     this.sizes.disconnect()
     for (const [name, act] of Object.entries(this.heard)) this.model.off(name, act)

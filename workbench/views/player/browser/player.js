@@ -27,6 +27,7 @@ class Player {
   onSelect = null // called with the selection
   onPick = null // called with the index of a node that the user selects, or -1
   onFeed = null // called when another run is shown
+  PlainMap = null // the class of the map without an editor
 
   constructor(root) {
     this.root = root
