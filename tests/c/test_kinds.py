@@ -191,7 +191,7 @@ def test_mote_that_dies_by_itself_is_noted_and_started_for_the_next_run():
     with wb.motes.virtual(kind=[C, C]) as on:
         run = line(2).run(on=on)
         wait_until(lambda: rows_of(run, "delivered"))
-        shell = str(on._processes[1]._running.pid)
+        shell = str(on._processes[1]._process.pid)
         found = subprocess.run(["pgrep", "-P", shell, "-f", f"^{on._compiled[1]}"], capture_output=True)
         os.kill(int(found.stdout), signal.SIGSEGV)
         wait_until(lambda: any(note.startswith("node 1: the mote's program ended") for note in run.notes))
@@ -281,7 +281,7 @@ def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind
 def test_kind_that_there_is_none_of_and_nodes_that_are_not_there_are_refused():
     with pytest.raises(ParameterError, match="kind is 'cortex'.*cortex-m3.*it must be one of micropython, c, "):
         wb.motes.virtual(kind={0: "cortex"})
-    with pytest.raises(LinkError, match="kind names node 7; this network does not have it"):
+    with pytest.raises(LinkError, match="kind names node 7, which this network does not have; remove it"):
         line(3).run(on=wb.motes.virtual(kind={7: C}))
     with pytest.raises(LinkError, match="kind has 2 entries for 3 nodes"):
         line(3).run(on=wb.motes.virtual(kind=[C, C]))

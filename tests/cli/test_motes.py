@@ -72,7 +72,7 @@ def test_boards_that_are_not_there_end_in_a_sentence(scenario_file, capsys):
 
 def test_too_few_boards_end_in_a_sentence(scenario_file, capsys):
     assert cli.main(["motes", "run", str(scenario_file), "--on", "socket://127.0.0.1:9"]) == cli.BAD_INPUT
-    assert "1 motes for 3 nodes" in capsys.readouterr().err
+    assert "1 entries for 3 nodes" in capsys.readouterr().err
 
 
 @needs_node
@@ -140,7 +140,7 @@ def test_a_run_that_ends_early_says_why_and_writes_what_there_is(scenario_file, 
     def stumble(run, *_):
         raise RuntimeError("stumbled")
 
-    monkeypatch.setattr(LiveDriver, "_sync", stumble)
+    monkeypatch.setattr(LiveDriver, "_request_clocks", stumble)
     out = tmp_path / "out"
     assert cli.main(["motes", "run", str(scenario_file), "--out", str(out)]) == 1
     assert "the run ended early: stumbled" in capsys.readouterr().err

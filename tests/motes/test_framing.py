@@ -102,7 +102,7 @@ def test_a_megabyte_without_a_zero_is_one_spoilt_frame_and_takes_no_memory(size)
     kept_B = 0
     for _ in range((1 << 20) // size):
         assert deframer.feed(chunk) == []
-        kept_B = max(kept_B, len(deframer._begun))
+        kept_B = max(kept_B, len(deframer._incomplete_frame))
     assert kept_B <= 2 * LONGEST_BODY
     assert deframer.feed(encode(b"after")) == [b"after"]
     assert deframer.spoilt == 1
@@ -112,15 +112,15 @@ def test_the_longest_body_arrives_and_one_byte_more_is_refused():
     for fill in (b"\x00", b"\x01", b"\xff"):
         longest = fill * LONGEST_BODY
         assert Deframer().feed(encode(longest)) == [longest]
-    with pytest.raises(EncodeError, match="a body of 2049 bytes is too long for a frame; it holds 2048"):
+    with pytest.raises(EncodeError, match="a body of 2049 bytes is too long for a frame; the limit is 2048"):
         encode(b"\x01" * (LONGEST_BODY + 1))
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "no room for its checksum"),
-        ("01", "no room for its checksum"),
+        ("", "has 0 bytes, fewer than the 4 of its checksum"),
+        ("01", "has 0 bytes, fewer than the 4 of its checksum"),
         ("05", "cut off within a block of 5 bytes"),
         ("03 31", "cut off within a block of 3 bytes"),
         ("06 3132333435", "wrong checksum"),

@@ -32,7 +32,7 @@ def ask_until(mote, is_so):
 
     def asked():
         if not mote.is_lost:
-            mote.ask()
+            mote.ping()
         return is_so()
 
     wait_until(asked)
@@ -50,7 +50,7 @@ def test_a_mote_that_falls_silent_is_lost_and_greeted_until_it_answers(fake, imp
         assert [str(answer) for answer in answers] == [reason]
         assert mote._answers == {}
         with pytest.raises(LinkError, match="is silent"):
-            mote.ask_clock()
+            mote.request_clock()
         assert mote._answers == {}
         fake.is_silent = False
         wait_until(lambda: not mote.is_lost)
@@ -203,7 +203,7 @@ def test_a_line_on_which_no_greeting_can_be_written_is_given_back(fake, monkeypa
 
     with Mote(fake.url):
         monkeypatch.setattr(mote_line, "open_port", open_one)
-        monkeypatch.setattr(mote_line, "_AGAIN_S", 0.01)
+        monkeypatch.setattr(mote_line, "_RETRY_S", 0.01)
         fake._line.shutdown(socket.SHUT_RDWR)
         wait_until(lambda: len(opened) > 2)
         assert all(one.is_closed for one in opened[:-1])

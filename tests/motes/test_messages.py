@@ -150,11 +150,11 @@ def test_what_is_no_message_is_one_sentence(digits, sentence):
 @pytest.mark.parametrize(
     ("rest", "sentence"),
     [
-        ("", "ends within its names"),
-        ("00", "ends within its names"),
-        ("05 6461 00", "ends within its names"),
-        ("01 ff 00", "a text is not UTF-8"),
-        ("00 00 ff", "a text is not UTF-8"),
+        ("", "ends before its detail"),
+        ("00", "ends before its detail"),
+        ("05 6461 00", "ends before its detail"),
+        ("01 ff 00", "a text of an event is not UTF-8"),
+        ("00 00 ff", "a text of an event is not UTF-8"),
         ("00 01", "the list of attributes is empty"),
         ("00 01 02 33015a0a", "attribute 2 of 2 is cut off"),
     ],

@@ -329,7 +329,7 @@ def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
 
     TypedNode.__module__ = "__main__"
     scenario = wb.Scenario(wb.topology.line(2), Typed(), duration_s=1)
-    with pytest.raises(LinkError, match="__main__ cannot be copied to a mote: .*; define the node in one"):
+    with pytest.raises(LinkError, match="__main__ cannot be copied to a mote: .*; define the node in a module"):
         scenario.run(on=motes.virtual())
 
 
@@ -431,7 +431,7 @@ def test_a_speed_that_cannot_be_is_one_sentence(speed):
 @pytest.mark.parametrize(
     ("on", "sentence"),
     [
-        (motes.boards(["socket://127.0.0.1:9"]), "urls has 1 motes for 3 nodes; give one for each"),
+        (motes.boards(["socket://127.0.0.1:9"]), "urls has 1 entries for 3 nodes; give one for each"),
         (motes.boards({0: "a", 2: "b"}), "node 1 has no mote; give a URL for each of 3 nodes"),
     ],
 )

@@ -48,7 +48,7 @@ def test_a_publication_that_no_frame_can_carry_is_refused_and_the_run_goes_on(th
     assert run.wait(120)
     assert run.error is None
     [note] = run.notes
-    assert note.startswith("node 1: the host link cannot carry it: a body of ")
+    assert note.startswith("node 1: the command was not sent: a body of ")
     assert len(told(run, "refused", node=1)) == 1
     assert len(told(run, "delivered", node=0, detail="TEMP IS 26")) >= 4
 
@@ -157,10 +157,10 @@ def test_motes_that_are_down_or_gone_are_started_for_the_next_run():
 @needs_node
 def test_the_traceback_of_a_mote_whose_program_ends_is_a_note(three):
     run = scenario(duration_s=60).run(on=three)
-    three._crashed(1, "Traceback\nMemoryError: full\n")
+    three._report_crash(1, "Traceback\nMemoryError: full\n")
     assert run.notes == ["node 1: the mote's program ended: Traceback\nMemoryError: full"]
     run.stop()
-    three._crashed(1, "Traceback\nafter the run\n")
+    three._report_crash(1, "Traceback\nafter the run\n")
     assert len(run.notes) == 1
 
 
@@ -243,7 +243,7 @@ def test_a_subscription_that_ends_before_it_has_a_number_is_ended_when_that_come
     then(mote_line.Answer(7, None, 0, ""))
     [(node, what, value)] = answers
     assert (node, what) == (1, "numbered")
-    subscriptions.numbered(*value)
+    subscriptions.store_number(*value)
     assert [(node, kind, fields) for node, kind, fields, _ in posted[1:]] == [(1, messages.UNSUBSCRIBE, (7,))]
 
 
@@ -252,14 +252,14 @@ def test_numbers_of_a_mote_that_is_lost_are_forgotten():
     subscriptions = Subscriptions(posted, lambda *answer: None)
     begin, end = asked_and_ended()
     subscriptions.begin(begin, 0)
-    subscriptions.numbered((1, 0), 7)
+    subscriptions.store_number((1, 0), 7)
     subscriptions.forget_numbers(1)
-    subscriptions.begin_again(1, 500_000)
-    subscriptions.begin_again(0, 500_000)
+    subscriptions.repeat(1, 500_000)
+    subscriptions.repeat(0, 500_000)
     assert [kind for _, kind, *_ in posted] == [messages.SUBSCRIBE] * 2
     subscriptions.end(end)
     assert len(posted) == 2
-    subscriptions.begin_again(1, 600_000)
+    subscriptions.repeat(1, 600_000)
     assert len(posted) == 2
 
 

@@ -255,7 +255,7 @@ def test_motes_with_radios_of_their_own_are_not_held_by_a_simulator(start):
     on = motes.boards([start()])
     on.lockstep = True
     scenario = wb.Scenario(wb.topology.line(1), wb.Flooding(), [wb.publish(0, "TEMP IS 26")], duration_s=1)
-    with pytest.raises(LinkError, match="these motes have radios of their own"):
+    with pytest.raises(LinkError, match="these motes have radios, which lockstep cannot control"):
         scenario.run(on=on)
 
 

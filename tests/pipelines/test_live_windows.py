@@ -204,7 +204,7 @@ def test_late_readings_are_counted_where_they_arrive(tmp_path):
 
 def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
     follow(whole, out=tmp_path, **WINDOWS).wait()
-    with pytest.raises(DataError, match="has windows with other settings or of another capture"):
+    with pytest.raises(DataError, match="has windows with other settings, of another capture"):
         follow(whole, out=tmp_path, every_s=4)
     with pytest.raises(DataError, match="has no capture"):
         follow(tmp_path / "nowhere")

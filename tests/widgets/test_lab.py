@@ -188,7 +188,7 @@ def test_motes_that_are_not_there_are_told(lab, monkeypatch):
     lab._panel.where.value = run_panel.BOARDS
     assert "none are connected" in lab._panel.message.value
     lab._panel._play_on_motes(lab._history.state)
-    assert "0 motes for 40 nodes" in lab._panel.message.value
+    assert "0 entries for 40 nodes" in lab._panel.message.value
 
 
 def test_the_kind_of_virtual_motes_is_chosen_and_a_missing_one_says_what_it_lacks(lab, monkeypatch):

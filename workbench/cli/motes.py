@@ -169,7 +169,7 @@ def monitor_mote(options: argparse.Namespace) -> int:
             while end_s is None or time.monotonic() < end_s:
                 time.sleep(1 if end_s is None else min(1, max(0, end_s - time.monotonic())))
                 with suppress(LinkError):  # A lost link is already reported, and the driver reconnects.
-                    mote.ask_clock()  # so that the mote knows that its host is alive
+                    mote.request_clock()  # so that the mote knows that its host is alive
         except KeyboardInterrupt:
             print()
     return 0

@@ -1,17 +1,19 @@
 """Motes on which scenarios run: virtual motes on this machine, or boards connected by serial lines.
 
     scenario.run(on=wb.motes.virtual())                     one virtual mote for each node, in real time
-    scenario.run(on=wb.motes.virtual(speed=10))             their clocks, and the run's, ten times as fast
-    scenario.run(on=wb.motes.virtual(lockstep=True))        in the simulator's time: the trace is the simulator's
-    scenario.run(on=wb.motes.virtual(kind="c"))             motes in C, each a process of this machine
-    scenario.run(on=wb.motes.virtual(kind={3: "c", 5: "cortex-m3"}))    these two nodes; all others are simulated
-    scenario.run(on=wb.motes.boards(["/dev/ttyUSB0", ...])) boards, for the topology's nodes in ascending order
+    scenario.run(on=wb.motes.virtual(speed=10))             the same, ten times as fast as real time
+    scenario.run(on=wb.motes.virtual(lockstep=True))        in simulated time: the trace equals the simulator's
+    scenario.run(on=wb.motes.virtual(kind="c"))             motes in C, each a process on this machine
+    scenario.run(on=wb.motes.virtual(kind={3: "c", 5: "cortex-m3"}))    motes for nodes 3 and 5; others are simulated
+    scenario.run(on=wb.motes.boards(["/dev/ttyUSB0", ...])) boards, assigned to the nodes in ascending order
 
-A virtual mote is the MicroPython interpreter with the program of hardware/mote behind a loopback socket, or the
-program of hardware/c as a process or on an emulated Cortex-M3; the host treats it like a board. The host transmits
-frames between simulated nodes and motes without a radio of their own, such as virtual ones, over the topology's links.
-Within a ``with`` block, virtual motes keep running from run to run; motes that were killed, or whose program has
-ended, are restarted for the next run.
+A virtual mote runs a mote's program on this machine: the program of hardware/mote on the MicroPython interpreter, or
+the program of hardware/c as a process or on an emulated Cortex-M3. The host commands it over a loopback socket, with
+the messages that it sends to a board. Virtual motes have no radio of their own. The host transmits the frames of motes
+without a radio, and those of simulated nodes, over the topology's links.
+
+Within a ``with`` block, virtual motes keep running between runs. Motes that were killed, or whose program has ended,
+are restarted for the next run.
 """
 
 from __future__ import annotations
@@ -40,53 +42,57 @@ __all__ = ["KINDS", "Boards", "Motes", "VirtualMotes", "boards", "footprint", "l
 
 MICROPYTHON, C, CORTEX_M3, SIMULATED = "micropython", in_c.C, in_c.CORTEX_M3, "simulated"
 KINDS = (MICROPYTHON, C, CORTEX_M3, SIMULATED)
-_OTHERWISE_B = 100  # bytes of a configuration for address, key and so on
+_OTHER_FIELDS_B = 100  # bytes of a configuration for address, key and so on
 Kinds = str | Mapping[int, str] | Sequence[str]
 
 
 class Motes:
-    """A source of motes. ``speed``: that of the run's clock; ``lockstep``: the simulator's time drives the motes.
+    """Motes for runs, one run at a time: `VirtualMotes` or `Boards`.
 
-    ``radio``: settings for the motes' own radios. One run at a time may take the motes, and gives them back. ``kinds``:
-    the kind of each node's mote, as far as it is known before the mote is greeted.
+    ``speed``: factor by which the run's clock is faster than real time. ``lockstep``: whether the simulator sets the
+    motes' clocks. ``radio``: settings for the motes' own radios. ``kinds``: {node: kind of its mote}, for the nodes
+    whose kind is known before their motes are greeted.
     """
 
     kinds: Mapping[int, str] = {}
     speed = 1.0
     lockstep = False
     radio: Mapping[str, Any] = {}
-    _holder: Any = None
-    _taking = threading.Lock()
+    _current_run: Any = None
+    _take_lock = threading.Lock()
 
     def take(self, scenario: Any, run: Any) -> dict[int, str]:
-        """Start the motes for a run; return their URLs by node. Raises LinkError if another run has them."""
-        with self._taking:
-            if self._holder is not None:
+        """Reserve the motes for a run and start them; return {node: URL}. Raises LinkError if another run has them."""
+        with self._take_lock:
+            if self._current_run is not None:
                 raise LinkError("another run still uses these motes; call its wait() or stop() first")
-            self._holder = run
+            self._current_run = run
         try:
             return self.start(scenario)
         except BaseException:
-            self._holder = None
+            self._current_run = None
             raise
 
     def give_back(self, run: Any) -> None:
-        """Give the motes back at the end of a run; ignored for a run that does not have them."""
-        if self._holder is run:
+        """Release the motes at the end of a run. Has no effect if the run has not reserved them."""
+        if self._current_run is run:
             try:
                 self.end()
             finally:
-                self._holder = None
+                self._current_run = None
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Start a mote for each node of a scenario; return their URLs by node."""
+        """Start the motes that a scenario needs; return {node: URL}."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Release the motes after a run."""
+        """Stop the motes after a run, if they should not keep running. The default leaves them as they are."""
 
     def play(self, scenario: Any, progress: Callable[[float], None] | None = None) -> Any:
-        """Run a scenario on these motes, as `Scenario.run(on=...)` does. Raises ScenarioError if it cannot run."""
+        """Run a scenario on these motes and return a `LiveRun`, or in lockstep the finished `Run`.
+
+        Raises ScenarioError if the scenario's protocol cannot run on motes.
+        """
         protocol_on_a_mote(scenario.protocol)  # before any mote is started
         if not self.lockstep:
             from workbench.motes.live.run import LiveRun
@@ -95,14 +101,14 @@ class Motes:
         from workbench.motes import lockstep
         from workbench.sim.run import Run
 
-        taken_by = object()
-        urls = self.take(scenario, taken_by)
+        holder = object()
+        urls = self.take(scenario, holder)
         try:
             run = Run(scenario, "motes in lockstep", lockstep.play(scenario, urls, progress))
             run.kinds = dict(self.kinds)
             return run
         finally:
-            self.give_back(taken_by)
+            self.give_back(holder)
 
 
 class VirtualMotes(Motes):
@@ -111,17 +117,17 @@ class VirtualMotes(Motes):
     def __init__(self, speed: float, lockstep: bool, kind: Kinds = MICROPYTHON) -> None:
         self.speed, self.lockstep, self.kind = speed, lockstep, kind
         self.rack: Rack | None = None  # of the motes that run MicroPython
-        self._racked: tuple[int, ...] = ()  # the rack's nodes
+        self._rack_nodes: tuple[int, ...] = ()  # the rack's nodes
         self._program: tuple[Any, ...] = ()  # the program on the rack's motes
         self._processes: dict[int, Process] = {}
         self._compiled: dict[int, Path] = {}
-        self._is_kept = False
+        self._is_in_with_block = False
 
     def __repr__(self) -> str:
         return f"VirtualMotes(speed={self.speed:g}, lockstep={self.lockstep}, kind={self.kind!r})"
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Start the motes, or reuse running ones if their number and program are what the scenario needs."""
+        """Start the scenario's motes; return {node: URL}. Running motes with the same program are reused."""
         self.kinds = kinds_of(self.kind, sorted(scenario.topology.nodes))
         try:
             urls = self._start_rack(scenario, self._nodes_of(MICROPYTHON))
@@ -141,11 +147,11 @@ class VirtualMotes(Motes):
         if self.rack is not None and (program != self._program or not self.rack.is_alive):
             self.rack.close()
             self.rack = None
-        self._racked, self._program = nodes, program
+        self._rack_nodes, self._program = nodes, program
         if not nodes:
             return {}
         if self.rack is None:
-            self.rack = Rack(len(nodes), list(files), self.speed, on_crash=self._crashed_in_rack)
+            self.rack = Rack(len(nodes), list(files), self.speed, on_crash=self._report_rack_crash)
         for index in range(len(nodes)):
             if not self.rack.is_running(index):
                 self.rack.restart(index)
@@ -154,28 +160,28 @@ class VirtualMotes(Motes):
     def _start_processes(self, scenario: Any) -> dict[int, str]:
         longest_body = _longest_body(scenario)
         nodes = self._nodes_of(C, CORTEX_M3)
-        room = {"nodes": len(self.kinds), "subscriptions": _most_subscriptions(scenario)}
-        compiled = {node: in_c.program(self.kinds[node], scenario.protocol, longest_body, **room) for node in nodes}
+        limits = {"nodes": len(self.kinds), "subscriptions": _most_subscriptions(scenario)}
+        compiled = {node: in_c.program(self.kinds[node], scenario.protocol, longest_body, **limits) for node in nodes}
         for node in [node for node in self._processes if self._compiled[node] != compiled.get(node)]:
             self._processes.pop(node).kill()
         self._compiled = compiled
         for node, program in compiled.items():
             if node not in self._processes:
-                make = CortexM3 if self.kinds[node] == CORTEX_M3 else CProcess
-                self._processes[node] = make(program, self.speed, partial(self._crashed, node))
+                process_class = CortexM3 if self.kinds[node] == CORTEX_M3 else CProcess
+                self._processes[node] = process_class(program, self.speed, partial(self._report_crash, node))
             elif not self._processes[node].is_running:
                 self._processes[node].restart()
         return {node: process.line_url(self.lockstep) for node, process in self._processes.items()}
 
     def program_of(self, node: int) -> Path:
-        """Return the program compiled for the node of a mote in C. Raises LinkError for any other node."""
+        """Return the path of the program of a node's mote in C. Raises LinkError if the node has no such mote."""
         if node not in self._compiled:
-            raise LinkError(f"node {node} has no mote in C; choose one with kind")
+            raise LinkError(f"node {node} has no mote in C; give it the kind 'c' or 'cortex-m3'")
         return self._compiled[node]
 
     def end(self) -> None:
-        """Stop the motes, unless a ``with`` block keeps them."""
-        if not self._is_kept:
+        """Stop the motes after a run, except within a ``with`` block."""
+        if not self._is_in_with_block:
             self.close()
 
     def close(self) -> None:
@@ -191,71 +197,74 @@ class VirtualMotes(Motes):
         if self._is_process(node):
             self._processes[node].kill()
         else:
-            self._up().kill(self._index(node))
+            self._running_rack().kill(self._rack_index(node))
 
     def restart(self, node: int) -> None:
         """Restore a mote's power; it begins with empty memory."""
         if self._is_process(node):
             self._processes[node].restart()
         else:
-            self._up().restart(self._index(node))
+            self._running_rack().restart(self._rack_index(node))
 
     def memory(self) -> Memory:
-        """Return the memory in use, in bytes by node, and the resident size of the rack's process (MicroPython motes).
+        """Return each mote's memory in use, in bytes by node, and the resident size of the MicroPython motes' process.
 
-        It is the heap for MicroPython, the variables for a process in C, and the variables and the deepest stack so far
-        for a Cortex-M3. Motes in C are queried over their lines, so their value is None while a run uses them.
+        The memory in use is a MicroPython mote's heap, a C process's variables, or a Cortex-M3's variables and deepest
+        stack so far. Motes in C are queried over their lines, so their value is None while a run uses them.
         """
-        rss_B, heaps = self._up().memory() if self._racked or not self._processes else (0, {})
-        used: dict[int, int | None] = {self._racked[index]: used_B for index, used_B in heaps.items()}
+        rss_B, heaps = self._running_rack().memory() if self._rack_nodes or not self._processes else (0, {})
+        used: dict[int, int | None] = {self._rack_nodes[index]: used_B for index, used_B in heaps.items()}
         for node, process in self._processes.items():
-            used[node] = _ask_memory(process.url) if self._holder is None and process.is_running else None
+            used[node] = _ask_memory(process.url) if self._current_run is None and process.is_running else None
         return Memory(rss_B, dict(sorted(used.items())))
 
-    def _crashed_in_rack(self, index: int, traceback: str) -> None:
-        self._crashed(self._racked[index], traceback)
+    def _report_rack_crash(self, index: int, traceback: str) -> None:
+        self._report_crash(self._rack_nodes[index], traceback)
 
-    def _crashed(self, node: int, text: str) -> None:
+    def _report_crash(self, node: int, text: str) -> None:
         log_crash(node, text)
-        if hasattr(self._holder, "note"):
-            self._holder.note(f"node {node}: the mote's program ended: {text.strip()}")
+        if hasattr(self._current_run, "note"):
+            self._current_run.note(f"node {node}: the mote's program ended: {text.strip()}")
 
     def _is_process(self, node: int) -> bool:
         if self.kinds.get(node) == SIMULATED:
             raise LinkError(f"node {node} is simulated, so it has no mote to kill or restart; use wb.outage")
         return node in self._processes
 
-    def _index(self, node: int) -> int:
-        if node not in self._racked:
-            raise LinkError(f"node {node} has no virtual mote; nodes with one are {list(self._racked)}")
-        return self._racked.index(node)
+    def _rack_index(self, node: int) -> int:
+        if node not in self._rack_nodes:
+            raise LinkError(f"node {node} has no virtual mote; nodes with one are {list(self._rack_nodes)}")
+        return self._rack_nodes.index(node)
 
-    def _up(self) -> Rack:
+    def _running_rack(self) -> Rack:
         if self.rack is None:
             raise LinkError("the virtual motes are not running; start a run, or use them in a with block")
         return self.rack
 
     def __enter__(self) -> VirtualMotes:
-        self._is_kept = True
+        self._is_in_with_block = True
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._is_kept = False
-        if hasattr(self._holder, "stop"):
-            self._holder.stop()
+        self._is_in_with_block = False
+        if hasattr(self._current_run, "stop"):
+            self._current_run.stop()
         self.close()
 
 
 def _longest_body(scenario: Any) -> int:
-    """Return the size in bytes of the longest message from the host: larger for user keys, long items or settings."""
+    """Return the limit, in bytes, of the messages that the host sends to a mote in this scenario.
+
+    Keys of the user, long workload items and long settings need the larger one of two limits.
+    """
     items = [(getattr(item, "payload", b""), str(getattr(item, "what", ""))) for item in scenario.workload]
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in items)
-    is_long |= len(json.dumps(protocol_on_a_mote(scenario.protocol))) > in_c.SHORT_BODY - _OTHERWISE_B
+    is_long |= len(json.dumps(protocol_on_a_mote(scenario.protocol))) > in_c.SHORT_BODY - _OTHER_FIELDS_B
     return in_c.LONG_BODY if is_long or scenario.user_keys() else in_c.SHORT_BODY
 
 
 def _most_subscriptions(scenario: Any) -> int:
-    """Return the most subscriptions that the workload makes at a node."""
+    """Return the largest number of subscriptions that the workload makes at one node."""
     from workbench.sim.workload import SUBSCRIBE, Subscribe, expand  # loads numpy, which a mote lacks
 
     items = [item for item in scenario.workload if isinstance(item, Subscribe)]
@@ -265,14 +274,14 @@ def _most_subscriptions(scenario: Any) -> int:
 
 
 def _ask_memory(url: str) -> int | None:
-    """Return the bytes of memory that a mote without a run uses, or None if it does not answer."""
+    """Return a mote's memory in use in bytes, or None if it does not answer. No run may use the mote."""
     with suppress(LinkError), Mote(url) as mote:
         return mote.allocated_B()
     return None
 
 
 class Boards(Motes):
-    """Motes on serial lines or sockets; see `boards`."""
+    """Boards, each connected by a serial line or a socket; see `boards`."""
 
     def __init__(self, urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> None:
         self.urls = dict(urls) if isinstance(urls, Mapping) else list(urls)
@@ -282,7 +291,10 @@ class Boards(Motes):
         return f"Boards({self.urls!r})"
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Return the URLs by node. Raises LinkError unless there is one for each node of the scenario."""
+        """Return {node: URL}. Raises LinkError if the URLs do not cover the scenario's nodes.
+
+        A list must have as many URLs as the scenario has nodes. A mapping must contain each node.
+        """
         nodes = sorted(scenario.topology.nodes)
         if isinstance(self.urls, dict):
             missing = [node for node in nodes if node not in self.urls]
@@ -290,7 +302,7 @@ class Boards(Motes):
                 raise LinkError(f"node {missing[0]} has no mote; give a URL for each of {len(nodes)} nodes")
             return {node: self.urls[node] for node in nodes}
         if len(self.urls) != len(nodes):
-            raise LinkError(f"urls has {len(self.urls)} motes for {len(nodes)} nodes; give one for each")
+            raise LinkError(f"urls has {len(self.urls)} entries for {len(nodes)} nodes; give one for each")
         return dict(zip(nodes, self.urls, strict=True))
 
 
@@ -298,12 +310,13 @@ class Boards(Motes):
 def virtual(speed: float = 1.0, lockstep: bool = False, kind: Kinds = MICROPYTHON) -> VirtualMotes:
     """Return virtual motes, one for each node of the scenario that runs on them.
 
-    ``kind``: "micropython", which needs Node.js 18 or newer; "c", a process that is compiled with gcc; "cortex-m3", a
-    board that QEMU emulates; or "simulated", no mote. Give one kind for all nodes, a list for the nodes in ascending
-    order, or a mapping by node; nodes missing in a mapping are simulated.
+    ``kind``: "micropython" (needs Node.js 18 or newer), "c" (a process, compiled with gcc), "cortex-m3" (a board that
+    QEMU emulates) or "simulated" (no mote). Give one kind for all nodes, a list of kinds for the nodes in ascending
+    order, or a mapping {node: kind}. Nodes missing in the mapping are simulated.
 
-    ``speed``: factor by which their clocks and the run's are faster than real time; a mote's computing then takes
-    longer in the run's time. ``lockstep``: the simulator sets their clocks, and the trace equals the simulator's.
+    ``speed``: factor by which the clocks of motes and run are faster than real time. A mote does not compute faster, so
+    a computation takes more of the run's time. ``lockstep``: the simulator sets the motes' clocks, and the trace equals
+    the simulator's.
     """
     if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0.01 <= speed <= 1000:
         raise ParameterError(f"speed is {speed!r}; it must be a number from 0.01 to 1000")
@@ -315,13 +328,16 @@ def virtual(speed: float = 1.0, lockstep: bool = False, kind: Kinds = MICROPYTHO
 
 
 def kinds_of(kind: Kinds, nodes: Sequence[int]) -> dict[int, str]:
-    """Return the kind of each node, for `virtual`'s ``kind``. Raises LinkError for unknown nodes or a wrong number."""
+    """Return {node: kind} for the ``kind`` given to `virtual`.
+
+    Raises LinkError if a mapping names an unknown node, or a list does not have one kind for each node.
+    """
     if isinstance(kind, str):
         return dict.fromkeys(nodes, kind)
     if isinstance(kind, Mapping):
         unknown = sorted(set(kind) - set(nodes))
         if unknown:
-            raise LinkError(f"kind names node {unknown[0]}; this network does not have it")
+            raise LinkError(f"kind names node {unknown[0]}, which this network does not have; remove it")
         return {node: kind.get(node, SIMULATED) for node in nodes}
     if len(kind) != len(nodes):
         raise LinkError(f"kind has {len(kind)} entries for {len(nodes)} nodes; give one for each, or a mapping by node")
@@ -329,7 +345,10 @@ def kinds_of(kind: Kinds, nodes: Sequence[int]) -> dict[int, str]:
 
 
 def missing(kind: str) -> str | None:
-    """Return what a kind of motes lacks on this machine and how to install it, as a sentence, or None."""
+    """Return a sentence on what this machine lacks for a kind of motes and how to install it.
+
+    Returns None if nothing is missing.
+    """
     if kind == SIMULATED:
         return None
     return rack.missing() if kind == MICROPYTHON else in_c.missing(kind)
@@ -337,16 +356,17 @@ def missing(kind: str) -> str | None:
 
 @checked
 def boards(urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> Boards:
-    """Return boards at URLs, given for the nodes in ascending order or by node. `workbench.motes.port` lists URLs.
+    """Return boards on which a scenario can run.
 
-    ``radio``: settings for the boards' own radios, as their driver in hardware/mote defines them. Frames between boards
-    are limited to the topology's links.
+    ``urls``: a list of URLs for the nodes in ascending order, or a mapping {node: URL}. `workbench.motes.port` lists
+    the forms of URLs. ``radio``: settings for the boards' own radios, as their driver in hardware/mote defines them. A
+    board accepts frames only over the topology's links.
     """
     return Boards(urls, radio)
 
 
 def listing() -> list[tuple[str, str]]:
-    """Return (URL, description) of the serial ports of this machine, where boards may be connected."""
+    """Return (URL, description) of each serial port of this machine, to which a board may be connected."""
     return port.serial_ports()
 
 

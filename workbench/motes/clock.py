@@ -1,9 +1,10 @@
 """A mote's clock as seen from the host: conversion of the mote's times to the host's.
 
 Theory of operation
-    The host requests the mote's time and notes the times of request and answer. The mote read its clock in between, so
-    the middle of the two is right to half the round trip. The fastest answer is the most exact. Clocks drift by some
-    ten µs per second: an old and a new good answer that are far enough apart give the rate.
+    The host requests the mote's time and stores its own times of request and answer. The mote read its clock in
+    between, so the mean of the host's two times has an error of at most half the round trip. The answer with the
+    shortest round trip is the most accurate. Clocks drift by some ten µs per second. Two accurate answers, one old and
+    one new, give the rate of the drift if they are far enough apart.
 
 Reference
     D. Mills: Internet time synchronization: the network time protocol, IEEE Trans. Communications 39(10), 1991.
@@ -28,13 +29,13 @@ class Reading(NamedTuple):
 
 
 class Clock:
-    """The conversion from a mote's times to the host's."""
+    """A converter of a mote's times to the host's times."""
 
     def __init__(self) -> None:
         self._readings: deque[Reading] = deque(maxlen=_MOST_READINGS)
 
     def add(self, asked_us: float, answered_us: float, mote_us: int) -> None:
-        """Add an answer: the host's times of request and answer, and the mote's time."""
+        """Add a reading: the host's times of request and answer, and the mote's time between them."""
         self._readings.append(Reading((asked_us + answered_us) / 2, mote_us, (answered_us - asked_us) / 2))
 
     def forget(self) -> None:
@@ -43,21 +44,21 @@ class Clock:
 
     @property
     def error_us(self) -> float:
-        """The largest error of a converted time; infinite if the clock was never read."""
+        """The largest error of the most accurate reading, in µs; infinite without readings."""
         return min((reading.error_us for reading in list(self._readings)), default=float("inf"))
 
     def to_host_us(self, mote_us: int) -> int:
-        """Convert a mote's time to the host's; if the clock was never read, return it unchanged."""
+        """Convert a mote's time (µs) to the host's time. Without readings, return the mote's time unchanged."""
         readings = list(self._readings)  # a copy, as another thread may clear them
         if not readings:
             return mote_us
         half = len(readings) // 2
-        new = min(readings[half:], key=lambda reading: reading.error_us)
+        new_reading = min(readings[half:], key=lambda reading: reading.error_us)
         rate = 1.0
         if half:
-            old = min(readings[:half], key=lambda reading: reading.error_us)
-            span_us = new.mote_us - old.mote_us
+            old_reading = min(readings[:half], key=lambda reading: reading.error_us)
+            span_us = new_reading.mote_us - old_reading.mote_us
             if span_us >= _FAR_US:
-                rate = (new.host_us - old.host_us) / span_us
+                rate = (new_reading.host_us - old_reading.host_us) / span_us
                 rate = min(max(rate, 1 - _LARGEST_DRIFT), 1 + _LARGEST_DRIFT)
-        return round(new.host_us + (mote_us - new.mote_us) * rate)
+        return round(new_reading.host_us + (mote_us - new_reading.mote_us) * rate)

@@ -1,4 +1,4 @@
-"""Events on the host link as a host decodes them: the event of each number, and the fields of an EVENT message."""
+"""Decoding of events on the host link, for a host: the event class of each number, and an EVENT message's fields."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from workbench.motes import messages
 
 
 def event_types(own: tuple[Any, ...]) -> dict[int, Any]:
-    """Return {number on the link: event} for the contract's events and ``own``, the EVENTS of a protocol's nodes."""
+    """Return {event number on the link: event class}, without the mote's own events.
+
+    ``own``: the EVENTS of the protocol's node class, which follow the events of all protocols.
+    """
     return dict(enumerate(messages.EVENTS)) | dict(enumerate(own, messages.FIRST_OF_PROTOCOL))
 
 
 def event_names(own: tuple[Any, ...]) -> dict[int, str]:
-    """Return {number on the link: name in the trace}, including the mote's own events."""
+    """Return {event number on the link: name in the trace}, with the mote's own events. ``own``: see `event_types`."""
     from workbench.sim.trace import event_name
 
     names = {number: event_name(cls) for number, cls in event_types(own).items()}
@@ -22,9 +25,10 @@ def event_names(own: tuple[Any, ...]) -> dict[int, str]:
 
 
 def decode_row(fields: tuple[Any, ...], rest: bytes) -> tuple[Any, ...]:
-    """Return (time, kind, peer, message, origin, sequence, size, value, detail) of an EVENT.
+    """Return (time in µs, event number, peer, message, origin, sequence, size in bytes, value, detail) of an EVENT.
 
-    Raises DecodeError if the bytes are not an event.
+    ``fields`` and ``rest``: the fields and the trailing bytes that `messages.decode` returns. Raises DecodeError if the
+    event number is unknown or the trailing bytes are not valid.
     """
     time_us, kind, peer, origin, sequence, value, size_B = fields
     last = messages.FIRST_OWN_EVENT + len(messages.OWN_EVENTS)
@@ -32,7 +36,7 @@ def decode_row(fields: tuple[Any, ...], rest: bytes) -> tuple[Any, ...]:
         raise DecodeError(f"event kind is {kind}; neither the workbench nor this node's protocol defines it")
     start = 1 + rest[0] if rest else 1
     if len(rest) <= start:
-        raise DecodeError("an event ends within its names")
+        raise DecodeError(f"an event has {len(rest)} bytes after its fields and ends before its detail")
     message, data = _text(rest[1:start]), rest[start + 1 :]
     detail = _text(data) if rest[start] == messages.IS_TEXT else messages.decode_attribute_list(data)
     return time_us, kind, peer, message, origin, sequence, size_B, value, detail
@@ -42,4 +46,4 @@ def _text(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeError:
-        raise DecodeError("a text is not UTF-8") from None
+        raise DecodeError("a text of an event is not UTF-8") from None

@@ -30,23 +30,23 @@ _ZERO = b"\0"
 def encode(body):
     """Return the bytes of a frame with this body. Raises EncodeError if the body is too long."""
     if len(body) > LONGEST_BODY:
-        raise EncodeError("a body of %d bytes is too long for a frame; it holds %d" % (len(body), LONGEST_BODY))
+        raise EncodeError("a body of %d bytes is too long for a frame; the limit is %d" % (len(body), LONGEST_BODY))
     return _ZERO + _stuff(bytes(body) + struct.pack("<I", crc32(body))) + _ZERO
 
 
 def _stuff(data):
-    parts = []
+    blocks = []
     for piece in data.split(_ZERO):
         # A block of 254 bytes does not stand for a zero after it, so a further block follows even if it is empty.
         while len(piece) >= 254:
-            parts.append(b"\xff" + piece[:254])
+            blocks.append(b"\xff" + piece[:254])
             piece = piece[254:]
-        parts.append(bytes((len(piece) + 1,)) + piece)
-    return b"".join(parts)
+        blocks.append(bytes((len(piece) + 1,)) + piece)
+    return b"".join(blocks)
 
 
 def _unstuff(data):
-    parts = []
+    blocks = []
     index = 0
     size = len(data)
     while index < size:
@@ -54,18 +54,18 @@ def _unstuff(data):
         end = index + length
         if length == 0 or end > size:
             raise DecodeError("a frame is cut off within a block of %d bytes" % length)
-        parts.append(bytes(data[index + 1 : end]))
+        blocks.append(bytes(data[index + 1 : end]))
         index = end
         if length < 255 and index < size:
-            parts.append(_ZERO)
-    return b"".join(parts)
+            blocks.append(_ZERO)
+    return b"".join(blocks)
 
 
 def decode(frame):
-    """Return the body of the frame between two zero bytes. Raises DecodeError if it is damaged."""
+    """Return the body of a frame, given without its zero bytes. Raises DecodeError if the frame is damaged."""
     data = _unstuff(frame)
     if len(data) < _CHECKSUM_B:
-        raise DecodeError("a frame of %d bytes has no room for its checksum" % len(data))
+        raise DecodeError("a frame has %d bytes, fewer than the 4 of its checksum" % len(data))
     body = data[:-_CHECKSUM_B]
     if struct.unpack("<I", data[-_CHECKSUM_B:])[0] != crc32(body):
         raise DecodeError("a frame of %d bytes has a wrong checksum" % len(data))
@@ -77,31 +77,31 @@ class Deframer:
 
     def __init__(self):
         self.spoilt = 0
-        self._begun = b""
+        self._incomplete_frame = b""
         self._too_long = False
 
     def feed(self, data):
-        """Add received bytes; return the bodies of the frames that they complete."""
+        """Add received bytes; return the list of bodies of the frames that they complete."""
         pieces = bytes(data).split(_ZERO)
         bodies = []
         for piece in pieces[:-1]:
             self._add(piece)
-            body = self._end()
+            body = self._end_frame()
             if body is not None:
                 bodies.append(body)
         self._add(pieces[-1])
         return bodies
 
     def _add(self, data):
-        if len(self._begun) + len(data) > _LONGEST_FRAME:
+        if len(self._incomplete_frame) + len(data) > _LONGEST_FRAME:
             self._too_long = True
-            self._begun = b""
+            self._incomplete_frame = b""
         elif not self._too_long:
-            self._begun += data
+            self._incomplete_frame += data
 
-    def _end(self):
-        """End the frame that has begun; return its body, or None."""
-        frame, self._begun = self._begun, b""
+    def _end_frame(self):
+        """End the current frame; return its body, or None for an empty or damaged frame."""
+        frame, self._incomplete_frame = self._incomplete_frame, b""
         too_long, self._too_long = self._too_long, False
         if not frame and not too_long:
             return None

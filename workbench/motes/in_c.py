@@ -4,8 +4,8 @@
     program("cortex-m3", protocol)   the image that `qemu-system-arm -M mps2-an385` runs
     footprint(protocol)              flash and RAM of that image
 
-The sources are those of hardware/c, of the protocol's folder ``c`` and of ``c/mote`` in it. Compiled programs stay in
-the user's cache folder, under a digest of sources, options and compiler.
+The sources are those of hardware/c, of the protocol's folder ``c`` and of ``c/mote`` in it. Compiled programs are
+cached in a folder of the user. The file name contains a digest of sources, options and compiler.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SHORT_BODY, LONG_BODY = 1024, 2048  # bytes of a host's longest message, without
 _OPTIONS = ("-std=c99", "-ffp-contract=off")
 _ARM = "arm-none-eabi-gcc"
 _LIBRARY = "libnewlib-arm-none-eabi"
-_CORTEX_M3 = (
+_CORTEX_M3_OPTIONS = (
     *("-mcpu=cortex-m3", "-mthumb", "-Os", "-ffreestanding", "-ffunction-sections", "-fdata-sections"),
     # Otherwise a loop that copies bytes becomes a call of the very function that contains it.
     "-fno-tree-loop-distribute-patterns",
@@ -45,14 +45,14 @@ _CORTEX_M3 = (
     *("-fno-move-loop-invariants", "-fno-tree-forwprop", "-fno-schedule-insns2"),
     *("--specs=nano.specs", "-DENFRAMER_B=258"),
 )
-_LINKED = ("-nostartfiles", "-Wl,--gc-sections")
-COMPILE_FOR_CORTEX_M3 = (_ARM, *_OPTIONS, *_CORTEX_M3)  # the command that compiles an image's objects
+_LINK_OPTIONS = ("-nostartfiles", "-Wl,--gc-sections")
+COMPILE_FOR_CORTEX_M3 = (_ARM, *_OPTIONS, *_CORTEX_M3_OPTIONS)  # the command that compiles an image's objects
 _SECTIONS_OF_RAM = (".stack", ".data", ".bss", ".noinit")
 _SECTIONS_OF_FLASH = (".text", ".ARM.exidx", ".data")
 
 
 class Footprint(NamedTuple):
-    """The memory of an image in bytes: flash, RAM, and the part of RAM that is stack."""
+    """The memory that a Cortex-M3 image needs, in bytes: flash, RAM, and the stack, which is included in RAM."""
 
     flash_B: int
     ram_B: int
@@ -60,23 +60,26 @@ class Footprint(NamedTuple):
 
 
 def missing(kind: str) -> str | None:
-    """Return what a kind of motes lacks on this machine and how to install it, as a sentence, or None."""
+    """Return a sentence on what this machine lacks for a kind of motes in C and how to install it.
+
+    Returns None if nothing is missing.
+    """
     if kind == C:
-        return _no_program("motes in C need a compiler", "gcc", "gcc libc6-dev")
-    why = _no_program("an emulated Cortex-M3 needs its compiler", _ARM, f"gcc-arm-none-eabi {_LIBRARY}")
-    if why is None and not newlib():
-        why = f"an emulated Cortex-M3 needs newlib, the C library of {_ARM}: apt-get install {_LIBRARY}"
-    return why or _no_program("a Cortex-M3 is emulated by QEMU", EMULATOR, EMULATOR)
+        return _missing_program("motes in C need a compiler", "gcc", "gcc libc6-dev")
+    sentence = _missing_program("an emulated Cortex-M3 needs its compiler", _ARM, f"gcc-arm-none-eabi {_LIBRARY}")
+    if sentence is None and not newlib():
+        sentence = f"an emulated Cortex-M3 needs newlib, the C library of {_ARM}: apt-get install {_LIBRARY}"
+    return sentence or _missing_program("a Cortex-M3 is emulated by QEMU", EMULATOR, EMULATOR)
 
 
-def _no_program(purpose: str, name: str, packages: str) -> str | None:
+def _missing_program(purpose: str, name: str, packages: str) -> str | None:
     if shutil.which(name):
         return None
     return f"{purpose}, but `{name}` is not on the PATH: apt-get install {packages}"
 
 
 def newlib() -> str:
-    """Return the folder of the cross-compiler's C library for small chips, or ""."""
+    """Return the folder of newlib, the cross-compiler's C library for small chips, or "" if it is not installed."""
     if shutil.which(_ARM) is None:
         return ""
     output = subprocess.run([_ARM, "-print-file-name=nano.specs"], capture_output=True, text=True, check=False).stdout
@@ -91,12 +94,13 @@ def program(
     nodes: int = 1,
     subscriptions: int = 0,
 ) -> Path:
-    """Return the program of a mote, compiled with the list sizes of a protocol or taken from the cache.
+    """Return the path of a mote's program, compiled with the list sizes of a protocol or taken from the cache.
 
-    ``longest_body``: bytes of the longest message from its host. ``stack_B``: stack of an image; None: as needed.
-    ``nodes``: number of nodes of the network. ``subscriptions``: the most that the run makes at a node; a protocol
-    without a limit in Python gets memory for them. Raises ScenarioError if the protocol has no program in C, LinkError
-    if a tool is missing or the compiler fails.
+    ``longest_body``: largest size in bytes of a message from the host. ``stack_B``: stack of a Cortex-M3 image in
+    bytes; None: the size that the program needs. ``nodes``: number of nodes of the network. ``subscriptions``: largest
+    number of subscriptions at a node during the run; it sets the limit of a protocol that defines none.
+
+    Raises ScenarioError if the protocol has no program in C, LinkError if a tool is missing or the compiler fails.
     """
     sizes = protocol.sizes_in_c()
     if sizes is None:
@@ -120,7 +124,10 @@ def folder_of(protocol: Any) -> Path:
 
 
 def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> Path:
-    """Return the program with the nodes of a folder, compiled with these definitions unless it is in the cache."""
+    """Return the path of the program with the nodes in ``folder``. If the cache lacks the program, compile it.
+
+    ``defines``: {macro: value}, the list sizes. ``stack_B``: stack of a Cortex-M3 image in bytes.
+    """
     library, mote = HARDWARE / "c", HARDWARE / "c" / "mote"
     board = library / "boards" / ("posix" if kind == C else "mps2_an385")
     folders = (library, mote, board, folder, folder / "mote")
@@ -128,19 +135,19 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
     options = [
         *_OPTIONS,
         *definitions,
-        *(["-O1", "-D_POSIX_C_SOURCE=200809L"] if kind == C else (*_CORTEX_M3, *_LINKED)),
+        *(["-O1", "-D_POSIX_C_SOURCE=200809L"] if kind == C else (*_CORTEX_M3_OPTIONS, *_LINK_OPTIONS)),
     ]
-    scripts = []
+    linker_scripts = []
     if kind == CORTEX_M3:
         options += [f"-Wl,--defsym=STACK_B={stack_B}", f"-Wl,--defsym=STACK_GUARD_B={STACK_GUARD_B}"]
-        scripts = [f"-T{board / 'mps2_an385.ld'}"]
+        linker_scripts = [f"-T{board / 'mps2_an385.ld'}"]
     compiler = "gcc" if kind == C else _ARM
-    cached = _cache() / f"{kind}-{_digest(compiler, options, folders)}"
-    if not cached.exists():
-        include = [f"-I{path}" for path in folders]
+    program_path = _cache() / f"{kind}-{_digest(compiler, options, folders)}"
+    if not program_path.exists():
+        include_options = [f"-I{path}" for path in folders]
         sources = [str(path) for each in folders for path in sorted(each.glob("*.c"))]
-        _compile([compiler, *options, *include, *sources, *scripts], cached)
-    return cached
+        _compile([compiler, *options, *include_options, *sources, *linker_scripts], program_path)
+    return program_path
 
 
 def _cache() -> Path:
@@ -167,19 +174,19 @@ def _version(compiler: str) -> str:
 
 
 def _compile(command: list[str], target: Path) -> None:
-    """Compile into the cache; the file appears there complete or not at all."""
+    """Run a compiler command that writes ``target``; the file appears complete or not at all."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         output = Path(folder) / "program"
-        ran = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)
-        if ran.returncode:
-            errors = [line.strip() for line in ran.stderr.splitlines() if "error" in line] or ["no reason given"]
+        result = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)
+        if result.returncode:
+            errors = [line.strip() for line in result.stderr.splitlines() if "error" in line] or ["no reason given"]
             raise LinkError(f"{command[0]} cannot compile the program of a mote: {errors[0]}")
         os.replace(output, target)
 
 
 def footprint(protocol: Any, longest_body: int = SHORT_BODY, stack_B: int | None = None) -> Footprint:
-    """Return the footprint of the Cortex-M3 image for a protocol's sizes. Raises errors as `program` does."""
+    """Return the memory footprint of a protocol's Cortex-M3 image. Raises the same errors as `program`."""
     return image_footprint(program(CORTEX_M3, protocol, longest_body, stack_B))
 
 

@@ -3,20 +3,21 @@
 Theory of operation
     A thread reads the line. It reports the mote's messages by ``report(kind, value)``, in the order of arrival:
 
+    kind        value
     "event"     (time_us, kind, peer, message, origin, sequence, size_B, value, detail): see events.decode_row
-    "send"      (destination or None, frame): its radio is attached to the host
-    "lost"      the mote is unreachable; a sentence with the reason. The thread continues to try
-    "noise"     bytes that were not a message; the number of such frames so far
-    "ready"     a Greeting: the mote was greeted again after it was lost
-    "refused"   a sentence: the mote is lost and refuses to be greeted again
+    "send"      (destination, frame): the host is to transmit this frame; destination None: a broadcast
+    "lost"      a sentence with the reason why the mote is unreachable. The thread tries to reconnect
+    "noise"     number of damaged or invalid frames since the line was opened
+    "ready"     a Greeting: the mote was lost and has answered a new greeting
+    "refused"   a sentence with the reason why a lost mote refuses a new greeting
 
-    A mote is lost if its line breaks, a write fails, it restarts, another host greets it, or the processing of its
-    messages raises. It is also lost if no message arrives for SILENT_S although SILENT_PINGS commands were sent. A
-    lost mote is greeted every GREETING_S; a silent line is reopened every REOPEN_S. The driver must send a command
-    from time to time, or silence is never noticed.
+    A mote is lost if its line breaks, a write fails, the mote restarts, another host greets it, or processing one of
+    its messages raises an error. It is also lost if no message arrives for SILENT_S and at least SILENT_PINGS pings
+    were sent. A lost mote is greeted every GREETING_S. A silent line is reopened every REOPEN_S. The user of the line
+    must send pings regularly; otherwise silence is not detected.
 
-    Messages from before the mote has greeted this host on a line, or after it has greeted another host, belong to
-    another session and are ignored.
+    Messages are ignored if they arrive before the mote has answered this host's greeting, or after it has answered
+    another host's: they belong to another session.
 """
 
 from __future__ import annotations
@@ -36,16 +37,19 @@ from workbench.motes.port import Port, open_port
 from workbench.motes.second_host import LINE_IN_USE
 
 GREETING_S = 0.5  # between two greetings; a mote that is starting up misses the first
-SILENT_S = 5.0  # as long as a mote waits for its host before it accepts another
+SILENT_S = 5.0  # a mote waits as long for its host before it accepts another one
 SILENT_PINGS = 3
 REOPEN_S = 15.0  # opening a serial port resets some boards, so they need time to start
-_AGAIN_S = 0.3
+_RETRY_S = 0.3
 
 Report = Callable[[str, Any], None]
 
 
 class Greeting(NamedTuple):
-    """A mote's description of itself: number of earlier starts, whether it has a radio of its own, its board's name."""
+    """A mote's answer to a greeting.
+
+    ``boot``: number of earlier starts. ``has_radio``: whether it has a radio of its own. ``board``: its board's name.
+    """
 
     boot: int
     has_radio: bool
@@ -53,7 +57,11 @@ class Greeting(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a command: a number, the node's next wake-up (µs or None), the mote's clock, a text."""
+    """A mote's answer to a command that succeeded.
+
+    ``number``: the result; `messages` lists it for each command. ``next_wake``: time of the node's next timer in µs, or
+    None if no timer is set. ``time_us``: the mote's clock. ``text``: empty.
+    """
 
     number: int
     next_wake: int | None
@@ -76,7 +84,7 @@ class MoteLine:
         self._session = secrets.randbits(31) | 1
         self._token = secrets.randbits(16)
         self._secret = secrets.token_bytes(messages.SECRET_B)
-        self._is_ours = False
+        self._is_in_session = False
         self._port: Port | None = None
         self._deframer = framing.Deframer()
         self._greetings: SimpleQueue[Greeting | LinkError] = SimpleQueue()
@@ -95,7 +103,10 @@ class MoteLine:
         return self._loss is not None
 
     def open(self, timeout_s: float = 5.0) -> Greeting:
-        """Open the line and greet the mote. Raises LinkError if the line, the version or the mote is wrong."""
+        """Open the line and greet the mote; return its answer.
+
+        Raises LinkError if the line cannot be opened, or if the mote does not answer, refuses or has another version.
+        """
         self._open_port()
         self._reader.start()
         try:
@@ -118,20 +129,20 @@ class MoteLine:
         port = open_port(self.url)
         with self._lock:
             self._port = port
-            is_late = self._closed.is_set()
-        if is_late:
+            is_closed = self._closed.is_set()
+        if is_closed:
             port.close()
-            raise LinkError(f"{self.url} is closed")
+            raise LinkError(f"{self.url} was closed while it was being opened")
         self._deframer = framing.Deframer()
-        self._is_ours = False
+        self._is_in_session = False
         self._opened_s = time.monotonic()
 
     def _greet(self, timeout_s: float) -> Greeting:
-        end = time.monotonic() + timeout_s
-        while (left := end - time.monotonic()) > 0:
+        end_s = time.monotonic() + timeout_s
+        while (remaining_s := end_s - time.monotonic()) > 0:
             self._greet_once()
             try:
-                answer = self._greetings.get(timeout=min(left, GREETING_S))
+                answer = self._greetings.get(timeout=min(remaining_s, GREETING_S))
             except Empty:
                 continue
             if isinstance(answer, LinkError):
@@ -147,8 +158,8 @@ class MoteLine:
     def post(self, kind: int, *fields: Any, rest: bytes = b"", then: Then | None = None) -> int:
         """Send a command without waiting; the reading thread calls ``then`` with the answer or the error.
 
-        Returns the command's token, 0 without ``then``. Raises LinkError if the mote is lost, EncodeError for a command
-        that does not fit in a frame; ``then`` is not called after these errors.
+        Returns the command's token, or 0 without ``then``. Raises LinkError if the mote is lost, EncodeError if the
+        command does not fit in a frame. After such an error ``then`` is not called.
         """
         token = 0
         if then is not None:
@@ -172,7 +183,7 @@ class MoteLine:
     def _write(self, body: bytes) -> None:
         port = self._port
         if port is None:
-            raise LinkError(f"{self.url} is not open")
+            raise LinkError(f"{self.url} is not open; call open() first")
         port.write(framing.encode(body))
 
     def _greet_once(self) -> None:
@@ -189,15 +200,15 @@ class MoteLine:
             except LinkError as error:
                 if not self._closed.is_set():
                     self._lose(error)
-                    self._find_again()
+                    self._reopen()
             except Exception as error:  # raised by the receiver of a report or an answer; it must not pass silently
                 self._lose(LinkError(f"{self.url}: a message of the mote could not be processed: {error!r}"))
-                self._closed.wait(_AGAIN_S)
+                self._closed.wait(_RETRY_S)
         if self._port is not None:
             self._port.close()
 
     def _listen(self) -> None:
-        """Read for a moment; detect silence, and greet a lost mote."""
+        """Read the line once and process the bytes. Detect a silent mote, and greet a lost mote."""
         assert self._port is not None
         data = self._port.read()
         if data:
@@ -207,28 +218,28 @@ class MoteLine:
             if self._pings >= SILENT_PINGS and now_s - self._heard_s > SILENT_S:
                 self._lose(LinkError(f"{self.url} is silent: {self._pings} commands were not answered"))
         elif now_s - max(self._heard_s, self._opened_s) > REOPEN_S:
-            raise LinkError(f"{self.url} is silent")
+            raise LinkError(f"{self.url} is silent; the line is being reopened")
         elif now_s - self._greeted_s > (SILENT_S if self._is_refused else GREETING_S):
             self._greet_once()
 
     def _process(self, data: bytes) -> None:
-        damaged = self._deframer.spoilt
+        damaged_before = self._deframer.spoilt
         for body in self._deframer.feed(data):
             try:
                 kind, fields, rest = messages.decode(body)
                 self._heard_s, self._pings = time.monotonic(), 0
-                self._take(kind, fields, rest)
+                self._dispatch(kind, fields, rest)
             except DecodeError:
                 self._deframer.spoilt += 1
-        if self._deframer.spoilt != damaged:
+        if self._deframer.spoilt != damaged_before:
             self._report("noise", self._deframer.spoilt)
 
-    def _take(self, kind: int, fields: tuple[Any, ...], rest: bytes) -> None:
+    def _dispatch(self, kind: int, fields: tuple[Any, ...], rest: bytes) -> None:
         if kind == messages.READY:
-            self._ready(fields, rest)
+            self._process_ready(fields, rest)
         elif kind == messages.REFUSED and fields[2] == self._session:
-            self._refuse(self._refusal(fields))
-        elif not self._is_ours:
+            self._process_refusal(self._refusal_error(fields))
+        elif not self._is_in_session:
             return
         elif kind == messages.EVENT:
             self._report("event", decode_row(fields, rest))
@@ -236,32 +247,32 @@ class MoteLine:
             destination = fields[0]
             self._report("send", (None if destination < 0 else destination, rest))
         elif kind == messages.ANSWER:
-            self._answer(fields, rest)
+            self._process_answer(fields, rest)
 
-    def _answer(self, fields: tuple[Any, ...], rest: bytes) -> None:
-        token, is_right, number, next_wake, time_us = fields
+    def _process_answer(self, fields: tuple[Any, ...], rest: bytes) -> None:
+        token, is_success, number, next_wake, time_us = fields
         then = self._answers.pop(token, None)
         if then is None:
             return  # The answer came too late.
         text = rest.decode(errors="replace")
         wake = None if next_wake < 0 else next_wake
-        if is_right:
+        if is_success:
             then(Answer(number, wake, time_us, text))
         else:
             remedy = f"={number}; use that value, or compile the program with yours" if number > 0 else ""
             then(LinkError(f"{self.url}: {text}{remedy}"))
 
-    def _ready(self, fields: tuple[Any, ...], rest: bytes) -> None:
+    def _process_ready(self, fields: tuple[Any, ...], rest: bytes) -> None:
         magic, version, session, boot, has_radio = fields
-        self._is_ours = session == self._session
+        self._is_in_session = session == self._session
         if magic != messages.MAGIC or version != messages.VERSION:
-            self._refuse(self._refusal((magic, version, session, messages.OTHER_VERSION)))
+            self._process_refusal(self._refusal_error((magic, version, session, messages.OTHER_VERSION)))
         elif session == self._session:
             greeting = Greeting(boot, has_radio == 1, rest.decode(errors="replace"))
             if self.greeting is None:
                 self._greetings.put(greeting)
             elif self._loss is not None:
-                self._begin_again(greeting)
+                self._reconnect(greeting)
         elif self.greeting is not None and session:
             self._lose(LinkError(f"{self.url} belongs to another host, which has greeted the mote"))
         elif self.greeting is not None:
@@ -269,7 +280,7 @@ class MoteLine:
             self._lose(LinkError(f"{self.url}: the mote restarted"))
             self._greet_once()
 
-    def _refusal(self, fields: tuple[Any, ...]) -> LinkError:
+    def _refusal_error(self, fields: tuple[Any, ...]) -> LinkError:
         _, version, _, reason = fields
         if reason == messages.BUSY:
             return LinkError(f"{self.url} belongs to another host, which was active within the last seconds")
@@ -282,14 +293,14 @@ class MoteLine:
             "install the program of the same release on the mote"
         )
 
-    def _refuse(self, error: LinkError) -> None:
+    def _process_refusal(self, error: LinkError) -> None:
         if self.greeting is None:
             self._greetings.put(error)
         elif self._loss is not None and not self._is_refused:
             self._is_refused = True  # The mote is greeted further, and would report each refusal.
             self._report("refused", str(error))
 
-    def _begin_again(self, greeting: Greeting) -> None:
+    def _reconnect(self, greeting: Greeting) -> None:
         self.greeting = greeting
         self._loss, self._is_refused = None, False
         self._report("ready", greeting)
@@ -309,14 +320,14 @@ class MoteLine:
             with suppress(Exception):
                 self._report("lost", str(error))
 
-    def _find_again(self) -> None:
-        """Reopen the line and greet the mote until it succeeds."""
+    def _reopen(self) -> None:
+        """Reopen the line and send a greeting; retry until both succeed or the line is closed."""
         assert self._port is not None
         self._port.close()
         if self.greeting is None:
             self._closed.set()  # The mote was lost before it was greeted; `open` has raised the error.
             return
-        while not self._closed.wait(_AGAIN_S):
+        while not self._closed.wait(_RETRY_S):
             try:
                 self._open_port()
                 self._greet_once()

@@ -1,11 +1,11 @@
 """Motes in the simulator's time: the reference engine runs as usual, but its nodes are on motes.
 
 Theory of operation
-    The motes' clocks are stopped. For every call of the protocol contract the mote's clock is set to the simulator's
-    time, and the call goes over the link. Frames and events that arrive before the answer are the node's. Everything
-    else (kernel, channel, application, draws) is the reference engine itself: `workbench.sim.engine.play` receives
-    the nodes of this file. So the trace equals the simulator's, row by row, if and only if the node behaves on the
-    mote as it does here.
+    The motes' clocks are stopped. For every call of a node's method, the host sets the mote's clock to the simulator's
+    time and sends the call as a command. The frames and events that arrive before the answer are the results of the
+    call. Everything else (kernel, channel, application, draws) is the reference engine itself:
+    `workbench.sim.engine.play` receives instances of `LockstepNode`. So the trace equals the simulator's, row by row,
+    if and only if the nodes behave on motes as in the simulator.
 
 Cost
     One round trip for every call: about 0.2 ms on a socket, 5 ms on a serial line.
@@ -28,21 +28,21 @@ from workbench.protocols.contract import Node
 from workbench.sim import engine
 from workbench.sim.trace import Recorder
 
-_REPORT = messages.FIRST_OWN_EVENT + messages.OWN_EVENTS.index("told")
+_REPORT_NUMBER = messages.FIRST_OWN_EVENT + messages.OWN_EVENTS.index("told")
 
 
 class RemoteSubscription(NamedTuple):
-    """A subscription of a node on a mote."""
+    """A subscription on a mote: its number there, and the time in µs at which it expires (None: never)."""
 
     number: int
     expires_us: int | None
 
 
 class LockstepNode(Node):
-    """A node of the contract on a mote whose clock is stopped. Each call waits for the mote's answer.
+    """A node on a mote whose clock is stopped. Each call waits for the mote's answer.
 
-    ``configuration``: the arguments of `Mote.configure` that make the mote this node. A call raises LinkError if the
-    mote refuses it or does not answer. ``reports`` are the mote's own: an event too long for a frame, a low stack.
+    A call raises LinkError if the mote refuses it or does not answer. ``configuration``: the arguments of
+    `Mote.configure`. ``reports``: problems that the mote reported, for example an event too long for a frame.
     """
 
     def __init__(self, address: int, protocol: Any, mote: Mote, configuration: dict[str, Any]) -> None:
@@ -54,7 +54,7 @@ class LockstepNode(Node):
         self.reports: list[str] = []
 
     def take(self, kind: str, value: Any) -> None:
-        """Receive a frame or an event from the mote; called by its reading thread while a call waits."""
+        """Store a frame or an event from the mote. The mote's reading thread calls this while a call waits."""
         if kind == "send":
             self.outbox.append(value)
         elif kind == "event":
@@ -62,7 +62,7 @@ class LockstepNode(Node):
             event: Any = self._event_types.get(number)
             if event is not None:
                 self.events.append(event(peer, message, origin, sequence, number_value, detail))
-            elif number == _REPORT and detail not in self.reports:
+            elif number == _REPORT_NUMBER and detail not in self.reports:
                 self.reports.append(detail)
 
     def _call(self, now: int, kind: int, *fields: Any, rest: bytes = b"") -> Answer:
@@ -82,18 +82,18 @@ class LockstepNode(Node):
         self.next_wake = self._mote.configure(**self._configuration).next_wake
 
     def subscribe(self, attributes: Any, now: int, expires_s: float | None = None, match_all: bool = False) -> Any:
-        """Subscribe on the mote."""
+        """Subscribe on the mote; return a `RemoteSubscription`."""
         rest = messages.encode_attribute_list(tuple(attributes))
         seconds = -1.0 if expires_s is None else float(expires_s)
         number = self._call(now, messages.SUBSCRIBE, seconds, match_all, rest=rest).number
         return RemoteSubscription(number, None if expires_s is None else now + int(expires_s * 1_000_000))
 
     def unsubscribe(self, subscription: Any, now: int) -> None:
-        """Unsubscribe on the mote."""
+        """End a `RemoteSubscription` on the mote."""
         self._call(now, messages.UNSUBSCRIBE, subscription.number)
 
     def publish(self, attributes: Any, now: int, payload: bytes = b"") -> int:
-        """Publish on the mote."""
+        """Publish on the mote; return the reading's sequence number."""
         rest = messages.encode_attribute_list(with_payload(attributes, payload))
         return self._call(now, messages.PUBLISH, rest=rest).number
 
@@ -102,22 +102,23 @@ class LockstepNode(Node):
         self._call(now, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def wake(self, now: int) -> None:
-        """Run the mote's due timers."""
+        """Fire the timers on the mote that are due."""
         self._call(now, messages.WAKE)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Send the mote the quality of a link."""
+        """Send the mote the delivery ratios from and to a neighbor."""
         self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
-        """Report the outcome of a unicast frame to the mote."""
+        """Send the mote the outcome of a unicast frame that it sent; ``ok``: the frame was acknowledged."""
         self._call(now, messages.OUTCOME, destination, ok, rest=frame)
 
 
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:
-    """Run a scenario in lockstep on motes at ``urls``, by node. Nodes without a URL are simulated.
+    """Run a scenario in lockstep on motes; return the run's recorder.
 
-    Returns the recorder of the run, and warns of the motes' reports.
+    ``urls``: {node: URL of its mote}; other nodes are simulated. Each problem that a mote reports is issued as a
+    RuntimeWarning. Raises LinkError if a mote fails or has a radio of its own.
     """
     nodes: dict[int, LockstepNode] = {}
 
@@ -129,7 +130,7 @@ def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] 
     try:
         session.open()
         if session.has_radios:
-            raise LinkError("these motes have radios of their own, which lockstep cannot control; use them live")
+            raise LinkError("these motes have radios, which lockstep cannot control; run them without lockstep")
         for address in sorted(urls):
             mote, configuration = session.motes[address], session.configuration(address)
             nodes[address] = LockstepNode(address, scenario.protocol, mote, configuration)

@@ -1,16 +1,17 @@
 """The host link's messages between a host and a mote, one message in a frame (framing.py).
 
 Theory of operation
-    The host greets the mote with its protocol version, a session number of its choice and a secret. The mote accepts
-    (READY) or refuses with a reason (REFUSED). Then the host sends commands, each with the secret and a token. The mote
-    executes a command, sends the resulting events and frames, and then answers with that token. A command with token 0
-    gets no answer. Later events are sent when they happen.
+    The host greets the mote (HELLO) with its version of the host link, a session number of its choice and a secret. The
+    mote accepts (READY) or refuses with a reason (REFUSED). Then the host sends commands, each with the secret and a
+    token. The mote executes a command, sends the resulting events and frames, and then answers with that token. A
+    command with token 0 gets no answer. Later events are sent when they happen.
 
     All hosts on a line receive everything that the mote sends, so the mote repeats the session and never the secret.
-    While the mote is in use, only the host that chose the secret can command it or greet it again. A mote refuses a
-    command with another secret, with session 0 because commands contain no session, and reports it to its own host. If
-    another host greets the mote, READY contains that host's session; the first host sees it and stops. A host's tokens
-    begin at a random number, so an answer to another host is unlikely to have an expected token.
+    While the mote is in use, only the host that chose the secret can command it or greet it again. The mote answers a
+    command with another secret by REFUSED and reports it to its own host. This REFUSED has session 0, because commands
+    contain no session. If a mote that is not in use accepts another host, READY contains that host's session; the first
+    host then sends no more commands. A host's tokens begin at a random number, so an answer to another host is unlikely
+    to have an expected token.
 
 Layout (little-endian; the first byte is the message type)
     host -> mote
@@ -22,8 +23,8 @@ Layout (little-endian; the first byte is the message type)
     CONFIGURE      token u16, JSON: address; node ("module:class") and its settings; key of its random draws; optionally
                    boot (number of the node's earlier starts; default: the mote's own count), keys (registered by the
                    user: number, name, type, unit, steps, minimum, maximum), sensor (see hardware/mote/sensors.py),
-                   radio (for the board's make_radio: jitter_ms, neighbors, the user's own
-                   settings; link_quality: "learned" if the mote learns it from beacons)
+                   radio (for the board's make_radio: jitter_ms, neighbors, the user's own settings;
+                   link_quality: "learned" if the mote learns link qualities from beacons)
     SUBSCRIBE      token u16, number of seconds f64 (negative: no expiry), match all u8, attributes
     UNSUBSCRIBE    token u16, the subscription's number u32
     PUBLISH        token u16, attributes
@@ -40,17 +41,21 @@ Layout (little-endian; the first byte is the message type)
     mote -> host
     READY          magic "WB", version u8, session u32, boot u32, radio u8 (1: its own), name of the board (text)
     REFUSED        magic "WB", version u8, session u32, reason u8
-    ANSWER         token u16, success u8, number i64, next wake i64 (µs, -1: none), time u64 (µs), text. If a mote in C
-                   was compiled with a wrong size, the text ends in the size's name, and the number is the right size
-    EVENT          time u64 (µs), kind u8, peer i32, origin i32, sequence i64, value i64, size u16 (B),
-                   length of the message's name u8, that name, IS_TEXT or IS_ATTRIBUTES u8, text or attributes
+    ANSWER         token u16, success u8, number i64, next wake i64 (µs, -1: none), time u64 (µs), text: the error. The
+                   number is the command's result: of SUBSCRIBE the subscription's number, of PUBLISH the reading's
+                   sequence number, of PING the bytes of memory in use, otherwise 0. If a mote in C was compiled with a
+                   wrong size, the text ends in the size's name, and the number is the right size
+    EVENT          time u64 (µs), kind u8 (see EVENTS), peer i32, origin i32, sequence i64, value i64,
+                   size u16 (B), length of the message's name u8, that name, IS_TEXT or IS_ATTRIBUTES u8, text or
+                   attributes
     SEND           destination i32 (-1: broadcast), frame: to be sent by a radio at the host
 
     Attributes: their number u8, then their bytes as in every frame (attributes/wire.py). Texts are UTF-8.
 
 Changes
-    A new message type, or a new event at the end of a list of events, keeps VERSION: older programs count it as noise.
-    VERSION rises when a layout changes, when a number changes its meaning, or when hosts depend on a new message.
+    A new message type, or a new event at the end of a list of events, keeps VERSION: older programs count such
+    messages as noise. VERSION rises when a layout changes, when a number changes its meaning, or when hosts depend on a
+    new message.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -136,7 +141,7 @@ def encode(kind, *fields, rest=b""):
 
 
 def decode(body):
-    """Return (type, fields, trailing bytes) of a message. Raises DecodeError if it is not valid."""
+    """Return (type, tuple of fields, trailing bytes) of a message's body. Raises DecodeError if it is not valid."""
     if not body or body[0] not in _LAYOUT:
         raise DecodeError("message type is %s; this link does not define it" % (body[0] if body else "missing",))
     layout = _LAYOUT[body[0]]
@@ -147,9 +152,12 @@ def decode(body):
 
 
 def encode_attribute_list(attributes):
-    """Return the number of attributes, followed by their bytes. Raises EncodeError if one is not valid or too many."""
+    """Return the bytes of a list of attributes: their number, then the attributes.
+
+    Raises EncodeError if an attribute is not valid, or for more than 255 attributes.
+    """
     if len(attributes) > 255:
-        raise EncodeError("a message holds 255 attributes; these are %d" % len(attributes))
+        raise EncodeError("a list has %d attributes; a message holds at most 255" % len(attributes))
     return bytes((len(attributes),)) + encode_attributes(attributes)
 
 
@@ -161,7 +169,7 @@ def decode_attribute_list(data):
 
 
 def encode_event(now, event, own=()):
-    """Return the body of an EVENT for a protocol's event at a time; ``own`` is the EVENTS of its node."""
+    """Return the body of an EVENT for an event of a node at ``now`` (µs). ``own``: the EVENTS of the node's class."""
     peer, message, origin, sequence, value, detail = event
     cls = type(event)
     kind = EVENTS.index(cls) if cls in EVENTS else FIRST_OF_PROTOCOL + own.index(cls)
@@ -169,15 +177,15 @@ def encode_event(now, event, own=()):
 
 
 def encode_own_event(now, name, peer, message, origin, sequence, size, value, detail):
-    """Return the body of an EVENT for one of the mote's own events, by its name in OWN_EVENTS."""
+    """Return the body of an EVENT for one of the mote's own events. ``name``: the event's name in OWN_EVENTS."""
     kind = FIRST_OWN_EVENT + OWN_EVENTS.index(name)
     return encode_row(now, kind, peer, message, origin, sequence, size, value, detail)
 
 
 def encode_row(now, kind, peer, message, origin, sequence, size, value, detail):
-    """Return the body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes.
+    """Return the body of an EVENT with these fields. ``detail``: a text or a tuple of attributes.
 
-    `events.decode_row` is the reverse, for a host.
+    On a host, `events.decode_row` is the inverse function.
     """
     name = message.encode()
     if isinstance(detail, str):

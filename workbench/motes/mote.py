@@ -28,7 +28,10 @@ _MOST_B = framing.LONGEST_BODY - len(messages.encode(messages.CONFIGURE, bytes(m
 
 
 class Mote(MoteLine):
-    """A mote at ``url``. ``now_us`` reads the host's clock; the mote's times are converted to its times."""
+    """A mote at the other end of the line ``url``.
+
+    ``now_us()`` returns the host's time in µs. `clock` converts the mote's times to it.
+    """
 
     def __init__(self, url: str, report: Report | None = None, now_us: Callable[[], float] | None = None) -> None:
         super().__init__(url, report)
@@ -36,7 +39,10 @@ class Mote(MoteLine):
         self._now_us = now_us if now_us is not None else lambda: time.perf_counter() * 1e6
 
     def close(self) -> None:
-        """Close the line. The mote continues by itself; if its clock is stopped, as after a run, it stays silent."""
+        """End the session and close the line.
+
+        The mote's node keeps running. After a run its clock is stopped, so it sends nothing.
+        """
         if self._closed.is_set():
             return
         if self.greeting is not None and not self.is_lost:
@@ -70,42 +76,42 @@ class Mote(MoteLine):
         return answer
 
     def configure(self, address: int, protocol: dict[str, Any], key: int, **more: Any) -> Answer:
-        """Configure the mote as a node: ``protocol`` is {"node": "module:class", "settings": {...}}."""
+        """Configure the mote to run a node; return its answer. The parameters are those of `configuration`."""
         rest = configuration(address, protocol, key, **more)
         return self.command(messages.CONFIGURE, rest=rest, timeout_s=CONFIGURED_S)
 
     def subscribe(
         self, attributes: Iterable[Attribute], expires_s: float | None = None, match_all: bool = False
     ) -> int:
-        """Subscribe at the mote's node; returns the subscription's number."""
+        """Subscribe at the mote's node; return the number by which `unsubscribe` identifies the subscription."""
         seconds = -1.0 if expires_s is None else expires_s
-        wanted = messages.encode_attribute_list(tuple(attributes))
-        return self.command(messages.SUBSCRIBE, seconds, match_all, rest=wanted).number
+        attribute_list = messages.encode_attribute_list(tuple(attributes))
+        return self.command(messages.SUBSCRIBE, seconds, match_all, rest=attribute_list).number
 
     def unsubscribe(self, number: int) -> None:
-        """End a subscription by its number."""
+        """End the subscription for which `subscribe` returned this number."""
         self.command(messages.UNSUBSCRIBE, number)
 
     def publish(self, attributes: Iterable[Attribute]) -> int:
-        """Publish at the mote's node; returns the reading's number."""
+        """Publish at the mote's node; return the reading's sequence number."""
         return self.command(messages.PUBLISH, rest=messages.encode_attribute_list(tuple(attributes))).number
 
     def blacklist(self, neighbor: int, is_listed: bool = True) -> None:
-        """Add a neighbor to the node's black list, or remove it, by reporting a link quality of 0 or 1."""
+        """Put a neighbor on the node's black list by reporting a link quality of 0, or remove it by reporting 1."""
         ratio = 0.0 if is_listed else 1.0
         self.command(messages.LINK_QUALITY, neighbor, ratio, ratio)
 
     def set_time(self, time_us: int, held: bool = False) -> None:
-        """Set the mote's clock; with ``held`` it stands still until it is set again."""
+        """Set the mote's clock. If ``held``, the clock stands still until it is set again."""
         self.command(messages.SET_TIME, time_us, messages.HELD if held else messages.RUNNING)
         self.clock.forget()
 
     def reset(self) -> None:
-        """Restart the mote as after power-on. The mote reports when it is ready."""
+        """Restart the mote, as switching it off and on does. The line then reports "lost", and later "ready"."""
         self.command(messages.RESET)
 
     def read_clock(self) -> None:
-        """Read the mote's clock, and add the reading to `clock`."""
+        """Read the mote's clock and add the reading to `clock`. Waits for the answer."""
         asked_us = self._now_us()
         answer = self.command(messages.PING)
         self.clock.add(asked_us, self._now_us(), answer.time_us)
@@ -114,27 +120,35 @@ class Mote(MoteLine):
         """Return the number of bytes of memory that the mote has allocated."""
         return self.command(messages.PING).number
 
-    def ask_clock(self) -> None:
-        """Request the mote's clock, as `read_clock`, without waiting. Raises LinkError if the mote is lost."""
+    def request_clock(self) -> None:
+        """Request the mote's clock without waiting; the answer is added to `clock`.
+
+        Raises LinkError if the mote is lost.
+        """
         asked_us = self._now_us()
 
-        def note(answer: Answer | LinkError) -> None:
+        def add_reading(answer: Answer | LinkError) -> None:
             if isinstance(answer, Answer):
                 self.clock.add(asked_us, self._now_us(), answer.time_us)
 
-        self.post(messages.PING, then=note)
+        self.post(messages.PING, then=add_reading)
 
-    def ask(self) -> None:
-        """Send a ping to a mote whose clock is held, so that silence is noticed."""
+    def ping(self) -> None:
+        """Send a ping and ignore the answer, so that silence of a mote whose clock is held is detected."""
         self.post(messages.PING, then=lambda answer: None)
 
-    def _begin_again(self, greeting: Greeting) -> None:
+    def _reconnect(self, greeting: Greeting) -> None:
         self.clock.forget()
-        super()._begin_again(greeting)
+        super()._reconnect(greeting)
 
 
 def configuration(address: int, protocol: dict[str, Any], key: int, **more: Any) -> bytes:
-    """Return the body of CONFIGURE; ``more``: sensor, radio, keys. Raises LinkError if it is too long for a frame."""
+    """Return the JSON of a CONFIGURE message.
+
+    ``address``: the node's address. ``protocol``: {"node": "module:class", "settings": {...}}. ``key``: the key of the
+    node's random draws. ``more``: the optional fields boot, keys, sensor and radio, as in `messages`. Raises LinkError
+    if the JSON is too long for a frame.
+    """
     text = json.dumps({"address": address, **protocol, "key": key, **more}, separators=(",", ":")).encode()
     if len(text) > _MOST_B:
         raise LinkError(

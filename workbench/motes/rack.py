@@ -1,8 +1,8 @@
 """Virtual motes: MicroPython interpreters on this machine, each behind a line like a board's cable.
 
     with Rack(16, program_files("virtual")) as rack:
-        rack.urls                       ["socket://127.0.0.1:40001", ...], for `open_port`
-        rack.kill(3), rack.restart(3)   a mote loses power and restarts, on the same line
+        rack.urls                       ["socket://127.0.0.1:40001", ...], for `port.open_port`
+        rack.kill(3), rack.restart(3)   mote 3 loses power and restarts, on the same line
 
 Theory of operation
     One Node.js process (hardware/virtual/rack.mjs) runs all motes, one thread each. It receives commands as lines of
@@ -14,10 +14,10 @@ Cost
     in less than 0.1 s on two cores.
 
 Limits
-    The interpreter's heap grows when it is full, so a program may run here and still not fit on a board; `Rack.memory`
-    returns its use. Timers fire one or two milliseconds late, `speed` times that on the mote's clock. A host that does
-    not read its line loses messages of the mote. While a mote is off, other programs may take its port, and a host that
-    retries it may connect to itself; `port.open_port` detects that.
+    The interpreter's heap grows when it is full, so a program may run here and still not fit on a board. `Rack.memory`
+    returns the heap in use. Timers fire one or two milliseconds late in real time, on the mote's clock `speed` times as
+    late. A host that does not read its line loses messages of the mote. While a mote is off, another program may take
+    its port. A host that connects to a port without a listener may connect to itself; `port.open_port` detects that.
 """
 
 from __future__ import annotations
@@ -52,14 +52,21 @@ _log = logging.getLogger(__name__)
 
 
 class Memory(NamedTuple):
-    """The resident size of a rack's process, and the heap in use of each running mote (None: it did not answer)."""
+    """The memory of virtual motes, in bytes.
+
+    ``rss_B``: resident size of the rack's process. ``allocated_B``: {mote: memory in use}, None for a mote that did not
+    answer.
+    """
 
     rss_B: int
     allocated_B: dict[int, int | None]
 
 
 def missing() -> str | None:
-    """Return what virtual motes lack on this machine and how to install it, as a sentence, or None."""
+    """Return a sentence on what this machine lacks for virtual motes and how to install it.
+
+    Returns None if nothing is missing.
+    """
     if shutil.which("node") is None:
         return (
             f"virtual motes need Node.js {NODE_MAJOR} or later, but `node` is not on the PATH: "
@@ -84,12 +91,12 @@ def _log_print(mote: int, text: str) -> None:
 
 
 def log_crash(mote: int, text: str) -> None:
-    """Log a mote's crash: the default of a rack's ``on_crash``."""
+    """Log a mote's crash as an error. This is the default of a rack's ``on_crash``."""
     _log.error("mote %d crashed: %s", mote, text)
 
 
 def _parse_object(line: str) -> dict[str, Any] | None:
-    """Return the JSON object in a line, or None."""
+    """Return the JSON object in a line, or None if the line is not a JSON object."""
     try:
         message = json.loads(line)
     except ValueError:
@@ -98,7 +105,7 @@ def _parse_object(line: str) -> dict[str, Any] | None:
 
 
 def _last_sentence(lines: Sequence[str]) -> str:
-    """Return the error message in a traceback: Python's is the last line, JavaScript's precedes the calls."""
+    """Return the error message in a traceback of Python (its last line) or JavaScript (before the calls)."""
     messages = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("at ")]
     return messages[-1] if messages else "no reason given"
 
@@ -106,11 +113,12 @@ def _last_sentence(lines: Sequence[str]) -> str:
 class Rack:
     """`count` virtual motes, numbered from 0, that run a program until `close`.
 
-    files: (path on the mote, bytes) of the program; a mote starts `main.py` or `main.mpy`.
-    speed: how much faster than time the motes' clocks run.
-    on_print(mote, text), on_crash(mote, traceback): called from the rack's thread; without them both are logged.
+    files: (path on the mote, bytes) of each file of the program; a mote starts `main.py` or `main.mpy`.
+    speed: factor by which the motes' clocks are faster than real time.
+    on_print(mote, text): called in the rack's thread for each text that a mote prints; by default it is logged.
+    on_crash(mote, traceback): called in the rack's thread when a mote's program ends; by default this is logged.
 
-    Raises LinkError if Node.js or its package is missing, or a mote's program does not start.
+    Raises LinkError if Node.js or the npm package of MicroPython is missing, or if a mote's program does not start.
     """
 
     def __init__(
@@ -126,14 +134,14 @@ class Rack:
         if not 0 < speed < float("inf"):
             raise LinkError(f"speed is {speed}; it must be a finite number above 0")
         if not any(path in ("main.py", "main.mpy") for path, _ in files):
-            raise LinkError("files has no main.py; a mote needs it to start")
+            raise LinkError("files has no main.py or main.mpy; a mote starts with one of them")
         if (reason := missing()) is not None:
             raise LinkError(reason)
         self.count = count
         self._on_print = _log_print if on_print is None else on_print
         self._on_crash = log_crash if on_crash is None else on_crash
         self._changed = threading.Condition()
-        self._commands = threading.Lock()
+        self._command_lock = threading.Lock()
         self._ports: dict[int, int] = {}
         self._boots: dict[int, int] = {}
         self._running: set[int] = set()
@@ -170,7 +178,7 @@ class Rack:
         if int(self._version.split(".")[0]) < NODE_MAJOR:
             raise LinkError(f"virtual motes need Node.js {NODE_MAJOR} or later, and `node` is {self._version}")
         program = [(path, base64.b64encode(data).decode("ascii")) for path, data in files]
-        self._order(do="load", files=program, speed=speed)
+        self._send_command(do="load", files=program, speed=speed)
         self._start(range(self.count))
 
     def __enter__(self) -> Rack:
@@ -181,48 +189,48 @@ class Rack:
 
     @property
     def urls(self) -> list[str]:
-        """The URL of each mote's line, by its number; a mote keeps it over restarts."""
+        """The URL of each mote's line, in the order of the motes. It stays the same over restarts."""
         return [f"socket://127.0.0.1:{self._ports[mote]}" for mote in range(self.count)]
 
     @property
     def boots(self) -> list[int]:
-        """The number of starts of each mote before its present one."""
+        """The number of starts of each mote before its present start."""
         return [self._boots[mote] for mote in range(self.count)]
 
     @property
     def crashes(self) -> dict[int, str]:
-        """The tracebacks of motes whose program has ended, by number."""
+        """{mote: traceback} of the motes whose program has ended."""
         with self._changed:
             return dict(self._crashes)
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process that holds the motes runs."""
+        """Whether the rack's process runs."""
         return not self._is_closed and not self._has_ended
 
     def is_running(self, mote: int) -> bool:
-        """Return whether a mote is up: neither killed nor ended by its program."""
-        self._check(mote)
+        """Return whether a mote runs: it was not killed, and its program has not ended."""
+        self._check_mote(mote)
         return mote in self._running
 
     def kill(self, mote: int) -> None:
         """Cut a mote's power: its line is closed and its memory is lost. It stays off until `restart`."""
-        self._check(mote)
-        with self._commands:
+        self._check_mote(mote)
+        with self._command_lock:
             self._kill(mote)
 
     def restart(self, mote: int) -> None:
-        """Restore a mote's power, cutting it first if the mote runs: it starts anew on the same line, as boot + 1."""
-        self._check(mote)
-        with self._commands:
+        """Restart a mote without its memory, on the same line; its boots rise by 1. A running mote is killed first."""
+        self._check_mote(mote)
+        with self._command_lock:
             self._kill(mote)
             self._start([mote])
 
     def memory(self) -> Memory:
-        """Return the memory of the rack and of its running motes, after garbage collection on the motes."""
-        with self._commands:
+        """Collect garbage on the motes; return the memory of the rack's process and of each running mote."""
+        with self._command_lock:
             self._memory = None
-            self._order(do="memory")
+            self._send_command(do="memory")
             self._wait(lambda: self._memory is not None, _ANSWER_S, "it does not report its memory")
             assert self._memory is not None
             return self._memory
@@ -246,14 +254,14 @@ class Rack:
 
     # Commands to the rack's process, and its answers
 
-    def _check(self, mote: int) -> None:
+    def _check_mote(self, mote: int) -> None:
         if not 0 <= mote < self.count:
             raise LinkError(f"mote is {mote}; the virtual motes are numbered from 0 to {self.count - 1}")
 
     def _kill(self, mote: int) -> None:
         with self._changed:
             self._killed.discard(mote)
-        self._order(do="kill", mote=mote)
+        self._send_command(do="kill", mote=mote)
         self._wait(lambda: mote in self._killed, _ANSWER_S, f"mote {mote} does not end")
 
     def _start(self, motes: Sequence[int]) -> None:
@@ -261,7 +269,7 @@ class Rack:
             for mote in motes:
                 self._crashes.pop(mote, None)
         for mote in motes:
-            self._order(do="start", mote=mote)
+            self._send_command(do="start", mote=mote)
         within_s = _START_S + _START_EACH_S * len(motes)
         outcomes = self._running, self._crashes
         self._wait(
@@ -273,25 +281,25 @@ class Rack:
             reason = _last_sentence(self._crashes[crashed[0]].splitlines())
             raise LinkError(f"the program of virtual mote {crashed[0]} ended during its start: {reason}")
 
-    def _order(self, **order: Any) -> None:
+    def _send_command(self, **command: Any) -> None:
         try:
             assert self._process.stdin is not None
-            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.write(json.dumps(command) + "\n")
             self._process.stdin.flush()
         except (OSError, ValueError):  # ValueError: the pipe is closed.
-            raise LinkError(self._end()) from None
+            raise LinkError(self._end_message()) from None
 
     def _wait(self, condition: Callable[[], bool], within_s: float, fault: str) -> None:
-        """Wait until messages of the rack fulfil ``condition``. Raises LinkError after ``within_s`` or if it ends."""
+        """Wait until ``condition()`` is true. Raises LinkError after ``within_s`` or if the rack's process ends."""
         until_s = time.monotonic() + within_s
         with self._changed:
             while not condition():
                 if self._has_ended:
-                    raise LinkError(self._end())
+                    raise LinkError(self._end_message())
                 if not self._changed.wait(until_s - time.monotonic()) and not condition():
                     raise LinkError(f"the rack of virtual motes failed: {fault} within {within_s:.0f} s")
 
-    def _end(self) -> str:
+    def _end_message(self) -> str:
         if self._is_closed:
             return "the rack of virtual motes is closed"
         lines = [line for line in self._last_output if "Error" in line] or list(self._last_output)
@@ -307,7 +315,7 @@ class Rack:
             with self._changed:
                 self._update(message)
                 self._changed.notify_all()
-            self._pass_on(message)
+            self._call_listener(message)
         with self._changed:
             self._has_ended = True
             self._running.clear()
@@ -330,7 +338,7 @@ class Rack:
         elif "resets" in message:
             self._running.discard(message["mote"])
 
-    def _pass_on(self, message: dict[str, Any]) -> None:
+    def _call_listener(self, message: dict[str, Any]) -> None:
         try:
             if "print" in message:
                 self._on_print(message["mote"], message["print"])

@@ -28,23 +28,24 @@ _REFUSING_S = 2.0  # timeout for a host to greet and to close the connection
 
 
 def refuse_second_hosts(listener: socket.socket, control: socket.socket, chardev: str) -> None:
-    """Refuse second hosts on the listening socket of a QEMU character device, in a thread, until QEMU ends.
+    """Start a thread that refuses a second host of an emulated UART until QEMU ends.
 
-    ``control``: the other end of QEMU's control socket. The thread closes both.
+    ``listener``: the listening socket of the UART. ``chardev``: the UART's character device in QEMU. ``control``: this
+    process's end of QEMU's control socket. The thread closes both sockets.
     """
     arguments = (listener, control, chardev)
     threading.Thread(target=_watch, args=arguments, name=f"second hosts of {chardev}", daemon=True).start()
 
 
 class _Control:
-    """QEMU's control socket."""
+    """A connection to QEMU's control socket."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self._incomplete_line = b""
 
     def read(self) -> list[dict[str, Any]]:
-        """Wait for messages and return them; raise EOFError if QEMU has ended."""
+        """Wait for messages of QEMU and return them. Raises EOFError if QEMU has ended."""
         data = self.connection.recv(1 << 16)
         if not data:
             raise EOFError
@@ -52,7 +53,7 @@ class _Control:
         return [json.loads(line) for line in lines if line.strip()]
 
     def query(self, command: str) -> Any:
-        """Send a command and return its result."""
+        """Send a command to QEMU and return its result."""
         self.connection.sendall(json.dumps({"execute": command}).encode())
         while True:
             for message in self.read():

@@ -1,4 +1,4 @@
-"""The session of one run with its motes: one mote per node, opened, greeted and configured as that node."""
+"""The session of one run with its motes: it opens their lines, greets them, and builds their configurations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from workbench.sim.radio import uses_quality
 
 T = TypeVar("T")
 
-_AT_ONCE = 32
+_MOST_THREADS = 32
 # UDP ports that systems rarely assign by themselves: Linux's own range ends at 60999.
 _FIRST_PORT, _PORTS = 61000, 4000
 
@@ -23,10 +23,10 @@ Report = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
 
 
 class MoteSession:
-    """A session with motes by node number; nodes without a URL are simulated.
+    """A session with the motes at ``urls``: {node: URL}. Nodes without a URL are simulated.
 
-    Reading threads call ``report(node, kind, value)`` with the motes' messages. ``radio``: settings for the motes' own
-    radios, in addition to the scenario's.
+    ``now_us()`` returns the host's time in µs. Reading threads call ``report(node, kind, value)`` with the motes'
+    messages. ``radio``: settings for the motes' own radios, in addition to the scenario's.
     """
 
     def __init__(
@@ -39,14 +39,14 @@ class MoteSession:
     ) -> None:
         self.scenario = scenario
         # Random, so that motes of two runs do not accept each other's frames.
-        run = secrets.randbits(32)
-        self._radio = {"run": run, "port": _FIRST_PORT + run % _PORTS, **(radio or {})}
+        run_id = secrets.randbits(32)
+        self._radio = {"run": run_id, "port": _FIRST_PORT + run_id % _PORTS, **(radio or {})}
         self.motes = {node: Mote(url, _report_for(report, node), now_us) for node, url in urls.items()}
         self.first_boots: dict[int, int] = {}  # each mote's number of starts before this run
         self._keys = scenario.user_keys()
 
     def open(self, timeout_s: float = 10.0) -> None:
-        """Open and greet all motes. Raises LinkError if one does not answer, or if only some have their own radio."""
+        """Open and greet all motes. Raises LinkError if one does not answer, or only some have radios of their own."""
         try:
             greetings = self.each(lambda _, mote: mote.open(timeout_s))
             _check_radios(greetings)
@@ -57,7 +57,7 @@ class MoteSession:
 
     def each(self, do: Callable[[int, Mote], T]) -> dict[int, T]:
         """Call ``do(node, mote)`` for all motes in parallel; return the results by node, or raise the first failure."""
-        with ThreadPoolExecutor(max(1, min(_AT_ONCE, len(self.motes)))) as pool:
+        with ThreadPoolExecutor(max(1, min(_MOST_THREADS, len(self.motes)))) as pool:
             return dict(zip(self.motes, pool.map(do, self.motes, self.motes.values()), strict=True))
 
     def boards(self) -> dict[int, str]:
@@ -66,14 +66,14 @@ class MoteSession:
 
     @property
     def has_radios(self) -> bool:
-        """Whether the motes have radios of their own; if not, their frames go over the host link."""
+        """Whether the motes have radios of their own. Otherwise their frames go over the host link."""
         return any(mote.greeting is not None and mote.greeting.has_radio for mote in self.motes.values())
 
     def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:
-        """Return the arguments of `Mote.configure` for a node; ``boot`` is its number of starts with lost memory.
+        """Return the arguments of `Mote.configure` for a node. ``boot``: number of times that it lost its memory.
 
-        In lockstep ``boot`` stays 0, as in the simulator. A live run counts from `first_boots` on: a mote that
-        restarted before the run is new to neighbors outside of the run, too.
+        In lockstep ``boot`` is 0, as in the simulator. A live run counts from `first_boots` on, because neighbors
+        outside of the run may remember the mote's earlier starts.
         """
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
         more: dict[str, Any] = {"keys": self._keys} if self._keys else {}
@@ -93,9 +93,10 @@ class MoteSession:
 
 
 def protocol_on_a_mote(protocol: Any, node: int | None = None) -> dict[str, Any]:
-    """Return a protocol as a mote's configuration contains it: the class of its nodes, and all settings.
+    """Return the part of a mote's configuration that sets its protocol: the class of its nodes, and all settings.
 
-    Raises ScenarioError, with the reason, if its nodes cannot run on a mote.
+    ``node``: the node on the mote; None: the largest settings that any node receives. Raises ScenarioError, with the
+    reason, if the protocol's nodes cannot run on a mote.
     """
     if protocol.why_not_on_motes:
         raise ScenarioError(f"{type(protocol).__name__} cannot run on motes: {protocol.why_not_on_motes}")
@@ -111,5 +112,5 @@ def _check_radios(greetings: dict[int, Greeting]) -> None:
     kinds = {greeting.has_radio: node for node, greeting in greetings.items()}
     if len(kinds) > 1:
         raise LinkError(
-            f"node {kinds[True]} has a radio of its own, node {kinds[False]} does not; they cannot hear each other"
+            f"node {kinds[True]} has a radio of its own, node {kinds[False]} does not; use only motes of one sort"
         )

@@ -606,7 +606,7 @@ def test_nothing_grows_with_the_publications_that_pass():
         node.take_events()
     publications = node.publications
     assert len(publications.history) <= 100 and len(publications.retained) <= 50
-    assert len(publications.retained._expiries) <= 2 * 50 + 64 and len(node.acknowledgements._own) <= 100
+    assert len(publications.retained._expiries) <= 2 * 50 + 64 and len(node.acknowledgements._own_series) <= 100
 
 
 def test_what_is_secured_without_keys_is_passed_on_and_not_delivered():

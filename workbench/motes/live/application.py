@@ -1,11 +1,12 @@
-"""The application of a live run: the workload as commands to motes, and motes that are lost and reconnected.
+"""The application of a live run: it executes the workload on motes, and handles lost and reconnected motes.
 
-It replaces the simulator's application (`workbench.sim.application`): the kernel calls ``act``. Commands do not wait
-for answers. The motes report subscriptions, publications and refusals when they have carried out a command.
+It replaces the simulator's application (`workbench.sim.application`): the kernel calls ``act`` for each action of the
+workload. Commands are sent without waiting for answers. The motes report subscriptions, publications and refusals when
+they have executed a command.
 
-A subscription ends at its time in the workload, even if its mote cannot end it then. If the mote has not yet answered
-with the subscription's number, the subscription is ended when the answer arrives. If the mote is lost, the subscription
-is not repeated after a reconnection.
+A command to end a subscription needs the number that the mote gave to the subscription. If the mote has not yet
+answered with that number, the command is sent when the answer arrives. If the mote is lost at the subscription's end,
+the subscription is not repeated after the reconnection.
 """
 
 from __future__ import annotations
@@ -33,112 +34,116 @@ Key = tuple[int, int]  # node, workload item
 
 
 class Commands:
-    """Commands to a session's motes. A command to a lost mote is dropped: its reading thread reports the loss.
+    """A sender of commands to a session's motes. Commands to a lost mote are dropped.
 
-    Answers are put in ``inbox`` as (node, kind, value), like the motes' reports; the live driver reads them there.
+    Reading threads put answers into ``inbox`` as (node, kind, value), like the motes' reports. The live driver reads
+    both from there.
     """
 
     def __init__(self, session: MoteSession, notes: Notes, inbox: SimpleQueue[tuple[int, str, Any]]) -> None:
         self.session, self.notes, self.inbox = session, notes, inbox
 
     def post(self, node: int, kind: int, *fields: Any, **more: Any) -> None:
-        """Send a command to a node's mote, as `Mote.post` does; a command too long for a frame is noted as refused."""
+        """Send a command to a node's mote, as `Mote.post` does. A command too long for a frame adds a note instead."""
         with suppress(LinkError):
             try:
                 self.session.motes[node].post(kind, *fields, **more)
             except EncodeError as error:
-                self.notes.add(node, "refused", f"the host link cannot carry it: {error}")
+                self.notes.add(node, "refused", f"the command was not sent: {error}")
 
     def hold(self, node: int, now: int) -> None:
-        """Stop a mote's clock, so that none of its timers fires."""
+        """Set a mote's clock to ``now`` and stop it, so that none of the mote's timers fires."""
         self.post(node, messages.SET_TIME, now, messages.HELD)
 
     def release(self, node: int, now: int) -> None:
-        """Restart a mote's clock, discard its former readings, and request a new one."""
+        """Set a mote's clock to ``now`` and let it run. Discard earlier readings of it, and request a new one."""
         mote = self.session.motes[node]
         mote.clock.forget()
         self.post(node, messages.SET_TIME, now, messages.RUNNING)
         with suppress(LinkError):
-            mote.ask_clock()
+            mote.request_clock()
 
-    def answered(self, node: int, kind: str, value: Any) -> None:
-        """Pass an answer to the live driver; reading threads call this."""
+    def put_answer(self, node: int, kind: str, value: Any) -> None:
+        """Put an answer into the inbox for the live driver. Reading threads call this."""
         self.inbox.put((node, kind, value))
 
-    def refusals(self, node: int) -> Callable[[Answer | LinkError], None]:
-        """Return a callback for `post` that reports to the live driver why the mote refused a command."""
+    def refusal_callback(self, node: int) -> Callable[[Answer | LinkError], None]:
+        """Return a callback for `post` that puts an error, but not a successful answer, into the inbox as "refused"."""
 
-        def note(answer: Answer | LinkError) -> None:
+        def put_refusal(answer: Answer | LinkError) -> None:
             if isinstance(answer, LinkError):
-                self.answered(node, "refused", str(answer))
+                self.put_answer(node, "refused", str(answer))
 
-        return note
+        return put_refusal
 
 
 class Subscriptions:
-    """The open subscriptions of all nodes. Only the live driver's thread calls its methods.
+    """The open subscriptions of all nodes on motes. Only the live driver's thread calls its methods.
 
     ``post(node, kind, *fields, rest, then)`` sends a command. Reading threads call ``answered(node, kind, value)`` with
     the mote's answer: "numbered" with the arguments of `numbered`, or "refused" with a sentence.
     """
 
-    def __init__(self, post: Callable[..., None], answered: Callable[[int, str, Any], None]) -> None:
-        self._post, self._answered = post, answered
-        self._open: dict[Key, workload.Action] = {}
+    def __init__(self, post: Callable[..., None], put_answer: Callable[[int, str, Any], None]) -> None:
+        self._post, self._put_answer = post, put_answer
+        self._open_subscriptions: dict[Key, workload.Action] = {}
         self._numbers: dict[Key, int] = {}
 
     def begin(self, action: workload.Action, now: int) -> None:
-        """Subscribe at a node."""
-        self._open[action.node, action.index] = action
+        """Send the command of a SUBSCRIBE action, and store its subscription as open."""
+        self._open_subscriptions[action.node, action.index] = action
         self._subscribe(action, now)
 
     def end(self, action: workload.Action) -> None:
-        """End a subscription of a node; an unknown one is ignored."""
+        """End the subscription of an UNSUBSCRIBE action; an unknown one is ignored."""
         key = action.node, action.index
-        self._open.pop(key, None)
+        self._open_subscriptions.pop(key, None)
         number = self._numbers.pop(key, None)
         if number is not None:
             self._post(action.node, messages.UNSUBSCRIBE, number)
 
-    def numbered(self, key: Key, number: int) -> None:
-        """Store the number by which a mote identifies a subscription."""
-        if key in self._open:
+    def store_number(self, key: Key, number: int) -> None:
+        """Store the number that a mote gave to a subscription.
+
+        If the subscription has ended meanwhile, send the command that ends it.
+        """
+        if key in self._open_subscriptions:
             self._numbers[key] = number
         else:  # The subscription has ended meanwhile.
             self._post(key[0], messages.UNSUBSCRIBE, number)
 
     def forget_numbers(self, node: int) -> None:
-        """Forget the mote's numbers of its subscriptions; a mote that was lost assigns new ones."""
+        """Discard the numbers that a node's mote gave to its subscriptions. A lost mote assigns new ones."""
         self._numbers = {key: number for key, number in self._numbers.items() if key[0] != node}
 
-    def begin_again(self, node: int, now: int) -> None:
-        """Repeat a node's subscriptions for their remaining time, because its mote has lost its memory."""
-        for action in list(self._open.values()):
+    def repeat(self, node: int, now: int) -> None:
+        """Subscribe again for the remaining time of a node's open subscriptions, since its mote has lost its memory."""
+        for action in list(self._open_subscriptions.values()):
             if action.node == node:
                 self._subscribe(action, now)
 
     def _subscribe(self, action: workload.Action, now: int) -> None:
         item, node = action.item, action.node
-        seconds = -1.0
+        remaining_s = -1.0
         if item.expires_s is not None:
-            seconds = item.expires_s - (now - action.time_us) / 1e6
-            if seconds <= 0:
+            remaining_s = item.expires_s - (now - action.time_us) / 1e6
+            if remaining_s <= 0:
                 return
 
-        def note(answer: Answer | LinkError) -> None:
+        def process_answer(answer: Answer | LinkError) -> None:
             if isinstance(answer, Answer):
-                self._answered(node, "numbered", ((node, action.index), answer.number))
+                self._put_answer(node, "numbered", ((node, action.index), answer.number))
             else:
-                self._answered(node, "refused", str(answer))
+                self._put_answer(node, "refused", str(answer))
 
         rest = messages.encode_attribute_list(parse(item.what))
-        self._post(node, messages.SUBSCRIBE, seconds, item.match_all, rest=rest, then=note)
+        self._post(node, messages.SUBSCRIBE, remaining_s, item.match_all, rest=rest, then=process_answer)
 
 
 class MoteOutages:
     """Failures and recoveries of nodes on motes: outages of the workload, and motes lost and reconnected.
 
-    ``outages`` applies them to kernel and channel. A failed node's mote has its clock held.
+    ``outages`` applies failures and recoveries to kernel and channel. The clock of a failed node's mote is stopped.
     """
 
     def __init__(self, outages: Outages, commands: Commands, subscriptions: Subscriptions) -> None:
@@ -149,12 +154,12 @@ class MoteOutages:
         self._unconfigured: set[int] = set()  # nodes whose reconnected motes are not configured yet
 
     def fail(self, node: int, now: int) -> None:
-        """Switch a node off and stop its mote's clock. Overlapping outages of a node are counted."""
+        """Begin an outage of a node: switch the node off and stop its mote's clock. Outages of a node may overlap."""
         self._outages.fail(self.kernel.index[node], now)
         self._commands.hold(node, now)
 
     def recover(self, node: int, now: int) -> None:
-        """End one outage of a node; when no other outage holds its mote, the mote continues."""
+        """End one outage of a node. If no other outage of the node lasts, its mote continues."""
         i = self.kernel.index[node]
         self._outages.recover(i, now)
         if self.kernel.down[i]:
@@ -165,7 +170,7 @@ class MoteOutages:
             self._configure_again(node, now)
 
     def lose(self, node: int, reason: str, now: int) -> None:
-        """Count the node of a lost mote as failed."""
+        """Record that a node's mote is lost, with the reason, and begin an outage of the node."""
         if node in self.lost:
             return
         self.lost.add(node)
@@ -174,8 +179,8 @@ class MoteOutages:
         self._commands.notes.add(node, "link_lost", reason, now)
         self.fail(node, now)
 
-    def find(self, node: int, now: int) -> None:
-        """Configure a reconnected mote as its node, now or at the end of an outage of the workload."""
+    def reconnect(self, node: int, now: int) -> None:
+        """Record that a node's lost mote has reconnected. Configure it now, or when the workload's outage ends."""
         if node not in self.lost:
             return
         mote = self._commands.session.motes[node]
@@ -195,13 +200,13 @@ class MoteOutages:
         # memory even if it never restarted.
         boot = session.first_boots[node] + self._reconnections[node]
         rest = configuration(**session.configuration(node, boot))
-        self._commands.post(node, messages.CONFIGURE, rest=rest, then=self._commands.refusals(node))
+        self._commands.post(node, messages.CONFIGURE, rest=rest, then=self._commands.refusal_callback(node))
         self.channel.report_links(self.kernel.index[node], now)
-        self._subscriptions.begin_again(node, now)
+        self._subscriptions.repeat(node, now)
 
 
 class MoteApplication:
-    """The executor of the workload on motes. An action that fails is noted, and the run continues.
+    """The executor of the workload on motes. An action that fails adds a note, and the run continues.
 
     ``simulated`` executes the actions of simulated nodes.
     """
@@ -234,14 +239,14 @@ class MoteApplication:
             self.outages.recover(node, now)
         elif not self.kernel.down[self.kernel.index[node]]:
             try:
-                self._command(now, action)
+                self._send_command(now, action)
             except WorkbenchError as error:
                 self._commands.notes.add(node, "refused", str(error), now)
         elif action.kind == workload.UNSUBSCRIBE and node in self.outages.lost:
             # A subscription that ends while its mote is lost must not be repeated later.
             self._subscriptions.end(action)
 
-    def _command(self, now: int, action: workload.Action) -> None:
+    def _send_command(self, now: int, action: workload.Action) -> None:
         if action.kind == workload.SUBSCRIBE:
             self._subscriptions.begin(action, now)
         elif action.kind == workload.UNSUBSCRIBE:
@@ -249,5 +254,5 @@ class MoteApplication:
         else:
             attributes = with_payload(reading(self.scenario, action, now), action.item.payload)
             rest = messages.encode_attribute_list(attributes)
-            then = self._commands.refusals(action.node)
+            then = self._commands.refusal_callback(action.node)
             self._commands.post(action.node, messages.PUBLISH, rest=rest, then=then)

@@ -1,4 +1,4 @@
-"""The driver of a live run: the thread's loop between the clock, the kernel and the motes' messages."""
+"""The driver of a live run: a loop that advances the kernel by the wall clock and processes the motes' messages."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ from workbench.sim.trace import Recorder
 SYNC_S = 1.0  # interval of readings of the motes' clocks
 QUIET_S = 0.3  # time without a message, after which no message is in transit
 LONGEST_END_S = 3.0
-_NOTED = ("contested", "told", "foreign")
+_NOTED_EVENTS = ("contested", "told", "foreign")
 Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 
 
 class LiveNode(Node):
-    """A node on a mote that runs by itself, as the channel and the kernel see it.
+    """A stand-in for a node on a mote, with the methods that channel and kernel call.
 
-    Frames, link qualities and outcomes go to the mote as commands, without waiting. The mote's frames and events come
-    to the live driver as messages, so this node has no frames, events or wake-ups for the kernel to collect.
+    Received frames, link qualities and outcomes of unicast frames are sent to the mote as commands, without waiting.
+    The mote's frames and events reach the live driver as messages, so the kernel finds none in this object. The mote
+    fires its timers by itself.
     """
 
     def __init__(self, address: int, protocol: Any, post: Post) -> None:
@@ -46,19 +47,19 @@ class LiveNode(Node):
         self._post(self.address, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Send the mote the quality of a link, as a link layer would estimate it."""
+        """Send the mote the delivery ratios from and to a neighbor, as a link layer would estimate them."""
         self._post(self.address, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
-        """Send the mote the outcome of a unicast frame."""
+        """Send the mote the outcome of a unicast frame that it sent; ``ok``: the frame was acknowledged."""
         self._post(self.address, messages.OUTCOME, destination, ok, rest=frame)
 
 
 class LiveDriver:
-    """The loop that runs kernel and channel by the wall clock, with motes as nodes; other nodes are simulated.
+    """The loop that runs kernel and channel by the wall clock. Nodes of ``session`` are on motes, others simulated.
 
-    ``inbox`` receives the motes' reports and answers as (node, kind, value). ``notes`` receives a sentence for each
-    problem. Set ``stopped`` to end the run early.
+    ``inbox`` receives the motes' reports and answers as (node, kind, value). A sentence for each problem is appended to
+    ``notes``. To end the run early, set the event ``stopped``.
     """
 
     def __init__(
@@ -75,8 +76,8 @@ class LiveDriver:
         self.stopped = threading.Event()
         self.notes = Notes(recorder, clock, notes)
         self.commands = Commands(session, self.notes, inbox)
-        self.subscriptions = Subscriptions(self.commands.post, self.commands.answered)
-        self.kernel = Kernel([self._live(node) for node in engine.make_nodes(scenario)], recorder)
+        self.subscriptions = Subscriptions(self.commands.post, self.commands.put_answer)
+        self.kernel = Kernel([self._choose_node(node) for node in engine.make_nodes(scenario)], recorder)
         self.channel = Channel(scenario, self.kernel, motes_have_radios=session.has_radios)
         outages = Outages(self.kernel, self.channel)
         self.outages = MoteOutages(outages, self.commands, self.subscriptions)
@@ -85,15 +86,15 @@ class LiveDriver:
         self._next_sync_s = 0.0
         self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
 
-    def _live(self, node: Node) -> Node:
+    def _choose_node(self, node: Node) -> Node:
         """Return a `LiveNode` for a node on a mote, and a simulated node unchanged."""
-        on_a_mote = node.address in self.session.motes
-        return LiveNode(node.address, self.scenario.protocol, self.commands.post) if on_a_mote else node
+        is_on_mote = node.address in self.session.motes
+        return LiveNode(node.address, self.scenario.protocol, self.commands.post) if is_on_mote else node
 
     def prepare(self) -> None:
-        """Configure all motes as their nodes. Raises LinkError if one refuses.
+        """Configure all motes as their nodes and start the clocks. Raises LinkError if a mote refuses.
 
-        All clocks are held at 0 until the last mote is configured, so that no node's first timers are late.
+        All clocks are held at 0 until the last mote is configured, so that no node's first timer is late.
         """
         self.session.each(self._configure)
         self.clock.begin()
@@ -108,7 +109,10 @@ class LiveDriver:
         mote.read_clock()
 
     def run(self, duration_us: int, progress: Callable[[float], None] | None) -> None:
-        """Run until the duration is over and all messages in transit have arrived."""
+        """Run for ``duration_us``, or until ``stopped`` is set; then wait for messages in transit.
+
+        ``progress`` is called with the share of the duration that is over, 0 to 1.
+        """
         kernel = self.kernel
         plan(self.scenario, kernel, duration_us)
         kernel.start()
@@ -117,7 +121,7 @@ class LiveDriver:
             kernel.play_until(min(now, duration_us))
             if now >= duration_us:
                 break
-            self._sync()
+            self._request_clocks()
             self.recorder.flush_if_large()
             if progress is not None:
                 progress(now / duration_us)
@@ -128,18 +132,18 @@ class LiveDriver:
             progress(1.0)
 
     def hold(self) -> None:
-        """Stop all motes' clocks, so that nothing new begins on them."""
+        """Stop all motes' clocks, so that no further timers fire on them."""
         for node in self.session.motes:
             self.commands.hold(node, self.clock.now_us())
 
     def _listen(self, wait_s: float) -> bool:
-        """Process the motes' messages, waiting a moment for the first; return whether there was any."""
+        """Process the messages in the inbox. Wait up to ``wait_s`` for the first; return whether one arrived."""
         try:
             node, kind, value = self.inbox.get(timeout=wait_s) if wait_s > 0 else self.inbox.get_nowait()
         except Empty:
             return False
         for _ in range(1000):
-            self._take(node, kind, value)
+            self._process_message(node, kind, value)
             try:
                 node, kind, value = self.inbox.get_nowait()
             except Empty:
@@ -147,48 +151,48 @@ class LiveDriver:
         return True
 
     def _end(self) -> None:
-        """Stop the motes' clocks and wait for the messages in transit."""
+        """Stop the motes' clocks and process the messages in transit, for at most LONGEST_END_S."""
         self.hold()
         self.kernel.forget_actions()
         end_s = time.perf_counter() + LONGEST_END_S
-        quiet_s = time.perf_counter() + QUIET_S
-        while time.perf_counter() < min(end_s, quiet_s) and not self.stopped.is_set():
+        quiet_until_s = time.perf_counter() + QUIET_S
+        while time.perf_counter() < min(end_s, quiet_until_s) and not self.stopped.is_set():
             self.kernel.play_until(self.clock.now_us())
             if self._listen(0.01) or self.kernel.heap:
-                quiet_s = time.perf_counter() + QUIET_S
+                quiet_until_s = time.perf_counter() + QUIET_S
         self.hold()  # Again, for motes that reconnected meanwhile.
 
-    def _sync(self) -> None:
+    def _request_clocks(self) -> None:
         if time.perf_counter() < self._next_sync_s:
             return
         self._next_sync_s = time.perf_counter() + SYNC_S
         for node, mote in self.session.motes.items():
             with suppress(LinkError):  # A lost mote is reported by its reading thread.
                 if self.kernel.down[self.kernel.index[node]]:
-                    mote.ask()
+                    mote.ping()
                 else:
-                    mote.ask_clock()
+                    mote.request_clock()
 
     # The motes' messages
 
-    def _take(self, node: int, kind: str, value: Any) -> None:
+    def _process_message(self, node: int, kind: str, value: Any) -> None:
         if kind == "event":
-            self._take_event(node, value, self.clock.now_us())
+            self._record_event(node, value, self.clock.now_us())
         elif kind == "send":
-            self._take_frame(node, value[0], value[1], self.clock.now_us())
+            self._transmit_frame(node, value[0], value[1], self.clock.now_us())
         elif kind == "lost":
             self.outages.lose(node, value, self.clock.now_us())
         elif kind == "ready":
-            self.outages.find(node, self.clock.now_us())
+            self.outages.reconnect(node, self.clock.now_us())
         elif kind == "refused":
             self.notes.add(node, "refused", value)
         elif kind == "noise":
             row = self.clock.now_us(), node, "noise", NOBODY, "", node, 0, 0, value, "on the way to the host"
             self.recorder.append(row)
         elif kind == "numbered":
-            self.subscriptions.numbered(*value)
+            self.subscriptions.store_number(*value)
 
-    def _take_event(self, node: int, value: tuple[Any, ...], now: int) -> None:
+    def _record_event(self, node: int, value: tuple[Any, ...], now: int) -> None:
         time_us, kind, peer, message, origin, sequence, size_B, number, detail = value
         text = detail if isinstance(detail, str) else self.recorder.text(detail)
         # A reported event is in the past, so a later time would be an error of the mote's clock.
@@ -198,11 +202,11 @@ class LiveDriver:
             self.notes.add(node, "noise", f"the mote reported an event of kind {kind}, unknown to its protocol")
             return
         note = f"node {node}: {text}"
-        if event in _NOTED and note not in self.notes.texts:  # The trace has a row for each repetition.
+        if event in _NOTED_EVENTS and note not in self.notes.texts:  # The trace has a row for each repetition.
             self.notes.texts.append(note)
         self.recorder.append((time_us, node, event, peer, message, origin, sequence, size_B, number, text))
 
-    def _take_frame(self, node: int, destination: int | None, frame: bytes, now: int) -> None:
+    def _transmit_frame(self, node: int, destination: int | None, frame: bytes, now: int) -> None:
         index = self.kernel.index[node]
         if self.kernel.down[index]:
             return  # An outage disconnects its radio.

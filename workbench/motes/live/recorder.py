@@ -37,14 +37,14 @@ class Notes:
         self._recorder, self._clock, self.texts = recorder, clock, texts
 
     def add(self, node: int, event: str, text: str, now: int | None = None) -> None:
-        """Record a problem at a node, now or at a given time."""
+        """Add a note and a row ``event`` for a problem at a node, at time ``now`` in µs (None: the present)."""
         self.texts.append(f"node {node}: {text}")
         time_us = self._clock.now_us() if now is None else now
         self._recorder.append((time_us, node, event, NOBODY, "", node, 0, 0, 0, text))
 
 
 class LiveRecorder(Recorder):
-    """A recorder whose rows can be read while more arrive."""
+    """A recorder of the trace whose rows other threads can read while the live driver adds more."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class LiveRecorder(Recorder):
         return table.take(pc.sort_indices(table, [("time_us", "ascending")]))
 
     def rows_since(self, row: int) -> pa.Table:
-        """Return the rows from a number on, in the order of arrival."""
+        """Return the rows from index ``row`` on, in the order of arrival."""
         with self._flushing:
             batches, cells = self._batches[:], self._cells[:]
         slices = []
@@ -77,7 +77,7 @@ class LiveRecorder(Recorder):
         return copy
 
     def flush_if_large(self) -> None:
-        """Convert rows to columns once there are thousands: a run may last for hours."""
+        """Move the newest rows to a compact Arrow batch once there are thousands, since a run may last for hours."""
         if len(self._cells) >= _ROWS_PER_BATCH * len(SCHEMA):
             with self._flushing:
                 self._flush()

@@ -1,4 +1,4 @@
-"""A run on motes: the `Run` of a scenario, available from its beginning."""
+"""A run on motes, which can be used from its beginning on: `LiveRun`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 @extensible
 class LiveRun(Run):
-    """A run on motes that is still in progress, as `Scenario.run` returns it.
+    """A run on motes, which `Scenario.run` returns while the run is still in progress.
 
-    ``trace`` and ``metrics`` wait for its end; `so_far` does not. ``notes`` lists problems: a lost mote, a refused
-    command. ``error`` is the exception that ended the run early, or None. `wait` raises it; trace and metrics then
-    cover the time until the error.
+    ``trace`` and ``metrics`` wait for the end of the run; `so_far` does not. ``notes`` lists problems, for example a
+    lost mote or a refused command. ``error`` is the exception that ended the run early, or None. `wait` raises this
+    exception. Trace and metrics then cover the time until the error.
     """
 
     _recorder: LiveRecorder
@@ -89,7 +89,7 @@ class LiveRun(Run):
 
     @property
     def now_s(self) -> float:
-        """The run's time; after its end, the time of the end."""
+        """The run's present time in seconds; after the run, the time at which it ended."""
         if self._ended_s is not None:
             return self._ended_s
         return min(self._clock.now_us() / 1e6, self.scenario.duration_s)
@@ -104,9 +104,9 @@ class LiveRun(Run):
         self._notes.append(text)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end; return whether the run has ended. Raises the error that ended the run early.
+        """Wait for the end of the run. Return True, or False after the timeout.
 
-        An interrupt (Ctrl-C) stops the run.
+        Raises the error that ended the run early. An interrupt (Ctrl-C) stops the run.
         """
         self.join(timeout_s)
         if self.is_running:
@@ -116,7 +116,7 @@ class LiveRun(Run):
         return True
 
     def join(self, timeout_s: float | None = None) -> None:
-        """Wait for the end without raising its error; an interrupt stops the run."""
+        """Wait for the end of the run without raising the error that ended it. An interrupt (Ctrl-C) stops the run."""
         try:
             self._thread.join(timeout_s)
         except KeyboardInterrupt:
@@ -130,13 +130,13 @@ class LiveRun(Run):
         return not self.is_running
 
     def so_far(self) -> Run:
-        """Return the events up to now as an ordinary run."""
+        """Return a finished `Run` with the events up to now."""
         run = Run(self.scenario, self.engine, self._recorder.so_far())
         run.kinds = self.kinds
         return run
 
     def rows_since(self, row: int) -> pa.Table:
-        """Return the rows of the trace from a number on, in the order of arrival, to follow the run."""
+        """Return the rows of the trace from index ``row`` on, in the order of arrival."""
         return self._recorder.rows_since(row)
 
     @property
@@ -146,7 +146,7 @@ class LiveRun(Run):
 
     @property
     def metrics(self) -> pd.Series:
-        """The metrics as in `Run.metrics`; they wait for the end of the run."""
+        """The metrics, as in `Run.metrics`. Reading them waits for the end of the run."""
         self.join()
         return super().metrics
 

@@ -8,30 +8,30 @@
 
 Theory of operation
     source -> bridge -> capture -> followers. A bridge is a thread that writes the readings of a source into a
-    *capture*: a folder of segments to which lines are appended. Followers read it from an offset, so they can be slow,
-    be killed, and read it again. A follower stores its offset together with its results, so no reading is skipped or
-    counted twice.
+    *capture*: a folder of segments to which lines are appended. A follower reads the capture at its own speed. It
+    stores its offset together with its results. So a follower that was killed continues from there, and no reading is
+    skipped or counted twice.
 
 Late readings
     A reading's event time (``time_s``) is older than its arrival, and readings overtake each other. So each line has
-    ``newest_s``, the newest event time of the capture so far. A reading is late if its window ended ``late_s`` or more
-    before that. This depends on nothing but the line, so every engine finds the same readings late, however it cuts
-    the lines into batches and however often it was killed. A late reading is counted only in the column ``late`` of the
-    window that is newest when it arrives.
+    ``newest_s``, the newest event time of the capture so far. A reading is late if its window ended at ``newest_s`` -
+    ``late_s`` or earlier. Lateness depends on nothing but the line, so every engine finds the same readings late,
+    however it cuts the lines into batches and however often it was killed. A late reading is counted only in the column
+    ``late`` of the window that contains ``newest_s``.
 
 Parts
     readings    the fields of a reading
     capture     the folder: writing, reading, segments
     sources     sources of readings: a scenario, a run, a run on motes, an inbox, a subscription; the readings in the
                 rows of a trace, and the region of each node
-    bridge      from a source into a capture
-    windows     windows of a whole table by a query, and of lines one by one
+    bridge      the thread that writes a source's readings into a capture
+    windows     computing windows: of a whole table by a query, and of lines that arrive one by one
     output      the folder of windows: Parquet files and the follower's state
-    following   the handle of a follower, and the engine without Java
-    spark       the engine by Structured Streaming
+    following   followers, and the engine without Java, which runs in this process
+    spark       the engine on Spark, by Structured Streaming
 
 Limits
-    A capture is handed to the operating system after each chunk and flushed to disk at the end of a segment: a killed
-    process loses no captured reading, a power failure may. One line with an event time far in the future makes all
-    later lines late.
+    Each chunk of readings is written to the operating system at once, and a segment is flushed to disk at its end. So a
+    killed process loses no captured reading, but a power failure may lose some. One line with an event time far in the
+    future makes all later lines late.
 """

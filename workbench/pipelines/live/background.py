@@ -1,4 +1,4 @@
-"""A background thread with wait and stop; its error is raised again by wait."""
+"""Work in a background thread, with `wait` and `stop`. `wait` raises the error that ended the work."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Background:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def _work(self) -> None:
-        """Do the work until it is finished or a stop is requested."""
+        """Do the work until it is finished or `stop` is called."""
         raise NotImplementedError
 
     def _clean_up(self) -> None:
@@ -39,13 +39,13 @@ class Background:
 
     @property
     def state(self) -> str:
-        """The state in words: running, ended, or the error."""
+        """The state in words: "running", "has ended", or "ended early" with the error."""
         if self.error is not None:
             return f"ended early: {self.error}"
         return "running" if self.is_running else "has ended"
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end of the work and return whether it has ended. Raises the error that ended it.
+        """Wait for the end of the work. Return True, or False after the timeout. Raises the error that ended the work.
 
         An interrupt (Ctrl-C) stops the work.
         """
@@ -61,7 +61,7 @@ class Background:
         return True
 
     def stop(self) -> None:
-        """Stop the work; files written so far remain."""
+        """Stop the work and wait until the thread has ended; files written so far remain."""
         self._is_stopping.set()
         self._thread.join()
 

@@ -14,9 +14,9 @@ from workbench.pipelines.live.sources import Source, make_source
 class Stream(Background):
     """A source that is being captured, as `stream` returns it. ``folder``: the folder of the capture.
 
-    A source that can wait delivers more only when its previous readings are written. Other sources have a bounded
-    queue; readings beyond it are ``lost``. ``refused``: reason -> number of invalid readings.
-    After a stop the capture contains everything that the source has delivered.
+    A source that can wait, such as a scenario, delivers more only when its previous readings are written. Other sources
+    have a bounded queue; readings that do not fit in it are counted in ``lost``. ``refused``: {reason: number of
+    invalid readings}. After `stop` the capture contains everything that the source has delivered.
     """
 
     def __init__(self, source: Source, capture: Capture) -> None:
@@ -66,16 +66,17 @@ def stream(
 ) -> Stream:
     """Capture the readings of a source in the folder ``out``, in the background; return a `Stream`.
 
-    source    a scenario, which is simulated meanwhile; a run, which is replayed; a run on motes, while it is running;
+    source    a scenario, which this simulates; a run, which is replayed; a run on motes, also while it is running;
               an `Inbox`; a subscription of a node on this machine's network, or a mesh of such nodes
-    pace      seconds of a scenario or a run played in one second; None: as fast as possible
+    pace      seconds of the scenario or run that are played in one second; None: as fast as possible
     regions   (columns, rows) of a grid over the network, 2 x 2 by default, or a mapping from nodes to regions
     most_MB   largest size of the capture; the stream ends with an error when it is exceeded
 
-    If ``out`` has an unfinished capture of the same source, it is continued. A scenario or a run continues after its
-    last captured reading. An Inbox, a subscription or a mesh continues with new readings. A complete capture is left
-    unchanged. Raises ParameterError for an unsuitable source, and DataError for a folder that cannot be written, has a
-    capture of another source, or one that was stopped.
+    An unfinished capture of the same source in ``out`` is continued: with the reading after the last captured one of a
+    scenario or run, or with new readings of an Inbox, subscription or mesh. A complete capture of the same scenario or
+    run is left unchanged. Raises ParameterError for an unsuitable source. Raises DataError if the folder cannot be
+    written, or if it has a capture of another source, one that was stopped, or an ended one of an Inbox, subscription
+    or mesh.
     """
     live_source = make_source(source, pace, regions)
     capture = Capture(out, live_source.name, live_source.replays, None if most_MB is None else most_MB * 1e6)

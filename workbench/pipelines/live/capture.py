@@ -2,11 +2,12 @@
 
 Theory of operation
     A line is a JSON array: the row of `readings.SCHEMA`, then the CRC-32 of the bytes before. Lines are stored in
-    segments, whose names contain the offset of their first byte in the whole capture. So an offset is one number, and a
-    reader seeks to it. A last line without its line break is incomplete: readers skip it, the next writer removes it.
+    segments, whose names contain the offset of their first byte in the whole capture. So one number, the offset in
+    bytes, identifies a position in the capture. A last line without its line break is incomplete: readers skip it, and
+    the next writer removes it.
 
     capture.json   a description of the capture: its id and its source
-    ended          written when the capture is complete
+    ended          written when the capture has ended: its size, and whether the source was exhausted
     writing.lock   locked by the writer; the system unlocks it when the writing process ends
 
 Cost
@@ -42,7 +43,10 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Lock:
-    """A lock on a folder that only one process may write. Raises DataError if another process holds it."""
+    """A lock that one process holds while it writes to a folder.
+
+    Raises DataError if another process holds the lock, or if the folder cannot be written.
+    """
 
     def __init__(self, folder: Path, name: str = LOCK) -> None:
         try:
@@ -57,7 +61,7 @@ class Lock:
             raise DataError(f"{folder} is being written by another process; stop it, or use another folder") from None
 
     def release(self) -> None:
-        """Release the lock explicitly: forked processes may still have the file open."""
+        """Release the lock, also if forked processes still have its file open."""
         if not self._file.closed:
             fcntl.flock(self._file, fcntl.LOCK_UN)
         self._file.close()
@@ -67,9 +71,11 @@ class Capture:
     """A writer of readings into a folder; it continues an existing capture.
 
     ``source`` describes the source of the readings; a folder has one source. ``replays``: the source delivers the same
-    readings from its beginning each time, so those already captured are skipped. A complete capture of such a source
-    stays unchanged: ``is_over``. ``most_B``: the largest size in bytes.
-    Raises DataError for another source, for a capture that has ended, and for a folder that cannot be written.
+    readings from its beginning each time, so those already captured are skipped. ``is_over``: the capture of such a
+    source is complete, and the caller must not append to it. ``most_B``: the largest size of the capture in bytes.
+
+    Raises DataError if the folder cannot be written, or if it has a capture of another source. Raises DataError, too,
+    if the capture in it has ended, unless ``is_over`` applies.
     """
 
     def __init__(
@@ -85,40 +91,40 @@ class Capture:
         self._most_B, self._segment_B = most_B, segment_B
         self._lock = Lock(self.folder)
         try:
-            self._begin(dict(source or {}))
+            self._open(dict(source or {}))
         except BaseException:
             self._lock.release()
             raise
-        self._to_skip = self.rows if replays else 0
+        self._rows_to_skip = self.rows if replays else 0
         if self.is_over and not (replays and _read_end(self.folder)["whole"]):
             self.close()
             raise DataError(f"{self.folder} has a capture that has ended; use another folder")
 
-    def _begin(self, source: dict[str, Any]) -> None:
+    def _open(self, source: dict[str, Any]) -> None:
         from workbench.sweeps.store import files  # Readers, such as Spark's workers, do not load this.
 
         files.remove_drafts(self.folder)
         path = self.folder / DESCRIPTION
         if not path.exists():
-            about = {"format": FORMAT, "version": VERSION, "id": uuid.uuid4().hex, "source": source}
-            files.write_whole(self.folder, DESCRIPTION, json.dumps(about, indent=2).encode())
+            description = {"format": FORMAT, "version": VERSION, "id": uuid.uuid4().hex, "source": source}
+            files.write_whole(self.folder, DESCRIPTION, json.dumps(description, indent=2).encode())
         elif read_description(self.folder)["source"] != source:
             raise DataError(f"{self.folder} has a capture of another source; use another folder")
         self.is_over = (self.folder / ENDED).exists()
-        self._last = self._repair_last_segment()
+        self._last_segment = self._repair_last_segment()
         self.rows = sum(_line_count(segment.path) for segment in segments(self.folder))
         self.newest_s = self._read_newest_s()
-        self._file = self._last.path.open("ab", buffering=0)
+        self._file = self._last_segment.path.open("ab", buffering=0)
 
     def _repair_last_segment(self) -> Segment:
-        """Remove an incomplete last line and return the last segment, or for an empty capture a new first segment."""
-        existing = segments(self.folder)
-        if not existing:
+        """Remove an incomplete last line; return the last segment, or in an empty folder a new first segment."""
+        old_segments = segments(self.folder)
+        if not old_segments:
             return Segment(0, self.folder / _segment_name(0))
-        path = existing[-1].path
+        path = old_segments[-1].path
         size_B = path.stat().st_size
         os.truncate(path, size_B - len(_tail(path).rpartition(b"\n")[2]))
-        return existing[-1]
+        return old_segments[-1]
 
     def _read_newest_s(self) -> float:
         for segment in reversed(segments(self.folder)):
@@ -130,25 +136,28 @@ class Capture:
     @property
     def size_B(self) -> int:
         """The size of the capture in bytes, which is the offset of its end."""
-        return self._last.start + self._file.tell()
+        return self._last_segment.start + self._file.tell()
 
     def append(self, readings: Iterable[Reading]) -> int:
-        """Write readings and return the number written. Invalid readings are counted in ``refused``."""
+        """Write readings; return the number of readings written. Invalid readings are counted in ``refused``.
+
+        Raises DataError if they cannot be written or the capture would exceed its largest size.
+        """
         lines = []
         for reading in readings:
             reason = refusal_reason(reading)
             if reason:
                 self.refused[reason] += 1
-            elif self._to_skip:
-                self._to_skip -= 1
+            elif self._rows_to_skip:
+                self._rows_to_skip -= 1
             else:
-                lines.append(self._line(reading))
+                lines.append(self._encode_line(reading))
         if lines:
             self._write(b"".join(lines))
             self.rows += len(lines)
         return len(lines)
 
-    def _line(self, reading: Reading) -> bytes:
+    def _encode_line(self, reading: Reading) -> bytes:
         time_s = round(float(reading.time_s), 6)
         arrived_s = time_s if reading.arrived_s is None else round(float(reading.arrived_s), 6)
         self.newest_s = max(self.newest_s, time_s)
@@ -174,11 +183,14 @@ class Capture:
         start = self.size_B
         os.fsync(self._file.fileno())
         self._file.close()
-        self._last = Segment(start, self.folder / _segment_name(start))
-        self._file = self._last.path.open("ab", buffering=0)
+        self._last_segment = Segment(start, self.folder / _segment_name(start))
+        self._file = self._last_segment.path.open("ab", buffering=0)
 
     def end(self, is_whole: bool = True) -> None:
-        """Mark the capture as ended, so that followers close their windows. ``is_whole``: the source is exhausted."""
+        """Mark the capture as ended, so that followers close their windows.
+
+        ``is_whole``: whether the source has delivered all of its readings.
+        """
         from workbench.sweeps.store import files
 
         os.fsync(self._file.fileno())
@@ -186,7 +198,7 @@ class Capture:
         files.write_whole(self.folder, ENDED, json.dumps(ended).encode())
 
     def close(self) -> None:
-        """Stop writing; another process may continue the capture."""
+        """Close the files and release the lock. Another process may then continue the capture."""
         self._file.close()
         self._lock.release()
 
@@ -195,7 +207,7 @@ class Capture:
 
 
 class Segment(NamedTuple):
-    """A file of the capture, and the offset of its first byte."""
+    """A file of the capture, and the offset of its first byte in the capture."""
 
     start: int
     path: Path
@@ -206,27 +218,31 @@ def _segment_name(start: int) -> str:
 
 
 def segments(folder: Path) -> list[Segment]:
-    """Return the segments of a capture, in order."""
+    """Return the segments of a capture, by ascending offset."""
     return [Segment(int(path.stem.partition("-")[2]), path) for path in sorted(folder.glob(_SEGMENTS))]
 
 
 def read_description(folder: str | Path) -> dict[str, Any]:
     """Return the content of capture.json. Raises DataError if it is missing, damaged or of another version."""
     try:
-        about = json.loads((Path(folder) / DESCRIPTION).read_bytes())
+        description = json.loads((Path(folder) / DESCRIPTION).read_bytes())
     except OSError:
         raise DataError(f"{folder} has no capture; wb.pipelines.stream(source, out=folder) writes one") from None
     except ValueError:
-        raise DataError(f"{Path(folder) / DESCRIPTION} is damaged") from None
-    if not isinstance(about, dict) or (about.get("format"), about.get("version")) != (FORMAT, VERSION):
+        raise DataError(f"{Path(folder) / DESCRIPTION} is damaged: it is not valid JSON") from None
+    if not isinstance(description, dict) or (description.get("format"), description.get("version")) != (
+        FORMAT,
+        VERSION,
+    ):
         raise DataError(
-            f"{Path(folder) / DESCRIPTION} is not of a capture with version {VERSION}, which this workbench reads"
+            f"{Path(folder) / DESCRIPTION} does not describe a capture of version {VERSION}, "
+            "the only one that this workbench reads"
         )
-    return about
+    return description
 
 
 def end_offset(folder: Path) -> int | None:
-    """Return the offset of the end of a capture, or None while it is being written."""
+    """Return the offset of a capture's end, or None if the capture has not ended."""
     try:
         return int(_read_end(folder)["offset"])
     except FileNotFoundError:
@@ -238,7 +254,10 @@ def _read_end(folder: Path) -> dict[str, Any]:
 
 
 def _tail(path: Path) -> bytes:
-    """Return the end of a segment: its last lines, the first of which may be cut. A small segment is returned whole."""
+    """Return the last _TAIL_B bytes of a segment; the first line may be incomplete.
+
+    Of a smaller segment, return a line break and the whole content.
+    """
     with path.open("rb") as file:
         begin = max(0, path.stat().st_size - _TAIL_B)
         file.seek(begin)
@@ -251,7 +270,7 @@ def _line_count(path: Path) -> int:
 
 
 class Chunk(NamedTuple):
-    """A piece of a capture: rows of `readings.SCHEMA`, the offset after them, and the number of damaged lines."""
+    """A chunk of a capture: rows as in `readings.SCHEMA`, the offset after them, and the number of damaged lines."""
 
     rows: list[list[Any]]
     offset: int
@@ -259,9 +278,9 @@ class Chunk(NamedTuple):
 
 
 def read(folder: Path, offset: int, most_B: int = READ_B) -> Chunk:
-    """Read whole lines of one segment from an offset, at most ``most_B`` bytes.
+    """Read whole lines from an offset to at most the end of its segment; return their rows.
 
-    The chunk is empty if no line follows yet.
+    ``most_B``: largest number of bytes to read. If the capture has no line at the offset yet, the chunk is empty.
     """
     candidates = [segment for segment in segments(folder) if segment.start <= offset]
     if not candidates:
@@ -270,37 +289,40 @@ def read(folder: Path, offset: int, most_B: int = READ_B) -> Chunk:
     with path.open("rb") as file:
         file.seek(offset - start)
         content = file.read(most_B)
-    whole = content.rfind(b"\n") + 1
-    rows, damaged = parse_lines(content[:whole])
-    return Chunk(rows, offset + whole, damaged)
+    whole_B = content.rfind(b"\n") + 1
+    rows, damaged = parse_lines(content[:whole_B])
+    return Chunk(rows, offset + whole_B, damaged)
 
 
 def split_into_pieces(folder: Path, offset: int, most_B: int | None, piece_B: int) -> list[tuple[int, int]]:
-    """Return (offset, end) of consecutive pieces of whole lines.
+    """Return (offset, end) of consecutive pieces of whole lines, the first of which begins at ``offset``.
 
-    A piece has at most ``piece_B`` bytes, all together at most ``most_B``. A later call returns the same pieces if its
-    ``most_B`` ends where one of them ended, however much the capture has grown since.
+    A piece has at most ``piece_B`` bytes, all together at most ``most_B`` (None: no limit). A later call whose
+    ``most_B`` reaches exactly to the end of a piece returns the same pieces, even if the capture has grown since.
     """
-    ranges = []
-    stop = math.inf if most_B is None else offset + most_B
-    while offset < stop and (end := _line_end(folder, offset, min(stop, offset + piece_B))) > offset:
-        ranges.append((offset, end))
+    pieces = []
+    end_limit = math.inf if most_B is None else offset + most_B
+    while offset < end_limit and (end := _line_end(folder, offset, min(end_limit, offset + piece_B))) > offset:
+        pieces.append((offset, end))
         offset = end
-    return ranges
+    return pieces
 
 
 def _line_end(folder: Path, offset: int, before: float) -> int:
-    """Return the end of the last whole line before the offset ``before``, in the segment that contains ``offset``."""
+    """Return the offset after the last whole line that ends by ``before``, in the segment that contains ``offset``.
+
+    Without such a line, the result is not greater than ``offset``.
+    """
     start, path = [segment for segment in segments(folder) if segment.start <= offset][-1]
-    reach = min(before, start + path.stat().st_size)
-    begin = max(offset, int(reach) - _TAIL_B)
+    limit = min(before, start + path.stat().st_size)
+    begin = max(offset, int(limit) - _TAIL_B)
     with path.open("rb") as file:
         file.seek(begin - start)
-        return begin + file.read(int(reach) - begin).rfind(b"\n") + 1
+        return begin + file.read(int(limit) - begin).rfind(b"\n") + 1
 
 
 def parse_lines(content: bytes) -> tuple[list[list[Any]], int]:
-    """Return the rows of whole lines, and the number of damaged lines."""
+    """Return (rows of the valid lines, number of damaged lines). ``content`` consists of whole lines."""
     bodies = []
     lines = content.split(b"\n")[:-1]
     for line in lines:

@@ -1,4 +1,4 @@
-"""Follows a growing capture and writes its windows to Parquet: the engine without Java, and `follow`."""
+"""Followers of a capture, which write its windows as Parquet files: `follow`, and the engine without Java."""
 
 from __future__ import annotations
 
@@ -28,9 +28,10 @@ SAVE_S = 1.0  # between two checkpoints, while no window closes
 
 @extensible
 class Following(Background):
-    """A follower of a capture, as `follow` returns it. ``folder``: the folder of its windows.
+    """A follower of a capture, as `follow` returns it: a thread that computes and writes windows.
 
-    Following the capture again into that folder continues the work. ``charts``: threads that draw the windows.
+    ``folder``: the folder of the windows. Following the same capture into this folder again continues the work.
+    ``charts``: threads that draw the windows.
     """
 
     engine = ""
@@ -43,15 +44,15 @@ class Following(Background):
         try:
             about = {"capture": read_description(source)["id"], "engine": self.engine}
             self._output = Output(folder, settings, about)
-            self._begin()
+            self._prepare()
         except BaseException:
             self._lock.release()
             raise
         super().__init__("windows")
         self._thread.start()
 
-    def _begin(self) -> None:
-        """Continue from the state in the folder."""
+    def _prepare(self) -> None:
+        """Prepare the work, continuing from the state in the folder. Called before the thread starts."""
 
     def _clean_up(self) -> None:
         self._lock.release()
@@ -65,7 +66,7 @@ class Following(Background):
 
     @property
     def readings(self) -> int:
-        """The number of readings counted in the closed windows, late ones included."""
+        """The number of readings counted in the closed windows, including late readings."""
         return self._sum("count") + self.late
 
     @property
@@ -78,13 +79,14 @@ class Following(Background):
 
     @property
     def parts(self) -> int:
-        """The number of files of windows; it grows with every new file."""
+        """The number of Parquet files with windows."""
         return self._output.parts
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the capture has ended and all windows are written; return whether they are.
+        """Wait until the follower has ended. Return True, or False after the timeout.
 
-        Raises the error that ended the follower. An interrupt (Ctrl-C) stops it.
+        The follower ends when the capture has ended and all windows are written, or when it is stopped. Raises the
+        error that ended the follower. An interrupt (Ctrl-C) stops the follower.
         """
         try:
             return super().wait(timeout_s)
@@ -98,37 +100,37 @@ class Following(Background):
 
 
 class LocalFollowing(Following):
-    """The engine without Java: a thread that adds the lines of the capture to windows."""
+    """The engine without Java: a thread of this process adds the capture's lines to windows."""
 
     engine = "here"
 
-    def _begin(self) -> None:
-        self._fold, self._offset, self._part = Fold(self.settings), 0, 0
+    def _prepare(self) -> None:
+        self._fold, self._offset, self._part_number = Fold(self.settings), 0, 0
         self.damaged = 0
         state = self._output.state()
         if state is not None:
             self._fold.restore(state["fold"])
-            self._offset, self._part, self.damaged = (state[name] for name in ("offset", "part", "damaged"))
-        self._output.remove_parts(self._part)
+            self._offset, self._part_number, self.damaged = (state[name] for name in ("offset", "part", "damaged"))
+        self._output.remove_parts(self._part_number)
 
     def _work(self) -> None:
-        saved_s, is_over, is_new = time.perf_counter(), False, False
+        saved_s, is_over, has_unsaved_lines = time.perf_counter(), False, False
         while not is_over:
             # The end is read first, so that no line before it can be missed.
             end = end_offset(self._source)
             chunk = capture.read(self._source, self._offset, READ_B)
             self._fold.add(chunk.rows)
-            is_new = is_new or chunk.offset > self._offset
+            has_unsaved_lines = has_unsaved_lines or chunk.offset > self._offset
             self._offset, self.damaged = chunk.offset, self.damaged + chunk.damaged
             is_over = end is not None and self._offset >= end
             closed = self._fold.close(is_over)
             if closed:
-                self._output.write_rows(self._part, closed)
-                self._part += 1
+                self._output.write_rows(self._part_number, closed)
+                self._part_number += 1
             is_stopped = self._is_stopping.is_set()
-            if closed or (is_new and (is_over or is_stopped or time.perf_counter() - saved_s >= SAVE_S)):
+            if closed or (has_unsaved_lines and (is_over or is_stopped or time.perf_counter() - saved_s >= SAVE_S)):
                 self._save()
-                saved_s, is_new = time.perf_counter(), False
+                saved_s, has_unsaved_lines = time.perf_counter(), False
             if is_stopped:
                 return
             if not chunk.rows:
@@ -136,7 +138,9 @@ class LocalFollowing(Following):
 
     def _save(self) -> None:
         fold = self._fold.state()
-        self._output.save_state({"offset": self._offset, "part": self._part, "damaged": self.damaged, "fold": fold})
+        self._output.save_state(
+            {"offset": self._offset, "part": self._part_number, "damaged": self.damaged, "fold": fold}
+        )
 
 
 @checked
@@ -155,8 +159,9 @@ def follow(
     spark    a Spark session, to compute the windows by Structured Streaming; None: in this process, without Java
 
     Following the same capture into the same folder again continues where the last follower was stopped or killed: no
-    reading is skipped or counted twice. Raises DataError if ``folder`` holds no capture, or if ``out`` has other
-    windows or is being written, and ParameterError for invalid parameters of windows.
+    reading is skipped or counted twice. Raises ParameterError for invalid parameters of windows. Raises DataError if
+    ``folder`` has no capture, if ``out`` has windows of another capture or with other parameters, or if another process
+    is writing to ``out``.
     """
     source = Path(getattr(folder, "folder", folder))
     read_description(source)

@@ -2,9 +2,9 @@
 
 Theory of operation
     Closed windows are written as part-N.parquet with rising N; each file is written atomically. The engine without
-    Java then writes _state.json, atomically too: the offset up to which the capture is read, the open windows, and the
-    next N. If a follower is killed between the two writes, its last part is not counted in the state. The follower that
-    continues from the state writes this part again, with the same windows.
+    Java then writes _state.json, also atomically. It contains the offset up to which the capture is read, the open
+    windows, and the next N. If a follower is killed between the two writes, the state does not include the last part.
+    The follower that continues from this state writes the part again, with the same windows.
 
     Spark numbers its batches itself, stores open windows in its checkpoint, and repeats an unfinished batch with the
     same readings: part-N is written by batch N.
@@ -32,51 +32,55 @@ _PARTS = "part-*.parquet"
 
 
 class Output:
-    """A folder of windows, locked by its follower. ``about`` describes the capture and engine.
+    """A folder of windows, to which one follower writes.
 
-    Raises DataError if the folder has other windows.
+    ``description``: the capture's id and the engine's name. Raises DataError if the folder has windows of another
+    capture, of another engine or with other settings.
     """
 
     def __init__(self, folder: Path, settings: WindowSettings, description: dict[str, Any]) -> None:
         self.folder, self.schema = folder, settings.schema
         remove_drafts(folder)
-        self._reading = threading.Lock()
+        self._read_lock = threading.Lock()
         self._read_parts: set[str] = set()
         self._windows = self.schema.empty_table()
         content = {**description, **settings._asdict(), "by": list(settings.by)}
         try:
             if json.loads((folder / DESCRIPTION).read_bytes()) != content:
-                raise DataError(f"{folder} has windows with other settings or of another capture; use another folder")
+                raise DataError(
+                    f"{folder} has windows with other settings, of another capture or of another engine; "
+                    "use another folder"
+                )
         except FileNotFoundError:
             write_whole(folder, DESCRIPTION, json.dumps(content, indent=2).encode())
 
     def write_part(self, number: int, rows: pa.Table) -> None:
-        """Write a part file with these windows; it replaces a part of the same number."""
+        """Write windows as part ``number``, in place of an earlier part of this number."""
         sink = io.BytesIO()
         pq.write_table(rows.cast(self.schema), sink, compression="zstd")
         write_whole(self.folder, _part_name(number), sink.getvalue())
 
     def write_rows(self, number: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write a part file from rows as tuples."""
+        """Write windows as part ``number``; ``rows`` are tuples with the columns of the windows."""
         columns = zip(*rows, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
         self.write_part(number, pa.Table.from_arrays(arrays, schema=self.schema))
 
     def remove_parts(self, number: int) -> None:
-        """Remove the parts with this number or a higher one."""
+        """Remove the part files whose number is ``number`` or higher."""
         for path in self.folder.glob(_PARTS):
             if path.name >= _part_name(number):
                 path.unlink()
 
     def windows(self) -> pa.Table:
-        """Return all closed windows, sorted. Each part file is read only once, since closed windows do not change."""
-        with self._reading:
-            new = [path for path in sorted(self.folder.glob(_PARTS)) if path.name not in self._read_parts]
-            if new:
-                tables = [self._windows, *(pq.read_table(path, schema=self.schema) for path in new)]
+        """Return all closed windows, by ascending start and group. Each part file is read only once."""
+        with self._read_lock:
+            new_paths = [path for path in sorted(self.folder.glob(_PARTS)) if path.name not in self._read_parts]
+            if new_paths:
+                tables = [self._windows, *(pq.read_table(path, schema=self.schema) for path in new_paths)]
                 order = [(name, "ascending") for name in self.schema.names if name != "end_s"]
                 self._windows = pa.concat_tables(tables).sort_by(order).combine_chunks()
-                self._read_parts.update(path.name for path in new)
+                self._read_parts.update(path.name for path in new_paths)
             return self._windows
 
     @property
@@ -85,7 +89,7 @@ class Output:
         return sum(1 for _ in self.folder.glob(_PARTS))
 
     def state(self) -> dict[str, Any] | None:
-        """Return the state stored by `save_state`, or None."""
+        """Return the state that `save_state` has stored, or None if the folder has no state."""
         try:
             return json.loads((self.folder / STATE).read_bytes())
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A captured reading: its fields, its Arrow schema, and its validity."""
+"""The readings of captures: their fields, their Arrow schema, and the check of their validity."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Reading(NamedTuple):
     value      the value in the key's unit
     region     the region of the node; "" if unknown
     sink       the node that received it; -1 if unknown
-    sequence   number of the reading at its node
+    sequence   sequence number of the reading at its node
     arrived_s  time at which the sink received it, by the same clock; None: at time_s
     """
 
@@ -51,7 +51,7 @@ SCHEMA = pa.schema(
 
 
 def refusal_reason(reading: Reading) -> str:
-    """Return a short reason why a reading cannot be captured, or ""."""
+    """Return a short reason why a reading is not valid and cannot be captured; "" for a valid reading."""
     arrived_s = reading.time_s if reading.arrived_s is None else reading.arrived_s
     if not (_is_time(reading.time_s) and _is_time(arrived_s)):
         return "no time"
@@ -81,7 +81,7 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether a string is short enough and can be encoded as UTF-8 (it may contain a lone surrogate)."""
+    """Return whether a value is a string of at most LONGEST_TEXT characters that can be encoded as UTF-8."""
     try:
         return isinstance(value, str) and len(value) <= LONGEST_TEXT and value.encode() is not None
     except UnicodeEncodeError:
@@ -89,7 +89,7 @@ def _is_text(value: Any) -> bool:
 
 
 def to_table(rows: list[list[Any]]) -> pa.Table:
-    """Return captured rows as an Arrow table of `SCHEMA`."""
+    """Return rows of a capture as an Arrow table of `SCHEMA`."""
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)

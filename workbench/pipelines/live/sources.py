@@ -2,11 +2,12 @@
 
     a scenario        is simulated on the reference engine, as fast as possible or at a pace
     a run             its deliveries are replayed, as fast as possible or at a pace
-    a run on motes    delivers readings as they arrive
+    a run on motes    its deliveries so far, then new ones as they arrive
     any object with ``next_reading(timeout_s)``, ``is_over`` and ``lost``: an `Inbox`; a subscription, or a mesh, of a
                       protocol that runs on this machine's network
 
-A scenario and a run *replay*: they deliver the same readings each time, and can wait. The others cannot.
+Scenarios and runs *replay*: they deliver the same readings from the beginning each time, and can wait. An object with
+``next_reading`` delivers each reading once and cannot wait.
 """
 
 from __future__ import annotations
@@ -50,14 +51,15 @@ class LiveSource(Protocol):
         """Whether no more readings will arrive."""
 
     def next_reading(self, timeout_s: float) -> Reading | dict[str, Any] | None:
-        """Return the next reading, as a `Reading` or a dict with its fields, or None after the timeout."""
+        """Return the next reading, as a `Reading` or a dict of its fields; None after the timeout."""
 
 
 class Source(NamedTuple):
-    """A source as the bridge uses it.
+    """A source, with the methods that the bridge calls.
 
-    ``chunks(stopped)`` yields lists of readings, also empty ones, until ``stopped()`` is true. ``name`` describes the
-    source in the capture. ``lost()`` returns the number of readings that the source lost.
+    ``name``: the description of the source that is stored in the capture. ``replays``: whether the source delivers the
+    same readings from the beginning each time. ``chunks(stopped)`` yields lists of readings, also empty ones, until the
+    source ends or ``stopped()`` is true. ``lost()`` returns the number of readings that the source has lost.
     """
 
     name: dict[str, Any]
@@ -67,7 +69,7 @@ class Source(NamedTuple):
 
 
 def make_source(source: Any, pace: float | None, regions: Any) -> Source:
-    """Return a source for a scenario, a run or an object with ``next_reading``. Raises ParameterError for others."""
+    """Return a `Source` for a scenario, a run or an object with ``next_reading``. Raises ParameterError for others."""
     if pace is not None and not (isinstance(pace, (int, float)) and pace > 0):
         raise ParameterError(f"pace is {pace!r:.60}; it must be the seconds of the run played in one second, above 0")
     if isinstance(source, (Scenario, Run)):
@@ -77,7 +79,7 @@ def make_source(source: Any, pace: float | None, regions: Any) -> Source:
             raise ParameterError("pace and regions apply to scenarios and runs only; leave them out for this source")
         return Source({"of": "readings"}, False, lambda stopped: _poll(source, stopped), lambda: int(source.lost))
     raise ParameterError(
-        f"{source!r:.60} cannot be streamed; the source must be a scenario, a run, an Inbox or a subscription"
+        f"{source!r:.60} cannot be streamed; the source must be a scenario, a run, an Inbox, a subscription or a mesh"
     )
 
 
@@ -88,7 +90,7 @@ def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Sou
     name = {"of": "run", "scenario": scenario.hash, "regions": names}
     if isinstance(run, FollowedRun):
         if pace is not None:
-            raise ParameterError("pace is given for a run on motes that is still running; leave it out")
+            raise ParameterError("pace is given for a run on motes; leave it out, as its readings arrive in real time")
         name |= {"of": "run on motes", "run": run.token}
         return Source(name, True, lambda stopped: _follow_run(run, Deliveries(node_regions), stopped), lambda: 0)
     if isinstance(run, Run):
@@ -105,17 +107,17 @@ def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Sou
 
 @runtime_checkable
 class FollowedRun(Protocol):
-    """A run in progress that can be followed: a run on motes. ``token`` identifies it."""
+    """A run whose rows can be read while it is in progress: a run on motes. ``token`` identifies the run."""
 
     token: str
     is_running: bool
 
     def rows_since(self, row: int) -> pa.Table:
-        """Return the rows of the trace that begin at index ``row``."""
+        """Return the rows of the trace from index ``row`` on, in the order of arrival."""
 
 
 class _RowCollector(MetricsRecorder):
-    """A recorder that collects the rows from which readings are made, until they are taken."""
+    """A recorder that keeps only rows from which readings are made, until `take` removes them."""
 
     def __init__(self) -> None:
         super().__init__(frozenset(), frozenset(_EVENTS))
@@ -125,14 +127,14 @@ class _RowCollector(MetricsRecorder):
         super().protocol_events(time_us, node, [event for event in events if EVENT_NAMES[type(event)] in _EVENTS])
 
     def take(self) -> list[tuple[Any, ...]]:
-        """Return the rows recorded since the last call."""
+        """Return the rows recorded since the last call, and remove them."""
         cells, width = self._cells[:], 10
         self._cells.clear()
         return list(zip(*(cells[index::width] for index in range(width)), strict=True))
 
 
 def _simulate(scenario: Scenario, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows of a simulation while it is running."""
+    """Simulate a scenario step by step; yield the new rows of its trace after each step."""
     collector = _RowCollector()
     kernel = engine.begin(scenario, collector)
     duration_us = engine.duration_us(scenario)
@@ -145,9 +147,9 @@ def _simulate(scenario: Scenario, pace: float | None, stopped: Callable[[], bool
 
 
 def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) -> Iterator[int]:
-    """Yield the simulation times (µs) up to which to play a run.
+    """Yield the ends of the steps in which a run is played: simulation times in µs, below the duration.
 
-    With a ``pace``, wait until each is due by the wall clock.
+    With a ``pace``, yield each time when it is due by the wall clock. End early if ``stopped()`` is true.
     """
     began_s, until_us = time.perf_counter(), 0
     step_us = 1_000_000 if pace is None else max(1, round(pace * STEP_S * 1e6))
@@ -159,7 +161,7 @@ def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) ->
 
 
 def _replay(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows of the trace of a finished run."""
+    """Yield the rows of a finished run's trace that make readings, step by step at the pace."""
     trace = _select_events(run.trace)
     times_us, row = trace.column("time_us").to_numpy(), 0
     for until_us in _steps(engine.duration_us(run.scenario), pace, stopped):
@@ -171,7 +173,7 @@ def _replay(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterat
 
 
 def _follow_run(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
-    """Yield the readings of a run on motes as they arrive."""
+    """Yield the readings of a run on motes: those so far, then new ones as they arrive."""
     row = 0
     while True:
         is_last = stopped() or not run.is_running
@@ -194,7 +196,7 @@ def _rows(trace: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def _poll(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
-    """Poll a source that cannot wait, and yield its readings in chunks."""
+    """Poll a source that cannot wait; yield lists of its new readings, also empty ones."""
     while not stopped():
         chunk: list[Reading] = []
         while len(chunk) < CHUNK and (reading := source.next_reading(0.0 if chunk else STEP_S)) is not None:
@@ -207,7 +209,8 @@ def _poll(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Read
 def regions(topology: Any, columns: int = 2, rows: int = 2) -> dict[int, str]:
     """Return {node: name of its cell} in a grid over the nodes: "A1" is lower left, "B1" to its right.
 
-    ``topology``: a graph with ``pos`` (metres) at its nodes. Raises ParameterError unless there are 1 to 26 columns.
+    ``topology``: a graph with ``pos`` (metres) at its nodes. ``columns``: 1 to 26. ``rows``: 1 to 1000. Raises
+    ParameterError for other values.
     """
     for name, number, most in (("columns", columns, MOST_COLUMNS), ("rows", rows, 1000)):
         if not isinstance(number, int) or not 1 <= number <= most:
@@ -238,38 +241,44 @@ def assign_regions(topology: Any, choice: Any) -> Mapping[int, str]:
 
 
 class Deliveries:
-    """A converter of trace rows, given in order, into delivered readings. ``regions``: node -> region.
+    """A converter of trace rows, given in the order of the trace, into delivered readings.
+
+    ``regions``: {node: region}.
 
     Theory of operation
-        A row "published" has the time of a reading, "originated" the message that carries it, "delivered" the arrival
-        of a sample of a message at a sink. A delivered sample is matched with the message's first reading of that
-        text, or, if the protocol changed the text, with the message's first reading. Each number of a sample becomes
-        a `Reading`; blobs and the application type do not.
+        A row "published" gives the time of a reading, a row "originated" the message that carries the reading. A row
+        "delivered" gives the time at which a sample of a message arrived at a sink. A delivered sample is matched with
+        the first reading of its message that has the same text. If the protocol changed the text, the sample is matched
+        with the first reading of its message. Each number of a sample becomes a `Reading`; blobs and the application
+        type do not.
 
     Limits
-        The last `MOST_REMEMBERED` messages and publications are remembered. For an older sample, or one whose row
-        precedes its publication (possible on motes), the time of arrival is taken as the time of measurement.
+        The last `MOST_REMEMBERED` messages and publications are remembered. Of an older sample, the time of arrival is
+        taken as the time of measurement. On motes, a row "delivered" can precede the row "published" of its reading;
+        the same then applies.
     """
 
     def __init__(self, regions: Mapping[int, str]) -> None:
         self._regions = regions
         self._published: OrderedDict[tuple[int, int], tuple[int, str]] = OrderedDict()
-        self._carried: OrderedDict[tuple[int, int], list[tuple[int, int, str]]] = OrderedDict()
+        self._message_readings: OrderedDict[tuple[int, int], list[tuple[int, int, str]]] = OrderedDict()
 
     def readings(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[Reading]:
-        """Yield the readings in rows (tuples in the order of the trace's columns). Other events are ignored."""
+        """Yield the readings delivered in ``rows``, tuples in the order of the trace's columns."""
         for time_us, node, event, _, _, origin, sequence, _, value, detail in rows:
             if event == "published":
                 _remember(self._published, (node, sequence), (time_us, detail))
             elif event == "originated":
                 if (node, value) in self._published:
-                    carried = self._carried.get((origin, sequence)) or []
-                    _remember(self._carried, (origin, sequence), [*carried, (value, *self._published[node, value])])
+                    carried = self._message_readings.get((origin, sequence)) or []
+                    _remember(
+                        self._message_readings, (origin, sequence), [*carried, (value, *self._published[node, value])]
+                    )
             elif event == "delivered":
-                yield from self._match(time_us, node, origin, sequence, detail)
+                yield from self._make_readings(time_us, node, origin, sequence, detail)
 
-    def _match(self, time_us: int, sink: int, origin: int, sequence: int, detail: str) -> Iterator[Reading]:
-        carried = self._carried.get((origin, sequence)) or [(sequence, time_us, detail)]
+    def _make_readings(self, time_us: int, sink: int, origin: int, sequence: int, detail: str) -> Iterator[Reading]:
+        carried = self._message_readings.get((origin, sequence)) or [(sequence, time_us, detail)]
         number, published_us, _ = next((publication for publication in carried if publication[2] == detail), carried[0])
         region = self._regions.get(origin, "")
         for key, value in _numbers(detail):
@@ -290,9 +299,10 @@ def _numbers(sample: str) -> tuple[tuple[str, float], ...]:
 
 
 class Inbox:
-    """A queue of readings for `wb.pipelines.stream`. Any thread may call ``inbox.put(Reading(...))``; it never waits.
+    """A queue of readings for `wb.pipelines.stream`. Any thread may add one by ``inbox.put(Reading(...))``.
 
-    With more than ``most`` readings the oldest is dropped and counted in ``lost``. ``close`` ends the stream.
+    `put` never waits. With more than ``most`` readings in the queue, the oldest is dropped and counted in ``lost``.
+    `close` ends the stream.
     """
 
     def __init__(self, most: int = MOST_WAITING) -> None:

@@ -4,16 +4,17 @@
     spark.readStream.format("workbench.readings").load(folder)
 
 Theory of operation
-    An offset of the stream is an offset of the capture. A batch is limited to `BATCH_B`, so a long capture takes
-    several, and is read by tasks of `PIECE_B` each. Planning the offsets reads only the ends of pieces.
+    An offset of the stream is an offset of the capture. A batch has at most `BATCH_B` bytes, so a long capture takes
+    several batches. Tasks of at most `PIECE_B` each read a batch in parallel. To plan the tasks, only the end of each
+    piece is read.
 
     Each line determines by itself whether its reading is late (`windows`). A late reading counts at the newest time, so
-    Spark's own watermark, which is never ahead of the newest reading, drops no reading. A window is written once the
-    watermark has passed its end, to the part with the number of the batch; a repeated batch overwrites its part.
+    Spark's own watermark, which is never ahead of the newest reading, drops no reading. A window is written when the
+    watermark has passed the window's end. The windows of batch N are written as part N; a repeated batch overwrites it.
 
-    Spark moves the watermark after each batch, so windows are written a batch later than without Spark. A row of nulls
-    after the end of the capture lies beyond all windows, and makes the watermark pass them; its own window is never
-    written.
+    Spark moves the watermark after each batch, so windows are written a batch later than without Spark. After the end
+    of a capture, a row of nulls follows whose time is later than all windows. It makes the watermark pass them; the
+    row's own window is never written.
 
 Options
     nulls_after_s   distance in seconds from the newest reading of a finished capture to that row of nulls. Without the
@@ -48,11 +49,11 @@ class ReadingsSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the format."""
+        """Return the name by which Spark selects this data source."""
         return FORMAT
 
     def schema(self) -> str:
-        """Return the columns in Spark's notation."""
+        """Return the columns and their types as Spark DDL."""
         return ", ".join(f"`{field.name}` {_TYPES[field.type]}" for field in SCHEMA)
 
     def reader(self, schema: Any) -> _Reader:
@@ -129,7 +130,7 @@ class _StreamReader(DataSourceStreamReader):
 
 
 class SparkFollowing(Following):
-    """The engine on Spark: a streaming query. ``query`` is Spark's own handle."""
+    """The engine on Spark: a streaming query computes the windows. ``query``: its StreamingQuery."""
 
     engine = "on Spark"
 
@@ -137,7 +138,7 @@ class SparkFollowing(Following):
         self._spark = spark.newSession()  # a session of its own, so that its settings affect no other query
         super().__init__(*settings)
 
-    def _begin(self) -> None:
+    def _prepare(self) -> None:
         checkpoint = self.folder / CHECKPOINT
         if not checkpoint.exists():
             self._output.remove_parts(0)
@@ -187,7 +188,7 @@ class SparkFollowing(Following):
             self.query.stop()
 
     def stop(self) -> None:
-        """Stop the query; following the same capture into the same folder continues from here."""
+        """Stop the query. Following the same capture into the same folder continues where it stopped."""
         self._is_stopping.set()
         self.query.stop()
         self._thread.join()

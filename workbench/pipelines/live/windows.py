@@ -1,8 +1,8 @@
 """Windows of readings: count, mean, minimum and maximum for each interval, region and key.
 
 A window is [start_s, end_s) of event time, and its start is a multiple of its length. Times are compared as whole
-microseconds. Each column is defined once, in SQL that both DuckDB and Spark read, for whole tables and for streams of
-Spark; `Fold` computes the same from lines one by one.
+microseconds. Each column is defined once, in SQL that both DuckDB and Spark execute, for whole tables and for Spark's
+streams. `Fold` computes the same windows from lines that arrive one by one.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ class WindowSettings(NamedTuple):
 
     @property
     def schema(self) -> pa.Schema:
-        """The columns of the windows."""
+        """The Arrow schema of a table of windows."""
         numbers = [("mean", pa.float64()), ("min", pa.float64()), ("max", pa.float64()), ("late", pa.int64())]
         named = [SCHEMA.field(name) for name in self.by]
         return pa.schema([("start_s", pa.float64()), ("end_s", pa.float64()), *named, ("count", pa.int64()), *numbers])
 
     @property
     def name(self) -> str:
-        """The name of a folder with these windows: "windows-60s-late-30s-region-key"."""
+        """The default name of the windows' folder, for example "windows-60s-late-30s-region-key"."""
         return "-".join((f"windows-{self.every_us / 1e6:g}s-late-{self.late_us / 1e6:g}s", *self.by))
 
     @property
     def is_late(self) -> str:
-        """SQL condition on the columns time_us and newest_us: the reading came too late for its window."""
+        """The SQL condition, on columns time_us and newest_us, that a reading arrived too late for its window."""
         return f"{self.start_of('time_us')} + {self.every_us} <= newest_us - {self.late_us}"
 
     @property
     def counted_us(self) -> str:
-        """SQL for the time at which a reading counts: its own, or the newest time if it is late."""
+        """The SQL expression of the time (µs) at which a reading counts: its own, or newest_us if it is late."""
         return f"CASE WHEN {self.is_late} THEN newest_us ELSE time_us END"
 
     def start_of(self, time_us: str) -> str:
-        """Return SQL for the start of the window that contains a time."""
+        """Return the SQL expression of the start (µs) of the window that contains ``time_us``, an expression too."""
         return f"({time_us} - {time_us} % {self.every_us})"
 
 
@@ -93,13 +93,14 @@ def windows(
     """Return windows of readings: a row for each window and combination of ``by`` with readings, in ascending order.
 
     ``readings``: a `Stream` or the folder of a capture; a pandas frame, an Arrow table or a path to Parquet with at
-    least time_s, the columns in ``by`` and the column ``value``; or such a DataFrame of Spark, for which a DataFrame is
-    returned. Missing values are skipped.
+    least time_s, the columns in ``by`` and the column named by ``value``; or a DataFrame of Spark with these columns.
+    The result is a DataFrame of Spark for such a DataFrame, otherwise a pandas frame. Missing values are skipped.
 
     The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. A reading is late if its window
-    ended ``late_s`` or more before the newest reading so far. It then counts only in ``late`` of the newest window. The
-    newest time so far is the column newest_s, which captures have, or else computed from arrived_s; without both no
-    reading is late. Raises ParameterError for invalid settings, DataError for a missing column.
+    ended ``late_s`` or more before the newest time so far. It then counts only in ``late`` of the window that contains
+    the newest time. The newest time so far is the column newest_s, which captures have; without it, the latest time_s
+    in the order of arrived_s. Without both columns no reading is late. Raises ParameterError for invalid settings,
+    DataError for a missing column.
     """
     settings = window_settings(every_s, by, late_s)
     table = _table_of(readings)
@@ -154,22 +155,22 @@ _COUNT, _SUM, _MIN, _MAX, _LATE = range(5)
 
 
 class Fold:
-    """The open windows of readings that arrive one by one; `close` returns those that cannot change any more.
+    """The open windows of readings that arrive one by one. `close` returns the windows that cannot change any more.
 
-    Lines are added to sums in their order, so the windows do not depend on how the lines were cut into batches. They
-    are the same to the last bit, however often the process was killed and continued from its stored state.
+    Readings are added in the order of the capture. So the windows are the same to the last bit, however the lines were
+    cut into batches, and however often the process was killed and continued from its stored state.
     """
 
     def __init__(self, settings: WindowSettings) -> None:
         self.settings = settings
         self.newest_us = 0
         # (start in µs, values of the columns `by`) -> count, sum, min, max, late
-        self._open: dict[tuple[Any, ...], list[Any]] = {}
-        self._by = tuple(_INDICES[key] for key in settings.by)
+        self._open_windows: dict[tuple[Any, ...], list[Any]] = {}
+        self._by_indices = tuple(_INDICES[key] for key in settings.by)
 
     def add(self, rows: Iterable[list[Any]]) -> None:
         """Add rows of a capture, in their order."""
-        every_us, late_us, by = self.settings.every_us, self.settings.late_us, self._by
+        every_us, late_us, by = self.settings.every_us, self.settings.late_us, self._by_indices
         for row in rows:
             time_us, value, newest_us = round(row[0] * 1e6), row[6], round(row[8] * 1e6)
             start_us = time_us - time_us % every_us
@@ -177,9 +178,9 @@ class Fold:
             if is_late:
                 start_us = newest_us - newest_us % every_us
             key = (start_us, *[row[index] for index in by])
-            window = self._open.get(key)
+            window = self._open_windows.get(key)
             if window is None:
-                window = self._open[key] = [0, 0.0, math.inf, -math.inf, 0]
+                window = self._open_windows[key] = [0, 0.0, math.inf, -math.inf, 0]
             self.newest_us = newest_us
             if is_late:
                 window[_LATE] += 1
@@ -190,13 +191,14 @@ class Fold:
             window[_MAX] = max(window[_MAX], value)
 
     def close(self, is_over: bool = False) -> list[tuple[Any, ...]]:
-        """Remove and return the windows that cannot change any more, in ascending order; all of them if ``is_over``.
+        """Remove and return the windows that cannot change any more, in ascending order.
 
-        The rows have the columns of `WindowSettings.schema`.
+        ``is_over``: the capture has ended, so all windows are closed. The rows have the columns of
+        `WindowSettings.schema`.
         """
-        before_us = math.inf if is_over else self.newest_us - self.settings.late_us
-        closed = sorted(key for key in self._open if key[0] + self.settings.every_us <= before_us)
-        return [self._row(key, self._open.pop(key)) for key in closed]
+        closed_until_us = math.inf if is_over else self.newest_us - self.settings.late_us
+        closed = sorted(key for key in self._open_windows if key[0] + self.settings.every_us <= closed_until_us)
+        return [self._row(key, self._open_windows.pop(key)) for key in closed]
 
     def _row(self, key: tuple[Any, ...], window: list[Any]) -> tuple[Any, ...]:
         start_us, *by = key
@@ -207,21 +209,23 @@ class Fold:
     # State that can be stored
 
     def state(self) -> dict[str, Any]:
-        """Return the state of the open windows as JSON values."""
+        """Return the open windows and the newest time as JSON values."""
         return {
             "newest_us": self.newest_us,
-            "open": [[*key, *_to_json_values(window)] for key, window in self._open.items()],
+            "open": [[*key, *_to_json_values(window)] for key, window in self._open_windows.items()],
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Restore the open windows from a value of `state`."""
+        """Restore the open windows and the newest time that `state` returned."""
         self.newest_us = state["newest_us"]
-        width = 1 + len(self._by)
-        self._open = {tuple(window[:width]): list(_from_json_values(window[width:])) for window in state["open"]}
+        width = 1 + len(self._by_indices)
+        self._open_windows = {
+            tuple(window[:width]): list(_from_json_values(window[width:])) for window in state["open"]
+        }
 
 
 def _to_json_values(window: list[Any]) -> list[Any]:
-    """Replace the infinities of a window without readings, which JSON cannot represent."""
+    """Replace the infinities in a window that has only late readings, since JSON cannot represent them."""
     return window if window[_COUNT] else [0, 0.0, None, None, window[_LATE]]
 
 

@@ -10,30 +10,35 @@ Theory of operation
     that paths follow changes of the network.
 
 Several sinks
-    Data is for all sinks whose interests match; where their paths separate, copies are sent. A copy lists the sinks
-    that *other* copies serve. A node serves each sink with a gradient in a matching entry, unless the sink is listed,
-    the node has served it with this message before, or the sink is the source or the node itself:
+    Data is for all sinks whose interests match it. Where the paths to these sinks separate, a node sends several copies.
+    A node *serves* a sink by sending a copy towards it. Each copy lists the sinks that *other* copies serve. A node
+    serves each sink that has a gradient in a matching entry of its interest cache. It leaves out the source, itself,
+    the sinks in the received list, and the sinks that it has already served with this message:
 
-    1. The next hop for a sink may be the head of its gradients or, unless a reinforcement chose the head, any neighbor
-       as near to the sink as the head is (as many hops by the interest's ttl). The previous hop is left out.
+    1. The next hop for a sink may be the neighbor of its first gradient, the head. Unless a reinforcement has chosen
+       the head, any other neighbor that is at least as near to the sink may be the next hop, too. The ttl of the
+       interest shows how near a neighbor is. The previous hop of the data is never a next hop.
     2. The neighbor that may be the next hop for most of these sinks gets a copy for them. Among equal neighbors the
        one that is the head for more sinks is chosen, then the one with the lower address. This is repeated for the
-       remaining sinks, for up to ``max_next_hops`` neighbors. Sinks that remain after that are not listed in any copy,
-       so all these neighbors try to serve them.
+       remaining sinks, for up to ``max_next_hops`` neighbors. If sinks remain after that, no copy lists them, so all
+       receivers of copies try to serve them.
     3. A copy lists the sinks that the node serves with its other copies. Then follow the sinks that the received
-       message listed, those that the node served with earlier copies, and the node itself if it wants the data. The
-       receiver is left out. If a list does not fit the frame, its end is cut; that costs copies, not readings.
+       message listed, those that the node served with earlier copies, and the node itself if its own interests match
+       the data. The receiver of the copy is left out. If a list does not fit the frame, its end is cut off. Then some
+       sinks get unnecessary copies, but no reading is lost.
 
     So with one sink no frame has a list. A later copy of a known message is forwarded for the sinks that no copy has
-    served yet, or dropped as a duplicate. A node remembers the served sinks as long as the message (``max_data``).
+    served yet. If no such sink is left, the copy is dropped as a duplicate. A node remembers the served sinks as long
+    as it remembers the message (``max_data``).
 
-    A copy for a sink that the node has already served, and with a ttl lower by at least three hops, has circled,
-    because a reinforcement has moved the path meanwhile. The node forgets which sinks it has served and forwards the
-    copy as if it were new. The message is not delivered again.
+    A copy has circled if it is for a sink that the node has already served, and its ttl is at least three hops below
+    that of the first copy. The cause is a reinforcement that has moved the path meanwhile. The node then forgets which
+    sinks it has served, and forwards the copy as if it were new. It does not deliver the message again.
 
-    If the radio reports that a data frame was not acknowledged, the node sends the message again within a second: along
-    each sink's first gradient to another neighbor, or to the same neighbor if the sink has no other gradient. It
-    does so three times for a message, circles included. At most four frames wait for that; others are sent at once.
+    If the radio reports that a data frame was not acknowledged, the node sends the message again within a second. The
+    next hop for each sink is the neighbor of its first gradient to another neighbor, or the same neighbor if there is
+    no such gradient. A node does this up to three times for a message; a copy that has circled counts as one of them.
+    At most four frames wait to be sent again; any further frame is sent again at once.
 
 Messages (protocols/diffusion/wire.py)
     interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes
@@ -47,57 +52,64 @@ Limits
     In the simulator the link layer's estimates, which the black list uses, are the true delivery ratios from the start.
     A mote has to learn them, so the simulated effect of the black list in a lossy network is the best case.
     A node whose links all lose more than ``blacklist_loss`` is cut off; a network of such links needs a limit of 1.
-    More interests at a time than ``max_seen_interests`` are flooded again and again until their ttl ends.
+    If there are more than ``max_seen_interests`` interests at a time, nodes forget some of them and flood these again
+    and again, until their ttl ends.
     A list holds 22 sinks beside a reading of one attribute; in the strict profile, 7. With more sinks copies multiply,
     and a node that publishes or receives more messages at once than ``max_data`` may send a message twice.
-    A filter processes a message once. So a node whose filter changes a message sends the result to all sinks that want
-    it, even listed ones, and drops later copies. With such filters at many nodes and several sinks, data floods along
-    the first gradients of all sinks.
+    A filter processes a message once. So a node whose filter changes a message sends the result to all sinks whose
+    interests match it, even to sinks that the received message listed. It drops later copies. With such filters at
+    many nodes and several sinks, data floods along the first gradients of all sinks.
     While a reinforcement moves a path, a reading may reach a node whose only gradient leads back to the sender, and is
     dropped there. That happens only if frames overtake each other.
     Each sink gets a single copy. A radio without acknowledgements reports no loss, so on lossy links several sinks get
     no more copies each than a single sink would; ``exploratory_gradients`` above 1 sends more copies.
-    After a burst of more messages than ``max_data``, a sink may get a reading twice: once by a copy for another sink.
-    If a relay dies, its neighbors send each reading to it first until the next refresh, and some of their detours lead
-    back to them.
+    After a burst of more messages than ``max_data``, a sink may get a reading twice, as a copy for another sink may
+    pass through it.
+    If a relay fails, its neighbors still send each reading to it first, until the next refresh. Some of the detours
+    that they use afterwards lead back to them.
 
 Differs from the original in (A1, A2, ...: numbers in this project's list of its gaps; other files have the rest)
     A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
-    A14  the first gradient for a sink carries data. For several interests and sinks data goes to the union of the
-         neighbors, never back to the previous hop. ``exploratory_gradients`` > 1 sends each sink that many copies, one
-         along each of its first gradients, until a reinforcement has chosen one. Otherwise copies for several sinks
-         share neighbors (see above); in the original, data for one sink spreads along the gradients of all sinks.
-    A15  Round counts refreshes modulo 256; a newer round clears the sink's gradients, an older one is dropped. A node
-         that has heard no round for two refreshes accepts any as new; see interest_cache.py.
-    A16  a duplicate has the same sink, sequence and round; interests with the same constraints share an entry. An
-         interest that another one covers is still flooded.
+    A14  the first gradient for a sink carries data. If data matches several interests or sinks, it goes to the
+         neighbors of all their first gradients, never back to the previous hop. If ``exploratory_gradients`` is above
+         1, each sink gets that many copies, one along each of its first gradients, until a reinforcement has chosen
+         one. Otherwise copies for several sinks share neighbors (see above). In the original, data for one sink spreads
+         along the gradients of all sinks.
+    A15  the round counts refreshes modulo 256. An interest of a newer round clears the sink's gradients; an interest of
+         an older round is dropped. A node that has not heard an interest for two refreshes accepts any of its rounds as
+         new; see interest_cache.py.
+    A16  an interest is a duplicate if sink, sequence and round are equal. Interests with the same constraints share a
+         cache entry. An interest whose constraints lie within those of another interest is still flooded.
     A19  an interest message is a reinforcement if it was sent by unicast.
-    A20, A21  which reinforcements are accepted, and their next hops: see reinforcement.py.
+    A20, A21  reinforcement.py describes which reinforcements a node accepts, and where it forwards them.
     A23  data is checked against the duplicate list first, then the filters, then the interest cache.
-    A24  there are two data lists: recent (source, sequence) pairs against duplicates, and samples waiting to be sent.
-    A25  samples are matched when published and, while some wait, a second after the cache changed or the node itself
-         subscribed. A sample for which no interest arrived within ``sample_lifetime_s`` is dropped.
+    A24  a node has two lists of data: recent (source, sequence) pairs, to recognize duplicates, and samples waiting to
+         be sent.
+    A25  samples are matched with interests when they are published. A sample without a match waits. Waiting samples are
+         matched again ``tick_s`` after the cache changed or the node itself subscribed. A sample for which no interest
+         arrived within ``sample_lifetime_s`` is dropped.
     A26  samples are aggregated at the source only, one after the other in one message with the flag AGGREGATE (see
          wire.py). The sink splits it where the first key repeats and filters each reading separately. A reading that
          has its first key twice is sent alone, and not split.
-    A27  the black list holds neighbors whose two-way loss is above ``blacklist_loss``, until it falls below that minus
-         the hysteresis. The loss is the link layer's estimate (`link_quality`); an unknown neighbor is good.
-         At the default a frame and its acknowledgement take four tries on average, the first and three retries. On the
-         links of two IoT-LAB sites, also with 30 to 40 dB less power, the worst run with three retries delivers 99 %;
-         with the limit at .95 it delivers 95 %, without a black list 88 %. These were measured before nodes sent lost
-         frames again.
-    A28  sequence numbers have 32 bits, sources 16; a new message is never taken for a known one.
+    A27  a neighbor is put on the black list when its two-way loss is above ``blacklist_loss``. It is taken off when the
+         loss is below ``blacklist_loss`` - ``blacklist_hysteresis``. The loss is the link layer's estimate
+         (`link_quality`); a neighbor without an estimate is not on the list.
+         With a loss at the default limit, a frame and its acknowledgement take four tries on average: the first one and
+         three retries of the radio. On the links of two IoT-LAB sites, also with 30 to 40 dB less power, the worst run
+         delivers 99 %; with ``blacklist_loss`` .95 it delivers 95 %, without a black list 88 %. These shares were
+         measured before nodes sent unacknowledged data again.
+    A28  sequence numbers have 32 bits and sources 16, so a new message is never taken for a known one.
     --   a sink that hears no neighbor forward its interest sends it again, up to ``max_repeats`` times a round. Sinks
          that subscribed at the same time refresh at the same time: their frames collide. In the original they collide
          again at the next refresh.
-    --   data goes along ``exploratory_gradients`` only while a node remembers data for longer than copies take to meet
-         (a second). A node that forgets sooner uses the first gradient only, or copies would circle and multiply.
-    --   each list has a size. An entry that does not fit is dropped as ``full``: the reinforcement of a further sink of
-         one source, data for further neighbors, a further neighbor on the black list. A further subscription is
-         refused.
+    --   a node uses more than the first of ``exploratory_gradients`` only if it remembers messages for at least a
+         second, the time after which copies no longer meet. Otherwise copies would circle and multiply.
+    --   each list has a fixed size. An entry that does not fit is dropped with the reason ``full``: a reinforcement by one
+         sink too many of the same source, data for one neighbor too many, one neighbor too many on the black list. One
+         subscription too many raises an error.
     --   interests already seen are remembered separately from the cache, or an evicted interest would be flooded for
-         ever. ``unsubscribe`` floods the interest with expiration 0, which cancels it and the reinforcements within it,
-         but no later interest of the sink. Data has a ttl as well.
+         ever. ``unsubscribe`` floods the interest with expiration 0. That cancels the interest and the reinforcements
+         within it, but no later interest of the sink. Data has a ttl as well.
 
 Reference
     TinyDiffusion design note (2003); C. Intanagonwiwat et al.: Directed diffusion for wireless sensor networking,
@@ -178,17 +190,21 @@ class Diffusion(Protocol):
         for filter_ in self.filters:
             if not hasattr(filter_, "instance"):
                 raise ParameterError(
-                    "Diffusion: filters contains %r; it must contain Filter(name, key=200, ...)" % (filter_,)
+                    "Diffusion: filters contains %r; each element must be a Filter, like Filter('rate_limit')"
+                    % (filter_,)
                 )
             if (filter_.messages, filter_.key) in used_keys:
                 raise ParameterError(
-                    "Diffusion: two filters for %s messages have the key %d; keys order them, so each needs its own"
-                    % (filter_.messages, filter_.key)
+                    "Diffusion: two filters for %s messages have the key %d; give each filter a key of its own, as "
+                    "nodes apply filters in the order of their keys" % (filter_.messages, filter_.key)
                 )
             used_keys.append((filter_.messages, filter_.key))
 
     def sizes_in_c(self):
-        """Return {C constant: size} of the definition file; None if these settings need another class of node."""
+        """Return {C constant: size} for the definition file, or None if these settings need another class of node.
+
+        The definition file is the header of the C node that has the sizes of its lists.
+        """
         if self.kind_of_node() is not DiffusionNode:
             return None
         limits = {name.upper(): value for name, value in self.settings.items() if name.startswith("max_")}
@@ -197,9 +213,10 @@ class Diffusion(Protocol):
         return limits
 
     def room_in_c(self, nodes):
-        """Return {C constant: size}: filters of a node, their windows, and the sources that each remembers.
+        """Return {C constant: size} of the filters' memory for a network of ``nodes`` nodes; {} without filters.
 
-        In Python a filter remembers all sources, in C 255 at most.
+        The sizes are the most filters on a node, the most sources that a filter remembers, and the longest window in
+        readings. In Python a filter remembers all sources, in C at most 255.
         """
         if not self.filters:
             return {}
@@ -211,7 +228,10 @@ class Diffusion(Protocol):
         return {"MAX_FILTERS": filters, "MAX_FILTER_SOURCES": sources, "MAX_FILTER_WINDOW": window}
 
     def on_a_mote(self, address=None):
-        """Return the settings for the mote at an address, with only the filters that it carries."""
+        """Return {name: plain value}, the settings for the mote at an address, with only the filters that it carries.
+
+        Without an address, return all filters.
+        """
         settings = Protocol.on_a_mote(self, address)
         carried_filters = [
             filter_ for filter_ in self.filters if address is None or filter_.at is None or address in filter_.at
@@ -223,7 +243,7 @@ class Diffusion(Protocol):
 
     @classmethod
     def settings_from_plain(cls, values):
-        """Return settings from plain values: a filter is an object of plain values."""
+        """Return {name: value}, the settings that plain values describe; ``filters`` becomes a tuple of Filter."""
         if "filters" not in values:
             return values
         if not isinstance(values["filters"], list):

@@ -8,7 +8,7 @@ _MESSAGES = {wire.INTEREST: "interest", wire.DATA: "data"}
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the fields of a frame. An interest message sent by unicast is a reinforcement."""
+    """Return the decoded fields of a frame; an interest message that was not broadcast is a reinforcement."""
     return cut(frame, _read, broadcast)
 
 
@@ -29,7 +29,7 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
             for _ in range(sinks):
                 cutter.number("sink", "<H", NODE)
             if sinks == 0:
-                raise DecodeError("the list of sinks is empty; a message without sinks to list has no list")
+                raise DecodeError("the list of sinks is empty; without listed sinks the flag LISTED must not be set")
         count &= wire.MOST_ATTRIBUTES
     else:
         *_, count = cutter.numbers(

@@ -1,4 +1,4 @@
-"""Events of a TinyDiffusion node, beside those of `protocols/contract.py`.
+"""The events that a TinyDiffusion node reports, in addition to those of `protocols/contract.py`.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -9,18 +9,18 @@ from workbench.protocols.contract import FIELDS
 
 # A filter replaced or dropped a message. value: the filter's key; detail: "replace" or "drop".
 Filtered = namedtuple("Filtered", FIELDS)
-# An interest entered the interest cache. value: its round; origin, sequence: sink and number; detail: its attributes.
+# An interest entered the interest cache. value: its round; origin: its sink; detail: its attributes.
 InterestCached = namedtuple("InterestCached", FIELDS)
 # An interest left the interest cache. origin, sequence: of the interest that was cached last in its entry, as in
 # InterestCached; detail: "expired", "evicted" or "cancelled".
 InterestRemoved = namedtuple("InterestRemoved", FIELDS)
-# Data for sink ``origin`` may now go to ``peer``. value: when that expires, in µs; detail: "interest", "reinforcement".
+# Data for sink ``origin`` may now go to ``peer``. value: when the gradient expires (µs); detail: the message that set it.
 GradientSet = namedtuple("GradientSet", FIELDS)
 # Data for sink ``origin`` no longer goes to ``peer``. sequence: of the interest that set the gradient last, 0 if only
 # reinforcements did; detail: "expired", "evicted", "cancelled", "round", "blacklisted", or "interest" if an interest
 # takes over a gradient that only reinforcements had set.
 GradientRemoved = namedtuple("GradientRemoved", FIELDS)
-# New data of source ``origin`` came first from ``peer``. sequence: the data message's.
+# New data of source ``origin`` came first from ``peer``. sequence: that of the data message.
 DataGradientSet = namedtuple("DataGradientSet", FIELDS)
 # A reinforcement (of sink ``origin``) was sent to ``peer``, towards the source. value: the source.
 Reinforced = namedtuple("Reinforced", FIELDS)

@@ -1,4 +1,8 @@
-"""Explanations of undelivered readings that are specific to TinyDiffusion: data follows gradients of interests."""
+"""Explain why readings were not delivered in a run of TinyDiffusion, where data follows the gradients of interests.
+
+A *pair* is a reading and a subscription that did not get it; a *step* is an event on the way of the reading (see
+`workbench.analysis.evidence`).
+"""
 
 from __future__ import annotations
 
@@ -16,21 +20,27 @@ from workbench.sim.metrics.matching import matching_of
 from workbench.sim.rows import Row
 
 CARRIERS = ("data",)
-# Samples that wait at their publisher have no message yet, so their drops have no number.
+# Samples that wait at their publisher have no message yet, so their drops have no sequence number.
 HARMLESS = ("duplicate", "expired")
 # Reasons for a drop that follow from the attributes of the samples.
 _UNWANTED = frozenset(("no_interest", "no_gradient", "evicted"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield sentences on pairs that the topology rules out: paths longer than the ttl, or without a path back."""
+    """Yield sentences about the pairs that the topology makes impossible.
+
+    The path between publisher and subscriber is longer than the ttl, or no path leads from subscriber to publisher.
+    """
     ttl = scenario.protocol.ttl
     yield from beyond(missing, np.maximum(missing.hops, missing.hops_back), ttl, f"The ttl of {ttl} hops")
     yield from unheard(missing, "an interest")
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step at which the reading's path along the gradients to the subscriber ended, or None."""
+    """Return the step at which a reading's path along the gradients to the subscriber ended.
+
+    The result is None if the trace does not prove such a step.
+    """
     gradients = _Gradients(evidence, pair)
     if pair.publisher not in trail.holders:
         return gradients.missing_gradient(pair.publisher, pair.published)
@@ -58,10 +68,10 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _is_changed(trail: Trail, step: Step) -> bool:
-    """Return whether the list of subscribers that other copies serve changed between the lost frames of a step.
+    """Return whether the lost frames between a step's two nodes had different lists of served subscribers.
 
-    The list is the only part of a reading's frames with a variable size, so frames of different sizes prove a change.
-    After a change the copy for this subscriber may have taken another path.
+    A frame lists the subscribers that other copies serve. Only this list varies in size, so lost frames of different
+    sizes prove a change. After a change the copy for this subscriber may have taken another path.
     """
     link = step.node, step.neighbor
     sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == link]
@@ -73,9 +83,9 @@ def _has_other_subscribers(evidence: Evidence, pair: Pair) -> bool:
 
 
 def _ending_at(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
-    """Return the step at which the reading ended at a node, or None if it got further.
+    """Return the step at which a node lost or dropped the reading, or None if the reading got further.
 
-    ``neighbors``: the neighbors to which the node's gradients led the reading.
+    ``neighbors``: the neighbors to which the node had gradients for the reading.
     """
     step = trail.outcome(node, neighbors or None) or unsent(evidence, trail, node)
     if step is not None and step.cause != "not_forwarded":
@@ -87,15 +97,19 @@ def _ending_at(evidence: Evidence, gradients: _Gradients, trail: Trail, node: in
 
 
 def _is_of_waiting_sample(drop: Row, sent: Row) -> bool:
-    """Return whether a drop is that of a sample waiting at the publisher, and not of the message with number 0."""
+    """Return whether a row "dropped" reports a waiting sample of the publisher, and not the message with sequence 0.
+
+    ``sent``: the row "originated" of the message.
+    """
     return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
 
 
 def _nodes_reached(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
-    """Return the nodes that got a copy for the subscriber, with the neighbors to which their gradients led it.
+    """Return {node: neighbors} of the nodes that got a copy for the subscriber.
 
-    A node without such a gradient may pass on any copy, so all its arrivals count. The output of a filter goes to all
-    subscribers that want it, so the search starts again at a node whose filter changed the reading.
+    The neighbors are those to which the node had gradients for the reading. If it had none, every copy that it sent may
+    be one for the subscriber. A filter's output goes to all subscribers whose interests match it, so the search also
+    starts at each node whose filter changed the reading.
     """
     reached: dict[int, set[int]] = {}
     waiting = [publisher, *(row.node for row in trail.of("filtered"))]
@@ -116,7 +130,7 @@ def _nodes_reached(gradients: _Gradients, trail: Trail, publisher: int) -> dict[
 
 
 class _Gradients:
-    """The gradients of the subscriber's interests that want the reading, by node."""
+    """The gradients, on all nodes, of the subscriber's interests that match the reading."""
 
     def __init__(self, evidence: Evidence, pair: Pair) -> None:
         self._evidence = evidence
@@ -124,7 +138,7 @@ class _Gradients:
         samples = matching_of(evidence.scenario.protocol).samples
         own = evidence.at("interest_cached", pair.subscriber, origin=pair.subscriber)
         self._wanted = {row.sequence for row in own if samples(row.detail, pair.published.detail)}
-        # A reinforcement has a number of its own.
+        # A reinforcement has a sequence number of its own, so exclude the other interests instead.
         self._other_interests = {row.sequence for row in own} - self._wanted
         key = "gradients", self._sink, *sorted(self._other_interests)
         self._changes_of_node: dict[int, list[Row]] = evidence.once(key, dict)
@@ -134,16 +148,17 @@ class _Gradients:
         return [row for row in rows if row.sequence not in self._other_interests]
 
     def _changes(self, node: int) -> list[Row]:
-        """Return the trace's rows about a node's gradients, in order."""
+        """Return the rows in which a node set or removed a gradient, in order of the trace."""
         if node not in self._changes_of_node:
             rows = self._rows("gradient_set", node) + self._rows("gradient_removed", node)
             self._changes_of_node[node] = sorted(rows, key=lambda row: row.position)
         return self._changes_of_node[node]
 
     def _last_rows(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
-        """Return (neighbor, number of the interest) -> the last row of that gradient before a row of the trace.
+        """Return {(neighbor, sequence number of the interest): last row about that gradient before ``at_row``}.
 
-        A reinforcement renews the gradients to its neighbor, or sets a new gradient, whose number is ``NOBODY``.
+        A reinforcement renews the gradients to its neighbor. Without such a gradient it sets a new one, which has
+        ``NOBODY`` as its sequence number.
         """
         last: dict[tuple[int, int], Row] = {}
         for row in self._changes(node):
@@ -160,12 +175,12 @@ class _Gradients:
         return last
 
     def neighbors(self, node: int, at_row: Row, end: int) -> set[int]:
-        """Return the neighbors to which a node had a gradient at a row of the trace, or got one up to row ``end``."""
+        """Return the neighbors to which a node had a gradient at ``at_row`` or set one until position ``end``."""
         active = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
         return active | {row.peer for row in self._rows("gradient_set", node) if at_row.position < row.position <= end}
 
     def missing_gradient(self, node: int, at_row: Row) -> Step | None:
-        """Return the step that explains why a node had no gradient at a row of the trace, or None if it had one."""
+        """Return the step that explains why a node had no gradient at ``at_row``, or None if it had one."""
         last = self._last_rows(node, at_row)
         if any(_is_set(row, at_row) for row in last.values()):
             return None
@@ -185,7 +200,10 @@ class _Gradients:
         return Step("not_asked", node, None, at_row.time_us, "", (at_row,))
 
     def leads_back(self, node: int, at_row: Row) -> Step | None:
-        """Return the step of a node whose only gradients led back to the reading's sender, or None."""
+        """Return the step of a node whose gradients all led back to the neighbor that sent the reading, or None.
+
+        ``at_row``: the row in which the node received the reading.
+        """
         active = [row for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)]
         if active and {row.peer for row in active} == {at_row.peer}:
             return Step("no_way_on", node, at_row.peer, at_row.time_us, "", (active[-1], at_row))
@@ -193,12 +211,15 @@ class _Gradients:
 
 
 def _is_set(row: Row, at_row: Row) -> bool:
-    """Return whether a gradient, whose last row is ``row``, is active at the time of another row."""
+    """Return whether the gradient whose last row is ``row`` is set and not expired at the time of ``at_row``."""
     return row.event == "gradient_set" and row.value > at_row.time_us
 
 
 def _with_cause(step: Step, gradients: _Gradients, trail: Trail) -> Step:
-    """Return a drop's step with a more precise cause: an earlier change by a filter, or why a gradient was missing."""
+    """Return a step with a more precise cause if it is a drop for lack of an interest or gradient.
+
+    The cause is a filter that changed the reading before, or the reason why the node had no gradient.
+    """
     if step.detail not in _UNWANTED or step.cause == "filtered":
         return step
     changed = [row for row in trail.of("filtered") if row.position < step.rows[-1].position]
@@ -211,7 +232,10 @@ def _with_cause(step: Step, gradients: _Gradients, trail: Trail) -> Step:
 
 
 def _step_of_change(trail: Trail, subscriber: int) -> Step | None:
-    """Return the step of a reading that a filter changed, so that it no longer matched the subscription, or None."""
+    """Return the step of a reading that arrived at the subscriber after a filter had changed it, or None.
+
+    The changed reading no longer matched the subscription.
+    """
     changed = trail.of("filtered")
     arrived = trail.at("received", subscriber)
     if changed and arrived:
@@ -220,7 +244,7 @@ def _step_of_change(trail: Trail, subscriber: int) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the explanation's clause on a node without a gradient for the subscriber, or None."""
+    """Return a clause that explains why a node had no gradient for the subscriber; None for all other causes."""
     node, subscriber, settings = account.node, account.subscriber, scenario.protocol
     if account.cause == "evicted":
         return (

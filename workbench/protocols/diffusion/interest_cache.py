@@ -1,4 +1,6 @@
-"""The interest cache: other nodes' interests, with the next hops of data for them and the previous hops of that data.
+"""The memories of a TinyDiffusion node: its interest cache, messages already seen, and its own interests.
+
+The interest cache contains other nodes' interests, with the next hops and the previous hops of data that matches them.
 
 Theory of operation
     An entry stands for all interests with the same constraints (A16). Its *interest gradients* list for each sink the
@@ -8,19 +10,22 @@ Theory of operation
     gradients are dropped at every update.
 
 Differs from the original in
-    A14  "based on first arriving interest", yet a list: the list is in arrival order and its head carries data.
-    A17  a full gradient list drops the new gradient, which is the slowest; the original drops the first. The first
-         carries data: without it the path to the sink is lost, as the remaining gradients lead away from the sink. A
-         sink's only gradient is not dropped while another sink has two, or merging interests would cut off a sink.
+    A14  the original has a list of gradients, yet selects a gradient "based on first arriving interest". Here the list
+         is in the order of arrival, and its head carries data.
+    A17  if the list is full, the new gradient, which is the slowest, is dropped. The original drops the first gradient.
+         But the first one carries data; without it the path to the sink is lost, as the others lead away from the sink.
+         A sink's only gradient is not dropped while another sink has two, or interests in one entry would cut off a
+         sink.
     A18  the expiration is stored per gradient.
     A15  an interest's round is remembered for two refreshes; then any round is new. In the original, a node that was
          off for 128 rounds takes new rounds for old ones for the next 128 rounds.
-    A16  of the interests seen, the one not heard for longest is forgotten first. Reinforcements are not among them:
-         they would push out the interest that they belong to, and its echo would turn gradients backwards.
-    --   a reinforcement may overtake the interest of its round. That interest does not clear the reinforced gradient,
-         or the path would be cut where the interest arrives later, and might turn back on itself there.
-    A21  a data gradient also remembers the source's last attributes, so that a further constrained reinforcement goes
-         only to matching sources.
+    A16  of the interests already seen, the node first forgets the one that it has not heard for longest. It does not
+         store reinforcements among them. They would push out the interest that they belong to, and a late copy of that
+         interest would then turn gradients backwards.
+    --   a reinforcement may overtake the interest of its round. When that interest arrives, the node keeps the reinforced
+         gradient. Otherwise the path would be cut at this node, and might turn back on itself.
+    A21  a data gradient also remembers the attributes of the source's last message, so that a reinforcement with
+         stricter constraints than the interest goes only to matching sources.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -33,9 +38,10 @@ from workbench.protocols.diffusion.rules import gradient_to_replace, is_path_of_
 class Gradient:
     """A gradient: data for ``sink`` may go to ``neighbor`` until ``expires_us``.
 
-    reinforced_by: the reinforcement's number, or None; sequence: the number of the sink's interest that set it, None if
-    only reinforcements did; round: that of the message that set it last; ttl: that of the interest when it arrived, so
-    it is the higher, the nearer the neighbor is to the sink.
+    reinforced_by  sequence number of the reinforcement that put the gradient first, or None
+    sequence       sequence number of the sink's interest that set the gradient; None if only reinforcements set it
+    round          round of the message that set the gradient last
+    ttl            ttl with which the interest arrived from the neighbor: higher if the neighbor is nearer to the sink
     """
 
     __slots__ = ("expires_us", "neighbor", "reinforced_by", "round", "sequence", "sink", "ttl")
@@ -50,15 +56,16 @@ class Gradient:
         self.ttl = 0
 
     def number(self):
-        """Return the number of the gradient's interest, or 0 if only reinforcements have set it."""
+        """Return the sequence number of the gradient's interest, or 0 if only reinforcements have set the gradient."""
         return self.sequence or 0
 
 
 class DataGradient:
-    """A data gradient: new data of ``source`` came first from ``neighbor``.
+    """A data gradient: the newest data of ``source`` came first from ``neighbor``.
 
-    reinforced_for: the sinks whose reinforcements were sent along it; attributes: of the source's last data; messages:
-    how many new data messages came.
+    attributes      attributes of the source's last message
+    messages        number of the source's messages so far, without duplicates
+    reinforced_for  the sinks whose reinforcements this node has sent along the data gradient
     """
 
     __slots__ = ("attributes", "messages", "neighbor", "reinforced_for", "source")
@@ -79,7 +86,7 @@ class DataGradients:
         self.list = []
 
     def update(self, source, neighbor, attributes):
-        """Record new data of a source; return (the source's DataGradient, whether the neighbor changed)."""
+        """Record that new data of a source came from a neighbor; return (DataGradient, whether its neighbor changed)."""
         for data_gradient in self.list:
             if data_gradient.source == source:
                 changed = data_gradient.neighbor != neighbor
@@ -95,7 +102,7 @@ class DataGradients:
         return data_gradient, True
 
     def forget_reinforcements(self, sink):
-        """Forget which data gradients a sink has reinforced, as a new round of its interest begins."""
+        """Forget that data gradients were reinforced for a sink; called when a round of its interest begins."""
         for data_gradient in self.list:
             if sink in data_gradient.reinforced_for:
                 data_gradient.reinforced_for = tuple([other for other in data_gradient.reinforced_for if other != sink])
@@ -125,7 +132,10 @@ class InterestEntry:
         return None
 
     def head(self, sink):
-        """Return (neighbor, number, 1 if reinforced else 0) of a sink's first gradient for HeadSet, or None."""
+        """Return (neighbor, sequence, 1 if reinforced else 0) of a sink's first gradient, or None without gradients.
+
+        ``sequence`` is the sequence number of the gradient's interest, as in the event HeadSet.
+        """
         for gradient in self.gradients:
             if gradient.sink == sink:
                 return gradient.neighbor, gradient.number(), 0 if gradient.reinforced_by is None else 1
@@ -140,7 +150,10 @@ class InterestEntry:
         return heads
 
     def add(self, gradient):
-        """Append a gradient and return (whether it was accepted, the gradient that it replaced or None)."""
+        """Append a gradient; return (whether it was stored, the gradient that it replaced or None).
+
+        If the list is full, `rules.gradient_to_replace` decides.
+        """
         evicted = None
         if len(self.gradients) >= self.max_gradients:
             index = gradient_to_replace(
@@ -158,7 +171,7 @@ class InterestEntry:
         self.gradients.insert(0, gradient)
 
     def remove(self, neighbor=None, expired_at=None):
-        """Remove and return the gradients towards a neighbor, or those expired at a time."""
+        """Remove the gradients towards ``neighbor``, or those that expire until ``expired_at`` (µs), and return them."""
         removed = [
             gradient
             for gradient in self.gradients
@@ -170,7 +183,10 @@ class InterestEntry:
         return removed
 
     def begin_round(self, sink, sequence, round_):
-        """Remove and return a sink's gradients, except one set by a reinforcement of the round that begins."""
+        """Remove a sink's gradients when a round of its interest begins, and return them.
+
+        A gradient that a reinforcement of this round has already set stays.
+        """
         removed = [
             gradient
             for gradient in self.gradients
@@ -185,29 +201,33 @@ class InterestEntry:
         return removed
 
     def newest_reinforcement(self, sink):
-        """Return the highest number of a sink's reinforcements among the gradients, or ``NOBODY``."""
+        """Return the sequence number of a sink's newest reinforcement among the gradients; ``NOBODY`` without one."""
         return max(
             [g.reinforced_by for g in self.gradients if g.sink == sink and g.reinforced_by is not None] or [NOBODY]
         )
 
     def has_newer_round(self, sink, round_):
-        """Return whether an interest of a sink has arrived in a newer round than ``round_``."""
+        """Return whether a gradient was set by a sink's interest of a newer round than ``round_``."""
         return any([g.sink == sink and g.sequence is not None and is_stale(round_, g.round) for g in self.gradients])
 
     def cancel(self, sink, sequence):
-        """Remove and return a sink's gradients set by interests up to ``sequence``, or by reinforcements only."""
+        """Remove the gradients of a sink that has cancelled the interest ``sequence``, and return them.
+
+        Gradients of later interests of the sink stay.
+        """
         removed = [g for g in self.gradients if g.sink == sink and (g.sequence is None or g.sequence <= sequence)]
         for gradient in removed:
             self.gradients.remove(gradient)
         return removed
 
     def add_paths(self, paths, now, previous_hop, served, exploratory):
-        """Append (sink, neighbors that may be its next hop, rank) to ``paths`` for each copy that a sink gets.
+        """Append a path (sink, candidate next hops, rank) to the list ``paths`` for each copy that a sink gets.
 
-        ``served``: sinks that get no copy; ``previous_hop``: the neighbor that brought the data, never a next hop. A
-        copy uses the sink's first gradient or, unless that is reinforced, any gradient as near to the sink. With
-        ``exploratory`` above 1 there are that many copies, each along another gradient: the first has rank 0, the
-        others rank 1.
+        ``served``: sinks that get no copy; ``previous_hop``: the neighbor that sent the data, which is no candidate;
+        ``exploratory``: number of copies for each sink without a reinforced gradient. If that is 1, the candidates are
+        the neighbor of the sink's first gradient and, unless a reinforcement has chosen it, all neighbors that are at
+        least as near to the sink. Otherwise each copy goes along another gradient: the first with rank 0, the others
+        with rank 1.
         """
         heads = {}
         copies_left = {}
@@ -235,10 +255,11 @@ class InterestEntry:
                 paths.append((sink, [gradient.neighbor], 1))
 
     def add_detours(self, paths, now, previous_hop, served, failed):
-        """Append (sink, [next hop], 0) to ``paths`` for each sink, by its first gradient that avoids ``failed``.
+        """Append a path (sink, [next hop], 0) to the list ``paths`` for each sink, for data that is sent again.
 
-        If all of a sink's gradients lead to ``failed``, that neighbor is the next hop. ``served`` and ``previous_hop``
-        are as in `add_paths`.
+        The next hop is the neighbor of the sink's first gradient that does not lead to ``failed``, the neighbor that did
+        not acknowledge the data. If all gradients lead to ``failed``, it is ``failed``. ``served`` and ``previous_hop``:
+        see `add_paths`.
         """
         detours = {}
         for gradient in self.gradients:
@@ -254,7 +275,10 @@ class InterestEntry:
 
 
 class InterestCache:
-    """A FIFO of InterestEntry of fixed size; ``is_evicting``: whether adding the newest entry evicted another."""
+    """The interest cache: a FIFO of InterestEntry of fixed size.
+
+    ``is_evicting``: whether another entry was evicted to make room for the newest one.
+    """
 
     def __init__(self, size, max_gradients, max_reinforcements):
         self.size = size
@@ -264,7 +288,7 @@ class InterestCache:
         self.entries = []
 
     def find(self, attributes):
-        """Return the entry with the same constraints (order and INTERVAL ignored), or None."""
+        """Return the entry whose constraints are those of ``attributes`` (in any order, without INTERVAL), or None."""
         wanted = constraints(attributes)
         for entry in self.entries:
             if entry.constraints == wanted:
@@ -272,7 +296,10 @@ class InterestCache:
         return None
 
     def add(self, interest):
-        """Add an entry for an interest and return (the entry, the oldest entry that it evicted or None)."""
+        """Add an entry for an interest, which evicts the oldest one from a full cache.
+
+        Return (the new entry, the evicted entry or None).
+        """
         evicted = self.entries.pop(0) if len(self.entries) >= self.size else None
         self.is_evicting = evicted is not None
         entry = InterestEntry(interest, self.max_gradients, self.max_reinforcements)
@@ -281,10 +308,10 @@ class InterestCache:
 
 
 class ServedSinks:
-    """The sinks that this node has sent data towards, each with a bit, so that an integer is a set of sinks.
+    """The sinks towards which this node has sent data. Each has a bit, so an integer represents a set of sinks.
 
-    There are as many bits as the cache can hold gradients. A new sink gets the first free bit or, if all are in use,
-    the first bit whose sink has no gradients.
+    There are as many bits as the cache can hold gradients. A new sink gets the first free bit. If all bits are in use,
+    it gets the first bit whose sink has no gradients any more.
     """
 
     def __init__(self, cache):
@@ -293,7 +320,10 @@ class ServedSinks:
         self.sinks = []
 
     def bit(self, sink):
-        """Return (the bit of a sink with a gradient, whether another sink had that bit before)."""
+        """Return (a sink's bit, which is assigned if necessary, whether another sink had the bit before).
+
+        The sink must have a gradient in the cache.
+        """
         if sink in self.sinks:
             return 1 << self.sinks.index(sink), False
         if len(self.sinks) < self.size:
@@ -305,16 +335,19 @@ class ServedSinks:
         return 1 << index, True
 
     def of(self, bits):
-        """Return the sinks in a set of bits."""
+        """Return the list of sinks whose bits are set in ``bits``."""
         return [self.sinks[index] for index in range(len(self.sinks)) if bits >> index & 1]
 
 
 class SeenData:
-    """The memory of a data message, stored under its id.
+    """What a node remembers of a data message that it has received or sent.
 
-    received_us, previous_hop: time and sender of the first copy. served: the sinks towards which the message was sent,
-    as bits of `ServedSinks`. is_settled: whether all further copies are duplicates, even copies for other sinks.
-    retries: number of retransmissions. ttl: the ttl of the first copy, or of the last copy that came back in a loop.
+    received_us   when the first copy arrived (µs)
+    previous_hop  the neighbor that sent the first copy
+    served        the sinks towards which this node has sent the message, as bits of `ServedSinks`
+    is_settled    whether all further copies are dropped as duplicates, even copies for other sinks
+    retries       how often the node has sent the message again, because of a lost frame or a copy that had circled
+    ttl           ttl of the first copy, or of the last copy that had circled
     """
 
     __slots__ = ("is_settled", "previous_hop", "received_us", "retries", "served", "ttl")
@@ -329,7 +362,10 @@ class SeenData:
 
 
 class SeenInterests:
-    """The interests heard last, each with its round and time. The one not heard for longest is forgotten first."""
+    """A memory of fixed size for the interests heard last: the round of each and when it was heard.
+
+    If the memory is full, the interest that was not heard for longest is forgotten. An id is (sink, sequence).
+    """
 
     def __init__(self, size, known_for_us):
         self.size = size
@@ -337,12 +373,15 @@ class SeenInterests:
         self._heard = {}  # (sink, sequence) -> (when, round)
 
     def round_of(self, id, now):
-        """Return the round of an interest, or None if the interest is unknown or too old to compare its round."""
+        """Return the round in which an interest was last heard, or None.
+
+        The result is None if the interest is unknown, or was heard too long ago to compare its round with a new one.
+        """
         heard = self._heard.get(id)
         return None if heard is None or now - heard[0] >= self.known_for_us else heard[1]
 
     def put(self, id, round_, now):
-        """Note an interest's round."""
+        """Remember that an interest was heard now, and its round."""
         if len(self._heard) >= self.size and id not in self._heard:
             # Of interests heard in the same microsecond the lower id goes: dictionaries have no order on a mote.
             del self._heard[min([(heard[0], other) for other, heard in self._heard.items()])[1]]

@@ -11,12 +11,13 @@ Differs from the original in
          entry of its own. Any other reinforcement is dropped.
     A21  a reinforcement is sent to the neighbors that brought new data first, once per source and round. A newer
          reinforcement replaces an older one: a node has one reinforced gradient per sink, so gradients cannot form a
-         loop. That gradient also identifies duplicates. A reinforcement of an older round is dropped.
-    --   a sink starts at most ``max_reinforcements`` of them in a round of its interest, as many as it remembers
-         sources. Without this limit every reading of a forgotten source would start another one, and each would change
-         the paths of all sources (1500 nodes, 10 sinks, 100 sources: 1.5 million reinforcements in 100 s).
+         loop. The reinforced gradient stores the reinforcement's sequence number, by which the node recognizes
+         duplicates. A reinforcement of an older round is dropped.
+    --   a sink starts at most ``max_reinforcements`` reinforcements in a round of its interest, as it remembers that many
+         sources. Without this limit every reading of a forgotten source would start another reinforcement, and each
+         would change the paths of all sources (1500 nodes, 10 sinks, 100 sources: 1.5 million reinforcements in 100 s).
 
-The functions below decide; `DiffusionNode` sends, drops and sets gradients accordingly.
+The functions below only decide; `DiffusionNode` sends and drops messages and sets gradients.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -26,7 +27,7 @@ from workbench.attributes.model import one_way_match
 
 
 def containing_interests(reinforcement, entries):
-    """Return the cached interests of the same sink that contain a further constrained reinforcement (A20)."""
+    """Return the entries of the reinforcement's sink whose constraints contain those of the reinforcement (A20)."""
     return [
         entry
         for entry in entries
@@ -36,9 +37,10 @@ def containing_interests(reinforcement, entries):
 
 
 def reason_to_refuse(reinforcement, entry, entries, address):
-    """Return why the node at ``address`` refuses a reinforcement, or None.
+    """Return the reason why the node at ``address`` drops a reinforcement, or None if it accepts the reinforcement.
 
-    ``entry``: the cached interest with the same constraints, or None; ``entries``: all that contain the reinforcement.
+    ``entry``: the cache entry with the same constraints, or None; ``entries``: [entry] or, without it, all entries
+    whose constraints contain those of the reinforcement.
     """
     sink = reinforcement.sink
     if sink == address:
@@ -56,10 +58,11 @@ def reason_to_refuse(reinforcement, entry, entries, address):
 
 
 def choose_paths(reinforcement, interests, settings, black_list, drop):
-    """Return the data gradients that a reinforcement follows, one for each neighbor, and mark them as reinforced.
+    """Choose the data gradients along which a reinforcement goes to the sources that match it, and return them.
 
-    They lead to the sources that match the reinforcement. ``interests``: (attributes, data gradients) of each interest
-    that contains it; ``drop``: `Node.drop`, called for each neighbor that has to be left out.
+    The result has one data gradient for each neighbor; it is marked as reinforced if the interest has the same
+    constraints. ``interests``: (attributes, data gradients) of each interest that contains the reinforcement;
+    ``drop``: `Node.drop`, which is called for each neighbor that is on the black list or one too many.
     """
     paths = []
     sink = reinforcement.sink

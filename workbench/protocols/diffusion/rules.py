@@ -1,4 +1,4 @@
-"""Rules of TinyDiffusion as functions of plain numbers, which the node and its fast twin share.
+"""Decisions of TinyDiffusion as functions of plain numbers, shared by the node and its fast twin.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -12,7 +12,7 @@ FOREVER_US = 1 << 62
 # second. Without the random part, sinks whose interests collide once would collide each time.
 REPEAT_AFTER_US = SECOND_US // 2
 REPEAT_WITHIN_US = SECOND_US
-# Copies of a data message on several gradients meet again within this time, or never.
+# If copies of a data message on several gradients meet again at a node, they do so within this time.
 COPIES_MEET_US = SECOND_US
 # A data frame that was not acknowledged is sent again at a random time within RETRY_WITHIN_US, as frames that collided
 # would collide again, at most MAX_RETRIES times per message. At most MAX_WAITING frames wait; others are sent at once.
@@ -22,55 +22,63 @@ MAX_WAITING = 4
 
 
 def next_round(round_):
-    """Return the round of an interest's next refresh, counted modulo 256 (A15)."""
+    """Return the round that follows ``round_``, modulo 256; each refresh of an interest begins a round (A15)."""
     return (round_ + 1) & 0xFF
 
 
 def is_stale(round_, known_round):
-    """Return whether a round is older than the known one, by the shorter distance modulo 256 (A15)."""
+    """Return whether ``round_`` is older than ``known_round`` (A15).
+
+    Rounds are compared modulo 256: a round is older if it precedes the other one by at most 128.
+    """
     return (round_ - known_round) & 0xFF >= 128
 
 
 def known_for_us(refresh_s, gradient_lifetime_s):
-    """Return how long an interest's round is remembered after it was heard (µs): two refreshes.
+    """Return how long a node remembers an interest's round after it has heard the interest (µs).
 
-    The time is shorter than 128 rounds, as rounds further apart cannot be compared modulo 256.
+    The time is two refreshes or, without refreshes, the lifetime of a gradient. It is shorter than 128 rounds, as rounds
+    further apart cannot be compared modulo 256.
     """
     return int((2 * refresh_s if refresh_s else gradient_lifetime_s) * SECOND_US)
 
 
 def is_path_of_round(reinforced_by, reinforced_in, sequence, round_):
-    """Return whether a gradient's reinforcement belongs to this round of the interest ``sequence``.
+    """Return whether a gradient was reinforced in round ``round_`` of the interest ``sequence``.
 
-    ``reinforced_by``: the reinforcement's number, below 0 without a reinforcement; ``reinforced_in``: its round. A
-    node numbers all its messages, so a reinforcement of an interest has a higher number than the interest.
+    ``reinforced_by``: the reinforcement's sequence number, below 0 if the gradient is not reinforced;
+    ``reinforced_in``: the reinforcement's round. A node numbers all its messages in sequence, so a reinforcement has a
+    higher sequence number than its interest.
     """
     return reinforced_by > sequence and reinforced_in == round_
 
 
 def lifetime_s(refresh_s, gradient_lifetime_s):
-    """Return the longest lifetime of a gradient (s); without refreshes, the largest value of the message's field."""
+    """Return the longest lifetime of a gradient (s).
+
+    Without refreshes (``refresh_s`` 0), it is the largest value of an interest's expiration field.
+    """
     return int(gradient_lifetime_s) if refresh_s else LONGEST_EXPIRATION_S
 
 
 def expiration_s(now, ends_us, longest_s):
-    """Return the lifetime of an interest's gradients (s), from 1 to ``longest_s``.
+    """Return the lifetime of an interest's gradients (s), from 1 to ``longest_s``: until its subscription ends.
 
-    ``ends_us``: when the subscription ends.
+    ``now``, ``ends_us``: the current time and the end of the subscription (µs).
     """
     return max(1, min(longest_s, (ends_us - now + SECOND_US - 1) // SECOND_US))
 
 
 def hops_taken(first_ttl, ttl):
-    """Return the number of hops of a message that was first sent with ``first_ttl`` and arrives with ``ttl``."""
+    """Return how many hops a message has taken: its source sent ``first_ttl``, and it arrived with ``ttl``."""
     return first_ttl - ttl + 1
 
 
 def gradient_to_replace(gradients, count, sink, is_reinforced):
-    """Return the index of the gradient that a new one towards ``sink`` replaces in a full list of ``count`` (A17).
+    """Return the index of the gradient that a new one for ``sink`` replaces, or ``NOBODY`` to drop the new one (A17).
 
-    ``NOBODY`` means that the new gradient is dropped. A sink's only gradient stays while another sink has several.
-    ``is_reinforced``: whether the new gradient comes from a reinforcement.
+    ``gradients``: a full list, with ``count`` elements. A sink's only gradient stays while another sink has several.
+    ``is_reinforced``: whether a reinforcement sets the new gradient.
     """
     if not is_reinforced:
         for i in range(count):
@@ -88,19 +96,20 @@ def gradient_to_replace(gradients, count, sink, is_reinforced):
 
 
 def may_reinforce(messages, reinforce_after, started, max_reinforcements):
-    """Return whether to reinforce the path to a source that has sent ``messages`` new messages.
+    """Return whether a sink may reinforce the path to a source from which it has received ``messages`` new messages.
 
-    ``reinforce_after``: the number of messages that are needed, 0 for never; ``started``: how many reinforcements were
-    started in this round.
+    ``reinforce_after``: how many messages the sink waits for, 0 to reinforce no path; ``started``: how many
+    reinforcements the sink has sent in this round of its interest.
     """
     return 0 < reinforce_after <= messages and started < max_reinforcements
 
 
 def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
-    """Return whether data should go to a neighbor rather than to the ``best`` so far (``NOBODY``: not chosen yet).
+    """Return whether ``neighbor`` is a better next hop for data than ``best``, the best one so far or ``NOBODY``.
 
     ``count``: number of sinks whose next hop the neighbor may be; ``heads``: number of these sinks whose first gradient
-    leads to it. Of equal neighbors the one with the lowest address is better.
+    leads to the neighbor; ``best_count``, ``best_heads``: the same of ``best``. Of neighbors with equal numbers, the one
+    with the lower address is better.
     """
     if best == NOBODY or count != best_count:
         return best == NOBODY or count > best_count
@@ -108,24 +117,32 @@ def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
 
 
 def has_circled(ttl, first_ttl):
-    """Return whether a copy of a known message has passed this node before: a circle has at least three hops."""
+    """Return whether a copy of a known message has come back to this node in a circle.
+
+    A circle has at least three hops. So the ttl of such a copy is at least 3 below ``first_ttl``, that of the first copy.
+    """
     return ttl <= first_ttl - 3
 
 
 def may_retry(retries):
-    """Return whether a message that was sent again ``retries`` times may be sent again."""
+    """Return whether a node that has already sent a message again ``retries`` times may do so once more."""
     return retries < MAX_RETRIES
 
 
 def may_explore(is_full, oldest_us, now):
-    """Return whether data may use more gradients than the first: only if the node recognizes all returning copies.
+    """Return whether a node may send data along more gradients than a sink's first one.
 
-    ``is_full``: whether the duplicate list is full; ``oldest_us``: when the oldest message in it came.
+    Copies may then return to the node, so it must remember messages long enough to recognize them. ``is_full``: whether
+    its duplicate list is full; ``oldest_us``: when the oldest message in that list arrived (µs).
     """
     return not is_full or now - oldest_us >= COPIES_MEET_US
 
 
 def is_black(was_black, inbound, outbound, blacklist_loss, blacklist_hysteresis):
-    """Return whether a neighbor whose link has these delivery ratios belongs on the black list (A27)."""
+    """Return whether a neighbor belongs on the black list, by the delivery ratios of its link (A27).
+
+    ``was_black``: whether it is on the list now. It stays there until its two-way loss is below ``blacklist_loss`` -
+    ``blacklist_hysteresis``.
+    """
     loss = 1.0 - inbound * outbound
     return loss >= blacklist_loss - blacklist_hysteresis if was_black else loss > blacklist_loss

@@ -3,134 +3,148 @@
 Theory of operation
     A topic is a text in levels, "sensor/42/temp"; a subscription may have wildcards, "sensor/+/temp" or "sensor/#".
     Topics are broken into items, and each item sets some bits of a filter. Neighbors *link*. Over a link each end sends
-    the other its *interests*, the union of the filters of all subscriptions behind it, and its *needs*, the bits that
-    the fuzzy hashes of these filters have in common. A publication carries the filter of its topics, and a node
-    forwards it over each link whose interests it may match. So a node does not learn which nodes subscribed, or to
-    which topics. Filters give false positives, never false negatives; the subscriber's node compares the topics.
+    the other its *interests*, the union of the filters of all subscriptions on its side of the link, and its *needs*,
+    the bits that the fuzzy hashes of these filters have in common. A publication carries the filter of its topics. A
+    node forwards the publication over each link whose interests may match this filter. So a node does not learn which
+    nodes subscribed, or to which topics. Filters give false positives, never false negatives; the subscriber's node
+    compares the topics themselves.
 
-    A link that closes a loop is muted, so that interests do not circulate. A node remembers for some time which
-    publications came, and from which neighbor: to drop duplicates, and to send acknowledgements back on the reverse
-    path. A publication with a lifetime is retained by all nodes that receive it, and sent to later subscribers.
+    A link that closes a loop is *muted*: it carries neither interests nor publications, so that interests do not
+    circulate. A node records for some time which neighbor sent which publication. It uses this record to drop
+    duplicates, and to send acknowledgements back on the reverse path. A publication with a lifetime is retained by all
+    nodes that receive it, and sent to later subscribers.
 
     The node interoperates with the reference implementation: its messages are the same, byte for byte. In simulation a
-    node is on a radio, and requests links with the neighbors whose delivery ratios are good: with all of them, or in a
+    node has a radio, and requests links with the neighbors whose delivery ratios are good: with all of them, or in a
     dense neighborhood (a *crowd*) with a few (neighborhood.py). Attributes are mapped to topics, so the workload of the
     other protocols runs on DPS.
 
 Modules
     node            node.py: the interface to the application and to the driver; context.py: what its modules share
     links           automaton.py: the table of a link's states, and how a link is muted (docs/images/dps-links.svg);
-                    links.py: acts by the table; remotes.py: the state of one neighbor; interests.py: sums of filters,
-                    and the messages that carry them; mesh_ids.py: the ids that show loops; neighborhood.py: chooses the
-                    neighbors to link with on a radio
+                    links.py: does the table's actions; remotes.py: the state of one neighbor; interests.py: unions of
+                    filters, and the messages that carry them; mesh_ids.py: the ids that show loops; neighborhood.py:
+                    chooses the neighbors to link with on a radio
     rules           rules.py: constants, times, and decisions on plain numbers, which the fast engine's node also calls
     publications    publications.py: forwarding, delivery, and retries of frames that the radio gave up; history.py: the
-                    publications seen; retained.py: the publications kept; acknowledgements.py; series.py: the objects
-                    that the application holds
+                    publications seen; retained.py: the retained publications; acknowledgements.py; series.py: the
+                    objects that the application holds
     topics          topics.py: items and matching; mapping.py: attributes as topics; bloom/: filters, single or in
                     arrays
     messages        wire/: bytes of all messages, and the CoAP envelope; cose/: encryption and signatures
     on a network    udp/: nodes on UDP and multicast; cli/: the commands; processes/: many nodes, each a process
-    for a host      fast/: the same node for the fast engine (its "twin"); events.py; views/: pictures and pages
+    host only       fast/: the same node for the fast engine (its "twin"); events.py; views/: pictures and pages
 
 Messages (wire/__init__.py), each to one neighbor
-    subscription        interests, mesh id; with the flags unlink and unmute
+    subscription        interests and mesh id; flags end or unmute the link
     subscription ack    acknowledges a subscription, and may carry interests in turn
     publication         filter, topics, data, hops, lifetime
-    acknowledgement     data for the publisher
+    acknowledgement     data from a subscriber for the publisher
 
 False positives
-    A message that ends without a delivery is dropped with one reason. Two reasons are logged in addition:
-    "out_of_range" for each subscription, and "full" for a retained publication that is evicted.
+    A node at which a publication is useless logs its drop with one reason. Drops with two of the reasons can also come
+    in addition to a delivery: "out_of_range", logged for each subscription, and "full", logged for a retained
+    publication that is evicted.
 
-    no_match        a filter of the node's own subscriptions matched and no topic did (the node may have forwarded it)
-    out_of_range    topics matched, and the attributes did not: "TEMP/+" stands for any range
+    no_match        the filter of an own subscription matched, but its topics did not; the node may still have forwarded
+                    the publication
+    out_of_range    the topics of an own subscription matched, but its attributes did not: a range such as TEMP GE 25
+                    becomes the topic "TEMP/+", which every value matches
     dead_end        no filter of the node's own subscriptions matched, and the publication is not forwarded
 
-    A dead end is only the last node of a useless path. Long filters do not prevent all of them: the filter of "a/+"
-    matches "a/b/c" at any length, a neighbor's interests are a union, and muted links stay in it. `views.paths.paths`
-    lists each frame that led to no delivery. To find how many are due to short filters, compare with the same run with
-    long filters.
+    A dead end is only the last node of a useless path. Long filters do not prevent all dead ends: the filter of "a/+"
+    matches "a/b/c" at any length, a neighbor's interests are a union, and this union includes the interests of muted
+    links. `views.paths.paths` lists each frame that led to no delivery. To find how many of these frames are due to
+    short filters, compare with the same run with long filters.
 
 Cost
-    For a message of a link, some long-integer operations for each link. For a publication, about 2 µs for each link
+    A message of a link takes some long-integer operations for each link. A publication takes about 2 µs for each link
     and for each subscription of the node's own. Memory: ``max_history`` entries, ``max_retained`` publications, and
     two or three filters for each link.
 
 Limits
-    losses          A publication is sent over a link once. If the radio reports which frames it gave up, they are sent
-                    again, up to three times; without such reports, as over UDP, a publication may be lost. Interests
-                    are repeated until acknowledged. On a grid of 25 nodes that loses a tenth of its frames, readings
-                    arrive from second 5 on (`benchmarks/dps_radio.py forms`).
+    losses          A publication is sent over a link once. If the radio reports the frames that it gave up, these are
+                    sent again, up to three times; without such reports, as over UDP, a publication may be lost.
+                    Interests are repeated until acknowledged. On a grid of 25 nodes that loses a tenth of its frames,
+                    readings arrive from second 5 on (`benchmarks/dps_radio.py forms`).
     loops           Mesh ids travel with interests and keep-alives, so a loop may exist for about ``link_loss_s``. It
                     causes duplicates, and interests of ended subscriptions may circulate in it.
-    muted links     Interests that came over a link before it was muted stay in the sum, as in the reference.
-                    Publications follow them in vain (``count_muted``) until the link is rechecked.
+    muted links     Interests that came over a link before it was muted stay in the union that the node sends, as in
+                    the reference, unless ``count_muted`` is False. Until the link is rechecked, they attract
+                    publications in vain.
     repair          When an active link ends, both ends unmute a muted link in its place, if they have any. Other nodes
-                    notice when a muted neighbor announces an id lower than all that they know; in a crowd they notice
-                    at the next recheck. Until then the mesh may be partitioned. On ideal links a network is connected
-                    within two ``link_loss_s`` of its last change (`benchmarks/dps_whole.py`).
+                    detect a partition when a muted neighbor announces an id lower than all that they know; in a crowd
+                    they detect it at the next recheck. Until then the mesh may be partitioned. On ideal links a network
+                    is connected within two ``link_loss_s`` of its last change (`benchmarks/dps_whole.py`).
     dead nodes      A silent neighbor is given up after 1.25 (``link_loss_s`` + ``update_s``) and some retries, in any
-                    state of its link. Its interests leave the mesh when the loops that its end created are gone: where
-                    up to 5 of 25 nodes die, after three or four ``link_loss_s``.
+                    state of its link. Its interests leave the mesh when the loops that formed after its death are gone:
+                    where up to 5 of 25 nodes die, after three or four ``link_loss_s``.
     old ids         The id of a node that left may circulate in a loop of active links for some laps. Its hop count
-                    grows each time, and it is ignored after the fourth; interests of ended subscriptions may circulate
-                    as long. A loop of more than 510 nodes is not detected.
-    C nodes         A C node forwards a mesh id unchanged and compares all of it, so ids are sent to it without hops,
-                    and the hops of ids from it are counted from 0 again. A loop without C nodes opens, whichever node
-                    owns the id in it. The exception is an id that a C node made lower than all others, after a
-                    link of its own ended or by chance (one in 256). A loop with a C node may keep the id of a node that
-                    left, and the mesh stays partitioned: 2 of 300 static networks with loops if half of the nodes are C
-                    nodes, 4 if all are. A C node's random id looks like an id with hops once in 65,536.
+                    grows with each lap, and the id is ignored after the fourth. Interests of ended subscriptions may
+                    circulate as long. A loop of more than 510 nodes is not detected.
+    C nodes         A C node (a node of the reference implementation) forwards a mesh id unchanged and compares all of
+                    its bytes. So ids are sent to it without hops, and the hops of ids from it are counted from 0 again.
+                    In a loop without C nodes, an id that only circulates is ignored after some laps, even if its owner
+                    is a C node. The exception is an id that a C node made lower than all others, after one of its links
+                    ended or by chance (one in 256). A loop with a C node may keep the id of a node that left, and the
+                    mesh stays partitioned: in 2 of 300 static networks with loops if half of the nodes are C nodes, in
+                    4 if all are. One in 65,536 random ids of C nodes looks like an id with hops.
     wildcards       A subscription to ``+`` or ``#`` alone sets no bit, so no neighbor forwards anything for it.
     outages         In simulation a node that was off keeps its memory.
-    settings        All nodes need the same filter length, hashes and separators.
+    settings        All nodes need the same filter length, number of hashes and separators.
     late messages   A copy of a neighbor's first subscription that arrives late looks like a restart of the neighbor.
-                    All interests are sent again, and the link carries nothing until the neighbor gives it up and starts
-                    again, about 10 s later.
+                    All interests are sent again, and the link carries nothing until the neighbor gives the link up and
+                    starts again, about 10 s later.
     crowds          A publication waits for up to 80 ms at each hop. Mesh ids spread slowly in a crowd, so in the first
-                    minute the mesh may be partitioned, or have loops. From then on the testbeds lose fewer than 1 % of
-                    the readings. Networks of 348 nodes, 60 neighbors and collisions lose 1 to 7 %
+                    minute the mesh may be partitioned, or have loops. From then on the simulated testbeds lose less
+                    than 1 % of the readings. Networks of 348 nodes, 60 neighbors and collisions lose 1 to 7 %
                     (`benchmarks/dps_radio.py`): their trees are about nine hops deep where two would do. Hubs are the
                     same nodes in every run and spend the most energy. Where nodes have different numbers of neighbors,
                     they disagree on which nodes are hubs.
     left out        Discovery and registration are not part of the node; udp/ has them.
-    security        What an attacker can do who reaches a node's port: `workbench/protocols/dps/udp/__init__.py`.
+    security        `workbench/protocols/dps/udp/__init__.py` describes what an attacker can do who reaches a node's
+                    port.
 
 Differs from the reference implementation in
-    history     It is cleared, and bounded. The reference's grows for as long as it runs.
-    filters     They are sent as bytes where run lengths would be longer than the vector: short filters work.
-    collision   A subscription that crosses another stays unacknowledged until its own acknowledgement comes. The
-                reference accepts the other subscription as the answer, and interests are lost if the message was.
+    history     The history of publications is cleared, and bounded. The reference's history grows for as long as it
+                runs.
+    filters     Filters are sent as plain bytes if their run-length code would be longer, so short filters work.
+    collision   If the subscriptions of both ends cross, each stays outstanding until its own acknowledgement comes.
+                The reference takes the other end's subscription for the acknowledgement. If its own subscription was
+                lost, the interests in it are lost, too.
     repeated    A repeated first subscription is answered with the interests again.
-    anew        Full interests from a linked neighbor show that it gave the link up or restarted: they are accepted, and
-                answered in full. The reference treats them as an old message until it has given the link up itself.
-    numbers     A neighbor that was given up is next sent the following revision, not the first again, so that no
-                message in flight can be mistaken.
-    no base     A change of interests that never came is neither applied nor acknowledged. Over an active link it is
-                answered with all interests, and both ends start again. An acknowledgement without interests leaves
-                them unchanged.
+    anew        Full interests from a linked neighbor show that it gave the link up or restarted. They are accepted, and
+                answered with all interests. The reference treats them as an old message until it has given the link up
+                itself.
+    revisions   After a neighbor was given up, revisions continue and do not start from 1 again. So no old message in
+                flight can be taken for a new one.
+    no base     A change of interests is neither applied nor acknowledged if the interests that it changes never came.
+                Over an active link it is answered with all interests, and both ends start again. An acknowledgement
+                without interests leaves the stored interests unchanged.
     late        A neighbor that sends something while a link request to it is outstanding gets the request again before
                 it is given up: it may have just started. Its first interests over a link that only this end considers
                 active are answered in full. Otherwise the two ends could disagree for ever on whether the link exists.
-    unmute      Interests are sent in full, not as a change of nothing, so that no old ones remain in them.
+    unmute      A link is unmuted with all interests, not with a change of empty ones, so that no old interests remain
+                at the neighbor.
     recheck     A muted link is rechecked now and then, first without interests: ids in flight may show loops that do
                 not exist. In the reference such a link stays muted for good, and a dead neighbor is kept. The end that
                 did not request the link rechecks it if the other end does not.
-    restarts    An acknowledgement that only a restarted neighbor would send shows that it took a change, often an empty
-                one, for all interests. All interests are sent to it. The reference continues.
-    parts       A muted link is rechecked soon if the neighbor's id is lower than all that this node knows.
-    ids         A changed mesh id is sent in a keep-alive soon, and not with the next one, ``link_loss_s`` later. A
-                node's own id from a neighbor shows a loop, even if there is a lower one.
-    hops        The first byte of a mesh id counts its hops, between nodes whose link messages have the flag 32. The
-                other bytes belong to its owner, and loops are found by them. Bytes 1 and 2 are a mark, and the last,
-                most significant byte is 0: ids of these nodes are below those of C nodes (`mesh_ids.py`).
+    restarts    Some acknowledgements can come only from a restarted neighbor. It took a change, often an empty one,
+                for all interests, so all interests are sent to it. The reference does not react.
+    parts       A muted link is rechecked soon if the neighbor's id is lower than all that this node knows: the neighbor
+                may be in another part of the mesh.
+    ids         A changed mesh id is sent in a keep-alive soon, and not with the next one, ``link_loss_s`` later. A node
+                that receives its own id detects a loop, even if it knows a lower id.
+    hops        The first byte of a mesh id counts its hops, between nodes whose link messages have the flag 32
+                (COUNTS_HOPS). The other bytes belong to its owner, and loops are found by them. Bytes 1 and 2 are a
+                mark, and the last, most significant byte is 0: ids of these nodes are below those of C nodes
+                (`mesh_ids.py`).
     retained    A new subscription also gets the publications that its own node retains. Retained publications are sent
                 to the neighbor whose interests changed, not to all, and at most once every ``update_s``.
-    timers      Each link has its own. The reference has one timer for all of them.
-    radio       On a radio, in a crowd (`neighborhood.py`): a node requests few links; keep-alives are rarer and
-                come from one end, rechecks are rarer; muted neighbors are not counted; publications wait before they
-                are forwarded. On each radio: frames that it gave up are sent again; without a crowd, a neighbor's
+    timers      Each link has its own timer. The reference has one timer for all links.
+    radio       On a radio, in a crowd (`neighborhood.py`): a node requests few links; keep-alives are rarer and come
+                from one end, rechecks are rarer; interests of muted neighbors are dropped; publications wait before
+                they are forwarded. On any radio: frames that it gave up are sent again; without a crowd, a neighbor's
                 interests wait for a twentieth of ``update_s`` at each hop.
 
 Reference
@@ -239,11 +253,11 @@ class DPS(Protocol):
             raise ParameterError("DPS: separators is empty; it needs at least one character, as in separators='/'")
 
     def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
-        """Return the estimated number of receptions per arc: one per reading, and 400 to create and maintain links."""
+        """Return the estimated number of receptions per arc: one per reading, plus 400 for the messages of links."""
         return readings + 400
 
     def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:
-        """Return the samples that match, like `attributes.matching_samples`, but with wildcards in TOPIC."""
+        """Return a publication's samples that match a subscription, whose constraints on TOPIC may have wildcards."""
         return mapping.samples(subscription, publication, self.separators)
 
 

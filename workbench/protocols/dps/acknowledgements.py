@@ -4,8 +4,8 @@ Theory of operation
     A node sends an acknowledgement to the neighbor from which the newest publication of the series came with the fewest
     hops, over a link or directly to its address. Each node on the path forwards the same bytes in the same way. An
     acknowledgement is sent once and not repeated. The publisher's node appends it to the `Series` that the application
-    holds. An encrypted publication needs an encrypted answer: an answer that is neither encrypted nor signed by a known
-    key is dropped as "plain".
+    holds. The answer to an encrypted publication must be encrypted, or signed by a known key; otherwise it is dropped
+    with the reason "plain".
 """
 
 from __future__ import annotations
@@ -23,30 +23,35 @@ NAME = wire.NAMES[wire.ACKNOWLEDGEMENT]
 
 
 class Acknowledgements:
-    """Acknowledgements at one node; ``history`` has the reverse path of each publication."""
+    """Sender, receiver and forwarder of acknowledgements at one node; ``history`` has the reverse paths."""
 
     def __init__(self, context: Context, history: History) -> None:
         self._context = context
         self._history = history
-        self._own: dict[bytes, Series] = {}  # publication id -> Series, the latest at the end
-        self._limit = context.settings.max_history
+        self._own_series: dict[bytes, Series] = {}  # publication id -> Series, the latest at the end
+        self._most_series = context.settings.max_history
 
     def expect(self, series: Series) -> None:
-        """Accept acknowledgements of this series; beyond ``max_history`` series, those of the oldest are dropped."""
-        own = self._own
-        own.pop(series.publication_id, None)
-        while len(own) >= self._limit:
-            del own[next(iter(own))]
-        own[series.publication_id] = series
+        """Accept acknowledgements of a series that this node publishes.
+
+        Only the latest ``max_history`` series are stored; acknowledgements of older ones are dropped.
+        """
+        stored_series = self._own_series
+        stored_series.pop(series.publication_id, None)
+        while len(stored_series) >= self._most_series:
+            del stored_series[next(iter(stored_series))]
+        stored_series[series.publication_id] = series
 
     def send(self, arrival: Arrival, data: bytes) -> None:
-        """Acknowledge an arrived publication with some data.
+        """Acknowledge an arrived publication with some data; drop the acknowledgement if no reverse path is known.
 
-        Raises ParameterError if its publisher does not want acknowledgements, EncodeError if the message does not fit a
+        Raises ParameterError if the publisher does not want acknowledgements, EncodeError if the message does not fit a
         datagram.
         """
         if not arrival.wants_answer:
-            raise ParameterError("this publication wants no acknowledgement; acknowledge only if wants_answer is True")
+            raise ParameterError(
+                "the publisher wants no acknowledgement; acknowledge only an Arrival whose wants_answer is True"
+            )
         message = wire.Acknowledgement(arrival.publication_id, arrival.sequence, data)
         if arrival.neighbor is None:
             self._deliver(message, Answer(arrival.sequence, data, None, None, None))
@@ -62,9 +67,9 @@ class Acknowledgements:
 
     def receive(self, message: wire.Acknowledgement, frame: bytes, neighbor: Neighbor) -> None:
         """Handle an acknowledgement from a neighbor: deliver it to a series of this node, or forward it."""
-        series = self._own.get(message.publication_id)
+        series = self._own_series.get(message.publication_id)
         if series is not None and message.acknowledged <= series.sequence:
-            self._open(message, series, neighbor)
+            self._open_and_deliver(message, series, neighbor)
             return
         entry = self._history.get(message.publication_id)
         if entry is None or not entry.acknowledge or message.acknowledged > entry.sequence:
@@ -80,25 +85,29 @@ class Acknowledgements:
                 Forwarded, neighbor, NAME, *event_label(message.publication_id, message.acknowledged), 1, ""
             )
 
-    def _open(self, message: wire.Acknowledgement, series: Series, neighbor: Neighbor) -> None:
+    def _open_and_deliver(self, message: wire.Acknowledgement, series: Series, neighbor: Neighbor) -> None:
         security = self._context.security
-        data, sender, way = message.data, None, None
+        data, sender, key_management = message.data, None, None
         if data is None:
             try:
                 if security is None:
                     raise DecodeError("the acknowledgement is encrypted or signed, and this node has no keys")
                 opened = security.open(message)
-                data, sender, way = opened.message.data, opened.sender, opened.way
+                data, sender, key_management = opened.message.data, opened.sender, opened.way
             except DecodeError:
                 self._drop(message, neighbor, "sealed")
                 return
-        if sender is None and way is None and (series.is_encrypted or (security is not None and not security.plain)):
+        if (
+            sender is None
+            and key_management is None
+            and (series.is_encrypted or (security is not None and not security.plain))
+        ):
             self._drop(message, neighbor, "plain")
             return
-        self._deliver(message, Answer(message.acknowledged, data, sender, way, neighbor))
+        self._deliver(message, Answer(message.acknowledged, data, sender, key_management, neighbor))
 
     def _deliver(self, message: wire.Acknowledgement, answer: Answer) -> None:
-        series = self._own.get(message.publication_id)
+        series = self._own_series.get(message.publication_id)
         if series is not None:
             series.put(answer)
             peer = NOBODY if answer.neighbor is None else answer.neighbor

@@ -2,11 +2,11 @@
 
 How to read it
     ``TABLE[state][input]`` is an `Entry`. The state changes first, then the actions are done in their order. An entry
-    without a state marks an input that cannot come in a state, and gives the reason.
+    whose next state is None marks an input that cannot occur in this state; its reason explains why.
 
-    `links.py` determines the input, looks the entry up and does the actions: each action is a method there, named by
-    the action's label. The fast engine reads the same table (`fast/links.py`), and docs/images/dps-links.svg is drawn
-    from it (`views/automaton.py`).
+    `links.py` determines the input, looks the entry up and does the actions. Each action is a private method there,
+    named after the action. The fast engine reads the same table (`fast/links.py`), and docs/images/dps-links.svg is
+    drawn from it (`views/automaton.py`).
 
 How a link is muted
     The input LOOP is a message with the flag MUTE, or a message whose mesh id has the same owner as the lowest mesh id
@@ -42,12 +42,12 @@ class _Code(IntEnum):
 
     @cached_property
     def label(self) -> str:
-        """The name in lower case, with spaces, for events and drawings."""
+        """The member's name in lower case, with spaces, for events and drawings."""
         return self.name.lower().replace("_", " ")
 
 
 class State(_Code):
-    """State of a link. The numbers and labels are those of `LinkSet` in a trace."""
+    """State of a link; the event `LinkSet` has its number and label."""
 
     GONE = "the link does not exist"
     LINKING = "requested; no answer yet"
@@ -81,7 +81,7 @@ class Input(_Code):
 
 
 class Action(_Code):
-    """Step that a node takes for a link: the action SEND_ALL is the method `Links._send_all`."""
+    """Step that a node takes for a link: a method of `Links`, such as `Links._send_all` for SEND_ALL."""
 
     SEND_CHANGE = "send the interests, as a change of those sent last"
     SEND_IF_CHANGED = "send the change, if there is one; while an answer is outstanding, note that there may be one"
@@ -136,9 +136,9 @@ NOTHING = -1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the table: the next state, the actions in order, and the reason.
+    """An entry of the table for one state and input: the next state, the actions in order, and the reason for both.
 
-    If ``state`` is None, the input cannot occur in this state."""
+    If ``state`` is None, the input cannot occur."""
 
     state: State | None
     actions: tuple[Action, ...]
@@ -146,7 +146,7 @@ class Entry:
 
 
 def _entry(state: State, actions: str, reason: str) -> Entry:
-    """Return a table entry; ``actions`` lists the labels of its actions, separated by commas."""
+    """Return a table entry with the next state; ``actions`` lists the labels of its actions, separated by commas."""
     names = actions.upper().replace(" ", "_").split(",_") if actions else ()
     return Entry(state, tuple(Action[name] for name in names), reason)
 
@@ -167,8 +167,8 @@ _NO_LINK = _impossible("without a link this input does not exist")
 _END_CANCELED = "the link exists; it is not ended after all"
 _NOT_MUTED = _impossible("only muted links are rechecked for a loop")
 _NOT_NEEDED = _impossible("only muted links replace another link")
-_NOT_ACTIVE = _impossible("it matters only over an active link; elsewhere all interests are sent anyway")
-_FIRST_OUTSTANDING = _impossible("its first message is answered before that")
+_NOT_ACTIVE = _impossible("a restart matters only over an active link; in other states all interests are sent anyway")
+_FIRST_OUTSTANDING = _impossible("the first message of this state is unanswered, so the input is END_WAITS")
 _OUTSTANDING = "the outstanding answer comes first"
 _OUTSTANDING_HERE = _impossible("a message is outstanding, and is repeated before that")
 _BOTH_START_AGAIN = "the neighbor lost all state: all is sent to it, and its former interests are void"
@@ -243,7 +243,9 @@ TABLE: dict[State, dict[Input, Entry]] = {
         ANSWERED: _entry(MUTED, "settle", "it waits for the next recheck"),
         UNLINKED: _entry(GONE, _END_LINK, _NEIGHBOR_GONE),
         CHANGED: _entry(MUTED, "", "a muted link carries no interests"),
-        QUIET: _entry(MUTED, "forget inbound, forget revision, send probe", "is there still a loop, and a neighbor?"),
+        QUIET: _entry(
+            MUTED, "forget inbound, forget revision, send probe", "it is rechecked: loop or neighbor may be gone"
+        ),
         OVERDUE: _entry(MUTED, "repeat", "the message or its answer may be lost"),
         LOST: _entry(GONE, _GIVE_UP, _NEIGHBOR_GONE),
         NEEDED: _entry(
@@ -256,7 +258,7 @@ TABLE: dict[State, dict[Input, Entry]] = {
         END_WAITS: _entry(UNMUTING, "end later", _OUTSTANDING),
         BEGUN: _entry(ACTIVE, _START_AGAIN + ", answer in full", _BOTH_START_AGAIN),
         RESTARTED: _NOT_ACTIVE,
-        UNMUTED: _entry(UNMUTING, "", "both sides need it, or this is the neighbor's answer"),
+        UNMUTED: _entry(UNMUTING, "", "both sides need the link, or this is the neighbor's answer"),
         LOOP: _entry(UNMUTING, "", "these ids were sent before the change"),
         NO_LOOP: _NOT_MUTED,
         ANSWERED: _entry(ACTIVE, "settle, send retained", "the neighbor has this node's interests"),
@@ -285,7 +287,7 @@ TABLE: dict[State, dict[Input, Entry]] = {
         CHANGED: _entry(UNLINKING, "", "it ends anyway"),
         QUIET: _OUTSTANDING_HERE,
         OVERDUE: _entry(UNLINKING, "send unlink", "the message or its answer may be lost"),
-        LOST: _entry(GONE, _GIVE_UP, "the neighbor is gone itself"),
+        LOST: _entry(GONE, _GIVE_UP, "the neighbor is gone"),
         NEEDED: _NOT_NEEDED,
     },
 }

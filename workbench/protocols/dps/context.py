@@ -33,17 +33,20 @@ class Context:
 
     @property
     def reports_details(self) -> bool:
-        """Whether optional events are to be logged, too (see `contract.Node`)."""
+        """Whether the node logs optional events, too (see `contract.Node`)."""
         return bool(self._node.tells_all)
 
     def send(self, neighbor: Neighbor | None, frame: bytes) -> None:
-        """Send a frame to a neighbor; None sends it to all neighbors."""
+        """Put a frame for a neighbor into the outbox; ``neighbor`` None means one multicast to all nodes in reach."""
         self._node.outbox.append((neighbor, frame))
 
     def report(self, event: Callable[..., Any], *fields: Any) -> None:
-        """Log an event; ``event`` is its class, and ``fields`` are its values."""
+        """Log an event; ``event`` is its class, and ``fields`` are the values of its fields."""
         self._node.events.append(event(*fields))
 
     def drop(self, neighbor: Neighbor | None, message: str, label: tuple[int, int], reason: str) -> None:
-        """Count and log a dropped message; ``label`` is its (origin, sequence number) in the log."""
+        """Count and log the drop of a message from ``neighbor``, or of one from this node (None).
+
+        ``message`` is the name of its kind, and ``label`` its (origin, sequence number) in the log.
+        """
         self._node.drop(NOBODY if neighbor is None else neighbor, message, *label, reason)

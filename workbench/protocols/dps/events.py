@@ -1,4 +1,4 @@
-"""DPS events besides those of `protocols.contract`: links, the interests behind them, acknowledgements, mesh ids."""
+"""Events of DPS, in addition to those of `protocols.contract`: links, interests, acknowledgements, mesh ids."""
 
 from collections import namedtuple
 

@@ -23,31 +23,32 @@ _NO_INTEREST_REASONS = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield an explanation for readings whose publisher no interest can reach, as the topology has no path."""
+    """Yield a sentence on readings whose publisher no interest can reach, as the topology has no path to it."""
     yield from unheard(missing, "an interest")
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the step at which a reading stopped on the path over active links to the subscriber.
 
-    If no active links lead to the subscriber, the path over arcs of the topology is used.
+    If no active links lead to the subscriber, the path over arcs of the topology is used. Return None if that path is
+    missing, too, or if the subscriber received the reading and neither dropped nor lost it.
     """
     holders = trail.holders
     if pair.subscriber in holders:
         return trail.outcome(pair.subscriber, ())
     links = _Links(evidence, holders, pair.published)
     first_hops = links.first_hops(pair.subscriber)
-    path = first_hops.get(pair.subscriber)
-    if path is None:
+    first_hop = first_hops.get(pair.subscriber)
+    if first_hop is None:
         # The path over active links ends where the shortest path over arcs to the subscriber begins.
         crossings = list(evidence.crossings(first_hops, pair.subscriber))
         if not crossings:
             return None
-        node, neighbor, _ = max(crossings, key=lambda cut: links.receipt(cut[0]).position)
-        path = first_hops[node]
-        if path is None:
+        node, neighbor, _ = max(crossings, key=lambda crossing: links.receipt(crossing[0]).position)
+        first_hop = first_hops[node]
+        if first_hop is None:
             return links.missing_link(node, neighbor)
-    node, neighbor = path
+    node, neighbor = first_hop
     receipt = links.receipt(node)
     step = trail.outcome(node, (neighbor,))
     if step is not None and step.detail not in _NO_INTEREST_REASONS:
@@ -58,20 +59,20 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 class _Links:
-    """The links of nodes at the time of one reading; its *holders* are the nodes that received it."""
+    """The links of all nodes when one reading arrived at each; *holders* are the nodes that received the reading."""
 
     def __init__(self, evidence: Evidence, holders: dict[int, Row], published: Row) -> None:
         self._evidence = evidence
         self._holders = holders
-        self._last = max((row.position for row in holders.values()), default=published.position)
+        self._last_position = max((row.position for row in holders.values()), default=published.position)
         self._published = published
 
     def receipt(self, node: int) -> Row:
-        """Return the trace row at which a node received the reading, or else the row of its publication."""
+        """Return the trace row at which a node received the reading, or the row of its publication if it did not."""
         return self._holders.get(node, self._published)
 
-    def state(self, node: int) -> dict[int, Row]:
-        """Return the last "link_set" row of a node by neighbor, before the reading arrived (see `_count_rows`)."""
+    def last_link_rows(self, node: int) -> dict[int, Row]:
+        """Return neighbor -> last "link_set" row of a node before the reading arrived there (see `_count_rows`)."""
         count = self._count_rows(node)
         return self._evidence.once(
             ("link_set", node, count), lambda: {row.peer: row for row in self._evidence.at("link_set", node)[:count]}
@@ -80,57 +81,61 @@ class _Links:
     def _count_rows(self, node: int) -> int:
         """Return the number of "link_set" rows of a node before the reading arrived at it.
 
-        If the reading never arrived at the node, the time of its arrival at the last holder is used.
+        If the reading never arrived at the node, the rows before its arrival at the last holder are counted.
         """
-        index = self._holders[node].position if node in self._holders else self._last
+        end_position = self._holders[node].position if node in self._holders else self._last_position
         positions = self._evidence.once(
             ("link_positions", node), lambda: [row.position for row in self._evidence.at("link_set", node)]
         )
-        return bisect_left(positions, index)
+        return bisect_left(positions, end_position)
 
     def _active_neighbors(self, node: int) -> list[int]:
         """Return the neighbors with an active link to a node when the reading arrived; results are cached."""
         return self._evidence.once(
             ("active", node, self._count_rows(node)),
-            lambda: [neighbor for neighbor, row in self.state(node).items() if takes_publications(row.value)],
+            lambda: [neighbor for neighbor, row in self.last_link_rows(node).items() if takes_publications(row.value)],
         )
 
     def first_hops(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
-        """Return the nodes that active links connect with a holder, until the search reaches the subscriber.
+        """Return node -> first hop (holder, neighbor) on its path over active links from the nearest holder.
 
-        Each node has the first hop (holder, neighbor) of its path from a holder; a holder itself has None.
+        A holder itself has None. Nodes without such a path are missing, and so may be nodes that are farther away than
+        the subscriber, where the search ends.
         """
         first_hops: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
-        waiting = list(first_hops)
-        for node in waiting:  # The list grows meanwhile: breadth-first search.
+        queue = list(first_hops)
+        for node in queue:  # The list grows meanwhile: breadth-first search.
             for neighbor in self._active_neighbors(node):
                 if neighbor not in first_hops:
                     first_hops[neighbor] = first_hops[node] or (node, neighbor)
-                    waiting.append(neighbor)
+                    queue.append(neighbor)
             if subscriber in first_hops:
                 break
         return first_hops
 
     def missing_link(self, node: int, neighbor: int) -> Step:
         """Return the step for a reading that stopped at a holder without an active link to the next node."""
-        receipt, link = self.receipt(node), self.state(node).get(neighbor)
+        receipt, link = self.receipt(node), self.last_link_rows(node).get(neighbor)
         detail = "never" if link is None else link.detail
         return Step("no_link", node, neighbor, receipt.time_us, detail, (receipt, *(() if link is None else (link,))))
 
 
 def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
-    """Return the step for a reading that stopped at a node that had no matching interests from the next node."""
+    """Return the step for a reading that stopped at a node that had no matching interests from the next node.
+
+    Its cause is "no_base" if the node had dropped a change of these interests for that reason, else "not_asked".
+    """
     interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < receipt.position][
         -1:
     ]
-    since = interests[0].position if interests else -1
-    refused = [
+    interests_position = interests[0].position if interests else -1
+    no_base_drops = [
         row
         for row in evidence.at("dropped", node, peer=neighbor)
-        if row.detail == "no_base" and since < row.position < receipt.position
+        if row.detail == "no_base" and interests_position < row.position < receipt.position
     ]
-    if refused:
-        return Step("no_base", node, neighbor, receipt.time_us, "no_base", (refused[-1], receipt))
+    if no_base_drops:
+        return Step("no_base", node, neighbor, receipt.time_us, "no_base", (no_base_drops[-1], receipt))
     return Step("not_asked", node, neighbor, receipt.time_us, "", (*interests, receipt))
 
 
@@ -144,8 +149,10 @@ def clause(scenario: Any, account: Any) -> str | None:
             "interest in it had come from there"
         )
     if account.cause == "no_link":
-        state = "there was no link" if account.detail == "never" else f"the link was {account.detail}"
-        return f"node {node} had it last, at {time_text}; from there the path leads to node {neighbor}, and {state}"
+        link_state = "there was no link" if account.detail == "never" else f"the link was {account.detail}"
+        return (
+            f"node {node} had it last, at {time_text}; from there the path leads to node {neighbor}, and {link_state}"
+        )
     if account.cause == "no_base":
         return (
             f"node {node} did not send it to node {neighbor} at {time_text}: it could not apply the change of "

@@ -3,16 +3,17 @@
 The record serves to drop duplicates, and to find the reverse path.
 
 Theory of operation
-    Each publication id has an entry: its highest sequence number, whether acknowledgements are wanted, and for each
-    neighbor that sent it the highest number, and the fewest hops with that number. The reverse path leads to the
-    neighbor with the highest number, and among equals with the fewest hops: a neighbor that sent only earlier numbers
-    may have lost its own path. An entry lasts for at least the publication's lifetime plus ``history_s``. When the
-    history has doubled since the last time, expired entries are removed, which costs constant time per publication.
-    Beyond ``max_history`` entries, the entry that was not renewed for the longest time is removed. The
-    reference never clears its history, which grows for as long as it runs.
+    Each publication id has an entry: its highest sequence number, and whether acknowledgements are wanted. For each
+    neighbor that sent such a publication, it has the highest sequence number from there and the fewest hops with that
+    number. The reverse path leads to the neighbor with the highest sequence number, and among equals to that with the
+    fewest hops. A neighbor that sent only lower sequence numbers may have lost its own path. An entry lasts for at
+    least the publication's lifetime plus ``history_s``. When the history has doubled since the last search for expired
+    entries, these are removed. On average this takes constant time per publication. Beyond ``max_history`` entries, the
+    entry that was not renewed for the longest time is removed. The reference never clears its history, which grows for
+    as long as it runs.
 
 Bounds
-    All neighbors with a link are recorded, but at most 16 without one, as addresses are easily forged. Each
+    An entry records all neighbors with a link, but at most 16 without one, as addresses are easily forged. Each
     neighbor takes about 250 bytes, and the entry itself 600. Strangers can fill 23 MB with 5000 entries, and each link
     that they get adds 1.3 MB.
 
@@ -33,10 +34,10 @@ from workbench.protocols.dps.wire import Publication
 class HistoryEntry:
     """The entry of one publication id; ``neighbors``: address -> (highest sequence, fewest hops with that sequence)."""
 
-    sequence: int = 0
-    acknowledge: bool = False
+    sequence: int = 0  # the highest sequence number seen
+    acknowledge: bool = False  # whether that publication requests acknowledgements
     neighbors: dict[Neighbor, tuple[int, int]] = field(default_factory=dict)
-    expires_us: int = 0
+    expires_us: int = 0  # time from which the entry may be removed
 
 
 class History:
@@ -45,20 +46,23 @@ class History:
     def __init__(self, size: int) -> None:
         self.size = size
         self._entries: dict[bytes, HistoryEntry] = {}
-        self._clear_at = rules.FEWEST_TO_CLEAR
-        self._since_cleared = 0
+        self._clearing_size = rules.FEWEST_TO_CLEAR
+        self._added_since_clearing = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, publication_id: bytes) -> HistoryEntry | None:
-        """Return the entry of a publication id, or None."""
+        """Return the entry of a publication id, or None if the id has no entry."""
         return self._entries.get(publication_id)
 
     def record(
         self, publication: Publication, neighbor: Neighbor | None, is_linked: bool, expires_us: int, now: int
     ) -> None:
-        """Record a publication from a neighbor with or without a link, or with ``neighbor`` None from this node."""
+        """Record a publication that a neighbor sent, or that this node published (``neighbor`` None).
+
+        ``is_linked`` is whether the neighbor has a link, and ``expires_us`` when the entry may be removed.
+        """
         publication_id, sequence, hops = publication.publication_id, publication.sequence, publication.hops
         entry = self._entries.pop(publication_id, None)
         if entry is None:
@@ -70,21 +74,21 @@ class History:
             entry.acknowledge = publication.acknowledge
         entry.expires_us = max(entry.expires_us, expires_us)
         if neighbor is not None:
-            newest = entry.neighbors.get(neighbor)
-            if newest is None:
+            last_copy = entry.neighbors.get(neighbor)
+            if last_copy is None:
                 if rules.records_sender(is_linked, len(entry.neighbors)):
                     entry.neighbors[neighbor] = (sequence, hops)
-            elif sequence > newest[0] or (sequence == newest[0] and hops < newest[1]):
+            elif sequence > last_copy[0] or (sequence == last_copy[0] and hops < last_copy[1]):
                 entry.neighbors[neighbor] = (sequence, hops)
 
     def came_from(self, publication_id: bytes, neighbor: Neighbor, sequence: int) -> bool:
         """Return whether a neighbor sent this publication with this sequence number or a higher one."""
         entry = self._entries.get(publication_id)
-        newest = None if entry is None else entry.neighbors.get(neighbor)
-        return newest is not None and newest[0] >= sequence
+        last_copy = None if entry is None else entry.neighbors.get(neighbor)
+        return last_copy is not None and last_copy[0] >= sequence
 
     def reverse_hop(self, publication_id: bytes) -> Neighbor | None:
-        """Return the first neighbor on the reverse path of a publication, or None.
+        """Return the next hop on the reverse path of a publication, or None if no neighbor sent it.
 
         This is the neighbor that sent the highest sequence number with the fewest hops.
         """
@@ -94,11 +98,11 @@ class History:
 
     def _make_space(self, now: int) -> None:
         entries = self._entries
-        self._since_cleared += 1
-        if rules.clears_history(len(entries), self._clear_at, self._since_cleared, self.size):
+        self._added_since_clearing += 1
+        if rules.clears_history(len(entries), self._clearing_size, self._added_since_clearing, self.size):
             for publication_id in [key for key, entry in entries.items() if entry.expires_us <= now]:
                 del entries[publication_id]
-            self._clear_at = rules.next_clearing_size(len(entries))
-            self._since_cleared = 0
+            self._clearing_size = rules.next_clearing_size(len(entries))
+            self._added_since_clearing = 0
         while len(entries) >= self.size:
             del entries[next(iter(entries))]

@@ -1,11 +1,11 @@
-"""Interests of a DPS node: the sum of the filters at the node and behind its links, and the messages that carry it.
+"""Interests of a DPS node: the union of the filters at the node and behind its links, and the messages with it.
 
 Theory of operation
     A subscription adds its filter (interests) and the filter's fuzzy hash (needs). A neighbor adds the interests and
     needs that it sent: the union of the filters behind it, and the bits that all their fuzzy hashes share. All these
     pairs are entries of two counting vectors. A neighbor gets the union of the interests and the intersection of the
-    needs of all entries except its own. Leaving out one entry costs some operations on long integers, however many
-    entries there are. `LinkSender` finds the change for each neighbor, and writes the messages of links.
+    needs of all entries except its own. Leaving out one entry takes some operations on long integers, however many
+    entries exist. `LinkSender` finds the change for each neighbor, and writes the messages of links.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Pair: TypeAlias = tuple[BitVector, bytes]  # interests and needs
 
 
 class Interests:
-    """The entries of one node: pairs of interests (BitVector) and needs (32 bytes)."""
+    """The pairs of interests (BitVector) and needs (32 bytes) of a node's subscriptions and neighbors, as counts."""
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -33,21 +33,21 @@ class Interests:
         self._needs = CountingVector(FUZZY_HASH_BITS)
 
     def add(self, pair: Pair) -> None:
-        """Add a pair."""
+        """Add the interests and needs of a subscription or a neighbor."""
         interests, needs = pair
         self._filters.add(interests)
         self._needs.add(BitVector.from_bytes(needs))
 
     def remove(self, pair: Pair) -> None:
-        """Remove a pair that was added before."""
+        """Remove a pair of interests and needs that was added before."""
         interests, needs = pair
         self._filters.remove(interests)
         self._needs.remove(BitVector.from_bytes(needs))
 
     def combine(self, excluded: Pair | None) -> Pair:
-        """Return the union of the interests and the intersection of the needs of all entries.
+        """Return the union of the interests and the intersection of the needs of all pairs.
 
-        One entry equal to ``excluded`` is left out, unless that is None.
+        If ``excluded`` is a pair, it is left out once.
         """
         filters, needs = self._filters, self._needs
         if excluded is not None:
@@ -68,12 +68,12 @@ class LinkSender:
         self._mesh_ids = mesh_ids
 
     def find_changes(self, remote: Remote) -> bool:
-        """Compute the next interests for a neighbor and store them in ``remote``; return whether they changed."""
+        """Compute the interests and needs for a neighbor and store them in ``remote``; return whether they changed."""
         interests, needs = self._interests.combine(remote.inbound)
-        before = remote.interests
-        is_changed = interests != before or needs != remote.needs
-        remote.is_delta = before is not None
-        remote.vector = interests if before is None else before ^ interests
+        previous_interests = remote.interests
+        is_changed = interests != previous_interests or needs != remote.needs
+        remote.is_delta = previous_interests is not None
+        remote.vector = interests if previous_interests is None else previous_interests ^ interests
         if is_changed:
             remote.revision += 1
         remote.interests, remote.needs = interests, needs
@@ -103,12 +103,12 @@ class LinkSender:
             remote.await_answer(ACKNOWLEDGEMENT, now + self._context.times.tick_us)
 
     def _send(
-        self, remote: Remote, kind: Callable[..., wire.LinkMessage], flags: int, last_fields: tuple[Any, ...]
+        self, remote: Remote, message_class: Callable[..., wire.LinkMessage], flags: int, last_fields: tuple[Any, ...]
     ) -> None:
         """Send a link message, and store its mesh id in the remote; ``last_fields`` follow the mesh id."""
         remote.sent_mesh_id = remote.outbound_mesh_id(self._mesh_ids.lowest_except(remote))
         mesh_id = remote.sent_mesh_id.to_bytes(ID_B, "little")
         if hop_to_add(self._mesh_ids.own):  # this node's id has the mark, so it counts hops
             flags |= wire.COUNTS_HOPS
-        message = kind(self._context.port, None, remote.revision, flags, mesh_id, *last_fields)
+        message = message_class(self._context.port, None, remote.revision, flags, mesh_id, *last_fields)
         self._context.send(remote.address, wire.encode(message))

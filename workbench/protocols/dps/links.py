@@ -3,21 +3,21 @@
 Theory of operation
     A subscription message (SUB) carries to a neighbor the union of the interests of all other neighbors and of this
     node: in full the first time, then as a change (exclusive or with the previous ones). It requests an acknowledgement
-    (SAK). Until that comes nothing else is sent to this neighbor, as a change is useless without the interests that it
-    changes; the message is repeated, and in the end the neighbor is given up. The first acknowledgement of a link
-    carries interests in the other direction, and is acknowledged in turn.
+    (SAK). Until the SAK comes, no other SUB is sent to this neighbor, as a change is useless without the interests that
+    it changes. The unanswered message is repeated, and after some retries the neighbor is given up. The first
+    acknowledgement of a link carries interests in the other direction, and is acknowledged in turn.
 
     Each message carries a mesh id, the lowest that is known on this side of the link. Ids of the same owner from two
     neighbors mean that another path connects them: the link over which the second came is *muted* at both ends. It
-    carries neither publications nor interests. A changed id is sent soon, in a keep-alive: if it came late, after links
-    changed, it would mean nothing. When an active link is given up, a muted one is *unmuted*, with a new mesh id below
-    all others, so that the former loop is not detected again.
+    carries neither publications nor interests. A changed id is sent soon, in a keep-alive: if links change first, the
+    id no longer shows a loop. When an active link is given up, a muted one is *unmuted*, with a new mesh id below all
+    others, so that the former loop is not detected again.
 
     Every ``recheck_s``, or ``link_loss_s`` if that is less, the end that requested a muted link *rechecks* it, as late
     ids may have shown a loop that does not exist. Either end rechecks within ``update_s`` if the neighbor's id is lower
     than all that this node knows: usually the two ends are then in different parts of the mesh. A recheck also voids
-    the interests that the ends sent each other before. If it does not come, the other end rechecks, so both ends
-    notice when their neighbor is gone.
+    the interests that the ends sent each other before. If no recheck comes, the other end rechecks the link, so both
+    ends detect when their neighbor is gone.
 
     A node sends a change of its own subscriptions at once. A change that came from a neighbor waits for ``update_s``
     (less on a radio, `rules.times_of`), and is sent with all other changes until then. A message that the radio gave up
@@ -81,8 +81,8 @@ class Links:
     """All links of one node.
 
     remotes            neighbor -> Remote
-    interests_changed  callback for a Remote whose interests changed, or came for the first time
-    ended              callback for the neighbor of a link that ended; set by the node after construction
+    interests_changed  callback (remote, now): the neighbor's interests changed, or came for the first time
+    ended              callback (neighbor, now): the link with the neighbor ended; set by the node after construction
     """
 
     ended: Callable[[Neighbor, int], None]
@@ -101,15 +101,15 @@ class Links:
         self._interests_changed = interests_changed
         # Of neighbors that were given up: the next message to them must not look old.
         self._last_revisions: dict[Neighbor, int] = {}
-        self._update_us: int | None = None
-        self._ids_us: int | None = None  # when changed mesh ids are sent to neighbors
+        self._update_at_us: int | None = None
+        self._send_ids_at_us: int | None = None  # when changed mesh ids are sent to neighbors
         self._ids_wait_for_answer = False  # whether a changed id waits for an outstanding answer
         self._has_changes = False  # whether interests or mesh ids may have changed since the last events
         self._last_report = EMPTY_REPORT
         self._sender = LinkSender(context, self.interests, self.mesh_ids)
 
     def start(self, mesh_id: bytes) -> None:
-        """Set this node's own mesh id: 16 bytes, in the order of the wire."""
+        """Set this node's own mesh id: 16 bytes, as in messages (little-endian)."""
         self.mesh_ids.own = mesh_id_number(mesh_id)
         self._has_changes = True
 
@@ -137,35 +137,35 @@ class Links:
             self._apply(remote, END_WAITS, now)
 
     def add_subscription(self, pair: Pair, now: int) -> None:
-        """Add the interests and needs of a new subscription of this node, and send the change."""
+        """Add the interests and needs of a new subscription of this node, and send the neighbors the change."""
         self.interests.add(pair)
         self._has_changes = True
         self.update(now)
 
     def remove_subscription(self, pair: Pair, now: int) -> None:
-        """Remove the interests and needs of an ended subscription of this node, and send the change."""
+        """Remove the interests and needs of an ended subscription of this node, and send the neighbors the change."""
         self.interests.remove(pair)
         self._has_changes = True
         self.update(now)
 
     def update(self, now: int) -> None:
-        """Send every neighbor its changed interests at once."""
+        """Send every neighbor its changed interests; one that has not answered the last message gets them later."""
         for remote in list(self.remotes.values()):
             self._apply(remote, CHANGED, now)
 
     def _plan_update(self, now: int) -> None:
-        if self._update_us is None:
-            self._update_us = now + self._context.times.forward_interests_us
+        if self._update_at_us is None:
+            self._update_at_us = now + self._context.times.forward_interests_us
 
     def _plan_ids(self, now: int) -> None:
-        if self._ids_us is None:
-            self._ids_us = now + self._context.times.ids_us
+        if self._send_ids_at_us is None:
+            self._send_ids_at_us = now + self._context.times.ids_us
 
     def _is_full(self) -> bool:
         return len(self.remotes) >= self.settings.max_links
 
     def _add(self, neighbor: Neighbor, is_requester: bool) -> Remote:
-        """Return a new remote for a neighbor without a link; an input must follow that creates the link."""
+        """Add and return a Remote in the state GONE; the caller must apply an input that creates the link."""
         remote = self.remotes[neighbor] = Remote(neighbor, is_requester, self._last_revisions.pop(neighbor, 0))
         return remote
 
@@ -264,19 +264,21 @@ class Links:
         send all interests again, so that the rest of the message must be ignored.
         """
         name = _SUB if acknowledged is None else _SAK
-        newest = remote.inbound_revision
-        if rules.is_stale(message.sequence, newest):
+        newest_revision = remote.inbound_revision
+        if rules.is_stale(message.sequence, newest_revision):
             self._drop(remote.address, name, message, "stale")
             return True
-        is_known = rules.is_duplicate(message.sequence, newest)
+        is_repetition = rules.is_duplicate(message.sequence, newest_revision)
         if message.flags & wire.SAK_REQUESTED:
-            if rules.lacks_base(message.flags, remote.state, message.sequence, newest):
+            if rules.lacks_base(message.flags, remote.state, message.sequence, newest_revision):
                 self._drop(remote.address, name, message, "no_base")
                 if rules.is_settled(remote.state, remote.sends_all()):
                     self._apply(remote, RESTARTED, now)
                     return False
                 return True
-            if rules.has_lost_base(message.flags, remote.state, self._empties_interests(remote, message, is_known)):
+            if rules.has_lost_base(
+                message.flags, remote.state, self._empties_interests(remote, message, is_repetition)
+            ):
                 self._drop(remote.address, name, message, "no_base")
                 self._apply(remote, RESTARTED, now)
                 return False
@@ -287,7 +289,7 @@ class Links:
         was_muted = remote.state == MUTED
         if not message.flags & wire.UNMUTE:
             self._detect_loop(remote, message.flags, mesh_id, acknowledged is not None, now)
-        elif not is_known:
+        elif not is_repetition:
             self._apply(remote, UNMUTED, now)
         if mesh_id != remote.inbound_mesh_id:
             remote.note_mesh_id(mesh_id)
@@ -296,32 +298,32 @@ class Links:
         if rules.announces_mute(self._context.is_crowded, was_muted, remote.state, message.flags):
             self._sender.send_acknowledgement(remote, False, now)
         if message.flags & wire.SAK_REQUESTED:
-            self._handle_interests(remote, message, is_known, now)
+            self._handle_interests(remote, message, is_repetition, now)
         return True
 
-    def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool) -> bool:
+    def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool) -> bool:
         """Return whether a message has needs, but applying it would leave the neighbor without interests."""
         if message.needs == NO_NEEDS:
             return False
         # A repeated change must not be applied twice: the second time would undo it.
-        return (remote.inbound if is_known else self._compute_pair(remote, message)) is None
+        return (remote.inbound if is_repetition else self._compute_pair(remote, message)) is None
 
     def _detect_loop(self, remote: Remote, flags: int, mesh_id: int, is_acknowledgement: bool, now: int) -> None:
         is_lowest = self.mesh_ids.shows_loop(mesh_id, remote)
         is_new_owner = owner_of(mesh_id) != owner_of(remote.inbound_mesh_id)
         is_reply = is_acknowledgement and remote.pending is not None
-        number = rules.classify_loop(flags, remote.state, is_reply, is_lowest, is_new_owner)
-        if number != NOTHING:
-            self._apply(remote, _INPUTS[number], now)
+        input_index = rules.classify_loop(flags, remote.state, is_reply, is_lowest, is_new_owner)
+        if input_index != NOTHING:
+            self._apply(remote, _INPUTS[input_index], now)
 
-    def _handle_interests(self, remote: Remote, message: wire.LinkMessage, is_known: bool, now: int) -> None:
-        before = remote.inbound
-        if not is_known and (remote.state != MUTED or self._counts_muted()):
+    def _handle_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool, now: int) -> None:
+        previous_pair = remote.inbound
+        if not is_repetition and (remote.state != MUTED or self._counts_muted()):
             self._set_inbound(remote, self._compute_pair(remote, message))
         self._acknowledge(remote, now)
-        if remote.inbound != before:
+        if remote.inbound != previous_pair:
             self._send_retained(remote, now)
-        if not is_known:
+        if not is_repetition:
             self._plan_update(now)
 
     @staticmethod
@@ -346,7 +348,7 @@ class Links:
         self._sender.send_acknowledgement(remote, with_interests, now)
 
     def _resume(self, remote: Remote, now: int) -> None:
-        """Take the steps that waited for an answer, once it has come: send changes, or end the link."""
+        """Plan to send changes, or end the link, if that waited for an answer and no answer is outstanding now."""
         if remote.pending is not None or remote.state == GONE:
             return
         if self._ids_wait_for_answer:
@@ -361,11 +363,11 @@ class Links:
 
     def wake(self, now: int) -> None:
         """Send due changes, repeat unanswered messages, and send keep-alives."""
-        if self._update_us is not None and self._update_us <= now:
-            self._update_us = None
+        if self._update_at_us is not None and self._update_at_us <= now:
+            self._update_at_us = None
             self.update(now)
-        if self._ids_us is not None and self._ids_us <= now:
-            self._ids_us = None
+        if self._send_ids_at_us is not None and self._send_ids_at_us <= now:
+            self._send_ids_at_us = None
             self._send_ids(now)
         for remote in list(self.remotes.values()):
             if remote.retry_us is not None and remote.retry_us <= now:
@@ -376,13 +378,15 @@ class Links:
                 self._apply(remote, QUIET, now)
 
     def note_reached(self, neighbor: Neighbor) -> None:
-        """Record that the radio of a neighbor acknowledged a frame."""
+        """Record that the radio of a neighbor acknowledged a frame, so that retries are counted from 0 again."""
         remote = self.remotes.get(neighbor)
         if remote is not None:
             remote.repeated = 0
 
     def plan_retry(self, neighbor: Neighbor, is_answer: bool, now: int) -> None:
-        """Plan a retry of a link message that the radio gave up; ``is_answer``: whether it requests no answer."""
+        """Plan a retry of a link message that the radio gave up.
+
+        ``is_answer`` is whether the message is an acknowledgement that requests no answer itself."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             return
@@ -392,7 +396,7 @@ class Links:
             remote.repeated += 1
 
     def _send_again(self, remote: Remote, now: int) -> None:
-        """Repeat the messages that the radio gave up, if they still matter."""
+        """Repeat what the radio gave up: an acknowledgement, and the message that is still unanswered."""
         remote.retry_us = None
         if remote.answers_again:
             self._sender.send_acknowledgement(remote, False, now)
@@ -400,7 +404,7 @@ class Links:
             self._apply(remote, OVERDUE, now)
 
     def _send_ids(self, now: int) -> None:
-        """Send a keep-alive to the neighbors whose last sent mesh id is outdated."""
+        """Send a keep-alive to each neighbor that was last sent another mesh id, and plan early rechecks."""
         for remote in self.mesh_ids.outdated_remotes():
             if remote.pending is None:
                 self._apply(remote, QUIET, now)
@@ -418,12 +422,12 @@ class Links:
                 remote.keep_alive_us = now + 1 + self._context.random.below(update_us)
 
     def _tick(self, remote: Remote, now: int) -> None:
-        """Count a tick without an answer; after enough ticks repeat the message, and finally give the neighbor up."""
+        """Count a tick without an answer; after some ticks repeat the message, and finally give the neighbor up."""
         remote.ticks += 1
         remote.tick_us = now + self._context.times.tick_us
-        number = rules.tick_input(remote.ticks, self.settings.retry_ticks, self.settings.retries)
-        if number != NOTHING:
-            self._apply(remote, _INPUTS[number], now)
+        input_index = rules.tick_input(remote.ticks, self.settings.retry_ticks, self.settings.retries)
+        if input_index != NOTHING:
+            self._apply(remote, _INPUTS[input_index], now)
 
     def _next_keep_alive_us(self, remote: Remote, now: int) -> int:
         """Return the time at which the next keep-alive or recheck of a link is due."""
@@ -435,25 +439,25 @@ class Links:
 
     def next_due_us(self) -> int | None:
         """Return the time at which `wake` is next due, or None if no time is planned."""
-        due = self._update_us
-        if self._ids_us is not None and (due is None or self._ids_us < due):
-            due = self._ids_us
+        due_us = self._update_at_us
+        if self._send_ids_at_us is not None and (due_us is None or self._send_ids_at_us < due_us):
+            due_us = self._send_ids_at_us
         for remote in self.remotes.values():
             for time_us in (remote.tick_us, remote.keep_alive_us, remote.resend_us, remote.retry_us):
-                if time_us is not None and (due is None or time_us < due):
-                    due = time_us
-        return due
+                if time_us is not None and (due_us is None or time_us < due_us):
+                    due_us = time_us
+        return due_us
 
     # The automaton, and its actions
 
-    def _apply(self, remote: Remote, event: Input, now: int) -> None:
-        """Change a link's state and do the actions that the table has for an input."""
-        entry = TABLE[remote.state][event]
+    def _apply(self, remote: Remote, link_input: Input, now: int) -> None:
+        """Change a link's state, and do the actions that the table has for this state and input."""
+        entry = TABLE[remote.state][link_input]
         assert entry.state is not None, "an input that never comes in this state"
         if entry.state is not remote.state:
             remote.state = entry.state
-            number, name = int(remote.state), remote.state.label
-            self._context.report(LinkSet, remote.address, "", NOBODY, remote.revision, number, name)
+            state_number, state_label = int(remote.state), remote.state.label
+            self._context.report(LinkSet, remote.address, "", NOBODY, remote.revision, state_number, state_label)
             self._plan_ids(now)
         for action in entry.actions:
             _ACTIONS[action](self, remote, now)
@@ -519,7 +523,9 @@ class Links:
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Return whether interests over a muted link stay in the sum (in dense networks they attract publications)."""
+        """Return whether the interests of a muted neighbor stay in the union.
+
+        In a dense neighborhood they never do, as they attract publications in vain."""
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:
@@ -555,15 +561,15 @@ class Links:
     def _replace(self, remote: Remote, now: int) -> None:
         """Unmute a link in place of the ended link of ``remote``, preferably one whose mesh id has the same owner.
 
-        Do nothing if another active link has an id of that owner, as this link connects the same part of the mesh.
+        Do nothing if another active link has an id of that owner, as that link leads to the same part of the mesh.
         """
         owner = owner_of(remote.inbound_mesh_id)
         others = self.remotes.values()
         if any(other.state in (ACTIVE, UNMUTING) and owner_of(other.inbound_mesh_id) == owner for other in others):
             return
-        muted = [other for other in others if other.state == MUTED]
-        preferred = [other for other in muted if owner_of(other.inbound_mesh_id) == owner]
-        for other in (preferred or muted)[:1]:
+        muted_links = [other for other in others if other.state == MUTED]
+        same_owner_links = [other for other in muted_links if owner_of(other.inbound_mesh_id) == owner]
+        for other in (same_owner_links or muted_links)[:1]:
             self._apply(other, NEEDED, now)
 
     def _report_end(self, remote: Remote, now: int) -> None:
@@ -605,11 +611,11 @@ class Links:
         self._report(NOBODY, "", 0, self._last_report, report)
         self._last_report = report
 
-    def _report(self, peer: Neighbor, message: str, revision: int, before: LinkReport, after: LinkReport) -> None:
-        if after.interests != before.interests:
-            self._context.report(InterestsSet, peer, message, NOBODY, revision, *after.interests)
-        if after.owner != before.owner:
-            self._context.report(MeshIdSet, peer, "", NOBODY, 0, after.owner, "")
+    def _report(self, peer: Neighbor, message: str, revision: int, previous: LinkReport, current: LinkReport) -> None:
+        if current.interests != previous.interests:
+            self._context.report(InterestsSet, peer, message, NOBODY, revision, *current.interests)
+        if current.owner != previous.owner:
+            self._context.report(MeshIdSet, peer, "", NOBODY, 0, current.owner, "")
 
     def _drop(self, neighbor: Neighbor, name: str, message: wire.LinkMessage, reason: str) -> None:
         self._context.drop(neighbor, name, (NOBODY, message.sequence), reason)

@@ -12,14 +12,15 @@ Rules
     The "/" is the first of the protocol's separators.
 
     A publication must match all topics of a subscription, so constraints are ANDed as in attributes. Topics match every
-    reading that the attributes match, and possibly more: the attributes are the publication's data, and the sink
+    reading that the attributes match, and possibly more. A publication carries its attributes as data, and the sink
     compares them exactly. IS attributes of a subscription describe it and do not become topics.
 
 Limits
     TOPIC NE and TOPIC EQ_ANY are refused: they match almost any topic, which a filter cannot express. Other protocols
-    compare TOPIC byte by byte. match_all ("+/+") misses readings that have only a TOPIC, unless it has two levels. As
-    in the reference, TOPIC EQ "#" or "+" alone sets no bit of a filter. It gets only publications that its own node
-    publishes or forwards, while metrics expect all of them; subscribe to "a/#", or with match_all.
+    compare TOPIC byte by byte. match_all ("+/+") misses a reading that has only a TOPIC, unless this topic has two
+    levels. As in the reference, a subscription to TOPIC EQ "#" or "+" alone sets no bit of a filter. It gets only
+    publications that its own node publishes or forwards, while metrics expect all publications. Subscribe to "a/#", or
+    with match_all.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ def publication_topics(attributes: Sequence[Any], separators: str = topics.SEPAR
 
 
 def subscription_topics(attributes: Iterable[Any], separators: str = topics.SEPARATORS) -> tuple[str, ...]:
-    """Return the topics of a subscription; raise AttributeFormatError for a constraint that no topic can express."""
+    """Return the topics of a subscription's constraints; raise AttributeFormatError if no topic can express one."""
     separator = separators[0]
-    texts = dict.fromkeys(
+    topic_texts = dict.fromkeys(
         _subscription_topic(attribute, separator) for attribute in attributes if attribute.operator != IS
     )
-    return tuple(texts) or ("+" + separator + "+",)
+    return tuple(topic_texts) or ("+" + separator + "+",)
 
 
 def _publication_topic(attribute: Any, separator: str) -> str:
@@ -102,27 +103,30 @@ def encode_data(attributes: Sequence[Any]) -> bytes:
 
 
 def decode_data(data: bytes) -> Any:
-    """Return the attributes in a publication's data; raise DecodeError if it does not come from `encode_data`."""
+    """Return the attributes in a publication's data; raise DecodeError if `encode_data` did not produce the data."""
     if data[: len(_MARK)] != _MARK or len(data) <= len(_MARK):
         raise DecodeError(
-            f"the publication's data begin with {data[:3]!r}; attributes begin with {_MARK!r} and their number"
+            f"the publication's data begin with {data[:3]!r}; data of attributes begin with {_MARK!r} and their count"
         )
     return decode_readings(data, len(_MARK) + 1, data[len(_MARK)])
 
 
 def samples(subscription: Iterable[Any], publication: Any, separators: str) -> list[Any]:
-    """Return the samples that match, like `attributes.matching_samples`, but with wildcards in TOPIC."""
-    wanted = [
+    """Return the publication's samples that match a subscription, whose constraints on TOPIC may have wildcards.
+
+    Without a constraint TOPIC EQ, the result is that of `attributes.matching_samples`.
+    """
+    wanted_topics = [
         _topic_text(attribute.value)
         for attribute in subscription
         if attribute.key == TOPIC and attribute.operator == EQ
     ]
-    if not wanted:
+    if not wanted_topics:
         return matching_samples(subscription, publication)
     other_constraints = tuple([attribute for attribute in subscription if attribute.key != TOPIC])
-    published = [attribute.value for attribute in publication if attribute.key == TOPIC]
+    published_topics = [attribute.value for attribute in publication if attribute.key == TOPIC]
     return (
         [publication]
-        if one_way_match(other_constraints, publication) and topics.matches(published, wanted, separators)
+        if one_way_match(other_constraints, publication) and topics.matches(published_topics, wanted_topics, separators)
         else []
     )

@@ -2,19 +2,19 @@
 
 Theory of operation
     Each node has an id of its own. It sends each neighbor the lowest id that it knows, except ids from that neighbor.
-    Where the links are a tree, two neighbors cannot send the same id: it would have reached one of them through this
-    node. So the same lowest id from two neighbors shows a loop.
+    Where the links are a tree, two neighbors cannot send the same id: the id would have reached one of them through
+    this node. So the same lowest id from two neighbors shows a loop.
 
-    In a loop of active links the id of a node that left the mesh would circulate for ever, as each node takes it from
-    the one before it. So the lowest byte of an id counts its hops. The hops of an id that only circulates increase each
-    time. After `MOST_RISES` increases in a row over a link, and beyond `MOST_ID_HOPS`, the id is ignored there. The
-    other bytes identify the owner: two ids of one owner show a loop, whatever their hops.
+    In a loop of active links the id of a node that left the mesh would circulate for ever, as each node gets it from
+    the node before. So the lowest byte of an id counts its hops. The hops of an id that only circulates increase with
+    each lap. An id is ignored if it came over a link with `MOST_RISES` increases in a row, or with more than
+    `MOST_ID_HOPS` hops. The other bytes identify the owner: two ids of one owner show a loop, whatever their hops.
 
-    A C node's id has a random byte there, and C nodes forward an id unchanged and compare all of it. So ids that count
-    hops have a mark in bytes 1 and 2; all others are compared whole and forwarded unchanged. A C node gets ids without
-    hops, as it would take an id that came over two paths for two ids. The flag COUNTS_HOPS of a message shows which
-    neighbors are not C nodes. The last, most significant byte of a marked id is 0: so the lowest id in a mesh counts
-    its hops, if any node's id does.
+    The lowest byte is random in the id of a C node (a node of the reference implementation). C nodes forward an id
+    unchanged and compare all of its bytes. So ids that count hops have a mark in bytes 1 and 2; all others are compared
+    whole and forwarded unchanged. A C node gets ids without hops, as it would take an id that came over two paths for
+    two ids. The flag COUNTS_HOPS of a message shows which neighbors are not C nodes. The last, most significant byte of
+    a marked id is 0. So the lowest id in a mesh counts its hops, if any node's id does.
 
     All ids in this module are integers.
 """
@@ -40,7 +40,7 @@ def mesh_id_number(mesh_id: bytes) -> int:
 
 
 def owner_number(mesh_id: int) -> int:
-    """Return the number of a mesh id's owner in events: the leading bits, without the hops; -1 for NO_MESH_ID."""
+    """Return the integer that identifies a mesh id's owner in events: its highest 63 bits, or -1 for NO_MESH_ID."""
     return -1 if mesh_id >= NO_MESH_ID else mesh_id >> _DROPPED_BITS
 
 
@@ -62,7 +62,7 @@ class MeshIds:
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
     def lowest_except(self, remote: Remote) -> int:
-        """Return the lowest id on this side of a link: that of this node and all neighbors except ``remote``."""
+        """Return the lowest id on this side of a link: of this node and all neighbors except ``remote``."""
         lowest = self.own
         for other in self._remotes.values():
             if other is not remote and is_connecting(other.state):
@@ -70,28 +70,32 @@ class MeshIds:
         return lowest
 
     def shows_loop(self, mesh_id: int, remote: Remote) -> bool:
-        """Return whether a neighbor's id has the same owner as this node's id, or as the lowest other neighbor's."""
+        """Return whether an id from a neighbor shows a loop.
+
+        It does if its owner is this node, or is also the owner of the lowest id on this side of the link.
+        """
         if hop_to_add(mesh_id) < 0:
             return False
         return owner_of(mesh_id) in (owner_of(self.own), owner_of(self.lowest_except(remote)))
 
     def outdated_remotes(self) -> list[Remote]:
-        """Return the neighbors with an active link whose last sent mesh id is outdated."""
-        lowest = second = NO_MESH_ID
-        source = None
+        """Return the neighbors with an active link that were last sent another mesh id than they would be sent now."""
+        lowest = second_lowest = NO_MESH_ID
+        lowest_sender = None
         for remote in self._remotes.values():
             if not is_connecting(remote.state):
                 continue
             mesh_id = remote.effective_mesh_id()
             if mesh_id < lowest:
-                lowest, second, source = mesh_id, lowest, remote
-            elif mesh_id < second:
-                second = mesh_id
+                lowest, second_lowest, lowest_sender = mesh_id, lowest, remote
+            elif mesh_id < second_lowest:
+                second_lowest = mesh_id
         return [
             remote
             for remote in self._remotes.values()
             if takes_publications(remote.state)
-            and remote.sent_mesh_id != remote.outbound_mesh_id(min(self.own, second if remote is source else lowest))
+            and remote.sent_mesh_id
+            != remote.outbound_mesh_id(min(self.own, second_lowest if remote is lowest_sender else lowest))
         ]
 
     def separated_remotes(self) -> list[Remote]:
@@ -110,11 +114,11 @@ class MeshIds:
         return separated
 
     def choose_lower_id(self, random: Stream) -> None:
-        """Choose a new id of this node, below all seen ids; a random 64-bit distance makes it unique."""
-        below = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
-        if below < 0:
-            # Only a forged id is so low. Two nodes that both took 0 would detect a loop between them for ever.
+        """Choose a new id of this node, a random 64-bit distance below all seen ids; if none is left, a random id."""
+        new_upper_bits = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
+        if new_upper_bits < 0:
+            # Only a forged id is so low. If two nodes both took 0, they would detect a loop between them for ever.
             self._lowest_seen = self.own = add_mark(random.bits() << 64 | random.bits())
             return
-        self.own = below << _LOW_BITS | MARK
+        self.own = new_upper_bits << _LOW_BITS | MARK
         self.note_seen(self.own)

@@ -1,9 +1,9 @@
-"""Choice of the neighbors on a radio that a DPS node links with: all of a few, the best of many.
+"""Choice of the radio neighbors with which a DPS node links: all of them if they are few, else the best.
 
 Theory of operation
     The link layer reports neighbors and their delivery ratios. A node with at most ``crowd`` neighbors links with all
-    of them. Of two neighbors the one with the lower address requests the link, at first and when a link ended; if it
-    does not, the other one does.
+    of them. Of two neighbors the one with the lower address requests the link, at first and after a link ended; if it
+    does not, the other neighbor does.
 
     In a *crowd*, a neighborhood of more nodes, a node requests links with the best ``best_links`` neighbors. They are
     ranked by tenths of delivery ratios, and among equals *hubs* come first: by a hash of the address, which all nodes
@@ -22,8 +22,9 @@ Theory of operation
     at once, and carrier sense gives a frame up when the channel is busy five times.
 
 Limits
-    A hub accepts a link with each node that requests one, as many nodes depend on it. With ``best_links=3`` a hub has
-    about three times the square root of the number of its neighbors, and an average node six; at most ``max_links``.
+    A hub accepts a link with each node that requests one, as many nodes depend on it. With ``best_links=3`` a hub with
+    n neighbors has about three times the square root of n links, and an average node has six. No node has more than
+    ``max_links``.
 
 Reference
     R. Wattenhofer, A. Zollinger: XTC: a practical topology control algorithm for ad-hoc networks, WMAN 2004: bounded
@@ -48,17 +49,21 @@ class Neighborhood:
         self._links = links
         self._settings = context.settings
         self._qualities: dict[int, float] = {}  # neighbor -> delivery ratio, if at least worst_link
-        self._ranked: list[int] | None = None  # these neighbors, best first; None: not sorted yet
-        self._wanted: set[int] = set()  # neighbors whose link is requested again after it ends
+        self._ranked_neighbors: list[int] | None = None  # these neighbors, best first; None: not sorted yet
+        self._wanted_neighbors: set[int] = set()  # neighbors with which this node requests a link, again after its end
         self._request_at_us: dict[int, int] = {}  # neighbor without a link -> when to request one
-        self._has_chosen = False
-        self._choice_us: int | None = None  # when to choose the best neighbors, after all reports
-        self._scout_us: int | None = None  # when the scout tries the next neighbor
-        self._scout: int | None = None  # the scout's present neighbor
-        self._next_index = 0  # of the next neighbor to try, in ``_ranked``
+        self._has_chosen_neighbors = False
+        self._choose_at_us: int | None = None  # when to choose the best neighbors, after all reports
+        self._move_scout_at_us: int | None = None  # when the scout tries the next neighbor
+        self._scout_neighbor: int | None = None  # the scout's present neighbor
+        self._next_index = 0  # index in ``_ranked_neighbors`` of the next one to try
 
     def report(self, neighbor: int, quality: float, now: int) -> None:
-        """Store a neighbor's delivery ratio (0 to 1) from the link layer, that of the link's worse direction."""
+        """Store a neighbor's delivery ratio (0 to 1), that of the link's worse direction.
+
+        A link request to a new neighbor is planned. If the ratio is below ``worst_link``, the neighbor is removed and
+        its link ended.
+        """
         if quality < self._settings.worst_link:
             if neighbor in self._qualities or neighbor in self._links.remotes:
                 self.forget(neighbor)
@@ -67,39 +72,39 @@ class Neighborhood:
         is_new = neighbor not in self._qualities
         if is_new or self._qualities[neighbor] != quality:
             self._qualities[neighbor] = quality
-            self._ranked = None
+            self._ranked_neighbors = None
         if is_new:
             self._update_crowding()
             self._plan_request(neighbor, now)
 
     def forget(self, neighbor: int) -> None:
-        """Remove a neighbor, so that no link with it is requested any more."""
+        """Remove a neighbor, so that this node requests no link with it any more; an existing link stays."""
         if self._qualities.pop(neighbor, None) is not None:
-            self._ranked = None
+            self._ranked_neighbors = None
             self._update_crowding()
-        self._wanted.discard(neighbor)
+        self._wanted_neighbors.discard(neighbor)
         self._request_at_us.pop(neighbor, None)
 
     def link_ended(self, neighbor: int, now: int) -> None:
         """Plan a link request after a link ended.
 
-        The same neighbor gets the request; it comes later if that neighbor should request the link itself. In a
-        dense neighborhood the next neighbor gets the request, and only if this node had requested the ended link.
+        The request goes to the same neighbor, and is delayed if that neighbor should request the link itself. In a
+        dense neighborhood it goes to the next neighbor, and only if this node had requested the ended link.
         """
-        is_wanted = neighbor in self._wanted
-        after_us = 0 if is_wanted else rules.late_request_us(self._settings.relink_s)
+        is_wanted = neighbor in self._wanted_neighbors
+        delay_us = 0 if is_wanted else rules.late_request_us(self._settings.relink_s)
         if self._context.is_crowded:
             if not is_wanted:
                 return
-            self._wanted.discard(neighbor)
+            self._wanted_neighbors.discard(neighbor)
             neighbor = self._next_neighbor()
             if neighbor is None:
                 return
-            self._wanted.add(neighbor)
+            self._wanted_neighbors.add(neighbor)
         elif neighbor not in self._qualities:
             return
-        after_us += rules.relink_after_us(self._settings.relink_s, self._context.random.uniform())
-        self._request_at_us[neighbor] = now + after_us
+        delay_us += rules.relink_after_us(self._settings.relink_s, self._context.random.uniform())
+        self._request_at_us[neighbor] = now + delay_us
 
     def _update_crowding(self) -> None:
         context, neighbors = self._context, len(self._qualities)
@@ -112,24 +117,24 @@ class Neighborhood:
         Do nothing if the best neighbors were chosen already. From then on only the scout, a trial link, tries others.
         """
         context = self._context
-        if self._has_chosen:
+        if self._has_chosen_neighbors:
             return
-        if context.is_crowded and self._choice_us is None:
-            self._choice_us = now + 1
-        after_us = rules.late_request_us(self._settings.relink_s)
+        if context.is_crowded and self._choose_at_us is None:
+            self._choose_at_us = now + 1
+        delay_us = rules.late_request_us(self._settings.relink_s)
         if self._address < neighbor:
-            self._wanted.add(neighbor)
-            after_us = context.random.below(context.times.update_us)  # at a random time, so that answers do not collide
+            self._wanted_neighbors.add(neighbor)
+            delay_us = context.random.below(context.times.update_us)  # at a random time, so that answers do not collide
         if neighbor not in self._links.remotes:
-            self._request_at_us[neighbor] = now + 1 + after_us
+            self._request_at_us[neighbor] = now + 1 + delay_us
 
     # Time
 
     def wake(self, now: int) -> None:
         """Choose the best neighbors, move the scout (a trial link), and request the links that are due."""
-        if self._choice_us is not None and self._choice_us <= now:
+        if self._choose_at_us is not None and self._choose_at_us <= now:
             self._choose_neighbors(now)
-        if self._scout_us is not None and self._scout_us <= now:
+        if self._move_scout_at_us is not None and self._move_scout_at_us <= now:
             self._move_scout(now)
         for neighbor in [waiting for waiting, due_us in self._request_at_us.items() if due_us <= now]:
             del self._request_at_us[neighbor]
@@ -138,7 +143,7 @@ class Neighborhood:
 
     def next_due_us(self) -> int | None:
         """Return the time at which `wake` is next due, or None if no time is planned."""
-        due = [time_us for time_us in (self._choice_us, self._scout_us) if time_us is not None]
+        due = [time_us for time_us in (self._choose_at_us, self._move_scout_at_us) if time_us is not None]
         due += self._request_at_us.values()
         return min(due) if due else None
 
@@ -150,30 +155,34 @@ class Neighborhood:
 
     def _choose_neighbors(self, now: int) -> None:
         """Plan link requests to the best neighbors only, and then the start of the scout."""
-        self._choice_us = None
-        self._has_chosen = True
+        self._choose_at_us = None
+        self._has_chosen_neighbors = True
         self._next_index = self._settings.best_links
         chosen = self._rank_neighbors()[: self._next_index]
-        self._wanted = set(chosen)
-        self._request_at_us = {neighbor: now + self._request_us(position) for position, neighbor in enumerate(chosen)}
+        self._wanted_neighbors = set(chosen)
+        self._request_at_us = {
+            neighbor: now + self._draw_request_delay_us(position) for position, neighbor in enumerate(chosen)
+        }
         if self._settings.recheck_s > 0:
-            self._scout_us = now + self._request_us(self._next_index)
+            self._move_scout_at_us = now + self._draw_request_delay_us(self._next_index)
 
-    def _request_us(self, position: int) -> int:
+    def _draw_request_delay_us(self, position: int) -> int:
         context = self._context
         return rules.request_delay_us(position, len(self._qualities), context.times.update_us, context.random.uniform())
 
     def _rank_neighbors(self) -> list[int]:
-        if self._ranked is None:
+        if self._ranked_neighbors is None:
             address, qualities = self._address, self._qualities
             count = len(qualities)
-            self._ranked = sorted(
+            self._ranked_neighbors = sorted(
                 qualities, key=lambda neighbor: rules.rank(qualities[neighbor], address, neighbor, count)
             )
-        return self._ranked
+        return self._ranked_neighbors
 
     def _next_neighbor(self) -> int | None:
-        """Return the next neighbor without a link, in circular order, or None."""
+        """Return the next neighbor in the ranking without a link or a planned request, or None.
+
+        The best neighbor follows the last one."""
         ranked, remotes = self._rank_neighbors(), self._links.remotes
         for _ in range(len(ranked)):
             neighbor = ranked[self._next_index % len(ranked)]
@@ -184,10 +193,17 @@ class Neighborhood:
 
     def _move_scout(self, now: int) -> None:
         """End the link of the scout (a trial link) if it is muted, and request one with the next neighbor."""
-        remote = None if self._scout is None else self._links.remotes.get(self._scout)
-        if remote is not None and remote.state == MUTED and remote.pending is None and self._scout not in self._wanted:
-            self._links.unlink(self._scout, now)
-        self._scout = self._next_neighbor()
-        if self._scout is not None:
-            self._request(self._scout, now)
-        self._scout_us = now + rules.scout_after_us(self._context.times.recheck_s, self._context.random.uniform())
+        remote = None if self._scout_neighbor is None else self._links.remotes.get(self._scout_neighbor)
+        if (
+            remote is not None
+            and remote.state == MUTED
+            and remote.pending is None
+            and self._scout_neighbor not in self._wanted_neighbors
+        ):
+            self._links.unlink(self._scout_neighbor, now)
+        self._scout_neighbor = self._next_neighbor()
+        if self._scout_neighbor is not None:
+            self._request(self._scout_neighbor, now)
+        self._move_scout_at_us = now + rules.scout_after_us(
+            self._context.times.recheck_s, self._context.random.uniform()
+        )

@@ -1,4 +1,4 @@
-"""The DPS node: its interface to the application and to the driver; the other modules do the work."""
+"""The DPS node: the interface to the application and to the driver, which calls the other modules."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIMULATED_PORT = 40000  # port number in the messages of a simulation, where it 
 
 
 class DPSNode(Node):
-    """One node of a mesh.
+    """A node of a DPS mesh.
 
     A driver for a real network sets ``port``, ``security`` and ``multicasts`` (whether publications are also sent by
     multicast), and overrides `neighbor_of` and `may_speak_for`. A neighbor's address is any hashable value.
@@ -53,8 +53,8 @@ class DPSNode(Node):
         self.links = Links(context, remotes, self.publications.interests_changed)
         self.neighborhood = Neighborhood(address, context, self.links)
         self.links.ended = self.neighborhood.link_ended
-        self._published = 0
-        self._series = 0
+        self._publication_count = 0
+        self._next_series_number = 0
 
     @property
     def port(self) -> int:
@@ -77,7 +77,7 @@ class DPSNode(Node):
     def start(self, now: int, boot: int = 0) -> None:
         """Start the node with a random mesh id; ``boot`` is the number of earlier starts."""
         Node.start(self, now, boot)
-        self._series = self.first_number
+        self._next_series_number = self.first_number
         mesh_id = add_mark(mesh_id_number(self._random_bytes() + self._random_bytes()))
         self.links.start(mesh_id.to_bytes(fields.ID_B, "little"))
         self._finish()
@@ -91,7 +91,9 @@ class DPSNode(Node):
         return previous_hop
 
     def may_speak_for(self, previous_hop: Neighbor, port: int) -> bool:
-        """Return whether a unicast message from a source address may come from the neighbor with that port."""
+        """Return whether to accept a unicast message from the source address ``previous_hop``.
+
+        ``port`` is the port number in the message, which identifies its sender."""
         return True
 
     def _random_bytes(self) -> bytes:
@@ -100,7 +102,7 @@ class DPSNode(Node):
     # Links
 
     def link(self, neighbor: Neighbor, now: int) -> None:
-        """Request a link with a neighbor, unless one exists; raise ParameterError if the node has ``max_links``."""
+        """Request a link with a neighbor unless one exists; raise ParameterError beyond ``max_links`` links."""
         self.links.link(neighbor, now)
         self._finish()
 
@@ -111,7 +113,10 @@ class DPSNode(Node):
         self._finish()
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Store delivery ratios (0 to 1) from the link layer, to choose the neighbors for links."""
+        """Store the delivery ratios (0 to 1) of frames from and to a neighbor, and choose neighbors for links by them.
+
+        The link layer measures them, and calls this method.
+        """
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
 
@@ -120,7 +125,7 @@ class DPSNode(Node):
     def subscribe(
         self, attributes: Any, now: int, expires_s: float | None = None, match_all: bool = False
     ) -> Subscription:
-        """Subscribe to readings that match ``attributes``, by the topics that they are mapped to (mapping.py)."""
+        """Subscribe to readings that match ``attributes``, which are mapped to topics (mapping.py)."""
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         topics = mapping.subscription_topics(subscription.attributes, self.settings.separators)
         subscription.request = Interest(topics, subscription_filter(topics, self.settings), is_of_attributes=True)
@@ -131,8 +136,9 @@ class DPSNode(Node):
     ) -> TopicSubscription:
         """Subscribe to publications that match all of these topics; return a TopicSubscription of Arrivals.
 
-        With ``expired`` the subscription also gets the expiry of retained publications. Without ``is_announced`` it is
-        not sent to neighbors, so it gets only publications that reach the node anyway, for example by multicast.
+        With ``expired`` the subscription also gets an Arrival when a retained publication expires. Without
+        ``is_announced`` no neighbor learns of the subscription, so it gets only publications that reach the node
+        anyway, for example by multicast.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not topics:
@@ -146,7 +152,8 @@ class DPSNode(Node):
     def _open_subscription(self, subscription: Any, now: int) -> Any:
         if len(self.subscriptions.open) >= self.settings.max_subscriptions:
             raise ParameterError(
-                f"the node has {len(self.subscriptions.open)} subscriptions, as many as max_subscriptions; end one"
+                f"the node has {len(self.subscriptions.open)} subscriptions, as many as max_subscriptions; end one, or "
+                "raise max_subscriptions"
             )
         self.subscriptions.add(subscription)
         if subscription.request.pair is not None:
@@ -156,7 +163,7 @@ class DPSNode(Node):
         return subscription
 
     def unsubscribe(self, subscription: Any, now: int) -> None:
-        """End a subscription to attributes or topics, unless it has ended."""
+        """End a subscription to attributes or topics; do nothing if it has ended already."""
         if self.subscriptions.end(subscription) and subscription.request.pair is not None:
             self.links.remove_subscription(subscription.request.pair, now)
         self._finish()
@@ -164,12 +171,12 @@ class DPSNode(Node):
     # Publications
 
     def publish(self, attributes: Any, now: int, payload: bytes = b"") -> int:
-        """Publish a reading on the topics of its attributes; return its number at this node."""
+        """Publish a reading on the topics of its attributes; return its number among the publications of this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         topics = mapping.publication_topics(attributes, self.settings.separators)
         settings = self.settings
-        number = self.first_number + self._published
+        number = self.first_number + self._publication_count
         series = self.new_series(topics, settings.acknowledge, settings.wildcards)
         self.publish_next(series, mapping.encode_data(attributes), now, settings.ttl_s)
         return number
@@ -185,9 +192,9 @@ class DPSNode(Node):
     ) -> Series:
         """Publish a payload on topics; return its Series, for further publications and for answers.
 
-        Nodes retain the publication for later subscribers during ``ttl_s`` seconds. With ``acknowledge`` subscribers
-        may answer. Without ``wildcards`` the publication matches only subscriptions without wildcards. Raises
-        EncodeError if the publication does not fit a datagram.
+        Nodes retain the publication for later subscribers during ``ttl_s`` seconds (0: not at all). With
+        ``acknowledge`` subscribers may answer. Without ``wildcards`` the publication matches only subscriptions without
+        wildcards. Raises EncodeError if the publication does not fit a datagram.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not 1 <= len(topics) <= MOST_TOPICS:
@@ -199,7 +206,7 @@ class DPSNode(Node):
     def new_series(self, topics: tuple[str, ...], acknowledge: bool, wildcards: bool) -> Series:
         """Return a Series without publications yet; the parameters are those of `publish_topics`."""
         vector = publication_filter(topics, self.settings, wildcards)
-        number = self._series & fields.I31
+        number = self._next_series_number & fields.I31
         if isinstance(self.address, int) and self.address >= 0:
             publication_id = wire.make_publication_id(self.address, number, self._random_bytes())
         else:
@@ -207,14 +214,14 @@ class DPSNode(Node):
         return Series(self, publication_id, topics, vector, acknowledge)
 
     def publish_next(self, series: Series, payload: bytes, now: int, ttl_s: int) -> int:
-        """Publish under the next number of a series, and return that number (called by `Series.publish`)."""
+        """Publish a payload under the next sequence number of a series, and return it (called by `Series.publish`)."""
         if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
             raise ParameterError(f"ttl_s is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}")
         self._send_next(series, payload, ttl_s, now)
         return series.sequence
 
     def expire(self, series: Series, now: int) -> int:
-        """End a retained publication at all nodes, and return the sequence number of the ending message."""
+        """Expire a retained publication at all nodes now; return the sequence number of the message that does so."""
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
                 f"no publication on {', '.join(series.topics)} is retained; publish it with a ttl_s, and expire it "
@@ -224,7 +231,7 @@ class DPSNode(Node):
         return series.sequence
 
     def _send_next(self, series: Series, payload: bytes, ttl_s: int, now: int) -> None:
-        plain = wire.Publication(
+        plain_message = wire.Publication(
             self.port,
             None,
             ttl_s,
@@ -237,21 +244,21 @@ class DPSNode(Node):
             series.topics,
             bytes(payload),
         )
-        message = plain if self.security is None else self.security.seal(plain)
+        message = plain_message if self.security is None else self.security.seal(plain_message)
         is_multicast = self.multicasts or series.is_multicast
         frame = self.publications.frame_of_own(message, is_multicast)
         series.sequence += 1
         series.is_encrypted = series.is_encrypted or (self.security is not None and self.security.way is not None)
         if series.sequence == 1:
-            self._series += 1
+            self._next_series_number += 1
         if series.acknowledge:
             self.acknowledgements.expect(series)
         if ttl_s >= 0:
-            number = self.first_number + self._published
-            self._published += 1
-            labels = event_label(series.publication_id, series.sequence)
-            self.context.report(Originated, NOBODY, NAME, *labels, number, "")
-        self.publications.send_own(message, frame, plain, is_multicast, now)
+            number = self.first_number + self._publication_count
+            self._publication_count += 1
+            label = event_label(series.publication_id, series.sequence)
+            self.context.report(Originated, NOBODY, NAME, *label, number, "")
+        self.publications.send_own(message, frame, plain_message, is_multicast, now)
         self._finish()
 
     def acknowledge(self, arrival: Arrival, payload: bytes, now: int) -> None:
@@ -308,7 +315,7 @@ class DPSNode(Node):
     # Time
 
     def wake(self, now: int) -> None:
-        """Do what is due: link messages, expiry of publications and subscriptions, link requests."""
+        """Send due messages and link requests, forward delayed publications, and end what has expired."""
         for subscription in self.subscriptions.expire(now):
             self.links.remove_subscription(subscription.request.pair, now)
         self.links.wake(now)
@@ -317,7 +324,7 @@ class DPSNode(Node):
         self._finish()
 
     def _finish(self) -> None:
-        """Log changes of links, and compute ``next_wake``."""
+        """Log changed interests and mesh ids, and compute ``next_wake``, the time of the next `wake` (None: never)."""
         self.links.report_changes()
         times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
         times += [subscription.expires_us for subscription in self.subscriptions.open]

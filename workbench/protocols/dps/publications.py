@@ -1,18 +1,18 @@
 """Publications at one DPS node: publishing, forwarding over links, and delivery to the node's subscriptions.
 
 Theory of operation
-    A publication is sent to every neighbor whose interests it may match: the fuzzy hash of the bits that its filter
-    and the interests share must include the neighbor's needs. It is not sent back to a neighbor that it came from, and
-    only a higher sequence number of its series is forwarded at all. Filters give false positives; a subscription gets a
-    publication only if its topics match.
+    A publication is sent to every neighbor whose interests it may match: the fuzzy hash of the bits that the
+    publication's filter and the interests share must include the neighbor's needs. A publication is not sent back to a
+    neighbor that sent it. A node forwards only publications with a higher sequence number than it has seen in their
+    series. Filters give false positives; a subscription gets a publication only if its topics match.
 
     A publication with a lifetime is retained by all nodes that receive it, and sent again to a neighbor whose interests
     change (`retained.py`).
 
     If a radio gives a frame up, as no acknowledgement came or the channel was never free, the same frame is sent again
     after a random wait, whose limit doubles each time (`Retries`): the disturbance may have passed by then. After
-    `rules.MOST_REPEATS` retries it is lost. If it arrived all the same, the neighbor drops the second copy as a
-    duplicate. A network without such reports, such as UDP, repeats nothing.
+    `rules.MOST_REPEATS` retries the frame is lost. If a frame arrived all the same, the neighbor drops the second copy
+    as a duplicate. On a network without such reports, such as UDP, nothing is sent again.
 
 Bounds
     `Retries` holds the last `rules.MOST_RETRIED` frames that were given up; older ones are not sent again.
@@ -45,27 +45,28 @@ MOST_TOPICS = 256  # in one delivered publication; each is compared with each su
 
 @lru_cache(maxsize=1024)
 def event_label(publication_id: bytes, sequence: int) -> tuple[int, int]:
-    """Return (origin, sequence) of a publication as events contain them.
+    """Return the (origin, sequence) by which events identify a publication.
 
-    The origin is the publishing node, and the sequence is ``series << 32 | sequence``."""
+    The origin is the publishing node. The sequence in events is ``series << 32 | sequence``, with the number of the
+    series at that node and the sequence number in the series."""
     origin, series = wire.origin_of(publication_id)
     return origin, series << 32 | sequence
 
 
 def check_datagram_size(frame: bytes, name: str, most_B: int = wire.LARGEST_DATAGRAM_B) -> bytes:
-    """Return the frame; raise EncodeError if it has more than ``most_B`` bytes."""
+    """Return the frame; raise EncodeError if it has more than ``most_B`` bytes (``name``: the kind of message)."""
     excess_B = len(frame) - most_B
     if excess_B > 0:
         raise EncodeError(
-            f"the {name} takes {len(frame)} bytes and a datagram has room for {most_B}; make its payload {excess_B} "
-            "bytes shorter"
+            f"the {name} has {len(frame)} bytes, and a datagram has room for {most_B}; make its payload "
+            f"{excess_B} bytes shorter"
         )
     return frame
 
 
 @dataclass(slots=True)
 class FailedFrame:
-    """A frame that the radio gave up; ``message`` is its content."""
+    """A frame to a neighbor that the radio gave up; ``message`` is the decoded frame."""
 
     neighbor: Neighbor
     frame: bytes
@@ -75,33 +76,33 @@ class FailedFrame:
 
 
 class Retries:
-    """Retries of the publications of one node that its radio gave up."""
+    """Frames with publications that one node's radio gave up, and the times of their retries."""
 
     def __init__(self, context: Context, remotes: Mapping[Neighbor, Remote], history: History) -> None:
         self._context = context
         self._remotes = remotes
         self._history = history
         self._entries: list[FailedFrame] = []
-        self._oldest = 0  # index of the entry that is replaced next, once there are MOST_RETRIED
+        self._oldest_index = 0  # index of the entry that is replaced next, once there are MOST_RETRIED
 
     def plan(self, neighbor: Neighbor, frame: bytes, message: wire.Publication, now: int) -> None:
         """Plan a retry of a publication that the radio gave up; ``message`` is the decoded frame."""
-        entry = self._entry_of(FailedFrame(neighbor, frame, message))
+        entry = self._find_or_add_entry(FailedFrame(neighbor, frame, message))
         if entry.repeated < rules.MOST_REPEATS:
             entry.due_us = now + 1 + self._context.random.below(rules.repeat_within_us(entry.repeated))
             entry.repeated += 1
 
-    def _entry_of(self, new: FailedFrame) -> FailedFrame:
+    def _find_or_add_entry(self, new_entry: FailedFrame) -> FailedFrame:
         """Return the entry with the neighbor and frame of ``new``; if none exists, add ``new`` and return it."""
         for entry in self._entries:
-            if entry.neighbor == new.neighbor and entry.frame == new.frame:
+            if entry.neighbor == new_entry.neighbor and entry.frame == new_entry.frame:
                 return entry
         if len(self._entries) < rules.MOST_RETRIED:
-            self._entries.append(new)
+            self._entries.append(new_entry)
         else:
-            self._entries[self._oldest] = new
-            self._oldest = (self._oldest + 1) % rules.MOST_RETRIED
-        return new
+            self._entries[self._oldest_index] = new_entry
+            self._oldest_index = (self._oldest_index + 1) % rules.MOST_RETRIED
+        return new_entry
 
     def next_due_us(self) -> int | None:
         """Return the time at which `wake` is next due, or None if no time is planned."""
@@ -123,7 +124,9 @@ class Retries:
 
 @dataclass(slots=True)
 class DelayedPublication:
-    """A publication to forward later; ``is_reported`` is whether its delivery or drop at this node was logged."""
+    """A publication from a neighbor, to be forwarded at ``due_us``.
+
+    ``is_reported`` is whether this node has logged its delivery or drop."""
 
     due_us: int
     message: wire.Publication
@@ -132,7 +135,7 @@ class DelayedPublication:
 
 
 class Publications:
-    """The publications at one node.
+    """Publishing, forwarding and delivery at one node.
 
     remotes        the neighbors with a link
     subscriptions  the subscriptions of this node's application
@@ -157,21 +160,21 @@ class Publications:
         self._remotes = remotes
         self._subscriptions = subscriptions
         self._answer = answer
-        self._waiting: dict[bytes, DelayedPublication] = {}
+        self._delayed: dict[bytes, DelayedPublication] = {}
         wait_us, limit = context.times.update_us, 2 * settings.max_links
         self._resending = Resending(remotes, self._send_retained, wait_us, limit)
 
     # Publications of this node
 
     def frame_of_own(self, message: wire.Publication, is_multicast: bool) -> bytes:
-        """Return the frame of a publication of this node; raise EncodeError if it does not fit a datagram."""
+        """Encode a publication of this node as a frame; raise EncodeError if the frame does not fit a datagram."""
         envelope_B = coap.ENVELOPE_B if is_multicast else 0
         return check_datagram_size(wire.encode(message), NAME, wire.LARGEST_DATAGRAM_B - envelope_B)
 
     def send_own(
         self, message: wire.Publication, frame: bytes, plain: wire.Publication, is_multicast: bool, now: int
     ) -> None:
-        """Send a publication of this node; ``plain`` is the unencrypted message for its own subscriptions."""
+        """Send a publication of this node; ``plain`` is the unencrypted message, for the node's own subscriptions."""
         self._record(message, None, now)
         if message.ttl_s >= 0:
             self._report(Held, message, None, 0)
@@ -206,23 +209,23 @@ class Publications:
         retained = self.retained.get(message.publication_id)
         entry = self.history.get(message.publication_id)
         if retained is not None:
-            newest = retained.message.sequence
+            newest_sequence = retained.message.sequence
         elif message.ttl_s < 0:
             self._drop(message, neighbor, "not_retained")
             return
         else:
-            newest = 0 if entry is None else entry.sequence
+            newest_sequence = 0 if entry is None else entry.sequence
         self._record(message, neighbor, now)
-        if message.sequence <= newest:
-            self._drop(message, neighbor, "duplicate" if message.sequence == newest else "stale")
+        if message.sequence <= newest_sequence:
+            self._drop(message, neighbor, "duplicate" if message.sequence == newest_sequence else "stale")
             return
         if message.ttl_s >= 0:
             self._report(Held, message, neighbor, message.hops + 1)
         self._retain(message, neighbor, now)
         is_reported = self._deliver(message, neighbor, now)
-        if rules.delays_forwarding(self._context.is_crowded, len(self._waiting)):
+        if rules.delays_forwarding(self._context.is_crowded, len(self._delayed)):
             due_us = now + 1 + self._context.random.below(rules.FORWARD_US)
-            self._waiting[message.publication_id] = DelayedPublication(due_us, message, neighbor, is_reported)
+            self._delayed[message.publication_id] = DelayedPublication(due_us, message, neighbor, is_reported)
         else:
             self._forward(message, neighbor, is_reported)
 
@@ -237,10 +240,10 @@ class Publications:
     # Sending
 
     def _send(self, message: wire.Publication, frame: bytes | None, neighbor: Neighbor | None) -> int:
-        """Send a publication to all neighbors whose interests it may match; return their number.
+        """Send a publication to all neighbors whose interests it may match; return the number of these neighbors.
 
-        ``frame`` is the encoded message. If it is None, this method encodes the message as this node forwards it, when
-        the first neighbor needs it.
+        ``neighbor`` is the sender, None if this node published it. ``frame`` is the encoded message. If it is None,
+        this method encodes the message as this node forwards it, once a neighbor needs it.
         """
         count = 0
         for remote in self._remotes.values():
@@ -253,9 +256,9 @@ class Publications:
         return count
 
     def _should_send(self, remote: Remote, message: wire.Publication, neighbor: Neighbor | None) -> bool:
-        """Return whether to send a publication to a neighbor.
+        """Return whether to send a publication from ``neighbor`` (None: from this node) to ``remote``.
 
-        It is sent if it may match the neighbor's interests and did not come from the neighbor."""
+        It is sent if it may match the interests of ``remote`` and did not come from there."""
         if remote.address == neighbor:
             return False
         if self.history.came_from(message.publication_id, remote.address, message.sequence):
@@ -299,9 +302,9 @@ class Publications:
     def _deliver(
         self, message: wire.Publication, neighbor: Neighbor | None, now: int, subscriptions: Iterable[Any] | None = None
     ) -> bool:
-        """Deliver a publication, or its expiry, to the matching ones of ``subscriptions``; None stands for all.
+        """Deliver a publication, or its expiry, to those of ``subscriptions`` that match (None: all of the node).
 
-        Return whether a delivery or a drop was logged; return False if no subscription's filter matches.
+        Return True if a delivery or a drop was logged, and False if no subscription's filter matches.
         """
         is_expiry = message.ttl_s < 0
         candidates = [
@@ -316,7 +319,7 @@ class Publications:
         opened = None
         if message.data is None:
             try:
-                opened = self._open(message)
+                opened = self._open_encrypted(message)
             except DecodeError:
                 self._drop(message, neighbor, "sealed")
                 return True
@@ -324,11 +327,11 @@ class Publications:
         if neighbor is not None and self._is_refused_plain(opened):
             self._drop(message, neighbor, "plain")
             return True
-        texts = message.topics or ()
-        if len(texts) > MOST_TOPICS:
+        topic_texts = message.topics or ()
+        if len(topic_texts) > MOST_TOPICS:
             self._drop(message, neighbor, "topics")
             return True
-        topics = [topic_strings.as_bytes(topic) for topic in texts]
+        topics = [topic_strings.as_bytes(topic) for topic in topic_texts]
         separators = self.settings.separators
         matching = [
             subscription
@@ -348,7 +351,7 @@ class Publications:
                 arrival = self._make_arrival(message, neighbor, is_expiry, opened)
             subscription.put(arrival)
             count += 1
-            self._report(Delivered, message, neighbor, subscription.number, " ".join(texts))
+            self._report(Delivered, message, neighbor, subscription.number, " ".join(topic_texts))
         has_samples = any(subscription.request.is_of_attributes for subscription in matching)
         if count and message.acknowledge and not is_expiry and has_samples:
             arrival = arrival or self._make_arrival(message, neighbor, is_expiry, opened)
@@ -360,7 +363,7 @@ class Publications:
         security = self._context.security
         return security is not None and not security.plain and (opened is None or opened.is_plain)
 
-    def _open(self, message: wire.Publication) -> Any:
+    def _open_encrypted(self, message: wire.Publication) -> Any:
         if self._context.security is None:
             raise DecodeError("the publication is encrypted or signed, and this node has no keys")
         return self._context.security.open(message)
@@ -412,20 +415,20 @@ class Publications:
 
     def next_due_us(self) -> int | None:
         """Return the time at which `wake` is next due, or None if no time is planned."""
-        due = [waiting.due_us for waiting in self._waiting.values()]
+        due = [waiting.due_us for waiting in self._delayed.values()]
         due += [
             time_us for time_us in (self.retained.next_expiry_us(), self.retries.next_due_us()) if time_us is not None
         ]
         return min(due) if due else None
 
     def wake(self, now: int) -> None:
-        """Forward delayed publications, end expired ones, and send due retries."""
-        for waiting in [delayed for delayed in self._waiting.values() if delayed.due_us <= now]:
-            del self._waiting[waiting.message.publication_id]
+        """Forward delayed publications, deliver expiries, and send due retries and retained publications."""
+        for waiting in [delayed for delayed in self._delayed.values() if delayed.due_us <= now]:
+            del self._delayed[waiting.message.publication_id]
             self._forward(waiting.message, waiting.neighbor, waiting.is_reported)
         for retained in self.retained.pop_expired(now):
-            ended = retained.message._replace(ttl_s=-1)
-            self._deliver(ended, retained.neighbor, now)
+            expiry_message = retained.message._replace(ttl_s=-1)
+            self._deliver(expiry_message, retained.neighbor, now)
         self._resending.wake(now)
         self.retries.wake(now)
 

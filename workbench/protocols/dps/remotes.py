@@ -19,12 +19,12 @@ SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
 
 
 def owner_of(mesh_id: int) -> int:
-    """Return a mesh id without its hops, as its owner sends it; equal for two ids of one owner."""
+    """Return a mesh id with 0 hops, as its owner sends it; the result is the same for all ids of one owner."""
     return mesh_id - hops_of(mesh_id)
 
 
 class LinkReport(NamedTuple):
-    """The interests and the owner of the mesh id that were last logged for a neighbor, or for the node itself."""
+    """The interests and the owner of the mesh id that events last reported, of a neighbor or of the node itself."""
 
     interests: tuple[int, str] = (0, "0")  # numbers of bits set, in the interests and in the needs
     owner: int = -1
@@ -37,7 +37,7 @@ EMPTY_REPORT = LinkReport()
 class Remote:
     """A neighbor with a link.
 
-    ``interests``, ``needs`` and ``vector`` are sent to the neighbor; fields ``inbound...`` were received from it.
+    ``interests``, ``needs`` and ``vector`` are sent to the neighbor; the values of fields ``inbound...`` came from it.
     """
 
     address: Neighbor
@@ -48,17 +48,17 @@ class Remote:
     needs: bytes = NO_NEEDS
     vector: BitVector | None = None  # in the last or next message: the interests, or the change of them
     is_delta: bool = False  # whether ``vector`` is a change
-    is_behind: bool = False  # the interests for it may have changed while an answer was outstanding
-    answers_in_full: bool = False  # the next acknowledgement carries all interests
-    ends_later: bool = False  # the link ends when no answer is outstanding any more
+    is_behind: bool = False  # whether its interests may have changed while an answer was outstanding
+    answers_in_full: bool = False  # whether the next acknowledgement carries all interests
+    ends_later: bool = False  # whether the link ends when no answer is outstanding any more
     pending: int | None = None  # SUBSCRIPTION or ACKNOWLEDGEMENT while an answer to it is outstanding
-    ticks: int = 0  # how many have passed since the outstanding message
+    ticks: int = 0  # number of ticks since the unanswered message was first sent
     tick_us: int | None = None  # time of the next tick
     keep_alive_us: int | None = None  # time of the next keep-alive
     retry_us: int | None = None  # when to send again the messages that the radio gave up
     repeated: int = 0  # retries since the radio last reached the neighbor
-    answers_again: bool = False  # an acknowledgement without interests was given up, and is sent again
-    resend_us: int | None = None  # when retained publications are sent to it; None: its interests are unchanged
+    answers_again: bool = False  # whether the radio gave up an acknowledgement, which is to be sent again
+    resend_us: int | None = None  # when the rate limit lets retained publications be sent to it; None: none wait
     sent_mesh_id: int = NO_MESH_ID
     inbound: tuple[BitVector, bytes] | None = None  # its interests and needs, None if its interests are empty
     inbound_mesh_id: int = NO_MESH_ID
@@ -69,14 +69,14 @@ class Remote:
     rises: int = 0  # increases in a row of its mesh id's hops
 
     def takes_publications(self) -> bool:
-        """Return whether publications that match its interests are sent to this neighbor."""
+        """Return whether this neighbor is sent the publications that match its interests."""
         return takes_publications(self.state) and self.inbound is not None
 
     def note_mesh_id(self, mesh_id: int) -> None:
         """Store a mesh id from this neighbor, and count whether its hops increased."""
-        before = self.inbound_mesh_id
-        is_same = owner_of(mesh_id) == owner_of(before)
-        self.rises = rises_after(self.rises, is_same, hops_of(mesh_id), hops_of(before))
+        previous_mesh_id = self.inbound_mesh_id
+        is_same_owner = owner_of(mesh_id) == owner_of(previous_mesh_id)
+        self.rises = rises_after(self.rises, is_same_owner, hops_of(mesh_id), hops_of(previous_mesh_id))
         self.inbound_mesh_id = mesh_id
 
     def outbound_mesh_id(self, mesh_id: int) -> int:
@@ -84,7 +84,9 @@ class Remote:
         return mesh_id if self.counts_hops else owner_of(mesh_id)
 
     def effective_mesh_id(self) -> int:
-        """Return this neighbor's mesh id with one more hop, or NO_MESH_ID if the id only circulates in a loop."""
+        """Return this neighbor's mesh id with one more hop, or NO_MESH_ID if the id is to be ignored.
+
+        It is ignored if it has too many hops, or only circulates in a loop."""
         hops = hop_to_add(self.inbound_mesh_id)
         return NO_MESH_ID if hops < 0 or is_circulating(self.rises) else self.inbound_mesh_id + hops
 
@@ -93,7 +95,9 @@ class Remote:
         return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length: int) -> None:
-        """Forget the sent interests, so that the next message is encoded as a change from empty interests."""
+        """Forget the sent interests, so that the next message is encoded as a change from empty interests.
+
+        ``length`` is the number of bits of a filter."""
         self.interests = BitVector(length)
         self.needs = NO_NEEDS
         self.vector = None

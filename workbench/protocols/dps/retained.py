@@ -2,9 +2,9 @@
 
 Theory of operation
     When a neighbor's interests change, the node sends it the retained publications that may match them: at once, but
-    not more often than every ``update_s`` (`Resending`). A later change is served when that time is over. Without this
-    limit a neighbor, or a sender that forges its address, could trigger a full transfer with each small message. The
-    limit applies to the address, so a new link to the same neighbor does not avoid it.
+    not more often than every ``update_s`` (`Resending`). If interests change again before that, the next transfer is
+    delayed. Without this limit a neighbor, or a sender that forges its address, could trigger a full transfer with each
+    small message. The limit applies to the address, so a new link to the same neighbor does not avoid it.
 
     The reference sends them to all neighbors whenever one sends its interests, even unchanged ones, and neighbors that
     have the publications drop them. Here they are sent to that neighbor only, as nothing changed for the others.
@@ -39,13 +39,13 @@ class RetainedPublication:
 
     @property
     def is_own(self) -> bool:
-        """Whether this node published it."""
+        """Whether this node published the publication."""
         return self.neighbor is None
 
     def left_s(self, now: int) -> int:
         """Return the remaining lifetime in seconds, rounded up.
 
-        It never exceeds the initial lifetime, even if the clock is set back."""
+        The result never exceeds the initial lifetime, even if the clock is set back."""
         return min(rules.left_s(self.expires_us, now), self.message.ttl_s)
 
 
@@ -61,7 +61,7 @@ class Retained:
         return len(self._publications)
 
     def get(self, publication_id: bytes) -> RetainedPublication | None:
-        """Return the publication of an id, or None."""
+        """Return the retained publication with an id, or None if it is not retained."""
         return self._publications.get(publication_id)
 
     def values(self) -> list[RetainedPublication]:
@@ -85,7 +85,9 @@ class Retained:
         self._publications[message.publication_id] = retained
         heappush(self._expiries, (expires_us, message.publication_id))
         if len(self._expiries) > 2 * len(self._publications) + 64:
-            self._expiries = sorted((other.expires_us, name) for name, other in self._publications.items())
+            self._expiries = sorted(
+                (other.expires_us, publication_id) for publication_id, other in self._publications.items()
+            )
         return evicted
 
     def remove(self, publication_id: bytes) -> None:
@@ -111,7 +113,9 @@ class Retained:
 
 
 class Resending:
-    """A rate limit, per neighbor, on sending retained publications; ``send(remote, now)`` sends them."""
+    """A rate limit for sending retained publications: one transfer to a neighbor in ``wait_us``.
+
+    ``send(remote, now)`` makes a transfer. The last ``limit`` neighbors are remembered."""
 
     def __init__(
         self, remotes: Mapping[Neighbor, Remote], send: Callable[[Remote, int], None], wait_us: int, limit: int
@@ -119,24 +123,24 @@ class Resending:
         self._remotes = remotes
         self._send = send
         self._wait_us = wait_us
-        self._limit = limit
-        self._next_us: dict[Neighbor, int] = {}  # neighbor -> earliest time of its next transfer, latest last
+        self._most_neighbors = limit
+        self._next_transfer_us: dict[Neighbor, int] = {}  # neighbor -> earliest time of its next transfer, latest last
 
     def request(self, remote: Remote, now: int) -> None:
-        """Send retained publications to a neighbor whose interests changed, now or as soon as the limit allows."""
-        next_us = self._next_us.get(remote.address)
+        """Send retained publications to a neighbor whose interests changed, now or as soon as the rate limit allows."""
+        next_us = self._next_transfer_us.get(remote.address)
         if next_us is not None and now < next_us:
             remote.resend_us = next_us
             return
         remote.resend_us = None
-        self._next_us.pop(remote.address, None)
-        while len(self._next_us) >= self._limit:
-            del self._next_us[next(iter(self._next_us))]
-        self._next_us[remote.address] = now + self._wait_us
+        self._next_transfer_us.pop(remote.address, None)
+        while len(self._next_transfer_us) >= self._most_neighbors:
+            del self._next_transfer_us[next(iter(self._next_transfer_us))]
+        self._next_transfer_us[remote.address] = now + self._wait_us
         self._send(remote, now)
 
     def wake(self, now: int) -> None:
-        """Send retained publications to the waiting neighbors whose rate limit allows it again."""
+        """Send retained publications to neighbors whose `request` was delayed and is due now."""
         for remote in list(self._remotes.values()):
             if remote.resend_us is not None and remote.resend_us <= now:
                 remote.resend_us = None

@@ -1,8 +1,9 @@
 """Decisions of a DPS node as functions of plain numbers: constants, times, rules on revisions, loops and waiting.
 
 The node and its twin on the fast engine call the same functions. Numba compiles them unchanged, so they take and return
-numbers only. Times are in microseconds. Revisions (numbers of a link's messages) and sequence numbers count from 1.
-``flags`` are the flags of a link's message (wire/__init__.py); ``state`` is the state of a link (automaton.py).
+numbers only. Times are in microseconds. A revision is the sequence number of a link's message; repetitions and
+keep-alives keep the previous one. Revisions and sequence numbers of publications count from 1. ``flags`` are the flags
+of a link's message (wire/__init__.py); ``state`` is the state of a link (automaton.py).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FEWEST_TO_CLEAR = 64  # entries in the history before expired ones are searched 
 MOST_STRANGERS = 16  # neighbors without a link that one history entry lists; the reverse path needs one
 # For nodes on a radio in a dense neighborhood (a crowd): see `neighborhood.py`.
 FULL_RATE_NEIGHBORS = 32  # up to so many neighbors, keep-alives and rechecks are as frequent as without a crowd
-EXCHANGE_US = 40000  # channel time for creating one link in a crowd: some frames, and as long again idle
+EXCHANGE_US = 40000  # channel time for creating one link in a crowd: some frames, and an idle time of the same length
 FORWARD_US = 80000  # longest wait before forwarding; the frames of all simultaneous receivers take a tenth of it
 SHORT_WAIT_DIVISOR = 20  # without a crowd, update_s / 20 delays changed mesh ids and, on a radio, interests
 MARK = 0x425700  # "WB", bytes 1 and 2 of the mesh ids of this project's nodes; byte 0 of such an id counts hops
@@ -29,7 +30,7 @@ _MARK_MASK = 0xFFFF00
 MOST_ID_HOPS = 255  # a mesh id with more hops is ignored
 MOST_RISES = 4  # after so many increases of its hop count in a row, a mesh id is ignored
 MOST_REPEATS = 3  # retries of a frame that the radio gave up
-MOST_RETRIED = 16  # frames that the radio gave up last; fewer wait to be sent again
+MOST_RETRIED = 16  # stored frames that the radio gave up; the oldest are replaced and not sent again
 MOST_WAITING = 64  # publications waiting to be forwarded; no radio receives as many within FORWARD_US
 
 
@@ -68,14 +69,14 @@ def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
     # meets its owner, so it shows no loop, and the loop in which it circulates stays.
     update_us = int(settings.update_s * SECOND_US)
     silence_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * slowdown)
-    soon_us = 1 + update_us // SHORT_WAIT_DIVISOR
+    short_wait_us = 1 + update_us // SHORT_WAIT_DIVISOR
     return Times(
         update_us,
-        soon_us if is_on_radio and not crowd else update_us,
+        short_wait_us if is_on_radio and not crowd else update_us,
         int(update_us * min(slowdown, 2.0)),
         silence_us,
         settings.recheck_s * slowdown,
-        max(update_us, silence_us // 10) if crowd else soon_us,
+        max(update_us, silence_us // 10) if crowd else short_wait_us,
         int(settings.history_s * SECOND_US),
     )
 
@@ -89,7 +90,7 @@ def takes_publications(state: int) -> bool:
 
 
 def is_connecting(state: int) -> bool:
-    """Return whether a link in this state connects the mesh, so that the neighbor's mesh id counts at this end."""
+    """Return whether a link in this state may connect parts of the mesh, so that the neighbor's mesh id counts here."""
     return state in (ACTIVE, LINKING)
 
 
@@ -117,23 +118,23 @@ def is_stale(revision: int, newest: int) -> bool:
 
 
 def is_duplicate(revision: int, newest: int) -> bool:
-    """Return whether a message was received before; it is acknowledged again, as the first answer may be lost."""
+    """Return whether a message was received before; the node acknowledges it again, as that answer may be lost."""
     return revision == newest
 
 
 def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
-    """Return whether a message is a change of interests that were never received, so it cannot be applied."""
+    """Return whether a message is a change of interests that were never received, so that it cannot be applied."""
     is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and state != UNMUTING
     return is_change and revision > newest + 1
 
 
-def has_lost_base(flags: int, state: int, needs_nothing: bool) -> bool:
+def has_lost_base(flags: int, state: int, empties_interests: bool) -> bool:
     """Return whether a message over an active link changes interests that this node has forgotten.
 
-    ``needs_nothing`` is whether the message carries needs, but applying it leaves the neighbor without interests. This
-    contradiction occurs if messages overtook each other, or if the link was muted at this end alone.
+    ``empties_interests`` is whether the message carries needs, but applying it leaves the neighbor without interests.
+    This contradiction occurs if messages overtook each other, or if the link was muted at this end alone.
     """
-    return (flags & (DELTA | UNMUTE)) == DELTA and state == ACTIVE and needs_nothing
+    return (flags & (DELTA | UNMUTE)) == DELTA and state == ACTIVE and empties_interests
 
 
 def opens_link(flags: int) -> bool:
@@ -150,7 +151,8 @@ def opens_link(flags: int) -> bool:
 def is_settled(state: int, sends_all: bool) -> bool:
     """Return whether a link is active, and no subscription with all interests of this end is outstanding.
 
-    ``sends_all`` is whether such a subscription is outstanding. Then one from the neighbor may have crossed it.
+    ``sends_all`` is whether such a subscription is outstanding. A subscription from the neighbor may then have crossed
+    it.
     """
     return state == ACTIVE and not sends_all
 
@@ -160,9 +162,10 @@ def has_begun_anew(
 ) -> bool:
     """Return whether a subscription shows that a linked neighbor gave the link up, or restarted.
 
-    Its interests are complete and not a repetition. ``is_acknowledging``: this node's acknowledgement with interests is
-    outstanding. ``stays_muted``: the link is muted, and the neighbor's mesh id still shows a loop.
-    ``link_is_settled``: see `is_settled`; first interests over such a link show that the other end had no link.
+    Such a subscription carries all interests and is not a repetition. ``newest``: the highest revision received before.
+    ``is_acknowledging``: this node's acknowledgement with interests is unanswered. ``stays_muted``: the link is muted,
+    and the neighbor's mesh id still shows a loop. ``link_is_settled``: see `is_settled`; first interests over such a
+    link show that the other end had no link.
     """
     if (flags & (DELTA | UNMUTE | MUTE)) != 0 or stays_muted:
         return False
@@ -176,12 +179,14 @@ def has_begun_anew(
 def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, is_new_owner: bool) -> bool:
     """Return whether an acknowledgement over an active link shows that the neighbor restarted.
 
-    A restarted reference node creates a link for any subscription. It takes a change for all interests, and a
-    keep-alive for no interests. It acknowledges with revision 1 and its interests, or with 0 if it has no interests;
-    a neighbor that did not restart sent its interests before, and acknowledges without them.
+    A restarted node of the reference implementation creates a link for any subscription. It takes a change for all
+    interests, and a keep-alive for empty interests. It acknowledges with revision 1 and its interests, or with revision
+    0 if it has no interests. A neighbor that did not restart has sent its interests before, and acknowledges without
+    them.
 
-    ``is_keep_alive``: a keep-alive is acknowledged. ``is_new_owner``: the mesh id has another owner than before; for a
-    neighbor that never sent interests this is the only evidence.
+    ``newest``: the highest revision received before. ``is_keep_alive``: the acknowledged message is a keep-alive.
+    ``is_new_owner``: the neighbor's mesh id has another owner than before. If a neighbor never sent interests, its new
+    mesh id is the only evidence.
     """
     brings_interests = (flags & SAK_REQUESTED) != 0
     if (flags & DELTA) == 0 or revision != (1 if brings_interests else 0):
@@ -228,9 +233,9 @@ def is_circulating(rises: int) -> bool:
 def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_new_owner: bool) -> int:
     """Return LOOP if a message shows a loop, NO_LOOP if it excludes a loop, and NOTHING otherwise.
 
-    ``is_lowest``: its mesh id has the same owner as the lowest id on this side of the link, so its sender is connected
-    by another path. ``is_new_owner``: the neighbor's id had another owner before. For a muted link, only the reply to a
-    recheck is evidence (``is_reply``).
+    ``is_lowest``: the message's mesh id has the same owner as the lowest id on this side of the link, so another path
+    connects the neighbor. ``is_new_owner``: the neighbor's previous id had another owner. ``is_reply``: the message
+    acknowledges an outstanding one; over a muted link, only such a reply to a recheck is evidence.
     """
     if state == MUTED:
         if not is_reply:
@@ -240,10 +245,11 @@ def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_ne
 
 
 def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) -> bool:
-    """Return whether a node that just muted a link sends MUTE at once, as no other answer carries the flag.
+    """Return whether a node that just muted a link sends an extra acknowledgement with the flag MUTE.
 
-    Otherwise the next keep-alive carries it. In a dense neighborhood keep-alives are rare, and publications
-    would still arrive over the link until then.
+    ``flags`` are those of the message that showed the loop: if it has MUTE itself or requests an acknowledgement, no
+    extra one is needed. Outside a dense neighborhood the next keep-alive carries the flag. In a dense one keep-alives
+    are rare, and publications would still arrive over the link until then.
     """
     return is_crowded and not was_muted and state == MUTED and (flags & (MUTE | SAK_REQUESTED)) == 0
 
@@ -254,7 +260,7 @@ def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) ->
 def cap_ticks(ticks: int, retry_ticks: int) -> int:
     """Return the tick count of an unanswered message after the neighbor sent another message.
 
-    It is reduced, if necessary, so that the unanswered message is sent again before the neighbor is given up."""
+    The count is reduced, if necessary, so that the unanswered message is repeated before the neighbor is given up."""
     return min(ticks, retry_ticks - 1)
 
 
@@ -266,10 +272,11 @@ def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
 
 
 def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, uniform: float) -> int:
-    """Return the silence in µs after which this end rechecks a muted link for a loop and a live neighbor.
+    """Return the silence in µs after which this end rechecks whether a muted link closes a loop and has a neighbor.
 
-    ``uniform`` in [0, 1) spreads the rechecks, as other links were muted at the same time. The end that requested the
-    link (``is_requester``) rechecks first. The other end rechecks only if that message does not come.
+    ``uniform`` is a random number in [0, 1) that spreads the rechecks, as other links were muted at the same time. The
+    end that requested the link (``is_requester``) rechecks first. The other end rechecks only if that recheck does not
+    come.
     """
     silent_us = silence_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), silence_us)
     return int(silent_us * ((0.625 if is_requester else 1.0) + uniform / 4))
@@ -279,22 +286,25 @@ def relink_after_us(relink_s: float, uniform: float) -> int:
     """Return the delay in µs before a link is requested again.
 
     ``uniform`` is a random number in [0, 1), so that the two ends do not send their requests at the same time."""
-    spread = 0.5 + uniform
-    return int(relink_s * spread * SECOND_US)
+    factor = 0.5 + uniform
+    return int(relink_s * factor * SECOND_US)
 
 
 # Neighbors on a radio
 
 
 def is_hub(address: int, neighbors: int) -> bool:
-    """Return whether a node is a hub, which all nodes prefer; about the square root of n neighbors are hubs."""
+    """Return whether the node with this address is a hub, with which all nodes prefer to link.
+
+    Of n ``neighbors``, about the square root of n are hubs."""
     return mix64(address) % neighbors < math.sqrt(neighbors)
 
 
 def rank(quality: float, address: int, neighbor: int, neighbors: int) -> tuple[int, bool, int, int]:
     """Return the sort key of a neighbor, best first: tenths of its delivery ratio, then hubs, then a hash.
 
-    All hubs prefer the same hub. Other nodes prefer different hubs, so the links are spread over all hubs.
+    ``address`` is the ranking node, and ``neighbors`` the number of its neighbors. All hubs prefer the same hub. Other
+    nodes prefer different hubs, so the links are spread over all hubs.
     """
     order_hash = mix64(neighbor)
     if not is_hub(address, neighbors):
@@ -310,12 +320,14 @@ def late_request_us(relink_s: float) -> int:
 def request_delay_us(position: int, neighbors: int, update_us: int, uniform: float) -> int:
     """Return the delay in µs before requesting a link with the neighbor at this position in the ranking.
 
-    ``uniform`` is a random number in [0, 1) that spreads the requests."""
+    ``neighbors`` is the number of neighbors, and ``uniform`` a random number in [0, 1) that spreads the requests."""
     return 1 + int((position + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
 
 def scout_after_us(recheck_s: float, uniform: float) -> int:
-    """Return the time in µs until the scout tries the next neighbor; ``uniform`` in [0, 1) spreads the scouts."""
+    """Return the time in µs until the scout, a trial link, is moved to the next neighbor.
+
+    ``uniform`` is a random number in [0, 1) that spreads the scouts of different nodes."""
     return int(recheck_s * SECOND_US * (0.5 + uniform))
 
 
@@ -323,17 +335,19 @@ def scout_after_us(recheck_s: float, uniform: float) -> int:
 
 
 def delays_forwarding(is_crowded: bool, waiting: int) -> bool:
-    """Return whether to delay forwarding, to avoid collisions; ``waiting``: number of delayed publications."""
+    """Return whether to delay the forwarding of a publication, to avoid collisions.
+
+    ``waiting`` is the number of publications that are delayed already."""
     return is_crowded and waiting < MOST_WAITING
 
 
-def repeat_within_us(repeated: int) -> int:
-    """Return the longest wait in µs before retry number ``repeated`` (from 0) of a frame that the radio gave up."""
-    return FORWARD_US << repeated
+def repeat_within_us(retry_index: int) -> int:
+    """Return the longest wait in µs before a retry of a frame that the radio gave up; ``retry_index`` counts from 0."""
+    return FORWARD_US << retry_index
 
 
 def end_us(now: int, ttl_s: int) -> int:
-    """Return the time at which a publication with a lifetime expires."""
+    """Return the time at which a publication that came now with this lifetime expires."""
     return now + ttl_s * SECOND_US
 
 
@@ -347,21 +361,22 @@ def forget_us(now: int, lifetime_s: int, history_us: int) -> int:
     return now + lifetime_s * SECOND_US + history_us
 
 
-def clears_history(entries: int, clear_at: int, since_cleared: int, limit: int) -> bool:
+def clears_history(entries: int, clearing_size: int, added_since_clearing: int, limit: int) -> bool:
     """Return whether to remove expired entries from the history now.
 
-    This is due if the history has doubled, or if more than half of ``limit`` entries were added since the last time."""
+    This is due if the history has ``clearing_size`` entries, twice as many as after the last removal. It is also due if
+    more than half of ``limit`` entries, the maximum, were added since then."""
     # So the cost of a search is shared by as many new entries.
-    return entries >= clear_at or since_cleared > max(FEWEST_TO_CLEAR, limit // 2)
+    return entries >= clearing_size or added_since_clearing > max(FEWEST_TO_CLEAR, limit // 2)
 
 
 def next_clearing_size(entries: int) -> int:
-    """Return the size at which the history is next searched for expired entries, if ``entries`` are left now."""
+    """Return the number of entries at which expired ones are next removed, if ``entries`` are left now."""
     return max(FEWEST_TO_CLEAR, 2 * entries)
 
 
 def records_sender(is_linked: bool, recorded: int) -> bool:
-    """Return whether to record the sender of a publication.
+    """Return whether a history entry that lists ``recorded`` senders of a publication should list another one.
 
-    Linked neighbors are always recorded. Of others at most MOST_STRANGERS are, as their addresses may be forged."""
+    Linked neighbors are always listed. Of others at most MOST_STRANGERS are, as their addresses may be forged."""
     return is_linked or recorded < MOST_STRANGERS

@@ -22,10 +22,10 @@ class Arrival(NamedTuple):
     """A publication, or the expiry of a retained one, as a subscriber gets it.
 
     wants_answer  whether the publisher requests acknowledgements
-    ttl_s         remaining lifetime in seconds, 0 if it is not retained
-    hops          number of links that it travelled
-    neighbor      the last node on its path, None if this node published it
-    sender        key id of its signature, None without one
+    ttl_s         remaining lifetime in seconds, 0 if the publication is not retained
+    hops          number of hops from the publisher
+    neighbor      the neighbor that sent it, None if this node published it
+    sender        key id of its signature, None if it is not signed
     opened        the `cose.Opened` of an encrypted or signed publication, else None
     """
 
@@ -43,12 +43,12 @@ class Arrival(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An acknowledgement as the publisher gets it. If sender and way are both None, any node may have forged it.
+    """An acknowledgement as the publisher gets it. If ``sender`` and ``way`` are both None, it may be forged.
 
-    sequence  number of the acknowledged publication in its series
-    sender    key id of its signature, None without one
+    sequence  sequence number of the acknowledged publication in its series
+    sender    key id of its signature, None if it is not signed
     way       key management of its encryption (one of `cose.WAYS`), None if it was not encrypted
-    neighbor  the last node on its path, None if it comes from this node
+    neighbor  the neighbor that sent it, None if it comes from this node
     """
 
     sequence: int
@@ -74,9 +74,9 @@ def subscription_filter(topics: Iterable[str], settings: Any) -> BitVector:
 class Interest:
     """The topics of a subscription, and their filter.
 
-    expired           whether it also gets the expiry of retained publications
-    is_of_attributes  whether its topics stand for attributes
-    is_announced      whether it is part of the interests that neighbors get
+    expired           whether an Arrival is delivered when a retained publication expires
+    is_of_attributes  whether the topics stand for attributes (mapping.py)
+    is_announced      whether the interests sent to neighbors include the filter
     """
 
     topics: tuple[str, ...]
@@ -87,7 +87,7 @@ class Interest:
 
     @property
     def pair(self) -> tuple[BitVector, bytes] | None:
-        """The interests and needs that neighbors get for the subscription, or None if it is not announced."""
+        """The interests and needs that neighbors get for this subscription, or None if ``is_announced`` is False."""
         return (self.filter, self.filter.fuzzy_hash()) if self.is_announced else None
 
 
@@ -106,7 +106,7 @@ class TopicSubscription(Subscription):
 class Series:
     """A series of publications on the same topics under one id.
 
-    ``publish`` sends the next publication, and ``expire`` ends the retained one.
+    ``publish`` sends the next publication, and ``expire`` makes the retained one expire at all nodes.
     Iterating over the series yields the Answers since the last iteration, oldest first.
     """
 
@@ -125,18 +125,18 @@ class Series:
         return f"<series on {', '.join(map(repr, self.topics))}, {self.sequence} published>"
 
     def publish(self, payload: bytes, now: int, ttl_s: int = 0) -> int:
-        """Publish a payload (bytes) under the next number, and return that number; see `DPSNode.publish_topics`."""
+        """Publish a payload (bytes) under the next sequence number; return it. See `DPSNode.publish_topics`."""
         return self.node.publish_next(self, payload, now, ttl_s)
 
     def expire(self, now: int) -> int:
-        """End the retained publication at all nodes; return the sequence number of the ending message.
+        """Expire the retained publication at all nodes now; return the sequence number of the message that does so.
 
         Raises ParameterError if no publication of the series is retained.
         """
         return self.node.expire(self, now)
 
     def put(self, answer: Answer) -> None:
-        """Append an Answer (called by the node); beyond MOST_ANSWERS the oldest one is dropped."""
+        """Append an Answer (called by the node); beyond MOST_ANSWERS waiting ones the oldest is dropped."""
         if len(self._answers) >= MOST_ANSWERS:
             del self._answers[0]
             self.lost += 1

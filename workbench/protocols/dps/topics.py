@@ -6,19 +6,20 @@ Theory of operation
     both sides break topics into items, such that a matching publication has all items of the subscription.
 
     Publication ``a/b/c``          the topic ``a/b/c``; each prefix, ``a/`` and ``a/b/``; each later segment with all
-                                   separators before it and the one after it, ``/b/`` and ``//c``; the levels,
-                                   ``//+``; and ``//#``, ``/#``, ``#``.
+                                   separators before it and the one after it, ``/b/`` and ``//c``; all separators
+                                   and a ``+``, ``//+``; each number of them and a ``#``, ``//#``, ``/#``, ``#``.
     The same without wildcards     only the topic itself: subscriptions with wildcards will not match it.
     Subscription without wildcard  only the topic itself.
     Subscription with wildcards    the prefix before the first wildcard, and each segment after it as above, except
                                    ``+`` in the middle: ``a/+/c`` gives ``a/``, ``//c``.
 
-    So filters give no false negatives, but false positives: ``a/+`` and ``a/#`` have the same items. `matches` compares
-    the texts themselves and decides. A subscription to ``+`` or ``#`` alone has no items: it matches publications at
-    its own node, and no neighbor forwards anything for it.
+    So filters give no false negatives, but false positives: a publication ``a/b/c`` has all items of ``a/+``. `matches`
+    compares the topics themselves and decides. A subscription to ``+`` or ``#`` alone has no items: it matches
+    publications at its own node, and no neighbor forwards anything for it.
 
 Cost
-    Linear in the topic's bytes times its segments; a match is a regular expression without backtracking, compiled once.
+    Linear in the topic's bytes times its segments. `matches` uses a regular expression without backtracking for each
+    subscription, which is compiled once.
 
 Limits
     A topic has 1 to 2048 bytes and neither begins nor ends with a separator; a publication has no ``+`` or ``#``. Empty
@@ -94,24 +95,25 @@ def matches(
 ) -> bool:
     """Return whether each topic of a subscription matches at least one topic of a publication.
 
-    Without ``wildcards`` a topic matches only itself, as with publications made without wildcards; messages do not
-    contain this setting. A single topic may be given without a list.
+    ``publications`` are the topics of one publication, and ``subscriptions`` those of one subscription; a single topic
+    may be given without a list. Without ``wildcards`` a topic matches only itself, as for publications that were made
+    without wildcards; messages do not contain this setting.
 
     Raises AttributeFormatError for an invalid topic of the subscription. Topics of the publication may come from the
     wire unchecked, and are compared unchecked.
     """
-    published = [as_bytes(topic) for topic in _as_list(publications)]
+    published_topics = [as_bytes(topic) for topic in _as_list(publications)]
     if not wildcards:
-        return all(check_subscription_topic(topic, separators) in published for topic in _as_list(subscriptions))
+        return all(check_subscription_topic(topic, separators) in published_topics for topic in _as_list(subscriptions))
     return all(
-        any(pattern.fullmatch(topic) for topic in published)
+        any(pattern.fullmatch(topic) for topic in published_topics)
         for pattern in [subscription_pattern(topic, separators) for topic in _as_list(subscriptions)]
     )
 
 
 @lru_cache(maxsize=4096)
 def subscription_pattern(topic: str | bytes, separators: str | bytes = SEPARATORS) -> re.Pattern[bytes]:
-    """Return the pattern whose ``fullmatch`` accepts the topics (bytes) of publications that match a subscription.
+    """Return the pattern whose ``fullmatch`` accepts the topics (bytes) of publications that a subscription's matches.
 
     Raises AttributeFormatError for an invalid topic.
     """
@@ -154,7 +156,7 @@ def check_subscription_topic(topic: str | bytes, separators: str | bytes = SEPAR
 
 
 def warning_of_wildcards(topics: Iterable[str], separators: str = SEPARATORS) -> str:
-    """Return the warning for a subscription whose topics are all a wildcard alone; empty for other subscriptions."""
+    """Return a warning if each of a subscription's topics is only a wildcard, ``+`` or ``#``; else an empty text."""
     if any(subscription_items(topic, separators) for topic in topics):
         return ""
     return (
@@ -166,14 +168,16 @@ def warning_of_wildcards(topics: Iterable[str], separators: str = SEPARATORS) ->
 
 @lru_cache(maxsize=256)
 def separator_bytes(separators: str | bytes) -> bytes:
-    """Return the separators as bytes; raise ParameterError for more than 12 bytes, or for a wildcard."""
+    """Return the separators as bytes; raise ParameterError if they have over 12 bytes or contain a wildcard."""
     data = as_bytes(separators)
     if len(data) > MOST_SEPARATORS:
         raise ParameterError(
-            f"the separators {separators!r} have {len(data)} bytes; at most {MOST_SEPARATORS} are allowed"
+            f"separators is {separators!r}, which has {len(data)} bytes; at most {MOST_SEPARATORS} are allowed"
         )
     if _first_wildcard(data) >= 0:
-        raise ParameterError(f"the separators {separators!r} contain the wildcard + or #; choose other characters")
+        raise ParameterError(
+            f"separators is {separators!r}, which contains the wildcard + or #; choose other characters"
+        )
     return data
 
 
@@ -183,7 +187,8 @@ def _check(topic: str | bytes, separators: str | bytes) -> bytes:
         raise _topic_error(topic, f"it is empty; a topic has 1 to {LONGEST_B} bytes")
     if len(data) > LONGEST_B:
         raise AttributeFormatError(
-            f"topic {topic[:20]!r}... has {len(data)} bytes, of which position {LONGEST_B} is one too many"
+            f"topic {topic[:20]!r}... has {len(data)} bytes; a topic has 1 to {LONGEST_B}, so shorten it at position "
+            f"{LONGEST_B}"
         )
     delimiters = separator_bytes(separators)
     for position in (0, len(data) - 1):
@@ -197,13 +202,13 @@ def _topic_error(topic: str | bytes, reason: str) -> AttributeFormatError:
 
 
 def _first_wildcard(data: bytes) -> int:
-    """Return the position of the first wildcard, or -1."""
+    """Return the position of the first wildcard, or -1 without a wildcard."""
     match = _WILDCARD.search(data)
     return match.start() if match else -1
 
 
 def _split(data: bytes, separators: str | bytes) -> tuple[list[bytes], list[bytes]]:
-    """Return (segments, separators between them)."""
+    """Return the segments of a topic, and the separators between them."""
     pattern = _separator_pattern(separators)
     if pattern is None:
         return [data], []
@@ -219,17 +224,19 @@ def _separator_pattern(separators: str | bytes) -> re.Pattern[bytes] | None:
 
 @lru_cache(maxsize=256)
 def _level_items(levels: bytes) -> tuple[bytes, ...]:
-    """Return those items of a topic's Bloom filter that depend only on the topic's separators."""
+    """Return those items of a publication's topic that depend only on its separators (``levels``)."""
     return levels + _ANY_SEGMENT, *(levels[:count] + _ANY_REST for count in range(len(levels), -1, -1))
 
 
 def _segment_item(segments: list[bytes], levels: bytes, index: int) -> bytes:
-    """Return a segment with all separators before it and the one after it; ``levels``: all separators, a byte each."""
+    """Return a segment's item: all separators before it, the segment, and the separator after it, if any.
+
+    ``levels`` are all separators of the topic, a byte each."""
     return levels[:index] + segments[index] + levels[index : index + 1]
 
 
 def as_bytes(topic: str | bytes) -> bytes:
-    """Return the bytes of a topic; raise AttributeFormatError for a surrogate without a byte in UTF-8."""
+    """Return the bytes of a topic; raise AttributeFormatError if UTF-8 cannot encode a surrogate in it."""
     # Bytes from the wire that are not UTF-8 are lone surrogates in a text, and become the same bytes again.
     if not isinstance(topic, str):
         return bytes(topic)
