@@ -267,7 +267,7 @@ class Lab(widgets.VBox):
         ):
             panel.observe(lambda change, field=field: self._apply_change(**{field: change.new}), "value")
         self._radio.observe(lambda change: self._apply_change(**change.new._asdict()), "value")
-        for form in (self._protocol, self._radio):
+        for form in (self._network.sources, self._protocol, self._radio):
             form.observe(self._open_sweep, "varied")
         self._network.observe(self._toggle_role, "asked")
         self._network.observe(lambda change: self._share_selected_nodes(tuple(change.new)), "picked")
@@ -358,8 +358,12 @@ class Lab(widgets.VBox):
             self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), time_s)
 
     def _open_sweep(self, change: Any) -> None:
-        """Open the panel for sweeps, with the parameter that the user selected in a form."""
-        self._sweep.path.value = change.new[0]
+        """Open the panel for sweeps, with the parameter that the user selected in a form.
+
+        An argument that the network's generator was not given, such as the largest range, cannot be varied.
+        """
+        if change.new[0] in self._sweep.path.options:
+            self._sweep.path.value = change.new[0]
         self._below.selected_index = self._below.titles.index("Sweep")
 
     # Runs
