@@ -409,3 +409,16 @@ def test_the_cell_of_a_lab_can_be_run_again_within_the_messages_that_jupyters_se
     made = len(ipywidgets._instances) - before
     second.close()
     assert 2 * made < 2_200
+
+
+def test_a_protocol_that_draws_single_nodes_gets_a_tab_for_the_selected_node(lab):
+    assert "Selected node" not in lab._below.titles
+    lab.change(protocol=wb.DPS())
+    assert lab.wait() and lab._below.titles[-1] == "Selected node"
+    lab._below.selected_index = len(lab._below.titles) - 1
+    lab._players.selection = {"node": 0, "time_s": 50.0}
+    assert lab._selected_node.wait() and "Filter of node 0 at 50 s" in lab._selected_node._picture.value
+    lab._players.selection = {"node": -1, "time_s": 50.0}
+    assert lab._selected_node.wait() and "Click a node" in lab._selected_node._picture.value
+    lab.change(protocol=wb.Flooding())
+    assert lab.wait() and "Selected node" not in lab._below.titles
