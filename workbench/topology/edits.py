@@ -31,7 +31,7 @@ def moved(graph: nx.DiGraph, positions_m: Mapping[int, tuple[float, float]]) -> 
 
 
 def link_rule(graph: nx.DiGraph) -> dict[str, Any] | None:
-    """Return the rule by which a generated network links its nodes, or None if it has none that depends on positions.
+    """Return the rule by which a generated network links its nodes, or None if its links do not follow from positions.
 
     The rule is a dictionary of arguments of `from_positions`: the radius, or the propagation with its walls and seed.
     """

@@ -115,7 +115,7 @@ def from_dict(form: object) -> nx.DiGraph:
 def regenerated(graph: nx.Graph, changes: Mapping[str, Any]) -> nx.DiGraph:
     """Return the network of a recipe in which some arguments are changed, frozen.
 
-    graph     a network that a generator made and nobody edited since
+    graph     a network from a generator, unedited
     changes   {argument: value}; "propagation.exponent" is the exponent of the argument ``propagation``
 
     Raises ScenarioError for a network without a recipe, an unknown argument, and arguments that the generator refuses.
