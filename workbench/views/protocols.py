@@ -53,7 +53,7 @@ def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
 
 
 def node_drawing_of(protocol: Any) -> Callable[[Any, int, float | None], Any] | None:
-    """Return the function that draws the state of one node at one time, or None if the protocol draws no single nodes."""
+    """Return the function that draws one node at one time, or None if the protocol draws no single nodes."""
     for cls in type(protocol).__mro__:
         views = _views_package(cls.__module__)
         if views is not None and hasattr(views, "NODE_DRAWING"):

@@ -40,6 +40,7 @@ class Flooding(Protocol):
     node = FloodingNode
     parameters = PARAMETERS
     presets = PRESETS
+    known_already = ("duplicate",)
     disseminates = True
     max_fragments = 16
     fast = "workbench.protocols.flooding.fast"
