@@ -130,7 +130,7 @@ def lab_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
         subprocess.run(command, check=True, capture_output=True)
         page = chromium.new_page(viewport=dict(zip(("width", "height"), LAB_SIZES[0], strict=True)))
         page.goto(exported.as_uri())
-        page.wait_for_selector(".wb-player canvas")
+        page.wait_for_selector(".wb-saved .wb-player", state="visible")
         yield _shot(page, folder, "lab-exported-1366", SETTLE_MS)
         yield from _in_firefox(exported, folder)
 
@@ -157,7 +157,7 @@ def _live_lab(jupyter: Jupyter, chromium: Any, application: str, folder: Path) -
     for kernel in jupyter.kernels():
         jupyter.shut_down(kernel)
     page = jupyter.opened(chromium, "lab.ipynb", LAB_SIZES[0]).page
-    page.wait_for_selector(".wb-player canvas")
+    page.wait_for_selector(".wb-saved .wb-player", state="visible")
     yield _shot(page, folder, f"lab-{application}-reopened-1366", SETTLE_MS)
     page.close()
 

@@ -16,6 +16,8 @@ FIRST = ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "transmissions", 
 _ALWAYS_LEFT_OUT = ("expected", "delivered", "receptions")
 _IF_ANY = ("wrong_deliveries", "duplicate_deliveries", "unexpected_deliveries", "lost")
 _DETAILS = ("sent_", "lost_", "dropped_", "given_up_")
+# Metrics for comparisons: the table has them, but a card for each would hide the others.
+_IN_TABLE = ("latency_all_", "within_", "time_to_", "frames_", "bytes_", "recovery_", "usefulness_")
 
 
 class Cards(widgets.HTML):
@@ -39,7 +41,7 @@ def _shown_metrics(metrics: Any) -> list[str]:
     other_names = [
         name
         for name in metrics.index
-        if name not in FIRST and name not in _ALWAYS_LEFT_OUT and not name.startswith(_DETAILS) and name != "bytes_sent"
+        if name not in (*FIRST, *_ALWAYS_LEFT_OUT) and not name.startswith((*_DETAILS, *_IN_TABLE))
     ]
     shown = [name for name in other_names if name not in _IF_ANY or metrics[name]]
     return [name for name in (*FIRST, *shown) if name in metrics.index and not math.isnan(metrics[name])]
@@ -70,7 +72,7 @@ _SHARES = ("%",)
 def written(shown: Shown, value: float) -> str:
     """Format the value of a metric: shares in percent, large numbers with separators, "–" for NaN."""
     if not math.isfinite(value):
-        return "–" if math.isnan(value) else str(value)
+        return "–" if math.isnan(value) else "∞"
     if shown.unit in _SHARES:
         return f"{100 * value:.1f}".removesuffix(".0") + " %"
     if value == int(value) or abs(value) >= 1000:
@@ -190,7 +192,7 @@ def _row_html(shown: Shown, first: float, second: float) -> str:
         f"<td{' class=wb-best' if index == best else ''}>{html.escape(written(shown, value))}</td>"
         for index, value in enumerate((first, second))
     )
-    ratio = f"{second / first:.2f}" if first and not math.isnan(first) and not math.isnan(second) else ""
+    ratio = f"{second / first:.2f}" if first and math.isfinite(first) and math.isfinite(second) else ""
     meaning = html.escape(shown.meaning, quote=True)
     return f"<tr><th scope='row' title='{meaning}'>{html.escape(shown.title)}</th>{cells}<td>{ratio}</td></tr>"
 
