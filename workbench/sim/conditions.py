@@ -6,7 +6,7 @@ warnings(conditions)      sentences about what some of the protocols have and ot
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.sim.radio import is_ideal, knows_links, own_retries, uses_quality
@@ -57,7 +57,9 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
         if quality == "known" and not knows_links(radio, protocol, scenario.topology):
             quality = "unused"  # all links are equally good, so there is nothing to know
     named = protocol.named_nodes()
-    roles = "; ".join(f"{len(nodes)} {setting} {rule or f'given: {_list(nodes)}'}" for setting, nodes in named.items())
+    roles = "; ".join(
+        f"{setting} ({len(nodes)}) {rule or f'given: {_list(nodes)}'}" for setting, nodes in named.items()
+    )
     frame = ""
     if radio.max_frame_B:
         count = protocol.max_fragments
@@ -76,20 +78,17 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
 
 def warnings(compared: Sequence[Conditions]) -> list[str]:
     """Return a sentence for each condition that some protocols have and others lack."""
+    advantages: tuple[tuple[str, Callable[[Conditions], Any]], ...] = (
+        ("the true link qualities from the start (an oracle)", lambda each: each.link_quality == "known"),
+        ("filters, which change what is sent", lambda each: each.filters),
+        ("retries of their own, besides the radio's", lambda each: each.own_retries),
+    )
     sentences = []
-    by_quality = _names_by(compared, lambda each: each.link_quality)
-    if "known" in by_quality and len(by_quality) > 1:
-        others = [name for quality, names in by_quality.items() if quality != "known" for name in names]
-        sentences.append(
-            f"{_list(by_quality['known'])} know the true link qualities from the start, which {_list(others)} do not."
-        )
-    for has, sentence in (
-        (lambda each: bool(each.filters), "{some} have filters, which change what is sent; {others} have none."),
-        (lambda each: each.own_retries > 0, "{some} repeat messages themselves; {others} leave that to the radio."),
-    ):
-        split = _names_by(compared, has)
-        if len(split) == 2:
-            sentences.append(sentence.format(some=_list(split[True]), others=_list(split[False])))
+    for name, has in advantages:
+        some = [each.name for each in compared if has(each)]
+        others = [each.name for each in compared if not has(each)]
+        if some and others:
+            sentences.append(f"With {name}: {', '.join(some)}. Without: {', '.join(others)}.")
     return sentences
 
 
@@ -98,13 +97,6 @@ def shared(scenarios: Mapping[str, Any]) -> str:
     if scenarios and all(is_ideal(each.radio, each.topology) for each in scenarios.values()):
         return "The radio is ideal: no frame is lost and none collide, so costs and delays look better than on motes."
     return ""
-
-
-def _names_by(compared: Sequence[Conditions], key: Any) -> dict[Any, list[str]]:
-    groups: dict[Any, list[str]] = {}
-    for each in compared:
-        groups.setdefault(key(each), []).append(each.name)
-    return groups
 
 
 def _list(names: Sequence[Any]) -> str:

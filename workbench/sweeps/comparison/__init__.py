@@ -23,6 +23,7 @@ from workbench.keywords import checked
 from workbench.protocols.protocol import Protocol
 from workbench.sim.conditions import Conditions, conditions, shared, warnings
 from workbench.sim.metrics.shown import shown_as
+from workbench.sim.radios import named_radios
 from workbench.sim.scenario import Scenario
 from workbench.suggestion import meant
 from workbench.sweeps.comparison.design import RULE_TEXTS, Compared, check_rule
@@ -152,7 +153,24 @@ class Comparison:
     def notes(self) -> list[str]:
         """The conditions in sentences: what holds for all, what some lack, then a line for each protocol."""
         general = shared(self._scenarios)
-        return [*([general] if general else []), *warnings(self.conditions), *map(str, self.conditions)]
+        return [
+            f"For all: {self._describe_common()}.",
+            *([general] if general else []),
+            *warnings(self.conditions),
+            *map(str, self.conditions),
+        ]
+
+    def _describe_common(self) -> str:
+        """Return the network, the radio, the duration and the seeds as text."""
+        scenario = next(iter(self._scenarios.values()))
+        recipe = scenario.topology.graph.get("recipe") or {}
+        is_drawn = "seed" in recipe and recipe["kind"] != "from_positions"
+        network = f"{recipe.get('kind', 'given')} network{', drawn for each seed' if is_drawn else ''}"
+        size = "" if any(path.startswith("topology.") for path in self.axes) else f"{len(scenario.topology)} nodes, "
+        known_radios = {radio: name for name, radio in named_radios().items()}
+        radio = known_radios.get(scenario.radio, "a radio with own settings")
+        seeds = self._design.labels_of("seed")
+        return f"{size}{network}; {radio}; {scenario.duration_s:g} s; seeds {seeds[0]} to {seeds[-1]}"
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a frame with a row for each run, as `SweepTable.to_pandas`."""

@@ -32,7 +32,9 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
     shown = shown_as(metric)
     scale = 100.0 if shown.unit == "%" else 1.0
     unit = f" ({shown.unit})" if shown.unit else ""
-    note = f"{middle} and its 95 % interval over {comparison.table.axes[-1]}s"
+    note = f"{middle} and its 95 % interval over seeds"
+    if summary[low].isna().all():
+        note = f"{middle} over seeds; there are too few runs for its interval"
     options: dict[str, Any] = {"y_label": f"{shown.title}{unit}", "note": note, "width": WIDTH, "height": HEIGHT}
     if x is None:
         series = [_series("", rows, range(len(rows)), (middle, low, high), scale) for rows in [summary]]
@@ -43,7 +45,9 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
         groups = list(summary.groupby("protocol", sort=False))
         series = [_series(name, rows, rows[x].tolist(), (middle, low, high), scale) for name, rows in groups]
         drawing = line_chart(series, x_label=comparison.table.name_of(x), **options)
-    return carries_sweep(comparison.table, add_notes(drawing, comparison.notes), metric)
+    infinite = [name for name, rows in summary.groupby("protocol", sort=False) if np.isinf(rows[middle]).any()]
+    missing = [f"Not drawn where it is infinite: {', '.join(infinite)}."] if infinite else []
+    return carries_sweep(comparison.table, add_notes(drawing, [*missing, *comparison.notes]), metric)
 
 
 def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale: float) -> Series:
