@@ -36,6 +36,8 @@ from workbench.sim import fast
 fast.is_warm, fast.warm = (lambda protocol: False), (lambda protocol: None)
 lab = wb.lab()
 lab"""
+# Whether the lab's player shows a run.
+SHOWN = "() => document.querySelector('.wb-looks .wb-player')?.workbenchPlayer?.picture"
 SETTLE_MS = 6500  # a player plays five seconds by itself
 SCENARIOS = """
 import workbench as wb
@@ -123,7 +125,7 @@ def lab_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
             for theme in THEMES:
                 for size in LAB_SIZES:
                     page = app.opened(chromium, size, theme)
-                    page.wait_for_selector(".wb-player canvas")
+                    page.wait_for_function(SHOWN)
                     yield _shot(page, folder, f"lab-voila-{theme}-{size[0]}", SETTLE_MS)
         exported = folder / "lab-exported.html"
         command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", "--output", str(exported), str(saved)]

@@ -145,7 +145,7 @@ def test_comparison_survives_a_stop_and_continues_in_its_folder(scenario, tmp_pa
     [
         ({"protocols": []}, "empty"),
         ({"protocols": wb.Flooding()}, "must be a list"),
-        ({"protocols": ["Flooding"]}, "Flooding()"),
+        ({"protocols": ["Flooding"]}, "must be an instance"),
         ({"over": {"protocol.ttl": [1]}}, "protocol.ttl"),
         ({"over": {"sinks": [0]}}, "sinks is 0"),
         ({"over": {"sinks": [100]}}, "18 nodes that can be sinks"),

@@ -1,12 +1,15 @@
 """Comparison of protocols on one workload: paired runs, the conditions of each protocol, statistics and charts.
 
-comparison = wb.compare(scenario, [wb.Diffusion(), wb.Flooding(), wb.DPS()], over={"sinks": (1, 2, 5, 10)})
-comparison                          in a notebook: the main metrics with intervals, and the conditions
-comparison.plot("charge_mC")        the metric of each protocol along the axis
-comparison.summary("latency_ms_p95")     means, medians and their intervals
-comparison.paired("transmissions")  differences from the first protocol, seed by seed
-comparison.winners("charge_mC")     which protocol is best where, and whether the difference is certain
-comparison.table                    the `SweepTable`: a row for each run
+    wb.compare(scenario, [wb.Diffusion(), wb.DPS()], over={"sinks": (1, 5)})    -> comparison
+
+In a notebook, a comparison is shown as a table of the main metrics with intervals, above the conditions.
+
+    comparison.plot("charge_mC")                       the metric of each protocol along the axis
+    comparison.summary("latency_ms_p95")               means, medians and their intervals
+    comparison.paired("transmissions")                 differences from the first protocol, seed by seed
+    comparison.winners("charge_mC")                    the best protocol, and whether the difference is certain
+    comparison.map("charge_mC", "sinks", "every_s")    the same over two axes, as a picture
+    comparison.table                                   the `SweepTable`: a row for each run
 """
 
 from __future__ import annotations
@@ -111,9 +114,9 @@ def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str
             name = type(protocol).public_class().__name__ if isinstance(protocol, Protocol) else repr(protocol)
             same = sum(other.partition(" ")[0] == name for other in named)
             named[f"{name} {same + 1}" if same else name] = protocol
-    for name, protocol in named.items():
+    for protocol in named.values():
         if not isinstance(protocol, Protocol):
-            raise ScenarioError(f"protocols has {protocol!r:.60} ({name}); each must be a protocol such as Flooding()")
+            raise ScenarioError(f"protocols has {protocol!r:.60}; each must be an instance of a protocol's class")
     if not named:
         raise ScenarioError("protocols is empty; a comparison needs at least one")
     return named
@@ -202,13 +205,13 @@ class Comparison:
         """
         return paired_differences(self.table, metric, baseline=baseline, x=x)
 
-    def winners(self, metric: str, x: str | None = None, delivering: float = 0.95) -> pd.DataFrame:
-        """Return the best protocol at each value of ``x``, and how certain that is.
+    def winners(self, metric: str, *axes: str, delivering: float = 0.95) -> pd.DataFrame:
+        """Return the best protocol at each combination of values of ``axes``, and how certain that is.
 
         Only protocols with a mean delivery ratio of at least ``delivering`` take part, because it is easy to be cheap
         without delivering. A row without such a protocol has "" as ``best``.
 
-        Columns: x (if given), best, mean, second, difference (mean of best - second, by pairs), low, high, verdict:
+        Columns: the axes, best, mean, second, difference (mean of best - second, by pairs), low, high, verdict:
         "certain" if the 95 % interval of the difference excludes 0, else "open". Raises ParameterError for a metric of
         which neither more nor less is better.
         """
@@ -217,37 +220,42 @@ class Comparison:
         shown = shown_as(metric, self._design.grid.axes[0].values[0])
         if shown.is_more_better is None:
             raise ParameterError(f"metric is {metric!r}; neither more nor less of it is better, so nothing wins")
-        frame = self._frame(metric, x)
-        rows = []
-        for value, group in frame.groupby(x, sort=False) if x else [(None, frame)]:
-            by_protocol = group.groupby("protocol", sort=False)
-            means = by_protocol[metric].mean()[by_protocol["delivery_ratio"].mean() >= delivering].dropna()
-            order = means.sort_values(ascending=not shown.is_more_better, kind="stable").index.tolist()
-            nan = float("nan")
-            if not order:
-                rows.append((*([value] if x else []), "", nan, "", nan, nan, nan, OPEN))
-                continue
-            second, difference = "", (nan, nan, nan)
-            if len(order) > 1:
-                second = order[1]
-                others = [name for name in self.table.axes if name not in ("protocol", x)]
-                wide = group.pivot_table(index=others, columns="protocol", values=metric)
-                pairs = wide[[order[0], second]].dropna()
-                mean, half, _ = interval((pairs[order[0]] - pairs[second]).tolist())
-                difference = (mean, mean - half, mean + half)
-            is_certain = difference[1] > 0 or difference[2] < 0
-            cells = (order[0], float(means[order[0]]), second, *difference, CERTAIN if is_certain else OPEN)
-            rows.append((*([value] if x else []), *cells))
+        frame = self._frame(metric, *axes)
+        groups = frame.groupby(list(axes), sort=False) if axes else [((), frame)]
+        rows = [
+            (*values, *self._find_winner(group, metric, axes, delivering, not shown.is_more_better))
+            for values, group in groups
+        ]
         columns = ["best", "mean", "second", "difference", "low", "high", "verdict"]
-        return pd.DataFrame(rows, columns=[*([x] if x else []), *columns])
+        return pd.DataFrame(rows, columns=[*axes, *columns])
 
-    def _frame(self, metric: str, x: str | None) -> pd.DataFrame:
+    def _find_winner(
+        self, frame: pd.DataFrame, metric: str, axes: Sequence[str], delivering: float, is_less_better: bool
+    ) -> tuple[Any, ...]:
+        """Return (best, mean, second, difference, low, high, verdict) of the runs in a frame."""
+        nan = float("nan")
+        by_protocol = frame.groupby("protocol", sort=False)
+        means = by_protocol[metric].mean()[by_protocol["delivery_ratio"].mean() >= delivering].dropna()
+        order = means.sort_values(ascending=is_less_better, kind="stable").index.tolist()
+        if not order:
+            return "", nan, "", nan, nan, nan, OPEN
+        best, second = order[0], order[1] if len(order) > 1 else ""
+        if not second:
+            return best, float(means[best]), "", nan, nan, nan, OPEN
+        paired_by = [name for name in self.table.axes if name != "protocol" and name not in axes]
+        pairs = frame.pivot_table(index=paired_by, columns="protocol", values=metric)[[best, second]].dropna()
+        mean, half, _ = interval((pairs[best] - pairs[second]).tolist())
+        verdict = CERTAIN if abs(mean) > half else OPEN
+        return best, float(means[best]), second, mean, mean - half, mean + half, verdict
+
+    def _frame(self, metric: str, *axes: str | None) -> pd.DataFrame:
         if metric not in self.table.metrics:
             known = ", ".join(self.table.metrics)
             raise ParameterError(f"metric is {metric!r}{meant(metric, self.table.metrics)}; it must be one of {known}")
-        if x is not None and x not in self.axes:
-            known = ", ".join(self.axes) or "no axis besides protocol and seed"
-            raise ParameterError(f"x is {x!r}{meant(x, self.axes)}; this comparison has {known}")
+        for x in axes:
+            if x is not None and x not in self.axes:
+                known = ", ".join(self.axes) or "no axis besides protocol and seed"
+                raise ParameterError(f"x is {x!r}{meant(x, self.axes)}; this comparison has {known}")
         return self.table.to_pandas()
 
     def __repr__(self) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.errors import ParameterError
 from workbench.sim.metrics.shown import shown_as
-from workbench.sweeps.comparison import Comparison
+from workbench.sweeps.comparison import CERTAIN, Comparison
 from workbench.views import palette
 from workbench.views.carried import carries_sweep
 from workbench.views.chart import Series, category_chart, line_chart
@@ -16,6 +16,7 @@ from workbench.views.drawing import Drawing, text_width
 
 WIDTH, HEIGHT = 680, 380
 _NOTE_SIZE, _NOTE_LINE, _MARGIN = 10.5, 15, 14
+_CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upper edge
 
 
 def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None = None) -> Drawing:
@@ -48,6 +49,44 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
     infinite = [name for name, rows in summary.groupby("protocol", sort=False) if np.isinf(rows[middle]).any()]
     missing = [f"Not drawn where it is infinite: {', '.join(infinite)}."] if infinite else []
     return carries_sweep(comparison.table, add_notes(drawing, [*missing, *comparison.notes]), metric)
+
+
+def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: float = 0.95) -> Drawing:
+    """Draw which protocol is best at each combination of values of two axes, and below it the conditions.
+
+    A cell has the colour and the name of the best protocol, and its mean. It is pale if the 95 % interval of the paired
+    difference from the second contains 0. ``delivering``: see `Comparison.winners`.
+    """
+    winners = comparison.winners(metric, x, y, delivering=delivering)
+    columns, rows = ([*dict.fromkeys(winners[axis])] for axis in (x, y))
+    shown = shown_as(metric)
+    unit = f" {shown.unit}" if shown.unit else ""
+    title = f"{shown.title}: the best protocol that delivers at least {100 * delivering:g} %"
+    width = max(_CELL[0] * len(columns) + 130, 520)
+    drawing = Drawing(width, _TOP + _CELL[1] * len(rows) + 58, title=title)
+    drawing.text(_MARGIN, 22, title, size=13, bold=True)
+    drawing.text(_MARGIN, 40, "pale: not certain, the interval of the difference contains 0", size=_NOTE_SIZE)
+    colours = dict(zip(comparison.protocols, palette.SERIES, strict=False))
+    for column, value in enumerate(columns):
+        at = 118 + _CELL[0] * (column + 0.5), _TOP + _CELL[1] * len(rows) + 18
+        drawing.text(*at, f"{value:g}", size=_NOTE_SIZE, anchor="middle")
+    for row, value in enumerate(rows):
+        drawing.text(110, _TOP + _CELL[1] * (row + 0.5) + 4, f"{value:g}", size=_NOTE_SIZE, anchor="end")
+    for winner in winners.to_dict("records"):
+        left, top = 118 + _CELL[0] * columns.index(winner[x]), _TOP + _CELL[1] * rows.index(winner[y])
+        is_certain = winner["verdict"] == CERTAIN
+        colour = palette.blend(
+            palette.BACKGROUND, colours.get(winner["best"], palette.GRID), 0.55 if is_certain else 0.2
+        )
+        drawing.rectangle(left + 1, top + 1, _CELL[0] - 2, _CELL[1] - 2, fill=colour)
+        middle = left + _CELL[0] / 2
+        drawing.text(middle, top + 19, winner["best"] or "none", size=_NOTE_SIZE, anchor="middle", bold=is_certain)
+        if winner["best"]:
+            drawing.text(middle, top + 34, f"{winner['mean']:,.4g}{unit}", size=9, anchor="middle")
+    foot = _TOP + _CELL[1] * len(rows) + 38
+    drawing.text(118 + _CELL[0] * len(columns) / 2, foot, comparison.table.name_of(x), size=_NOTE_SIZE, anchor="middle")
+    drawing.text(_MARGIN, _TOP - 6, comparison.table.name_of(y), size=_NOTE_SIZE)
+    return carries_sweep(comparison.table, add_notes(drawing, comparison.notes), metric)
 
 
 def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale: float) -> Series:
