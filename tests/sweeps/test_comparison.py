@@ -185,3 +185,16 @@ def test_conditions_name_oracles_filters_and_settings(scenario):
     assert warnings([flooding, flooding]) == []
     roots = conditions(scenario.replace(protocol=wb.TinyMQ(roots=(0, 3))))
     assert "roots (2) given: 0 and 3" in str(roots)
+
+
+def test_a_map_names_the_best_protocol_of_each_cell(scenario):
+    over = {"sinks": (1, 2), "radio.retries": (0, 3)}
+    protocols = [wb.Flooding(), wb.Flooding(ttl=1)]
+    compared = wb.compare(scenario, protocols, over, seeds=2, runner=wb.LocalRunner(), progress=False)
+    winners = compared.winners("transmissions", "sinks", "radio.retries")
+    assert list(zip(winners["sinks"], winners["radio.retries"], strict=True)) == [(1, 0), (1, 3), (2, 0), (2, 3)]
+    drawing = compared.map("transmissions", "sinks", "radio.retries")
+    names = [item.text for item in drawing.items if isinstance(item, Text)]
+    assert names.count("Flooding") == 4 and "Flooding 2: " in texts(drawing)
+    nobody = compared.map("transmissions", "sinks", "radio.retries", delivering=1.01)
+    assert [item.text for item in nobody.items if isinstance(item, Text)].count("none") == 4

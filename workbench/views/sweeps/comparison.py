@@ -82,11 +82,17 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
         middle = left + _CELL[0] / 2
         drawing.text(middle, top + 19, winner["best"] or "none", size=_NOTE_SIZE, anchor="middle", bold=is_certain)
         if winner["best"]:
-            drawing.text(middle, top + 34, f"{winner['mean']:,.4g}{unit}", size=9, anchor="middle")
+            drawing.text(middle, top + 34, f"{_write(winner['mean'])}{unit}", size=9, anchor="middle")
     foot = _TOP + _CELL[1] * len(rows) + 38
     drawing.text(118 + _CELL[0] * len(columns) / 2, foot, comparison.table.name_of(x), size=_NOTE_SIZE, anchor="middle")
     drawing.text(_MARGIN, _TOP - 6, comparison.table.name_of(y), size=_NOTE_SIZE)
     return carries_sweep(comparison.table, add_notes(drawing, comparison.notes), metric)
+
+
+def _write(value: float) -> str:
+    """Format a number with three significant digits and separators, without an exponent: 16399.3 -> "16,400"."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
 
 
 def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale: float) -> Series:
