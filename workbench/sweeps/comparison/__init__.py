@@ -26,7 +26,7 @@ from workbench.keywords import checked
 from workbench.protocols.protocol import Protocol
 from workbench.sim.conditions import Conditions, conditions, shared, warnings
 from workbench.sim.metrics.shown import shown_as
-from workbench.sim.radios import named_radios
+from workbench.sim.radios import describe_radio
 from workbench.sim.scenario import Scenario
 from workbench.suggestion import meant
 from workbench.sweeps.comparison.design import RULE_TEXTS, Compared, check_rule
@@ -136,6 +136,12 @@ class Comparison:
         return tuple(self._design.labels_of("protocol"))
 
     @property
+    def classes(self) -> dict[str, str]:
+        """Return {name: name of the protocol's class}."""
+        values = self._design.grid.axes[0].values
+        return {name: type(value).public_class().__name__ for name, value in zip(self.protocols, values, strict=True)}
+
+    @property
     def axes(self) -> tuple[str, ...]:
         """The axes between protocol and seed."""
         return self.table.axes[1:-1]
@@ -170,8 +176,7 @@ class Comparison:
         is_drawn = "seed" in recipe and recipe["kind"] != "from_positions"
         network = f"{recipe.get('kind', 'given')} network{', drawn for each seed' if is_drawn else ''}"
         size = "" if any(path.startswith("topology.") for path in self.axes) else f"{len(scenario.topology)} nodes, "
-        known_radios = {radio: name for name, radio in named_radios().items()}
-        radio = known_radios.get(scenario.radio, "a radio with own settings")
+        radio = describe_radio(scenario.radio)
         seeds = self._design.labels_of("seed")
         return f"{size}{network}; {radio}; {scenario.duration_s:g} s; seeds {seeds[0]} to {seeds[-1]}"
 
@@ -272,9 +277,11 @@ class Comparison:
             )
         )
         runs = len(self.table) // len(self.protocols)
+        over = f" over all values of {' and '.join(self.axes)}" if self.axes else ""
         notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        names_text = escape(", ".join(self.protocols))
         return (
-            f"<p>{escape(', '.join(self.protocols))}: means of {runs:,} runs each, ± half of their 95 % intervals</p>"
+            f"<p>{names_text}: means of {runs:,} runs each{over}, ± half of their 95 % intervals</p>"
             f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table><p>Conditions</p><ul>{notes}</ul>"
         )
 

@@ -13,7 +13,8 @@ def cell_html(shown: Shown, mean: float, half: float, median: float) -> str:
         return "<td>–</td>"
     if math.isinf(mean):
         return f"<td>median {_write(shown, median)}</td>"
-    if math.isnan(half) or half == 0:
+    digits = 1000 if shown.unit == "%" else 1 if abs(mean) >= 100 or mean == int(mean) else 1000 / abs(mean)
+    if math.isnan(half) or half * digits < 0.5:  # less than half of the last digit that is shown
         return f"<td>{_write(shown, mean)}</td>"
     return f"<td>{_write(shown, mean)} ± {_write(shown, half)}</td>"
 

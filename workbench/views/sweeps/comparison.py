@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench import public_names
 from workbench.errors import ParameterError
 from workbench.sim.metrics.shown import shown_as
 from workbench.sweeps.comparison import CERTAIN, Comparison
@@ -16,6 +17,7 @@ from workbench.views.drawing import Drawing, text_width
 
 WIDTH, HEIGHT = 680, 380
 _NOTE_SIZE, _NOTE_LINE, _MARGIN = 10.5, 15, 14
+_COLOURS = dict(zip(sorted(public_names.PROTOCOLS), palette.SERIES, strict=False))
 _CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upper edge
 
 
@@ -44,7 +46,10 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
         if not np.issubdtype(summary[x].dtype, np.number):
             raise ParameterError(f"x is {x!r}, whose values are not numbers; plot() without x compares the protocols")
         groups = list(summary.groupby("protocol", sort=False))
-        series = [_series(name, rows, rows[x].tolist(), (middle, low, high), scale) for name, rows in groups]
+        colours = protocol_colours(comparison)
+        series = [
+            _series(name, rows, rows[x].tolist(), (middle, low, high), scale, colours[name]) for name, rows in groups
+        ]
         drawing = line_chart(series, x_label=comparison.table.name_of(x), **options)
     infinite = [name for name, rows in summary.groupby("protocol", sort=False) if np.isinf(rows[middle]).any()]
     missing = [f"Not drawn where it is infinite: {', '.join(infinite)}."] if infinite else []
@@ -66,7 +71,7 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
     drawing = Drawing(width, _TOP + _CELL[1] * len(rows) + 58, title=title)
     drawing.text(_MARGIN, 22, title, size=13, bold=True)
     drawing.text(_MARGIN, 40, "pale: not certain, the interval of the difference contains 0", size=_NOTE_SIZE)
-    colours = dict(zip(comparison.protocols, palette.SERIES, strict=False))
+    colours = protocol_colours(comparison)
     for column, value in enumerate(columns):
         at = 118 + _CELL[0] * (column + 0.5), _TOP + _CELL[1] * len(rows) + 18
         drawing.text(*at, f"{value:g}", size=_NOTE_SIZE, anchor="middle")
@@ -95,13 +100,24 @@ def _write(value: float) -> str:
     return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
 
 
-def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale: float) -> Series:
+def protocol_colours(comparison: Comparison) -> dict[str, str]:
+    """Return a colour for each protocol of a comparison by its name: the same in all comparisons, if it is free."""
+    free, colours = [*palette.SERIES], {}
+    for name, class_name in comparison.classes.items():
+        own = _COLOURS.get(class_name, "")
+        colour = own if own in free else (free or [*palette.SERIES])[0]
+        colours[name] = colour
+        free = [other for other in free if other != colour]
+    return colours
+
+
+def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale: float, colour: str = "") -> Series:
     middles, lows, highs = ((scale * rows[column]).tolist() for column in columns)
     tooltips = [
         f"{protocol}: {value:.4g}, 95 % from {low:.4g} to {high:.4g}, {runs} runs"
         for protocol, value, low, high, runs in zip(rows["protocol"], middles, lows, highs, rows["runs"], strict=True)
     ]
-    return Series(name, [float(value) for value in xs], middles, lows, highs, tooltips)
+    return Series(name, [float(value) for value in xs], middles, lows, highs, tooltips, colour)
 
 
 def add_notes(drawing: Drawing, notes: list[str]) -> Drawing:
