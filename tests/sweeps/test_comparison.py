@@ -198,3 +198,30 @@ def test_a_map_names_the_best_protocol_of_each_cell(scenario):
     assert names.count("Flooding") == 4 and "Flooding 2: " in texts(drawing)
     nobody = compared.map("transmissions", "sinks", "radio.retries", delivering=1.01)
     assert [item.text for item in nobody.items if isinstance(item, Text)].count("none") == 4
+
+
+@pytest.mark.parametrize(
+    ("network", "nodes", "changes"),
+    [
+        (NETWORK, 80, {"nodes": 80, "width_m": 120.0, "height_m": 120.0}),
+        (wb.topology.grid(4, 5), 80, {"rows": 8, "columns": 10}),
+        (wb.topology.line(4), 8, {"nodes": 8}),
+        (wb.topology.office(64, rooms=16), 128, {"nodes": 128, "rooms": 32}),
+    ],
+)
+def test_a_larger_network_has_the_same_density(network, nodes, changes):
+    assert designs.resized(network, nodes) == changes
+    assert len(designs.network_of(network, changes, seed=3)) == nodes
+
+
+@pytest.mark.parametrize(
+    ("network", "nodes", "words"),
+    [
+        (wb.topology.grid(4, 4), 17, "use 16 nodes"),
+        (wb.topology.from_positions({0: (0, 0), 1: (5, 5)}), 5, "no other sizes"),
+        (NETWORK, 0, "nodes is 0"),
+    ],
+)
+def test_a_size_that_a_network_cannot_have_is_refused(network, nodes, words):
+    with pytest.raises(ScenarioError, match=words):
+        designs.resized(network, nodes)

@@ -73,8 +73,8 @@ def compare(
     scenario    network, workload, radio and duration; its own protocol is not used. A random network is drawn again for
                 each seed
     protocols   a list, or {name in charts: protocol}
-    over        {axis: values}: "sinks", "sources", "every_s", or a path of `Scenario.replace` such as "radio.loss" or
-                "topology.nodes". All combinations are run
+    over        {axis: values}: "nodes" (at the same density), "sinks", "sources", "every_s", or a path of
+                `Scenario.replace` such as "radio.loss". All combinations are run
     seeds       their number, or the seeds themselves
     roles       the rule for nodes that a protocol needs in a special role, such as roots: "degree", "center", "random"
     out, runner, progress    as for `Sweep.run`: with ``out`` a stopped comparison continues; Ctrl-C stops it
@@ -175,7 +175,11 @@ class Comparison:
         recipe = scenario.topology.graph.get("recipe") or {}
         is_drawn = "seed" in recipe and recipe["kind"] != "from_positions"
         network = f"{recipe.get('kind', 'given')} network{', drawn for each seed' if is_drawn else ''}"
-        size = "" if any(path.startswith("topology.") for path in self.axes) else f"{len(scenario.topology)} nodes, "
+        size = (
+            ""
+            if any(path.startswith("topology.") or path == "nodes" for path in self.axes)
+            else f"{len(scenario.topology)} nodes, "
+        )
         radio = describe_radio(scenario.radio)
         seeds = self._design.labels_of("seed")
         return f"{size}{network}; {radio}; {scenario.duration_s:g} s; seeds {seeds[0]} to {seeds[-1]}"

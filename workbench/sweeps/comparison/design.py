@@ -4,8 +4,9 @@ Theory of operation
     For each seed, all protocols get the same network and the same workload. A network with a random recipe is drawn
     again for each seed; another one is used as it is.
 
-    Axes are paths of `Scenario.replace`, and three that change the workload of the scenario:
+    Axes are paths of `Scenario.replace`, and four that change the network or the workload of the scenario:
 
+    nodes      number of nodes of a generated network; its area grows with it, so that the density stays the same
     sinks      number of nodes that subscribe: those of the scenario first, then nodes drawn at random for each seed
     sources    number of nodes that publish, chosen in the same way
     every_s    period of all publications
@@ -62,6 +63,9 @@ class Compared(Design):
         protocol, seed = values.pop("protocol"), values["seed"]
         own = {name: values.pop(name) for name in WORKLOAD_AXES if name in values}
         arguments = {path.partition(".")[2]: values.pop(path) for path in [*values] if path.startswith("topology.")}
+        nodes = values.pop("nodes", None)
+        if nodes is not None:
+            arguments = {**resized(self.scenario.topology, nodes), **arguments}
         topology = network_of(self.scenario.topology, arguments, seed)
         workload = change_workload(self.scenario.workload, topology, seed, **own)
         protocol = with_roles(protocol, topology, self.rule, seed)
@@ -94,6 +98,32 @@ def network_of(base: nx.DiGraph, arguments: Mapping[str, Any], seed: int) -> nx.
     recipe = to_dict(base).get("recipe") or {}
     changes = {**arguments, **({"seed": seed} if "seed" in recipe and recipe["kind"] != "from_positions" else {})}
     return regenerated(base, changes) if changes else base
+
+
+def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
+    """Return the arguments with which the generator of a network makes one of the same density with so many nodes.
+
+    Raises ScenarioError for a network whose generator has no size, such as a measured one, and for a grid that cannot
+    have this number of nodes.
+    """
+    if not is_whole(nodes) or nodes < 1:
+        raise ScenarioError(f"nodes is {nodes!r:.60}; it must be a whole number, 1 or more")
+    recipe = to_dict(base).get("recipe") or {}
+    kind, ratio = recipe.get("kind"), nodes / len(base)
+    if kind in ("line", "ring"):
+        return {"nodes": nodes}
+    if kind in ("disc", "random_geometric"):
+        sides = {side: round(recipe[side] * ratio**0.5, 3) for side in ("width_m", "height_m")}
+        return {"nodes": nodes, **sides}
+    if kind == "office":
+        return {"nodes": nodes, "rooms": max(2, 2 * round(recipe["rooms"] * ratio / 2))}
+    if kind == "grid":
+        rows = max(1, round(recipe["rows"] * ratio**0.5))
+        if nodes % rows:
+            nearest = max(1, nodes // rows) * rows
+            raise ScenarioError(f"nodes is {nodes}; a grid of the same form has {rows} rows, so use {nearest} nodes")
+        return {"rows": rows, "columns": nodes // rows}
+    raise ScenarioError(f"nodes is {nodes}; the network is of the kind {kind}, which has no other sizes")
 
 
 def change_workload(
