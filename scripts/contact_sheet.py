@@ -127,6 +127,7 @@ def lab_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
                     page = app.opened(chromium, size, theme)
                     page.wait_for_function(SHOWN)
                     yield _shot(page, folder, f"lab-voila-{theme}-{size[0]}", SETTLE_MS)
+                    page.close()
         exported = folder / "lab-exported.html"
         command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", "--output", str(exported), str(saved)]
         subprocess.run(command, check=True, capture_output=True)
