@@ -19,6 +19,7 @@ LONG = {
     "07-from-a-log-to-a-network.ipynb",
     "08-down-to-ten-kilobytes.ipynb",
     "09-parameters-that-matter.ipynb",
+    "11-which-protocol.ipynb",
     "dps.ipynb",
     "network-coding.ipynb",
     "tinymq.ipynb",

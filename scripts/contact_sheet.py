@@ -1,14 +1,18 @@
-"""The player of each protocol at its best moment, in a browser: one sheet to look at.
+"""Contact sheets: the players of all protocols and the lab, in several browsers, widths and themes, to be looked at.
 
     .venv/bin/python -m scripts.contact_sheet [FOLDER]
 
-Writes into FOLDER (out/contact) a picture for each protocol, light and dark, at 1366 and 390 px, exported and, at
-1366 px, live in JupyterLab; and wide.png and narrow.png with all of them beside each other. It needs Chromium and
-Playwright.
+Write into FOLDER (out/contact)
+    wide.png, narrow.png   the player of each protocol, light and dark, at 1366 and 390 px, exported; live in JupyterLab
+    lab.png                the lab at 1366x768, 1920, 800 and 390 px, light and dark: in JupyterLab, Notebook 7 and
+                           Voilà; its saved notebook reopened without a kernel and exported, also in Firefox
+and every picture as a file of its own. Chromium and Playwright are needed; Firefox is left out if it is missing.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -18,13 +22,23 @@ from typing import Any
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-from tests.jupyter import CHROMIUM, Jupyter
+from tests.jupyter import CHROMIUM, App, Jupyter
 
 ROOT = Path(__file__).resolve().parents[1]
 
 SIZES = ((1366, 900), (390, 844))
 THEMES = ("light", "dark")
-SHEET_PX = 460  # how wide a picture is on the sheet
+SHEET_PX = 460  # width of a picture on a sheet
+LAB_SIZES = ((1366, 768), (1920, 1080), (800, 1100), (390, 844))
+# The fast engine is not compiled, so that pictures do not depend on whether it is.
+LAB_CELL = """import workbench as wb
+from workbench.sim import fast
+fast.is_warm, fast.warm = (lambda protocol: False), (lambda protocol: None)
+lab = wb.lab()
+lab"""
+# Whether the lab's player shows a run.
+SHOWN = "() => document.querySelector('.wb-looks .wb-player')?.workbenchPlayer?.picture"
+SETTLE_MS = 6500  # a player plays five seconds by itself
 SCENARIOS = """
 import workbench as wb
 
@@ -53,7 +67,7 @@ def scenarios():
 
 
 def pictures(folder: Path) -> Iterator[tuple[str, Path]]:
-    """(what, file) of each picture, as it is made."""
+    """Yield (label, file) of the pictures of players."""
     made: dict[str, Any] = {}
     exec(SCENARIOS, made)
     runs = {name: scenario.run() for name, scenario in made["scenarios"]()}
@@ -76,7 +90,7 @@ def pictures(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def live(jupyter: Jupyter, chromium: Any, name: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    """The same in JupyterLab, with a kernel."""
+    """Yield (label, file) of a player's pictures in JupyterLab, with a kernel."""
     show = f"dict(scenarios())[{name!r}].run().show()"
     notebook = jupyter.notebook(chromium, [SCENARIOS, show], f"{name}.ipynb", (1366, 1100))
     notebook.run(0)
@@ -97,8 +111,82 @@ def live(jupyter: Jupyter, chromium: Any, name: str, folder: Path) -> Iterator[t
     notebook.page.close()
 
 
+def lab_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield (label, file) of the pictures of the lab."""
+    with sync_playwright() as driver, tempfile.TemporaryDirectory() as working:
+        chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
+        saved = Path(working) / "lab" / "lab.ipynb"
+        for application in ("lab", "notebook"):
+            home = Path(working) / application
+            home.mkdir()
+            with Jupyter(application, home) as jupyter:
+                yield from _live_lab(jupyter, chromium, application, folder)
+        with tempfile.TemporaryDirectory() as home, App(home) as app:
+            for theme in THEMES:
+                for size in LAB_SIZES:
+                    page = app.opened(chromium, size, theme)
+                    page.wait_for_function(SHOWN)
+                    yield _shot(page, folder, f"lab-voila-{theme}-{size[0]}", SETTLE_MS)
+                    page.close()
+        exported = folder / "lab-exported.html"
+        command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", "--output", str(exported), str(saved)]
+        subprocess.run(command, check=True, capture_output=True)
+        page = chromium.new_page(viewport=dict(zip(("width", "height"), LAB_SIZES[0], strict=True)))
+        page.goto(exported.as_uri())
+        page.wait_for_selector(".wb-saved .wb-player", state="visible")
+        yield _shot(page, folder, "lab-exported-1366", SETTLE_MS)
+        yield from _in_firefox(exported, folder)
+
+
+def _live_lab(jupyter: Jupyter, chromium: Any, application: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    notebook = jupyter.notebook(chromium, [LAB_CELL], "lab.ipynb", LAB_SIZES[0])
+    notebook.run(0)
+    notebook.page.wait_for_selector(".wb-lab .wb-player canvas")
+    is_narrow = False  # whether the file browser is hidden, as it leaves no room in a narrow window
+    for theme in THEMES:
+        notebook.page.evaluate(
+            "(theme) => jupyterapp.commands.execute('apputils:change-theme', { theme })",
+            f"JupyterLab {theme.capitalize()}",
+        )
+        for width, height in LAB_SIZES:
+            if application == "lab" and width < LAB_SIZES[0][0] and not is_narrow:
+                notebook.page.evaluate("() => jupyterapp.commands.execute('application:toggle-left-area')")
+                is_narrow = True
+            notebook.page.set_viewport_size({"width": width, "height": height})
+            notebook.page.evaluate("() => document.querySelector('.wb-lab').scrollIntoView()")
+            yield _shot(notebook.page, folder, f"lab-{application}-{theme}-{width}", SETTLE_MS)
+    notebook.save()
+    notebook.page.close()
+    for kernel in jupyter.kernels():
+        jupyter.shut_down(kernel)
+    page = jupyter.opened(chromium, "lab.ipynb", LAB_SIZES[0]).page
+    page.wait_for_selector(".wb-saved .wb-player", state="visible")
+    yield _shot(page, folder, f"lab-{application}-reopened-1366", SETTLE_MS)
+    page.close()
+
+
+def _shot(page: Any, folder: Path, name: str, after_ms: int) -> tuple[str, Path]:
+    """Take a picture of a page after some time; return its name and file."""
+    page.wait_for_timeout(after_ms)
+    file = folder / f"{name}.png"
+    page.screenshot(path=file)
+    return name, file
+
+
+def _in_firefox(page: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield the picture of an exported page in Firefox, if that is installed."""
+    firefox = shutil.which("firefox-esr") or shutil.which("firefox")
+    if firefox is None:
+        return
+    file = folder / "lab-exported-firefox.png"
+    with tempfile.TemporaryDirectory() as profile:
+        command = [firefox, "--headless", "--profile", profile, "--window-size=1366,768", f"--screenshot={file}"]
+        subprocess.run([*command, page.as_uri()], check=True, capture_output=True, timeout=120)
+    yield file.stem, file
+
+
 def sheet(files: list[Path], columns: int, path: Path) -> None:
-    """Pictures beside each other, row by row."""
+    """Write pictures beside each other, row by row, into one file."""
     images = []
     for file in files:
         image = Image.open(file).convert("RGB")
@@ -115,7 +203,7 @@ def sheet(files: list[Path], columns: int, path: Path) -> None:
 
 
 def main() -> None:
-    """Make the sheet."""
+    """Make the sheets."""
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "out" / "contact")
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -125,7 +213,12 @@ def main() -> None:
     narrow = [file for file in files if file.stem.endswith("390")]
     sheet([file for file in files if file not in narrow], 4, folder / "wide.png")
     sheet(narrow, 5, folder / "narrow.png")
-    print(f"look at {folder}/wide.png and {folder}/narrow.png")
+    labs = []
+    for name, file in lab_pictures(folder):
+        print(name, flush=True)
+        labs.append(file)
+    sheet(labs, 4, folder / "lab.png")
+    print(f"look at {folder}/wide.png, {folder}/narrow.png and {folder}/lab.png")
 
 
 if __name__ == "__main__":

@@ -67,6 +67,7 @@ HOME = PROTOCOLS | {
     "outage": "sim.workload",
     "publish": "sim.workload",
     "subscribe": "sim.workload",
+    "compare": "sweeps.comparison",
     "LocalRunner": "sweeps",
     "ProcessRunner": "sweeps",
     "SparkRunner": "sweeps",
@@ -107,6 +108,10 @@ EXTENSIONS = {
     "motes.live.run.LiveRun": {"show": "views.notebook.show_motes"},
     "sim.scenario.Scenario": {"run": "sim.runner.run", "_repr_mimebundle_": "views.picture.of_scenario"},
     "sweeps.plans.sensitivity.SensitivityResult": {"plot": "views.sweeps.sensitivity.plot"},
+    "sweeps.comparison.Comparison": {
+        "plot": "views.sweeps.comparison.plot",
+        "map": "views.sweeps.comparison.winner_map",
+    },
     "sweeps.table.SweepTable": {"plot": "views.sweeps.summary.plot", "drawing": "views.sweeps.summary.drawing"},
     "topology.graphs.Network": {"_repr_mimebundle_": "views.picture.of_network"},
 }

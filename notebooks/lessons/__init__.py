@@ -39,6 +39,7 @@ _LESSONS = {
     "08": "memory",
     "09": "parameters",
     "10": "asleep",
+    "11": "choosing",
 }
 
 

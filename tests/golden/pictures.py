@@ -42,6 +42,8 @@ LEFT_OUT = {
     "PlayerView": "shows what see does",
     "load_map": "tests/views/test_loads.py looks at what it draws",
     "latency_chart": "tests/views/test_loads.py looks at what it draws",
+    "filter_bits": "a table of the bits that filter_drawing draws",
+    "filter_drawing": "tests/protocols/dps/test_views.py looks at what it draws",
     "windows_chart": "tests/pipelines/test_live_windows.py looks at what it draws",
 }
 # Names of what Bokeh has a part in, which is written otherwise by another version of it.

@@ -46,6 +46,21 @@ def answers(number):
     return ANSWER.findall(section)
 
 
+def small_parameters(lesson):
+    """Return the values with which `make test` runs a notebook, by name."""
+    every = json.loads(NOTEBOOKS[lesson].read_text())["cells"]
+    mocks = [cell["metadata"].get("nbmake", {}).get("mock", {}) for cell in every]
+    return {name: value for mock in mocks for name, value in mock.items()}
+
+
+# Lessons whose given objects take long to make. Their exercises are checked in `make test-all`, with small parameters.
+LONG = ("11",)
+NUMBERS = [
+    pytest.param(number, marks=pytest.mark.family) if number.startswith(LONG) else number
+    for number in lessons.numbers()
+]
+
+
 @pytest.fixture(scope="module")
 def given():
     """Return a function from a lesson to the names that its cells tagged "given" define."""
@@ -56,6 +71,8 @@ def given():
             names_of_lessons[lesson] = {"display": lambda *shown: None}  # a name that notebooks have
             for text in cells(lesson, "given"):
                 exec(compile(text, f"lesson {lesson}", "exec"), names_of_lessons[lesson])
+                if lesson in LONG:
+                    names_of_lessons[lesson].update(small_parameters(lesson))
         return dict(names_of_lessons[lesson])
 
     return names
@@ -71,7 +88,7 @@ def verdict(names, number, code):
 NEED_A_COMPILER = ("08.1", "08.2")
 
 
-@pytest.mark.parametrize("number", lessons.numbers())
+@pytest.mark.parametrize("number", NUMBERS)
 def test_the_teachers_answer_is_right_and_a_typical_mistake_gets_its_sentence(number, given):
     if number in NEED_A_COMPILER and (reason := motes.missing(motes.CORTEX_M3)):
         pytest.skip(reason)
@@ -99,7 +116,7 @@ ABSURD = [
 
 
 @pytest.mark.parametrize("answer", ABSURD, ids=lambda answer: f"{answer!r:.20}")
-@pytest.mark.parametrize("number", [number for number in lessons.numbers() if number not in NEED_A_COMPILER])
+@pytest.mark.parametrize("number", [number for number in NUMBERS if number not in NEED_A_COMPILER])
 def test_absurd_answers_get_a_short_sentence_at_once(number, answer, given):
     judgment = verdict(given(number[:2]) | {"_": answer}, number, "answer = _")
     assert not judgment.is_right
@@ -107,7 +124,7 @@ def test_absurd_answers_get_a_short_sentence_at_once(number, answer, given):
 
 
 @pytest.mark.parametrize("answer", ["0", "", b"\xff", 7, -1, float("nan"), [], [[]], {"a": 1}, object(), len, set()])
-@pytest.mark.parametrize("number", lessons.numbers())
+@pytest.mark.parametrize("number", NUMBERS)
 def test_nonsense_is_not_right_and_raises_nothing(number, answer, given):
     judgment = verdict(given(number[:2]) | {"_": answer}, number, "answer = _")
     assert not judgment.is_right

@@ -152,11 +152,11 @@ def interest_coverage(topology, rows):
 
 
 def tally(rows):
-    """Return (counts by (event, message, reason), bytes by (event, reason)) of rows."""
+    """Return (counts, bytes) of rows, each by (event, message, reason)."""
     counts, sizes, holders = Counter(), Counter(), set()
     for row in rows:
         reason = row["detail"] if row["event"] in ("lost", "dropped", "given_up") else ""
-        sizes[row["event"], reason] += row["size_B"]
+        sizes[row["event"], row["message"], reason] += row["size_B"]
         if row["event"] == "held":
             holders.add((row["node"], row["origin"], row["sequence"]))
         else:

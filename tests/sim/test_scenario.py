@@ -127,6 +127,34 @@ def test_replace_reaches_into_protocol_radio_and_workload():
     assert changed.protocol.filters == SCENARIO.protocol.filters and changed.workload[1:] == SCENARIO.workload[1:]
 
 
+def test_replace_generates_the_network_again_with_other_arguments():
+    scenario = make(topology=wb.topology.disc(20, 60, 60, radius_m=25, seed=2), workload=[])
+    # Neither change gives a connected network alone.
+    changed = scenario.replace(**{"topology.nodes": 30, "topology.width_m": 120, "topology.radius_m": 30})
+    assert changed == scenario.replace(topology=wb.topology.disc(30, 120, 60, radius_m=30, seed=2))
+    office = scenario.replace(topology=wb.topology.office(20, rooms=4))
+    lower = office.replace(**{"topology.propagation.transmit_power_dBm": -18.0})
+    assert lower.topology.number_of_edges() > office.topology.number_of_edges()
+
+
+@pytest.mark.parametrize(
+    ("network", "path", "value", "words"),
+    [
+        (wb.topology.grid(3, 3), "topology.row", 4, ["topology.row;", "topology.rows"]),
+        (wb.topology.grid(3, 3), "topology.kind", "line", ["no topology.kind"]),
+        (wb.topology.grid(3, 3), "topology.rows", 0, ["rows is 0"]),
+        (wb.topology.grid(3, 3), "topology.rows", [2], ["rows is [2]"]),
+        (wb.topology.grid(3, 3), "topology.rows.more", 2, ["no topology.rows.more"]),
+        (nx.path_graph(4), "topology.nodes", 5, ["not made by a generator", "topology.nodes"]),
+    ],
+)
+def test_wrong_argument_of_a_network_is_named(network, path, value, words):
+    with pytest.raises(ScenarioError) as error:
+        make(topology=network, workload=[]).replace(**{path: value})
+    for word in words:
+        assert word in str(error.value)
+
+
 def test_same_number_written_otherwise_is_the_same_scenario():
     whole = make(protocol=wb.Diffusion(refresh_s=30), duration_s=5, radio=wb.Radio(loss=0, jitter_ms=5))
     real = make(protocol=wb.Diffusion(refresh_s=30.0), duration_s=5.0, radio=wb.Radio(loss=0.0, jitter_ms=(0, 5.0)))

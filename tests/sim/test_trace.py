@@ -165,7 +165,8 @@ def test_numbers_of_a_trace_are_what_a_recorder_without_one_counts(rows):
     assert (counts, sizes) == recorder.tally()
     assert counts.total() == len(rows)
     reasons = {"lost", "dropped", "given_up"}
-    assert sizes == +sum((Counter({(row[2], row[9] if row[2] in reasons else ""): row[7]}) for row in rows), Counter())
+    keys = [(row[2], row[4], row[9] if row[2] in reasons else "") for row in rows]
+    assert sizes == +sum((Counter({key: row[7]}) for key, row in zip(keys, rows, strict=True)), Counter())
 
 
 def test_recorder_of_metrics_keeps_what_metrics_look_at_one_by_one():
@@ -189,7 +190,7 @@ def test_recorder_of_metrics_keeps_what_metrics_look_at_one_by_one():
         ("received", "data", ""): 4,
         ("sent", "data", ""): 1,
     }
-    assert sizes == {("received", ""): 4 * 26, ("sent", ""): 26}
+    assert sizes == {("received", "data", ""): 4 * 26, ("sent", "data", ""): 26}
 
 
 def test_node_that_forgot_a_publication_and_holds_it_again_is_counted_once():

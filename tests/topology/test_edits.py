@@ -1,6 +1,7 @@
 """Networks changed by hand, and the tables that forms of generators are made of."""
 
 import inspect
+import json
 
 import networkx as nx
 import pytest
@@ -138,3 +139,46 @@ def test_no_longest_link_is_written_as_zero(real_data):
     assert values["max_range_m"] == 0
     assert parameters.generate("testbed", values, "iotlab/strasbourg").number_of_edges() == 4032
     assert parameters.generate("testbed", values | {"max_range_m": 4.0}, "iotlab/strasbourg").number_of_edges() < 1000
+
+
+GENERATED = [
+    topology.disc(20, 60, 60, radius_m=25, seed=2),
+    topology.random_geometric(20, 200, 200, seed=4),
+    topology.office(nodes=20, rooms=4, seed=3),
+    topology.from_positions({0: (0, 0), 5: (10, 0), 6: (25, 0)}, radius_m=15),
+]
+
+
+@pytest.mark.parametrize("graph", GENERATED, ids=lambda graph: graph.graph["recipe"]["kind"])
+def test_the_rule_of_a_generator_links_its_network_as_it_did(graph):
+    assert edits.has_link_rule(graph)
+    again = edits.linked_again(graph, edits.link_rule(graph))
+    assert digest(again) == digest(graph) and again.graph.get("walls") == graph.graph.get("walls")
+
+
+@pytest.mark.parametrize("graph", GENERATED, ids=lambda graph: graph.graph["recipe"]["kind"])
+def test_only_links_of_a_moved_node_change_and_the_result_can_be_stored_as_a_recipe(graph):
+    node = max(graph)
+    moved = edits.linked_again(edits.moved(graph, {node: (3.0, 4.0)}), edits.link_rule(graph))
+    assert contents(moved)[1] != contents(graph)[1]
+    assert {arc: pdr for arc, pdr in contents(moved)[1].items() if node not in arc} == {
+        arc: pdr for arc, pdr in contents(graph)[1].items() if node not in arc
+    }
+    form = json.loads(json.dumps(topology.to_dict(moved)))
+    assert form["recipe"]["kind"] == "from_positions"
+    assert digest(topology.from_dict(form)) == digest(moved)
+    assert edits.link_rule(moved) == edits.link_rule(topology.from_dict(form))
+
+
+def test_a_wall_between_two_nodes_attenuates_their_link():
+    ends = {0: (0.0, 0.0), 1: (30.0, 0.0)}
+    radio = Propagation(transmit_power_dBm=-10, shadowing_dB=0, asymmetry_dB=0)
+    free = topology.from_positions(ends, propagation=radio)
+    walled = topology.from_positions(ends, propagation=radio, walls=[((15, -5), (15, 5))], wall_dB=20)
+    beside = topology.from_positions(ends, propagation=radio, walls=[((15, 1), (15, 5))], wall_dB=20)
+    assert free.has_edge(0, 1) and not walled.has_edge(0, 1) and contents(beside) == contents(free)
+
+
+def test_grids_and_edited_networks_have_no_link_rule():
+    assert edits.link_rule(topology.grid(2, 2)) is None and not edits.has_link_rule(topology.grid(2, 2))
+    assert edits.link_rule(edits.moved(GENERATED[0], {0: (1, 1)})) is None

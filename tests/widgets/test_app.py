@@ -8,6 +8,7 @@ from tests.axe import violations
 from tests.jupyter import App
 from tests.widgets.test_story import (
     COLD,
+    PLAYERS,
     Hand,
     change,
     compare,
@@ -42,6 +43,7 @@ def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path, is
         change(hand)
         look(hand)
         if is_whole:
+            use_keyboard_alone(hand)
             stop_a_long_run(hand)
             compare(hand)
             sweep(hand)
@@ -55,6 +57,52 @@ def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path, is
         page.close()
     errors = re.findall(r"^[\w.]+(?:Error|Exception)\b.*", (tmp_path / "server.log").read_text(), re.MULTILINE)
     assert [error for error in errors if not LEFT.match(error)] == []
+
+
+# Role and name of the element that has the keyboard's focus.
+FOCUS = """
+() => {
+  const element = document.activeElement
+  const name = element.ariaLabel || element.labels?.[0]?.innerText || element.title || element.innerText
+  return `${element.getAttribute("role") || element.tagName.toLowerCase()}: ${name}`
+}
+"""
+
+
+def tab_to(hand, beginning, key="Tab"):
+    """Press Tab until the focused element's role and name begin so; fail after as many presses as there are stops."""
+    seen = []
+    for _ in range(80):
+        hand.keys.press(key)
+        seen.append(hand.page.evaluate(FOCUS))
+        if seen[-1].startswith(beginning):
+            return
+    raise AssertionError(f"{key} does not reach {beginning!r}, but {seen}")
+
+
+def use_keyboard_alone(hand):
+    """Do what the start page proposes without a mouse: compare, play, let a node fail, and undo."""
+    hand.page.evaluate("() => document.activeElement.blur()")
+    tab_to(hand, "select: beside it:")
+    hand.keys.type("Flooding")
+    hand.sees_run("Flooding on", of=1)
+    tab_to(hand, "button: Play")
+    before = hand.time()
+    hand.keys.press("Space")
+    hand.page.wait_for_function(f"(before) => {PLAYERS}[0].time > before", arg=before)
+    hand.keys.press("Space")
+    tab_to(hand, "select: beside it:")
+    hand.keys.type("nothing")
+    hand.page.wait_for_function(f"() => {PLAYERS}.length == 1")
+    tab_to(hand, "button: Edit the network")
+    hand.keys.press("Enter")
+    tab_to(hand, "group: Network:")
+    hand.keys.press("n")
+    tab_to(hand, "button: Let the picked nodes fail", "Shift+Tab")
+    hand.keys.press("Enter")
+    hand.sees_run("Diffusion on")
+    hand.tab("Data")
+    hand.sees("off from")
 
 
 def check_accessibility(hand):

@@ -2,6 +2,7 @@
 
 import math
 import re
+from html import unescape
 
 import pandas as pd
 import pytest
@@ -89,7 +90,7 @@ def test_changes_in_words(name, before, now, said):
         ("bytes_sent", 1234567, "1,234,567 B"),
         ("energy_mJ", 0.0, "0 mJ"),
         ("stretch", math.nan, "–"),
-        ("somebodys_own", math.inf, "inf"),
+        ("somebodys_own", math.inf, "∞"),
     ],
 )
 def test_numbers_in_words(name, value, text):
@@ -137,7 +138,7 @@ def test_two_runs_on_an_ideal_radio_have_a_line_that_says_so():
     ]:
         run = ideal.replace(radio=radio, topology=topology).run(engine="reference")
         table.show(run, run)
-        assert ("ideal radio" in table.value) is says
+        assert ("The radio is ideal" in table.value) is says
     assert is_ideal(wb.Radio(loss=0.0), ideal.topology)
 
 
@@ -149,9 +150,10 @@ def test_protocol_that_repeats_messages_itself_has_a_line_that_says_so():
         for protocol in (wb.Flooding(), wb.DPS(retries=4))
     ]
     table.show(*runs)
-    assert "repeat messages themselves: DPS (4)." in table.value
+    assert "With retries of their own, besides the radio's: DPS. Without: Flooding." in unescape(table.value)
+    assert "own retries: 4" in table.value
     table.show(runs[0], runs[0])
-    assert "repeat messages" not in table.value
+    assert "With retries" not in table.value and "no retries of its own" in table.value
 
 
 def test_equal_metrics_and_different_filters_have_a_line_each():
@@ -163,7 +165,8 @@ def test_equal_metrics_and_different_filters_have_a_line_each():
     )
     table = Differences()
     table.show(plain, plain)
-    assert "All metrics are equal" in table.value and "Filters change" not in table.value
+    assert "All metrics are equal" in table.value and "With filters" not in table.value
     table.show(filtering, flooding)
-    assert "Filters change what is sent. Diffusion: rate_limit; Flooding: none." in table.value
+    assert "With filters, which change what is sent: Diffusion. Without: Flooding." in table.value
+    assert "filters: rate_limit" in table.value and "no filters" in table.value
     assert "All metrics are equal" not in table.value

@@ -245,6 +245,7 @@ def test_what_a_sweep_varies_is_chosen_in_the_forms(lab):
         (lab._radio, lab._radio.fields["retries"], "radio.retries"),
         (lab._radio, lab._radio.share, "radio.loss"),
         (lab._radio, lab._radio.fields["seed"], "seed"),
+        (lab._network.sources, lab._network.sources.fields["nodes"], "topology.nodes"),
         (lab._protocol, lab._protocol.fields["ttl"], "protocol.ttl"),
     ):
         form.vary.value = True
@@ -253,6 +254,32 @@ def test_what_a_sweep_varies_is_chosen_in_the_forms(lab):
         assert lab._sweep.path.value == path and lab._sweep.values.value
         assert lab._below.titles[lab._below.selected_index] == "Sweep"
         assert not form.vary.value and field._vary.layout.display == "none"
+
+
+def test_a_sweep_over_the_size_of_the_network(lab):
+    panel = lab._sweep
+    panel.path.value, panel.repetitions.value = "topology.nodes", 1
+    assert panel.values.value == "40, 80, 120, 160"
+    panel.values.value = "40, 60"
+    panel.run()
+    assert panel.wait() and panel._message.value.count("2 points")
+    panel.values.value = "10"
+    panel.run()
+    assert panel.wait() and "node 31" in panel._message.value
+
+
+@pytest.mark.parametrize(
+    "graph", [wb.topology.office(), wb.topology.random_geometric(50, 200, 200), wb.topology.ring(9)]
+)
+def test_arguments_of_each_generator_can_be_varied(lab, graph):
+    lab.change(topology=graph, workload=[wb.subscribe(0, "TEMP GE 20"), wb.publish(3, "TEMP IS 25")])
+    sources = lab._network.sources
+    sources.vary.value = True
+    for field in list(sources.fields.values()):
+        field._vary.click()
+        assert lab._sweep.path.value == sources.varied[0]
+        assert lab._sweep.path.value.startswith("topology.")
+        sources.vary.value = True
 
 
 def test_all_that_forms_offer_to_vary_can_be_swept(lab):
@@ -382,3 +409,16 @@ def test_the_cell_of_a_lab_can_be_run_again_within_the_messages_that_jupyters_se
     made = len(ipywidgets._instances) - before
     second.close()
     assert 2 * made < 2_200
+
+
+def test_a_protocol_that_draws_single_nodes_gets_a_tab_for_the_selected_node(lab):
+    assert "Selected node" not in lab._below.titles
+    lab.change(protocol=wb.DPS())
+    assert lab.wait() and lab._below.titles[-1] == "Selected node"
+    lab._below.selected_index = len(lab._below.titles) - 1
+    lab._players.selection = {"node": 0, "time_s": 50.0}
+    assert lab._selected_node.wait() and "Filter of node 0 at 50 s" in lab._selected_node._picture.value
+    lab._players.selection = {"node": -1, "time_s": 50.0}
+    assert lab._selected_node.wait() and "Click a node" in lab._selected_node._picture.value
+    lab.change(protocol=wb.Flooding())
+    assert lab.wait() and "Selected node" not in lab._below.titles

@@ -69,7 +69,7 @@ def test_what_bounds_memories_is_offered_last(panel, scenario):
 def test_what_is_proposed_can_be_swept(scenario, protocol):
     scenario = scenario.replace(protocol=protocol)
     for path, parameter in table_of(scenario).items():
-        values = propose_values(parameter, scenario)
+        values = propose_values(path, parameter, scenario)
         assert values == read_values(", ".join(map(str, values))) and len(values) == len(set(values)) > 1, path
         if path not in ("protocol.literal", "protocol.refresh_s", "protocol.lease_s"):  # these go with others
             for value in values:

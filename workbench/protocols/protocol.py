@@ -74,6 +74,12 @@ class Protocol:
     # The module of the objects that the setting with the unit "Filter" may contain, by name, or "". It has
     # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; see diffusion/filters/catalogue.py.
     catalogue = ""
+    # The nature of messages that do not carry readings, {name in the trace: "set_up" or "upkeep"}: "set_up" is sent
+    # once for a node, a subscription or a change; "upkeep" is repeated while nothing changes. All others are of use.
+    natures = {}
+    # The reasons with which nodes drop messages of use, and no others, because they bring nothing new. (): unknown, so
+    # there is no metric "usefulness_ratio".
+    known_already = ()
     # Published settings, {name: {setting: value}}, which forms offer. Missing settings have their defaults; nodes and
     # filters are unchanged. A subclass with other parameters has presets of its own.
     presets = {}

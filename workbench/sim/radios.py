@@ -21,6 +21,7 @@ protocols' frames carry what they need of it; capture is off, as the makers' fig
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from workbench import plugins
@@ -123,3 +124,14 @@ def named_radios() -> dict[str, Radio]:
 
 
 answer_for(__name__)
+
+
+def describe_radio(radio: Radio) -> str:
+    """Return the name of the most similar radio of `named_radios`, and the fields in which it differs."""
+    changed = {
+        name: [item.name for item in fields(Radio) if getattr(radio, item.name) != getattr(known, item.name)]
+        for name, known in named_radios().items()
+    }
+    name, differences = min(changed.items(), key=lambda entry: len(entry[1]))
+    texts = [f"{difference}={getattr(radio, difference)}" for difference in differences]
+    return f"{name} with {', '.join(texts)}" if texts else name

@@ -28,6 +28,7 @@ from workbench.sim.file_format import FIELDS
 from workbench.sim.radio import Radio
 from workbench.sim.readings import LONGEST_S, Readings
 from workbench.suggestion import meant
+from workbench.topology import recipes
 from workbench.topology.graphs import is_number, is_whole
 
 
@@ -134,16 +135,25 @@ class Scenario:
     def replace(self, **changes: Any) -> Scenario:
         """Return a copy with changed values: ``replace(seed=3, **{"protocol.ttl": 9, "radio.loss": 0.1})``.
 
-        A path is a field, ``protocol.`` or ``radio.`` and a parameter, or ``workload.``, an item's number, a dot and a
-        field.
+        A path is one of
+            field                   of the scenario, such as ``seed``
+            ``protocol.``NAME       a parameter of the protocol; ``radio.``NAME of the radio
+            ``topology.``NAME       an argument of the generator that made the network: it is generated again
+            ``workload.``N``.``NAME a field of the workload's item N, counted from 0
+
+        Raises ScenarioError or ParameterError for an unknown path and a value that the scenario cannot have.
         """
         values = {name: getattr(self, name) for name in FIELDS}
+        # All changes of the network at once: with only one of them its generator may fail.
+        arguments = {path.partition(".")[2]: changes.pop(path) for path in [*changes] if path.startswith("topology.")}
+        if arguments:
+            values["topology"] = recipes.regenerated(normal_form(changes.pop("topology", self.topology)), arguments)
         for path, value in changes.items():
             head, _, rest = path.partition(".")
             if head not in FIELDS or (rest and head not in ("protocol", "radio", "workload")):
                 raise ScenarioError(
                     f"a scenario has no {path!r}{meant(path, self._list_paths())}; it has {', '.join(FIELDS)}, "
-                    "and protocol.*, radio.*, workload.N.*"
+                    "and protocol.*, radio.*, topology.*, workload.N.*"
                 )
             values[head] = _replace_value(values[head], head, rest, value) if rest else value
         return Scenario(**values)
@@ -151,6 +161,8 @@ class Scenario:
     def _list_paths(self) -> list[str]:
         """Return the parameter paths that `replace` accepts, such as "protocol.ttl", except those of workload items."""
         own = [f"protocol.{name}" for name in self.protocol.settings]
+        recipe = self.topology.graph.get("recipe") or {}
+        own += [f"topology.{name}" for name in recipes.argument_paths(recipe)]
         return [*FIELDS, *own, *(f"radio.{field.name}" for field in fields(Radio))]
 
     def user_keys(self) -> list[list[Any]]:

@@ -80,7 +80,7 @@ def metric_events(protocol: Protocol) -> frozenset[str]:
 
 
 Counts = Counter[tuple[str, str, str]]  # (event, message, reason) -> number
-Sizes = Counter[tuple[str, str]]  # (event, reason) -> bytes
+Sizes = Counter[tuple[str, str, str]]  # (event, message, reason) -> bytes
 
 
 def event_name(event_type: type) -> str:
@@ -193,7 +193,7 @@ class MetricsRecorder(Recorder):
         event = row[2]
         reason = row[9] if event in _WITH_REASON else ""
         self._counts[event, row[4], reason] += 1
-        self._sizes[event, reason] += row[7]
+        self._sizes[event, row[4], reason] += row[7]
         if event in self._stored_events:
             self._cells.extend(row)
 
@@ -213,14 +213,14 @@ class MetricsRecorder(Recorder):
                 self._cells.extend(row)
 
     def tally(self) -> tuple[Counts, Sizes]:
-        """Return (counts by (event, message, reason), bytes by (event, reason)), like `tally` of a trace."""
+        """Return (counts, bytes), each by (event, message, reason), like `tally` of a trace."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
         counts["held", "", ""] += sum(holders.count(1) for holders in self._holders.values())
         for message, (sent, sent_B, heard, heard_B) in self._traffic.items():
             counts["sent", message, ""] += sent
             counts["received", message, ""] += heard
-            sizes["sent", ""] += sent_B
-            sizes["received", ""] += heard_B
+            sizes["sent", message, ""] += sent_B
+            sizes["received", message, ""] += heard_B
         return +counts, +sizes
 
 
@@ -264,7 +264,7 @@ def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
 
 
 def tally(table: pa.Table) -> tuple[Counts, Sizes]:
-    """Return (counts by (event, message, reason), bytes by (event, reason)) of a full trace; see MetricsRecorder."""
+    """Return (counts, bytes), each by (event, message, reason), of a full trace; see MetricsRecorder."""
     events, event_names = codes(table.column("event"))
     messages, message_names = codes(table.column("message"))
     kinds = list(product(event_names, message_names))
@@ -281,7 +281,7 @@ def tally(table: pa.Table) -> tuple[Counts, Sizes]:
     for (event, message), count, count_B in zip(kinds, number.tolist(), total_B.tolist(), strict=True):
         if event not in _COUNTED_SEPARATELY:
             counts[event, message, ""] += count
-            sizes[event, ""] += count_B
+            sizes[event, message, ""] += count_B
     rows = {
         name: np.flatnonzero(events == code) for code, name in enumerate(event_names) if name in _COUNTED_SEPARATELY
     }
@@ -315,4 +315,4 @@ def _count_reasons(
     total_B = np.bincount(kind, table.column("size_B").to_numpy()[rows], len(number)).tolist()
     for (message, reason), count, count_B in zip(kinds, number, total_B, strict=True):
         counts[event, message, reason] += count
-        sizes[event, reason] += int(count_B)
+        sizes[event, message, reason] += int(count_B)

@@ -226,7 +226,8 @@ def _invalid_override(plan: Plan, number: int) -> str:
         try:
             plan.scenario.replace(**{path: value})
         except values.WRONG:
-            return f"{path}={labels[path]}"
+            # The paths of a comparison are not its axes: the workload changes with the number of sinks.
+            return f"{path}={labels[path]}" if path in labels else plan.text_of(number)
     return plan.text_of(number)
 
 

@@ -4,7 +4,7 @@ Every function returns a new network in normal form and leaves the old one uncha
 and is stored node by node. A moved node keeps its links: positions only determine where it is drawn, and links come
 from a generator.
 
-`linked_again` applies the rule of a generator to an edited network: nodes within a radius are linked.
+`linked_again` applies the rule of a generator to an edited network: links within a radius, or by radio propagation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,6 +16,7 @@ import numpy as np
 from workbench.errors import ParameterError
 from workbench.topology.generators import from_positions
 from workbench.topology.graphs import LARGEST_NODE, Arrays, build, coordinates, number, to_arrays
+from workbench.topology.office import attempt_of
 
 Link = tuple[int, int]
 
@@ -29,15 +30,33 @@ def moved(graph: nx.DiGraph, positions_m: Mapping[int, tuple[float, float]]) -> 
     return _built(graph, arrays._replace(positions_m=new_positions_m), set(positions_m))
 
 
-def radius_m(graph: nx.DiGraph) -> float | None:
-    """Return the radius within which a generated network links all nodes, or None if it has another rule, or none."""
-    recipe = graph.graph.get("recipe") or {}
-    return recipe["radius_m"] if recipe.get("kind") in ("disc", "from_positions") else None
+def link_rule(graph: nx.DiGraph) -> dict[str, Any] | None:
+    """Return the rule by which a generated network links its nodes, or None if its links do not follow from positions.
+
+    The rule is a dictionary of arguments of `from_positions`: the radius, or the propagation with its walls and seed.
+    """
+    recipe = dict(graph.graph.get("recipe") or {})
+    kind = recipe.get("kind")
+    if kind == "disc":
+        return {"radius_m": recipe["radius_m"]}
+    if kind == "random_geometric":
+        return {name: recipe[name] for name in ("propagation", "min_pdr", "seed")}
+    if kind == "office":
+        rule = {name: recipe[name] for name in ("propagation", "min_pdr", "seed", "wall_dB")}
+        return rule | {"walls": graph.graph["walls"], "attempt": attempt_of(recipe, to_arrays(graph).positions_m)}
+    if kind == "from_positions":
+        return {name: value for name, value in recipe.items() if name not in ("kind", "positions")}
+    return None
 
 
-def linked_again(graph: nx.DiGraph, radius_m: float) -> nx.DiGraph:
-    """Return a network with the same nodes, which are linked if at most ``radius_m`` apart."""
-    return from_positions(dict(graph.nodes(data="pos")), radius_m)
+def has_link_rule(graph: nx.DiGraph) -> bool:
+    """Return whether positions determine the links of a network, so that `link_rule` returns a rule."""
+    return (graph.graph.get("recipe") or {}).get("kind") in ("disc", "random_geometric", "office", "from_positions")
+
+
+def linked_again(graph: nx.DiGraph, rule: Mapping[str, Any]) -> nx.DiGraph:
+    """Return a network with the same nodes, linked by a rule that `link_rule` returned for another network."""
+    return from_positions(dict(graph.nodes(data="pos")), **rule)
 
 
 def with_node(graph: nx.DiGraph, position_m: tuple[float, float]) -> nx.DiGraph:

@@ -1,7 +1,7 @@
 """Generated networks: regular ones, random positions in a rectangle, and given positions."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,9 +10,18 @@ import numpy as np
 
 from workbench.errors import ParameterError
 from workbench.keywords import checked
-from workbench.topology.graphs import LARGEST_COORDINATE_M, MOST_ARCS, MOST_NODES, build, number, round_positions, whole
+from workbench.topology.graphs import (
+    LARGEST_COORDINATE_M,
+    MOST_ARCS,
+    MOST_NODES,
+    build,
+    check_walls,
+    number,
+    round_positions,
+    whole,
+)
 from workbench.topology.neighborhood import mean_degree, pairs_within
-from workbench.topology.propagation import POSITION, Propagation, draw_links, key_of, uniforms
+from workbench.topology.propagation import POSITION, Propagation, key_of, links_between, uniforms
 from workbench.topology.tables import read_positions
 
 _DISC_TRIES = 100
@@ -104,27 +113,48 @@ def random_geometric(
     reach_m = propagation.range_m(min_pdr, propagation.greatest_luck_dB)
     _check_density(arguments, reach_m)
     positions = _random_positions(arguments, 0)
-    pairs = pairs_within(positions, reach_m)
-    distances = np.hypot(*(positions[pairs[:, 0]] - positions[pairs[:, 1]]).T)
-    arcs, pdr = draw_links(pairs, propagation.snr_dB(distances), propagation, (arguments["seed"], 0), min_pdr)
+    arcs, pdr = links_between(np.arange(len(positions)), positions, propagation, (arguments["seed"], 0), min_pdr)
     recipe = {"kind": "random_geometric", **arguments, "min_pdr": min_pdr, "propagation": asdict(propagation)}
     return build(np.arange(len(positions)), positions, arcs, pdr, recipe=recipe)
 
 
 @checked
-def from_positions(positions: object, radius_m: float = 20.0) -> nx.DiGraph:
+def from_positions(
+    positions: object,
+    radius_m: float = 20.0,
+    propagation: Propagation | None = None,
+    min_pdr: float = 0.1,
+    walls: Iterable[Any] = (),
+    wall_dB: float = 8.0,
+    seed: int = 1,
+    attempt: int = 0,
+) -> nx.DiGraph:
     """Return nodes at given positions, linked if at most ``radius_m`` apart; the network may be disconnected.
 
-    ``positions`` is {node: (x_m, y_m)}, a pandas DataFrame or a CSV file with the columns node, x_m, y_m.
+    positions     {node: (x_m, y_m)}, a pandas DataFrame or a CSV file with the columns node, x_m, y_m
+    propagation   if it is given, delivery ratios come from distance, shadowing and walls as in `random_geometric` and
+                  `office`, and ``radius_m`` does not count; arcs with a delivery ratio below ``min_pdr`` are omitted
+    walls         segments ((x0_m, y0_m), (x1_m, y1_m)), each of which attenuates by ``wall_dB``
+    seed          of the shadowing; ``attempt`` is that of an office's floor, of which a node was moved
     """
     known = read_positions(positions)
-    radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
     nodes = np.array(sorted(known))
     positions_m = round_positions([known[node] for node in nodes.tolist()])
-    pairs = nodes[pairs_within(positions_m, radius_m)]
     rows = [[node, x, y] for node, (x, y) in zip(nodes.tolist(), positions_m.tolist(), strict=True)]
-    recipe = {"kind": "from_positions", "positions": rows, "radius_m": radius_m}
-    return _ideal(positions_m, pairs, recipe, nodes)
+    recipe: dict[str, Any] = {"kind": "from_positions", "positions": rows}
+    if propagation is None:
+        radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
+        return _ideal(positions_m, nodes[pairs_within(positions_m, radius_m)], {**recipe, "radius_m": radius_m}, nodes)
+    propagation = as_propagation(propagation, Propagation())
+    min_pdr, wall_dB = number("min_pdr", min_pdr, 0.001, 1), number("wall_dB", wall_dB, 0, 100, "dB")
+    draw = whole("seed", seed, 0, 2**63 - 1), whole("attempt", attempt, 0, 2**31 - 1)
+    segments = check_walls(walls)
+    arcs, pdr = links_between(nodes, positions_m, propagation, draw, min_pdr, segments, wall_dB)
+    recipe |= {"propagation": asdict(propagation), "min_pdr": min_pdr, "seed": draw[0], "attempt": draw[1]}
+    if not segments:
+        return build(nodes, positions_m, arcs, pdr, recipe=recipe)
+    recipe |= {"walls": [[list(end) for end in wall] for wall in segments], "wall_dB": wall_dB}
+    return build(nodes, positions_m, arcs, pdr, recipe=recipe, walls=segments)
 
 
 def as_propagation(value: object, default: Propagation) -> Propagation:

@@ -1,6 +1,6 @@
 """An office floor: rooms on both sides of a corridor, walls that attenuate, and motes in every room."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,8 +11,7 @@ from workbench.errors import ParameterError
 from workbench.keywords import checked
 from workbench.topology.generators import as_propagation
 from workbench.topology.graphs import build, number, round_positions, whole
-from workbench.topology.neighborhood import pairs_within
-from workbench.topology.propagation import POSITION, ROOM, Propagation, draw_links, key_of, uniforms
+from workbench.topology.propagation import POSITION, ROOM, Propagation, key_of, links_between, uniforms
 
 MOST_NODES = 5000
 GOOD_PDR = 0.5
@@ -61,8 +60,9 @@ def office(
     for attempt in range(_TRIES):
         floor = Floor(rooms // 2, (seed, attempt))
         positions = floor.place(nodes)
-        pairs, snr_dB = _mean_links(positions, floor.walls, wall_dB, propagation, min_pdr)
-        arcs, pdr = draw_links(pairs, snr_dB, propagation, (seed, attempt), min_pdr)
+        arcs, pdr = links_between(
+            np.arange(nodes), positions, propagation, (seed, attempt), min_pdr, floor.walls, wall_dB
+        )
         if _well_connected(nodes, arcs[pdr >= GOOD_PDR]):
             walls = [tuple(map(tuple, wall)) for wall in round_positions(floor.walls).tolist()]
             return build(np.arange(nodes), positions, arcs, pdr, recipe=recipe, walls=walls)
@@ -71,6 +71,15 @@ def office(
         f"more ({_TRIES} attempts with seed {seed}); use more nodes, fewer rooms, thinner walls (wall_dB is "
         f"{wall_dB:g}) or more transmit power ({propagation.transmit_power_dBm:g} dBm)."
     )
+
+
+def attempt_of(recipe: Mapping[str, Any], positions_m: np.ndarray) -> int:
+    """Return the attempt at which an office's recipe gave these positions (n, 2)."""
+    for attempt in range(_TRIES):
+        floor = Floor(recipe["rooms"] // 2, (recipe["seed"], attempt))
+        if np.array_equal(floor.place(recipe["nodes"]), positions_m):
+            return attempt
+    raise ParameterError("positions are not those of the office's recipe; pass the network as it was generated")
 
 
 Segment = list[tuple[float, float]]
@@ -145,30 +154,6 @@ class Floor:
         bottoms = np.array([bottom for bottom, _ in self._sides()])
         corners = np.column_stack(((module % self.columns) * self.module_m, bottoms[module // self.columns]))
         return corners + _FROM_WALL_M + (quarter + 0.2 + 0.6 * spread) * inner / 2
-
-
-def _mean_links(
-    positions: np.ndarray, walls: np.ndarray, wall_dB: float, propagation: Propagation, min_pdr: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return (pairs (p, 2), snr_dB (p,)) of nodes near enough to hear each other, from distance and walls only."""
-    pairs = pairs_within(positions, propagation.range_m(min_pdr, propagation.greatest_luck_dB))
-    ends = positions[pairs]
-    distances = np.hypot(*(ends[:, 0] - ends[:, 1]).T)
-    walls_crossed = sum((_cross(ends, wall) for wall in walls), start=np.zeros(len(pairs)))
-    return pairs, propagation.snr_dB(distances) - wall_dB * walls_crossed
-
-
-def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
-    """Return which of the segments (p, 2, 2) cross the wall (2, 2); segments that touch its ends may count."""
-    wall_sides = _side(segments[:, 0], segments[:, 1], wall[0]) * _side(segments[:, 0], segments[:, 1], wall[1])
-    node_sides = _side(wall[0], wall[1], segments[:, 0]) * _side(wall[0], wall[1], segments[:, 1])
-    return (wall_sides < 0) & (node_sides < 0)
-
-
-def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
-    """Return the sign of the side of the line from start to end on which the point lies."""
-    along, across = end - start, point - start
-    return np.sign(along[..., 0] * across[..., 1] - along[..., 1] * across[..., 0])
 
 
 def _well_connected(nodes: int, arcs: np.ndarray) -> bool:

@@ -14,7 +14,7 @@ from workbench.protocols.parameter import Parameter
 from workbench.topology.links import testbed
 from workbench.topology.office import OFFICE
 from workbench.topology.propagation import Propagation
-from workbench.topology.recipes import generator_of
+from workbench.topology.recipes import argument_paths, generator_of
 
 MOST_NODES = 2000  # limit of a form: a network of this size takes about a second
 
@@ -35,6 +35,10 @@ def _area(nodes: int, width_m: float, height_m: float) -> tuple[Parameter, ...]:
     )
 
 
+def _radius() -> Parameter:
+    return Parameter("radius_m", 20.0, 0.1, 1000.0, "m", "largest length of a link; it must connect all nodes")
+
+
 def _min_pdr(most: float) -> Parameter:
     return Parameter("min_pdr", 0.1, 0.001, most, "", "links that deliver a smaller share of frames are omitted")
 
@@ -52,7 +56,7 @@ TABLES: dict[str, tuple[Parameter, ...]] = {
     ),
     "disc": (
         *_area(50, 80.0, 80.0),
-        Parameter("radius_m", 20.0, 0.1, 1000.0, "m", "largest length of a link; it must connect all nodes"),
+        _radius(),
         _seed(),
     ),
     "random_geometric": (*_area(50, 200.0, 200.0), _min_pdr(1.0), _seed()),
@@ -91,9 +95,31 @@ def table_of(kind: str) -> tuple[Parameter, ...]:
     """Return a generator's table. A plug-in's table is its ``parameters``, or built from its signature."""
     if kind in TABLES:
         return TABLES[kind]
+    if kind == "from_positions":
+        return (_radius(),)
     generator = generator_of(kind)
     defaults = [Parameter(*pair, None, None, "", "the plug-in's default") for pair in defaults_of(generator)[0].items()]
     return tuple(getattr(generator, "parameters", defaults))
+
+
+def of_network(graph: nx.DiGraph) -> dict[str, Parameter]:
+    """Return {path: parameter} for the arguments of a network's generator that `Scenario.replace` can change.
+
+    A path is "topology.nodes" or "topology.propagation.exponent". The default of a parameter is its present value. The
+    result is empty for a network without a recipe, as one that was edited by hand.
+    """
+    recipe = graph.graph.get("recipe")
+    if recipe is None:
+        return {}
+    kind, present = recipe["kind"], values_of(recipe["kind"], recipe)
+    table = {entry.name: entry for entry in table_of(kind)}
+    table |= {f"propagation.{entry.name}": entry for entry in PROPAGATION.get(kind, ())}
+    unset = {name for name, value in recipe.items() if value is None}
+    return {
+        f"topology.{path}": table[path]._replace(default=present[table[path].name])
+        for path in argument_paths(recipe)
+        if path in table and path not in unset
+    }
 
 
 def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import numpy.typing as npt
 from workbench import draws, purposes
 from workbench.array_draws import mix64
 from workbench.topology.graphs import number, round_pdr, whole
+from workbench.topology.neighborhood import pairs_within
 
 SHADOWING, ASYMMETRY, POSITION, ROOM = 1, 2, 3, 4  # purposes of a topology's draws
 CUT_OFF = 3.0  # standard deviations
@@ -91,6 +92,42 @@ def packet_reception(snr_dB: npt.ArrayLike, frame_B: int) -> np.ndarray:
     terms = _SIGNED_BINOMIALS * np.exp(20 * np.asarray(snr)[..., None] * (1 / _ORDERS - 1))
     bit_error_rate = np.clip(8 / 15 / 16 * terms.sum(axis=-1), 0.0, 0.5)
     return (1 - bit_error_rate) ** (8 * frame_B)
+
+
+def links_between(
+    nodes: np.ndarray,
+    positions_m: np.ndarray,
+    propagation: Propagation,
+    draw: tuple[int, int],
+    min_pdr: float,
+    walls: npt.ArrayLike = (),
+    wall_dB: float = 0.0,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw (arcs (m, 2), pdr (m,)) of ``nodes`` (n,) at ``positions_m`` (n, 2), from distance, walls and shadowing.
+
+    Each of the ``walls`` (w, 2, 2) that the line between two nodes crosses attenuates by ``wall_dB``. Shadowing and
+    asymmetry of a link depend on ``draw``, (seed, attempt), and on its two nodes, not on their positions.
+    """
+    pairs = pairs_within(positions_m, propagation.range_m(min_pdr, propagation.greatest_luck_dB))
+    ends_m = positions_m[pairs]
+    distances_m = np.hypot(*(ends_m[:, 0] - ends_m[:, 1]).T)
+    segments = np.asarray(walls, dtype=float).reshape(-1, 2, 2)
+    walls_crossed = sum((_cross(ends_m, wall) for wall in segments), start=np.zeros(len(pairs)))
+    snr_dB = propagation.snr_dB(distances_m) - wall_dB * walls_crossed
+    return draw_links(nodes[pairs], snr_dB, propagation, draw, min_pdr)
+
+
+def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
+    """Return which of the segments (p, 2, 2) cross the wall (2, 2); segments that touch its ends may count."""
+    wall_sides = _side(segments[:, 0], segments[:, 1], wall[0]) * _side(segments[:, 0], segments[:, 1], wall[1])
+    node_sides = _side(wall[0], wall[1], segments[:, 0]) * _side(wall[0], wall[1], segments[:, 1])
+    return (wall_sides < 0) & (node_sides < 0)
+
+
+def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
+    """Return the sign of the side of the line from start to end on which the point lies."""
+    along, across = end - start, point - start
+    return np.sign(along[..., 0] * across[..., 1] - along[..., 1] * across[..., 0])
 
 
 def draw_links(

@@ -4,7 +4,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any
 
 import networkx as nx
@@ -73,14 +73,16 @@ def to_dict(graph: nx.Graph) -> dict[str, Any]:
     arrays = to_arrays(graph)
     recipe, walls = graph.graph.get("recipe"), check_walls(graph.graph.get("walls", []))
     digest = digest_of(arrays)
-    if graph.graph.get("digest") == digest and _can_be_repeated(recipe) and (not walls or recipe["kind"] == "office"):
+    wall_rows = [[list(end) for end in wall] for wall in walls]
+    is_unchanged = graph.graph.get("digest") == digest and _can_be_repeated(recipe)
+    if is_unchanged and (not walls or recipe["kind"] == "office" or recipe.get("walls") == wall_rows):
         return {"recipe": recipe, "digest": digest}
     positions = zip(arrays.nodes.tolist(), arrays.positions_m.tolist(), strict=True)
     arcs = zip(arrays.arcs.tolist(), arrays.pdr.tolist(), strict=True)
     full: dict[str, Any] = {"nodes": [[node, x, y] for node, (x, y) in positions]}
     full["links"] = [[transmitter, receiver, pdr] for (transmitter, receiver), pdr in arcs]
     if walls:
-        full["walls"] = [[list(end) for end in wall] for wall in walls]
+        full["walls"] = wall_rows
     return full
 
 
@@ -108,6 +110,56 @@ def from_dict(form: object) -> nx.DiGraph:
             "nodes and links instead."
         )
     return graph
+
+
+def regenerated(graph: nx.Graph, changes: Mapping[str, Any]) -> nx.DiGraph:
+    """Return the network of a recipe in which some arguments are changed, frozen.
+
+    graph     a network from a generator, unedited
+    changes   {argument: value}; "propagation.exponent" is the exponent of the argument ``propagation``
+
+    Raises ScenarioError for a network without a recipe, an unknown argument, and arguments that the generator refuses.
+    """
+    recipe = to_dict(graph).get("recipe")
+    if recipe is None:
+        raise ScenarioError(
+            f"The topology of {len(graph)} nodes was not made by a generator, or was edited since, so "
+            f"'topology.{next(iter(changes))}' cannot be changed; pass whole networks as the topology."
+        )
+    changed = json.loads(json.dumps(recipe))
+    for path, value in changes.items():
+        *outer, name = path.split(".")
+        arguments = changed
+        for key in outer:
+            arguments = arguments.get(key)
+            if not isinstance(arguments, dict):
+                break
+        if not isinstance(arguments, dict) or name not in arguments or name == "kind":
+            known = ", ".join(f"topology.{known_path}" for known_path in argument_paths(recipe))
+            raise ScenarioError(f"The topology's recipe {recipe['kind']} has no topology.{path}; it has {known}.")
+        arguments[name] = value
+    try:
+        text = json.dumps(changed)
+    except (TypeError, ValueError, RecursionError):
+        raise ScenarioError(f"The changes {changes!r:.60} of the topology must be numbers or texts.") from None
+    return _generate_once(text)
+
+
+def argument_paths(recipe: Mapping[str, Any]) -> list[str]:
+    """Return the arguments of a recipe, as `regenerated` takes them: numbers, texts and those of the propagation."""
+    paths = []
+    for name, value in recipe.items():
+        if isinstance(value, Mapping):
+            paths += [f"{name}.{inner}" for inner in value]
+        elif name != "kind" and not isinstance(value, list):
+            paths.append(name)
+    return paths
+
+
+@lru_cache(maxsize=64)
+def _generate_once(text: str) -> nx.DiGraph:
+    """Return the network of a recipe's JSON text; the points of a sweep share it."""
+    return nx.freeze(_from_recipe(json.loads(text)))
 
 
 def _can_be_repeated(recipe: Any) -> bool:

@@ -98,12 +98,12 @@ LEVELS = {
 class Look(NamedTuple):
     """The style in which rows of one kind are drawn.
 
-    label: text in the legend; "" means no entry in the legend. colour: ``#rrggbb`` for a light background; a dark page
-    shows `palette.in_dark` of it. size: a length as a multiple of a node's diameter. For nodes, discs, rings, crosses
-    and packets it is their diameter;
-        for lines, halves, arrows and tails, their width. For a label it is the distance from its node; a label with a
-        negative size is below the node.
-    least: the minimum of that length in px.
+    label: text in the legend; "" means no entry in the legend.
+    colour: ``#rrggbb`` for a light background; a dark page shows `palette.in_dark` of it.
+    size: a length as a multiple of a node's diameter: the diameter of nodes, discs, rings, crosses and packets, the
+        width of lines, halves, arrows and tails, the distance of a label from its node. A label with a negative size is
+        below its node.
+    least: the minimum of ``size`` in px.
     width: width of outlines and crosses in px.
     marker: shape of nodes and discs: circle, square, triangle, diamond or x.
     rank: of several looks of one node, the look with the lowest rank is drawn.
@@ -139,13 +139,14 @@ class Scale(NamedTuple):
 class Section(NamedTuple):
     """A table of the inspector, the panel beside the player that shows the state of the selected node.
 
-    The table has a line for each row of a layer that is about this node and contains the selected time. columns:
-    (heading, column of the layer's table, format). The formats are:
+    The table has a line for each interval of the layer that belongs to this node and contains the selected time.
+
+    columns: for each, (heading, column of the layer's table, format). The formats are:
         number
         node      the node's number, or "–" for -1
         time      µs as a time in s
         until     µs as a time in s, or "never"
-        use       a usage class as 1+, 4+, 16+, ...
+        use       a count in coarse classes: 1+, 4+, 16+, ...
         word      for the column ``look`` the label of the look, for ``text`` the text itself
         percent   a ``weight`` in percent
         echelon   a decoding matrix: the text lists its pivots, ``value / weight`` is its size
@@ -250,8 +251,9 @@ class MessagePath(NamedTuple):
 class MessagePaths(NamedTuple):
     """All messages whose paths can be drawn. The column ``path`` of a table has indices of ``paths``.
 
-    is_newest: if the user has selected no message, the path of the newest one is drawn; otherwise none. notes:
-    sentences about omitted messages.
+    is_newest: whether the path of the newest message is drawn while the user has selected no message. If it is False,
+        no path is drawn then.
+    notes: sentences about omitted messages.
     """
 
     paths: tuple[MessagePath, ...]

@@ -4,6 +4,7 @@ The views of a protocol whose class is in the package ``NAME`` are in the packag
 
     MESSAGE_COLOURS   name of a message in the trace -> colour: a colour of `palette`, or another one
     QUIET_MESSAGES    names of messages that are drawn faintly and have their own button, such as acknowledgements
+    NODE_DRAWING      (module, function) of the package: ``function(run, node, time_s)`` draws the state of one node
     layers.py         a function ``layers(recorded)`` that returns the protocol's own layers (see `layers`)
 
 A class outside of such a package has attributes instead: ``message_colours = {"probe": palette.INTEREST}``,
@@ -49,6 +50,16 @@ def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
         if views is not None and find_spec(f"{views.__name__}.layers") is not None:
             return import_module(f"{views.__name__}.layers").layers
     return lambda recorded: ()
+
+
+def node_drawing_of(protocol: Any) -> Callable[[Any, int, float | None], Any] | None:
+    """Return the function that draws one node at one time, or None if the protocol draws no single nodes."""
+    for cls in type(protocol).__mro__:
+        views = _views_package(cls.__module__)
+        if views is not None and hasattr(views, "NODE_DRAWING"):
+            module, function = views.NODE_DRAWING
+            return getattr(import_module(f"{views.__name__}.{module}"), function)
+    return None
 
 
 def _views_package(home: str) -> ModuleType | None:

@@ -24,10 +24,10 @@ _COLOURS = tuple(palette.blend(palette.RANK_HIGH, palette.HOLDS, shade / (SHADES
 
 
 def hop_layer(columns: Columns, duration_us: int) -> Layer:
-    """Return the layer of nodes that hold an event, shaded by the hops that it had travelled; ``value`` of the rows.
+    """Return the layer of nodes that hold an event. Its shades show how many hops the event had travelled to the node.
 
-    The shades end at the largest number of hops in the run. A node counts as holder of an event until the origin of the
-    event makes its next one.
+    The darkest shade is the largest number of hops in the run. A node counts as holder of an event until the origin of
+    the event makes its next one.
     """
     rows = columns.where(event="held")
     rows = rows[columns["value"][rows] > 0]

@@ -34,7 +34,7 @@ def see(run: Any, event: Event | None = None) -> RunView:
 class LayerBuilder:
     """Builds the layers of a run in two steps. It raises the same errors as `see`.
 
-    ``preview()`` leaves out slow parts that are not drawn at first: the paths of publications, and texts of layers.
+    `preview` omits the parts that take long and are not drawn at first: the paths of publications, and texts.
     """
 
     def __init__(self, run: Any, event: Event | None = None) -> None:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as widgets
 
+from workbench.sim.conditions import conditions, shared, warnings
 from workbench.sim.metrics.shown import Shown, shown_as
-from workbench.sim.radio import is_ideal, knows_links, own_retries
 
 FIRST = ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "transmissions", "energy_mJ", "stretch", "coverage")
 _ALWAYS_LEFT_OUT = ("expected", "delivered", "receptions")
 _IF_ANY = ("wrong_deliveries", "duplicate_deliveries", "unexpected_deliveries", "lost")
 _DETAILS = ("sent_", "lost_", "dropped_", "given_up_")
+# Metrics for comparisons: the table has them, but a card for each would hide the others.
+_IN_TABLE = ("latency_all_", "within_", "time_to_", "frames_", "bytes_", "recovery_", "usefulness_")
 
 
 class Cards(widgets.HTML):
@@ -39,7 +40,7 @@ def _shown_metrics(metrics: Any) -> list[str]:
     other_names = [
         name
         for name in metrics.index
-        if name not in FIRST and name not in _ALWAYS_LEFT_OUT and not name.startswith(_DETAILS) and name != "bytes_sent"
+        if name not in (*FIRST, *_ALWAYS_LEFT_OUT) and not name.startswith((*_DETAILS, *_IN_TABLE))
     ]
     shown = [name for name in other_names if name not in _IF_ANY or metrics[name]]
     return [name for name in (*FIRST, *shown) if name in metrics.index and not math.isnan(metrics[name])]
@@ -70,7 +71,7 @@ _SHARES = ("%",)
 def written(shown: Shown, value: float) -> str:
     """Format the value of a metric: shares in percent, large numbers with separators, "–" for NaN."""
     if not math.isfinite(value):
-        return "–" if math.isnan(value) else str(value)
+        return "–" if math.isnan(value) else "∞"
     if shown.unit in _SHARES:
         return f"{100 * value:.1f}".removesuffix(".0") + " %"
     if value == int(value) or abs(value) >= 1000:
@@ -103,17 +104,7 @@ def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
 
 _ALONE = "<p class='wb-said'>Choose a protocol under “beside it”: both play the same workload on the same clock.</p>"
 _LIVE = "<p class='wb-said'>A run on motes is in progress. It is compared with nothing; the player shows it alone.</p>"
-_IDEAL = (
-    "<p class='wb-said'>Both ran on an ideal radio: no frame is lost and none collide, so costs and delays look better "
-    "than on motes. “Radio and time” has losses, collisions, carrier sense and retries.</p>"
-)
-_ORACLE = (
-    "<p class='wb-said'>The nodes of {names} know the true delivery ratios of all links from the start; motes would "
-    "have to learn them: choose “learned” as <i>link quality</i> in “Radio and time”.</p>"
-)
 _EQUAL = "<p class='wb-said'>All metrics are equal: in this scenario, both protocols do the same.</p>"
-_FILTERS = "<p class='wb-said'>Filters change what is sent. {filters}.</p>"
-_RETRIES = "<p class='wb-said'>Besides the radio's retries, these protocols repeat messages themselves: {own}.</p>"
 
 
 class Differences(widgets.HTML):
@@ -142,32 +133,18 @@ class Differences(widgets.HTML):
         )
         head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
         table = f"<table class='wb-differences'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        ideal = all(is_ideal(run.scenario.radio, run.scenario.topology) for run in (first, second))
-        knowing = [
-            name
-            for name, run in zip(names, (first, second), strict=True)
-            if knows_links(run.scenario.radio, run.scenario.protocol, run.scenario.topology)
-        ]
-        oracle = _ORACLE.format(names=html.escape(" and ".join(knowing))) if knowing else ""
-        counts = [own_retries(run.scenario.protocol) for run in (first, second)]
-        own = " and ".join(f"{html.escape(name)} ({count})" for name, count in zip(names, counts, strict=True) if count)
-        self.value = (
-            table
-            + (_EQUAL if first.metrics.equals(second.metrics) else "")
-            + _describe_filters(names, (first, second))
-            + (_IDEAL if ideal else "")
-            + oracle
-            + (_RETRIES.format(own=own) if own else "")
-        )
+        equal = _EQUAL if first.metrics.equals(second.metrics) else ""
+        self.value = table + equal + _conditions_html(dict(zip(names, (first.scenario, second.scenario), strict=True)))
 
 
-def _describe_filters(names: Sequence[str], runs: Sequence[Any]) -> str:
-    """Return a paragraph if the runs have different filters, or ""."""
-    labels = [[part.name for part in run.scenario.protocol.parts()] for run in runs]
-    if labels[0] == labels[1]:
-        return ""
-    parts = [f"{name}: {', '.join(label) or 'none'}" for name, label in zip(names, labels, strict=True)]
-    return _FILTERS.format(filters=html.escape("; ".join(parts)))
+def _conditions_html(scenarios: dict[str, Any]) -> str:
+    """Return what a reader must know before comparing the numbers: the conditions of each protocol."""
+    compared = [conditions(scenario, name) for name, scenario in scenarios.items()]
+    general = shared(scenarios)
+    advice = " “Radio and time” has losses, collisions, carrier sense and retries." if general else ""
+    lines = [*([general + advice] if general else []), *warnings(compared), *map(str, compared)]
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    return f"<h4>Conditions</h4><ul class='wb-said'>{items}</ul>"
 
 
 def _protocol_name(run: Any) -> str:
@@ -190,7 +167,7 @@ def _row_html(shown: Shown, first: float, second: float) -> str:
         f"<td{' class=wb-best' if index == best else ''}>{html.escape(written(shown, value))}</td>"
         for index, value in enumerate((first, second))
     )
-    ratio = f"{second / first:.2f}" if first and not math.isnan(first) and not math.isnan(second) else ""
+    ratio = f"{second / first:.2f}" if first and math.isfinite(first) and math.isfinite(second) else ""
     meaning = html.escape(shown.meaning, quote=True)
     return f"<tr><th scope='row' title='{meaning}'>{html.escape(shown.title)}</th>{cells}<td>{ratio}</td></tr>"
 

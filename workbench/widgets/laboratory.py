@@ -25,6 +25,7 @@ from workbench.sim.radios import cc2420
 from workbench.sim.run import Run
 from workbench.sim.scenario import Scenario
 from workbench.sim.workload import Item, Outage, Publish, Subscribe, publish, subscribe
+from workbench.views.protocols import node_drawing_of
 from workbench.widgets.cards import Cards, Differences
 from workbench.widgets.compare import Compare
 from workbench.widgets.controls import below, error_html, show_below, words
@@ -36,6 +37,7 @@ from workbench.widgets.protocol import ProtocolForm
 from workbench.widgets.radio import Conditions, RadioForm
 from workbench.widgets.run_panel import HERE, RunPanel
 from workbench.widgets.saved_output import SavedOutput
+from workbench.widgets.selected_node import SelectedNode
 from workbench.widgets.store import Store
 from workbench.widgets.style_sheet import shared_style_sheet, style_sheets
 from workbench.widgets.sweep import SweepPanel
@@ -167,7 +169,7 @@ class Lab(widgets.VBox):
         self._saved.flush()
         self._panel.close()
         self._sweep.stop()
-        for part in (self._why_not, self._filters, self._players):
+        for part in (self._why_not, self._selected_node, self._filters, self._players):
             part.cancel()
         for player in self._players.players:
             player.close()
@@ -215,6 +217,7 @@ class Lab(widgets.VBox):
         self._cards = Cards()
         self._differences = Differences()
         self._why_not = WhyNot()
+        self._selected_node = SelectedNode()
         self._sweep = SweepPanel(scenario)
         self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"))
 
@@ -267,7 +270,7 @@ class Lab(widgets.VBox):
         ):
             panel.observe(lambda change, field=field: self._apply_change(**{field: change.new}), "value")
         self._radio.observe(lambda change: self._apply_change(**change.new._asdict()), "value")
-        for form in (self._protocol, self._radio):
+        for form in (self._network.sources, self._protocol, self._radio):
             form.observe(self._open_sweep, "varied")
         self._network.observe(self._toggle_role, "asked")
         self._network.observe(lambda change: self._share_selected_nodes(tuple(change.new)), "picked")
@@ -275,8 +278,9 @@ class Lab(widgets.VBox):
         self._panel.observe(self._show_live, "live")
         self._panel.observe(lambda _: self._players.complete(), "failed")
         self._players.observe(self._resend_panels, "selection")
-        self._below.observe(lambda _: self._update_why_not(), "selected_index")
-        self._update_why_not()
+        self._players.observe(lambda _: self._show_selected_node(), "selection")
+        self._below.observe(lambda _: self._update_visible_tab(), "selected_index")
+        self._update_visible_tab()
 
     # From the panels to the state, and back
 
@@ -286,7 +290,7 @@ class Lab(widgets.VBox):
             self._show_error()
 
     def _state_changed(self) -> None:
-        for part in (self._why_not, self._filters, self._players):
+        for part in (self._why_not, self._selected_node, self._filters, self._players):
             part.cancel()
         self._show_state()
         self._store.write(self._history.state, self._opened_with)
@@ -311,6 +315,7 @@ class Lab(widgets.VBox):
             self._workload.nodes = self._filters.nodes = tuple(sorted(scenario.topology))
             self._workload.protocol = scenario.protocol
             self._network.marks = roles(scenario)
+            self._offer_selected_node(scenario.protocol)
             name = _ALONE if beside is None else type(beside).public_class().__name__
             # A protocol is not offered beside itself, unless it is there with other settings.
             own = type(scenario.protocol).public_class().__name__
@@ -358,8 +363,12 @@ class Lab(widgets.VBox):
             self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), time_s)
 
     def _open_sweep(self, change: Any) -> None:
-        """Open the panel for sweeps, with the parameter that the user selected in a form."""
-        self._sweep.path.value = change.new[0]
+        """Open the panel for sweeps, with the parameter that the user selected in a form.
+
+        An argument that the network's generator was not given, such as the largest range, cannot be varied.
+        """
+        if change.new[0] in self._sweep.path.options:
+            self._sweep.path.value = change.new[0]
         self._below.selected_index = self._below.titles.index("Sweep")
 
     # Runs
@@ -382,6 +391,7 @@ class Lab(widgets.VBox):
         self._players.complete()
         self._filters.show_results(runs[0])
         self._why_not.show(runs[0])
+        self._show_selected_node()
         if len(runs) == 2:
             self._differences.show(*runs)
         else:
@@ -404,8 +414,27 @@ class Lab(widgets.VBox):
         for widget in (*self._panel.children, self._cards, *self._why_not.children):
             widget.send_state()
 
-    def _update_why_not(self) -> None:
-        self._why_not.is_seen = self._below.selected_index == 0
+    def _show_selected_node(self) -> None:
+        if self.run is not None:
+            self._selected_node.show(self.run, self._players.selection)
+
+    def _update_visible_tab(self) -> None:
+        visible = self._below.children[self._below.selected_index or 0]
+        for panel in (self._why_not, self._selected_node):
+            panel.is_seen = visible is panel
+
+    def _offer_selected_node(self, protocol: Protocol) -> None:
+        """Show the tab of the selected node for protocols that draw one."""
+        is_offered = node_drawing_of(protocol) is not None
+        if is_offered == (self._selected_node in self._below.children):
+            return
+        opened = self._below.children[self._below.selected_index or 0]
+        tabs = dict(zip(self._below.children, self._below.titles, strict=True))
+        tabs = {panel: title for panel, title in tabs.items() if panel is not self._selected_node}
+        if is_offered:
+            tabs[self._selected_node] = "Selected node"
+        self._below.children, self._below.titles = tuple(tabs), tuple(tabs.values())
+        self._below.selected_index = self._below.children.index(opened) if opened in tabs else 0
 
 
 def roles(scenario: Scenario) -> dict[Any, str]:

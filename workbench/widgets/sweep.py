@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -18,6 +19,7 @@ from workbench.sim.scenario import Scenario
 from workbench.sweeps import LocalRunner, ProcessRunner, Runner, SparkRunner, Sweep, SweepTable
 from workbench.sweeps.plan import Plan
 from workbench.sweeps.work import Row
+from workbench.topology import parameters
 from workbench.views.sweeps.summary import plot
 from workbench.widgets.controls import status_html, words
 from workbench.widgets.fields import is_plain, literal, usual_range
@@ -221,7 +223,7 @@ class SweepPanel(Panel):
     def _fill_in_values(self, _: Any) -> None:
         """Fill in usual values for the selected parameter."""
         self.values.value = ", ".join(
-            str(value) for value in propose_values(table_of(self.value)[self.path.value], self.value)
+            str(value) for value in propose_values(self.path.value, table_of(self.value)[self.path.value], self.value)
         )
 
     def _show_message(self, sentence: str, is_error: bool = False) -> None:
@@ -253,29 +255,47 @@ def table_of(scenario: Scenario) -> dict[str, Parameter]:
     """
     varied = {f"protocol.{item.name}": item for item in scenario.protocol.parameters if is_plain(item)}
     bounds = {path: item for path, item in varied.items() if item.name.startswith("max_")}
-    parameters = {"radio.loss": Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses this share")}
-    parameters |= {path: item for path, item in varied.items() if path not in bounds}
-    parameters |= {f"radio.{item.name}": item for item in PARAMETERS if is_plain(item)}
-    parameters["duration_s"] = Parameter("duration_s", 60.0, 0.001, None, "s", "")
-    parameters["seed"] = Parameter("seed", 1, None, None, "", "")
-    return parameters | bounds
+    table = {"radio.loss": Parameter("loss", 0.0, 0.0, 1.0, "share", "every arc loses this share")}
+    table |= {path: item for path, item in varied.items() if path not in bounds}
+    table |= {f"radio.{item.name}": item for item in PARAMETERS if is_plain(item)}
+    table |= {path: item for path, item in parameters.of_network(scenario.topology).items() if is_plain(item)}
+    table["duration_s"] = Parameter("duration_s", 60.0, 0.001, None, "s", "")
+    table["seed"] = Parameter("seed", 1, None, None, "", "")
+    return table | bounds
 
 
-def propose_values(parameter: Parameter, scenario: Scenario) -> list[Any]:
+def propose_values(path: str, parameter: Parameter, scenario: Scenario) -> list[Any]:
     """Return values of a parameter for a sweep: all choices, or a few numbers over its usual range."""
     if isinstance(parameter.minimum, tuple):
         return list(parameter.minimum)
     if isinstance(parameter.default, bool):
         return [False, True]
-    if parameter.name == "seed":
+    if path == "seed":
         return list(range(scenario.seed, scenario.seed + 10))
-    if parameter.name == "loss":
+    if path.startswith("topology."):
+        return _propose_arguments(parameter)
+    if path == "radio.loss":
         return [0.0, 0.1, 0.2, 0.3, 0.4]
     low, high = usual_range(parameter)
     numbers = [low + (high - low) * step / (_VALUES - 1) for step in range(_VALUES)]
     if isinstance(parameter.default, int):
         return sorted({round(number) for number in numbers})
     return sorted({float(f"{number:.3g}") for number in numbers})
+
+
+def _propose_arguments(parameter: Parameter) -> list[Any]:
+    """Return values for an argument of a network: the present one and larger ones, as smaller networks may lack nodes.
+
+    For a seed, return the next ones too; for a negative number, such as a power in dBm, larger and smaller ones.
+    """
+    present, most = parameter.default, math.inf if parameter.maximum is None else parameter.maximum
+    if parameter.name == "seed":
+        return list(range(present, present + _VALUES))
+    if isinstance(present, int):
+        return sorted({min(int(most), present * factor) for factor in (1, 2, 3, 4)})
+    if present <= 0:
+        return [present + step for step in (0.0, 1.0, 2.0, 3.0, 4.0)]
+    return sorted({min(most, float(f"{present * factor:.3g}")) for factor in (1.0, 1.1, 1.25, 1.5)})
 
 
 def read_values(text: str) -> list[Any]:

@@ -404,3 +404,12 @@ def test_measured_chances_are_within_five_standard_errors_of_the_exact_ones(orde
 def test_the_chart_of_chances_has_a_line_for_each_field():
     page = decoding_chances.completion_chart(4, [2, 256], trials=50)
     assert {"GF(2)", "GF(2^8)", "packets beyond m = 4"} <= set(texts_of(page))
+
+
+def test_curve_of_the_mean_rank_runs_ahead_of_the_nodes_that_decoded():
+    event = wb.publish(at=9, what="TEMP IS 26.5", payload=bytes(400))
+    scenario = wb.Scenario(wb.topology.grid(5, 5), wb.CodedDiffusion(generation_size=8), [event], duration_s=3)
+    decoded, rank = next(curves for curves in see(scenario.run()).curves if curves.name == "reach").lines
+    held = decoded.values[np.searchsorted(decoded.times_us, rank.times_us, "right") - 1]
+    assert np.all(rank.values >= held) and np.any(rank.values > held + 10)
+    assert rank.values[-1] == decoded.values[-1] == 100

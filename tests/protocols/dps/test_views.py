@@ -8,7 +8,7 @@ import pytest
 import workbench as wb
 from lessons.figures import publications as dps_publications
 from tests.protocols.dps import replay
-from workbench.errors import DataError, ParameterError
+from workbench.errors import DataError, ParameterError, ScenarioError
 from workbench.protocols.dps import automaton
 from workbench.protocols.dps.views import filters as dps_filters
 from workbench.protocols.dps.views import layers as dps_layers
@@ -503,3 +503,30 @@ def test_a_figure_of_filters_says_how_full_they_are(run):
 )
 def test_fills_are_written_for_readers(fill, said):
     assert looks.percent(fill) == said
+
+
+def test_bits_of_a_filter_belong_to_the_topics_that_set_them(run):
+    before, between, after = (wb.dps.views.filter_bits(run, 4, time_s) for time_s in (5, 9, 20))
+    assert before.bits == () and before.topics == ()
+    assert [(topics.text, topics.nodes) for topics in between.topics] == [("house/+/temp", (2,))]
+    assert [topics.nodes for topics in after.topics] == [(2,), (11,)]
+    assert set(after.bits) == set().union(*(topics.bits for topics in after.topics))
+    assert len(after.bits) == dps.mesh_of(run).sums_at(20 * SECOND)[4].bits
+    assert all(after.setters(bit) for bit in after.bits)
+    own = wb.dps.views.filter_bits(run, 11, 20)
+    assert [topics.nodes for topics in own.topics] == [(11,), (2,)] and own.bits == after.bits
+
+
+def test_squares_of_a_filter_name_topics_and_nodes(run):
+    drawing = wb.dps.views.filter_drawing(run, 4, 20)
+    assert "house/+/temp, node 2 (6 bits)" in texts(drawing)
+    squares = [item for item in drawing.items if getattr(item, "tooltip", "").startswith("bit ")]
+    assert len(squares) == len(wb.dps.views.filter_bits(run, 4, 20).bits)
+    assert drawing.to_svg() == wb.dps.views.filter_drawing(run, 4, 20).to_svg()
+
+
+def test_bits_of_a_filter_need_a_node_and_a_time_of_the_run(run):
+    with pytest.raises(ScenarioError, match="node is 99"):
+        wb.dps.views.filter_bits(run, 99)
+    with pytest.raises(ParameterError, match="filter_bits"):
+        wb.dps.views.filter_bits(run, 4, 1000)

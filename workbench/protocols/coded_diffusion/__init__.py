@@ -140,6 +140,7 @@ class CodedDiffusion(Protocol):
     dissector = "workbench.protocols.coded_diffusion.dissector"
     explain = "workbench.protocols.coded_diffusion.explain"
     presets = PRESETS
+    known_already = ("duplicate", "decoded", "not_innovative")
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """Return the cost of a run on each directed link, in receptions of a flood: a reading costs twenty."""

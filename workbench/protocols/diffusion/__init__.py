@@ -176,6 +176,7 @@ class Diffusion(Protocol):
     explain = "workbench.protocols.diffusion.explain"
     catalogue = "workbench.protocols.diffusion.filters.catalogue"
     presets = PRESETS
+    natures = {"interest": "upkeep", "reinforcement": "upkeep"}
     changes = ("filtered", REPLACE)
 
     def __init__(self, **settings):

@@ -240,6 +240,8 @@ class DPS(Protocol):
     dissector = "workbench.protocols.dps.views.frame"
     explain = "workbench.protocols.dps.explain"
     presets = PRESETS
+    known_already = ("duplicate", "stale")
+    natures = {"subscription": "upkeep", "subscription ack": "upkeep"}
     why_not_on_motes = (
         "its filters are integers of any length, and its ids need hashes that MicroPython does not have; "
         "it runs in simulation and over UDP"

@@ -31,12 +31,16 @@ PARAMETERS = (
     Parameter("max_events", 1000, 1, None, "publications", "as many as diffusion3's duplicate table remembers"),
 )
 
+PRESETS = {"at most three hops, Meshtastic's default": {"ttl": 3}}
+
 
 class Flooding(Protocol):
     """Flooding and its settings: ``Flooding(ttl=..., max_events=...)``."""
 
     node = FloodingNode
     parameters = PARAMETERS
+    presets = PRESETS
+    known_already = ("duplicate",)
     disseminates = True
     max_fragments = 16
     fast = "workbench.protocols.flooding.fast"

@@ -59,6 +59,7 @@ class Gossip(Protocol):
     dissector = "workbench.protocols.gossip.dissector"
     explain = "workbench.protocols.gossip.explain"
     presets = PRESETS
+    known_already = ("duplicate",)
 
     @property
     def fast(self):

@@ -197,6 +197,14 @@ class TinyMQ(Protocol):
     dissector = "workbench.protocols.tinymq.dissector"
     explain = "workbench.protocols.tinymq.explain"
     presets = PRESETS
+    natures = {
+        "join": "set_up",
+        "grant": "set_up",
+        "refusal": "set_up",
+        "info": "upkeep",
+        "probe": "upkeep",
+        "query": "upkeep",
+    }
     is_literal = False  # whether queries and events are routed as published
 
     def __new__(cls, *unnamed, **settings):

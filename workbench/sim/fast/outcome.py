@@ -99,13 +99,14 @@ class Outcome:
         for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
             counts["sent", name, ""] += sent
             counts["received", name, ""] += heard
-            sizes["sent", ""] += sent_B
-            sizes["received", ""] += heard_B
+            sizes["sent", name, ""] += sent_B
+            sizes["received", name, ""] += heard_B
         for event, table in (("lost", core.lost), ("given_up", core.given_up)):
             for message, reason in np.argwhere(table[:, :, 0]).tolist():
                 number, size_B = table[message, reason].tolist()
-                counts[event, self._texts["message"][message], self.names.reasons[reason]] += number
-                sizes[event, self.names.reasons[reason]] += size_B
+                key = event, self._texts["message"][message], self.names.reasons[reason]
+                counts[key] += number
+                sizes[key] += size_B
         for text, number in zip(self.names.reasons, core.dropped.tolist(), strict=True):
             counts["dropped", "", text] += number
         self._numbers = +counts, +sizes

@@ -11,10 +11,20 @@ Every run has
     unexpected_deliveries    samples that match and were delivered although they were not expected: published before the
                              subscription was made, or while its node was down, and retained on the way
     latency_ms_p50, _p95     from publish to delivery, over the samples delivered
+    latency_all_ms_p50, _p95, _max      the same over all expected samples: one that did not arrive is infinitely late
+    within_1s_ratio, within_10s_ratio   share of the expected samples that arrived within this time
+    time_to_first_s          from the first expected sample's publication to the first delivery
+    time_to_steady_s         from the same time to the publication from which on at least 90 % of the samples arrive
+                             (`workbench.sim.metrics.progress`)
+    recovery_s               longest time from a node's failure or return to such a steady delivery
     stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
     coverage                 share of all nodes that came to hold a publication, mean; only for protocols that are to
                              reach all nodes
     transmissions, receptions, lost, bytes_sent                 the cost (bytes without the radio's overhead)
+    usefulness_ratio         share of the receptions of messages of use that were not known already (with coding: that
+                             were innovative); NaN for protocols that do not count this
+    frames_set_up, frames_upkeep, frames_use, bytes_set_up, bytes_upkeep, bytes_use      the frames and bytes sent, by
+                             the nature of their message (`Protocol.natures`)
     energy_mJ                for sending, and for receiving frames, also collided ones, but not for overhearing and idle
                              listening; see `workbench.sim.radio`
     charge_mC, _max          charge of a node's radio in all its states: mean of the nodes, and largest; with
@@ -51,6 +61,8 @@ from workbench.columns import count_distinct
 from workbench.errors import ScenarioError
 from workbench.sim.metrics.charge import charges
 from workbench.sim.metrics.deliveries import NOT_A_NUMBER, deliveries
+from workbench.sim.metrics.natures import NATURES, by_nature, usefulness
+from workbench.sim.metrics.progress import DEADLINES_S
 from workbench.sim.rows import Columns
 
 if TYPE_CHECKING:
@@ -70,12 +82,21 @@ COMMON = (
     "latency_ms_p50",
     "latency_ms_p95",
     "stretch",
+    *(f"within_{deadline}s_ratio" for deadline in DEADLINES_S),
+    "latency_all_ms_p50",
+    "latency_all_ms_p95",
+    "latency_all_ms_max",
+    "time_to_first_s",
+    "time_to_steady_s",
+    "recovery_s",
     "coverage",
     *public_names.METRICS,
     "transmissions",
     "receptions",
     "lost",
     "bytes_sent",
+    "usefulness_ratio",
+    *(f"{unit}_{nature}" for unit in ("frames", "bytes") for nature in NATURES),
     "energy_mJ",
 )
 # Counts by message or reason: a run without such a count has 0 of it, not an unknown number.
@@ -144,15 +165,22 @@ def _costs(scenario: Any, counts: Counts, sizes: Sizes, charges: dict[str, float
             detailed[f"sent_{message}"] += count
         elif event in ("lost", "dropped", "given_up"):
             detailed[f"{event}_{reason}"] += count
-    sent_B = sizes["sent", ""] + totals["sent"] * radio.overhead_B
+    heard_B = 0
+    for (event, _, reason), size_B in sizes.items():
+        if event == "received" or (event == "lost" and reason == "collision"):
+            heard_B += size_B
+    bytes_sent = sum(size_B for (event, _, _), size_B in sizes.items() if event == "sent")
+    sent_B = bytes_sent + totals["sent"] * radio.overhead_B
     # A frame that collides costs its receiver as much as one that it decodes.
     heard = totals["received"] + detailed["lost_collision"]
-    heard_B = sizes["received", ""] + sizes["lost", "collision"] + heard * radio.overhead_B
+    heard_B += heard * radio.overhead_B
     return {
         "transmissions": totals["sent"],
         "receptions": totals["received"],
         "lost": totals["lost"],
-        "bytes_sent": sizes["sent", ""],
+        "bytes_sent": bytes_sent,
+        "usefulness_ratio": usefulness(scenario.protocol, counts),
+        **by_nature(scenario.protocol, counts, sizes),
         "energy_mJ": (sent_B * radio.tx_uJ_per_B + heard_B * radio.rx_uJ_per_B) / 1000,
         **charges,
         **{name: detailed[name] for name in sorted(detailed)},

@@ -1,9 +1,9 @@
 """Metrics of delivery: the samples that subscriptions expected, those that arrived, latency and stretch.
 
 Theory of operation
-    For each text of a subscription, the numbers of matching samples are summed up in order of publication time. In each
-    *active interval* (the subscription exists and its node is up) a subscription expects the difference of two
-    such sums. Sinks that the same nodes have a path to share the sums.
+    For each text of a subscription, the number of matching samples of each publication is computed once. A subscription
+    expects those of the publications in its *active intervals* (it exists and its node is up). Sinks that the same
+    nodes have a path to share the numbers.
 
 Cost
     Arcs times sinks for the paths; publications times different texts of subscriptions; a sort of the deliveries.
@@ -19,6 +19,7 @@ from workbench.columns import find_last, row_keys, split_rows, unique_inverse
 from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import Paths, paths_of
+from workbench.sim.metrics.progress import Progress, change_times_us, percentile, timeliness
 from workbench.sim.metrics.workload import (
     ActiveIntervals,
     Publications,
@@ -56,7 +57,8 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     subscriptions = read_subscriptions(rows)
     if not len(subscriptions.node):
         # Readings are most of the stored rows, and are read only if there are subscriptions.
-        return _make_metrics(0, len(rows.columns("delivered", "node")[0]), 0, 0, _NO_TIMES, NOT_A_NUMBER)
+        wrong = len(rows.columns("delivered", "node")[0])
+        return _make_metrics(wrong, 0, 0, _NO_TIMES, NOT_A_NUMBER, Progress(_NO_TIMES, _NO_TIMES, _NO_TIMES, _NO_TIMES))
     publications, matching, paths = read_publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
     arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     samples = samples_of(subscriptions, publications, matching)
@@ -66,11 +68,12 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     sink = paths.indices(subscriptions.node)
     held = _read_held(rows, paths, subscriptions.node)
     is_expected = expectations.active.has(arrived.subscription, publications.time_us[arrived.publication])
-    shortest, total, sinks = np.zeros(len(held.hops), np.int64), 0, np.unique(sink)
+    shortest, sinks = np.zeros(len(held.hops), np.int64), np.unique(sink)
+    expected = np.zeros(len(publications.time_us), np.int64)
     for position, hops in paths.hops_to(sinks):
         row_of = np.full(len(paths.addresses), -1)
         row_of[sinks[position : position + len(hops)]] = np.arange(len(hops))
-        total += _count_expected(expectations, hops >= 0, row_of[sink])
+        expected += _count_expected(expectations, hops >= 0, row_of[sink])
         selected, pair_hops = _select_hops(
             hops, row_of[sink[arrived.subscription]], expectations.publisher[arrived.publication]
         )
@@ -79,14 +82,29 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         shortest[selected] = pair_hops
     latencies_us = np.sort((arrived.time_us - publications.time_us[arrived.publication])[is_expected])
     unexpected = len(is_expected) - len(latencies_us)
+    delivered = np.bincount(arrived.publication[is_expected], minlength=len(expected))
+    progress = Progress(publications.time_us, expected, delivered, np.sort(arrived.time_us[is_expected]))
     return _make_metrics(
-        total, arrived.wrong, arrived.duplicates, unexpected, latencies_us, _compute_stretch(held.hops, shortest)
+        arrived.wrong,
+        arrived.duplicates,
+        unexpected,
+        latencies_us,
+        _compute_stretch(held.hops, shortest),
+        progress,
+        change_times_us(rows),
     )
 
 
 def _make_metrics(
-    expected: int, wrong: int, duplicates: int, unexpected: int, latencies_us: np.ndarray, stretch: float
+    wrong: int,
+    duplicates: int,
+    unexpected: int,
+    latencies_us: np.ndarray,
+    stretch: float,
+    progress: Progress,
+    changes_us: np.ndarray = _NO_TIMES,
 ) -> dict[str, float]:
+    expected = int(progress.expected.sum())
     return {
         "delivery_ratio": len(latencies_us) / expected if expected else NOT_A_NUMBER,
         "expected": expected,
@@ -97,14 +115,9 @@ def _make_metrics(
         "latency_ms_p50": percentile(latencies_us, 0.50) / 1000,
         "latency_ms_p95": percentile(latencies_us, 0.95) / 1000,
         "stretch": stretch,
+        **timeliness(latencies_us, expected),
+        **progress.times(changes_us),
     }
-
-
-def percentile(ordered: np.ndarray, share: float) -> float:
-    """Return the smallest of the ascending numbers (n,) that at least ``share`` of them do not exceed; NaN if empty."""
-    if not len(ordered):
-        return NOT_A_NUMBER
-    return float(ordered[min(len(ordered) - 1, max(0, -(-round(share * 100) * len(ordered) // 100) - 1))])
 
 
 # Expected samples
@@ -122,8 +135,8 @@ def samples_of(subscriptions: Subscriptions, publications: Publications, matchin
     return counts
 
 
-def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> int:
-    """Count the samples that the subscriptions at some sinks expect.
+def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> np.ndarray:
+    """Count the samples of each publication (p,) that the subscriptions at some sinks expect.
 
     ``has_path`` (k, n): whether a path leads from each node to each of these sinks. ``row_of`` (s,): the row of each
     subscription's sink in ``has_path``, -1 for the other sinks.
@@ -136,13 +149,17 @@ def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: n
     values, group = unique_inverse(row_keys(kind[with_row], text[with_row]))
     begins = np.searchsorted(publications.time_us, active.first_us)
     ends = np.searchsorted(publications.time_us, active.last_us)
-    total = 0
+    count = len(publications.time_us)
+    expected = np.zeros(count, np.int64)
     for same_group in (with_row[rows] for rows in split_rows(group, len(values))):
         reaches = has_path[first[kind[same_group[0]]]]
         counted = np.where((publisher >= 0) & reaches[publisher], samples[text[same_group[0]]][publications.text], 0)
-        sums = np.concatenate(([0], np.cumsum(counted)))
-        total += int((sums[ends[same_group]] - sums[begins[same_group]]).sum())
-    return total
+        # The number of active intervals that contain each publication: +1 where one begins, -1 where it ends.
+        change = np.bincount(begins[same_group], minlength=count + 1) - np.bincount(
+            ends[same_group], minlength=count + 1
+        )
+        expected += counted * np.cumsum(change)[:count]
+    return expected
 
 
 def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

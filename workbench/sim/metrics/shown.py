@@ -27,6 +27,21 @@ SHOWN = {
     "delivered": Shown("delivered", "", True, "expected samples that arrived"),
     "latency_ms_p50": Shown("latency, median", "ms", False, "from publish to delivery, over the delivered samples"),
     "latency_ms_p95": Shown("latency, 95 %", "ms", False, "from publish to delivery, over the delivered samples"),
+    "latency_all_ms_p50": Shown("latency of all, median", "ms", False, "undelivered samples are infinitely late"),
+    "latency_all_ms_p95": Shown("latency of all, 95 %", "ms", False, "undelivered samples are infinitely late"),
+    "latency_all_ms_max": Shown("latency of all, largest", "ms", False, "undelivered samples are infinitely late"),
+    "within_1s_ratio": Shown("within 1 s", "%", True, "share of the expected samples that arrived within 1 s"),
+    "within_10s_ratio": Shown("within 10 s", "%", True, "share of the expected samples that arrived within 10 s"),
+    "time_to_first_s": Shown("time to first", "s", False, "from the first expected sample to the first delivery"),
+    "time_to_steady_s": Shown("time to steady", "s", False, "until at least 90 % of all later samples arrive"),
+    "recovery_s": Shown("recovery", "s", False, "longest time from a node's failure or return to steady delivery"),
+    "usefulness_ratio": Shown("usefulness", "%", True, "share of the received messages of use that were new"),
+    "frames_set_up": Shown("frames for set-up", "", False, "sent once for a node, a subscription or a change"),
+    "frames_upkeep": Shown("frames for upkeep", "", False, "repeated while nothing changes"),
+    "frames_use": Shown("frames of use", "", False, "sent for publications"),
+    "bytes_set_up": Shown("bytes for set-up", "B", False, "without the radio's overhead"),
+    "bytes_upkeep": Shown("bytes for upkeep", "B", False, "without the radio's overhead"),
+    "bytes_use": Shown("bytes of use", "B", False, "without the radio's overhead"),
     "stretch": Shown("stretch", "×", False, "hops that messages travelled over those of the shortest path, mean"),
     "coverage": Shown("coverage", "%", True, "share of all nodes that came to hold a publication, mean"),
     "transmissions": Shown("frames sent", "", False, "frames, including retries"),
@@ -63,7 +78,8 @@ def modules_of(protocol: Any) -> list[Any]:
 
 def shown_metrics(metrics: Any) -> Any:
     """Return the metrics without those that do not apply to the protocol, such as a coverage that is NaN."""
-    absent = [name for name in ("coverage", *public_names.METRICS) if name in metrics.index and metrics.isna()[name]]
+    optional = ("coverage", "usefulness_ratio", "recovery_s", *public_names.METRICS)
+    absent = [name for name in optional if name in metrics.index and metrics.isna()[name]]
     return metrics.drop(absent)
 
 

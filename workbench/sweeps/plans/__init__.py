@@ -17,7 +17,13 @@ same folder after a stop, as that of a sweep does:
     sensitivity(scenario, over, ...)      the effects of parameters (Morris, Sobol), and a chart of them
     search(scenario, over, ...)           the best values of parameters under constraints
 
-``paired_differences(table, ...)`` compares protocols seed by seed, on the same networks.
+``paired_differences(table, ...)`` compares protocols seed by seed, on the same networks; `wb.compare` runs such a
+comparison. How many runs a claim needs, and statistics without an assumed distribution:
+
+    runs_needed(90)                       the runs that bound a 90th percentile (29)
+    percentile_bounds(values, 50)         the interval of the median over all possible runs
+    pairs_needed(differences)             the seeds after which the interval of a difference excludes 0
+    trend(times, values), converged(...)  Theil-Sen slope; the warm-up after which a series is steady
 
 Theory of operation
     A plan is a `Design` in the code: it has paths, as for `Scenario.replace`, and maps the number of a point to their
@@ -42,6 +48,7 @@ References
 # ruff: noqa: F401
 from workbench.keywords import answer_for, imported_names
 from workbench.sweeps.design import grid
+from workbench.sweeps.percentiles import converged, pairs_needed, percentile_bounds, runs_needed, trend
 from workbench.sweeps.plans.adaptive import Adaptive, adaptive
 from workbench.sweeps.plans.domains import between, whole
 from workbench.sweeps.plans.listed import points, zipped

@@ -2,10 +2,10 @@
 
 Theory of operation
     A graph is never modified: every edit makes a new graph (`workbench.topology.edits`). A generated network keeps its
-    recipe, the parameters of its generator, until the user edits it by hand. In a network whose nodes are linked within
-    a radius, links follow a node that is moved, added or erased, unless the user switches that off or has edited links;
-    in other networks a moved node keeps its links. The form of a generator is hidden once a network was edited, as it
-    would replace the network.
+    recipe, the parameters of its generator, until the user edits it by hand. If positions determine the links of the
+    network (within a radius, or by radio propagation), links follow a node that is moved, added or erased, unless the
+    user switches that off or has edited links; in other networks a moved node keeps its links. The form of a generator
+    is hidden once a network was edited, as it would replace the network.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Network(Panel):
         shown = (() if undo else ASKS[:3]) if asks is None else asks
         self.map = NetworkMap(asks=[ask for ask in ASKS if ask in shown])
         self.sources = Sources(self._show_made)
-        self.follows = widgets.Checkbox(True, description="links follow nodes within the radius", indent=False)
-        self.follows.tooltip = "Off: a node that is moved keeps its links"
+        self.follows = widgets.Checkbox(True, description="links follow nodes", indent=False)
+        self.follows.tooltip = "On: a node that is moved gets the links of its new position. Off: it keeps its links"
         self._history: _History | None = _History() if undo else None
         self._last_made_s = -math.inf
         self._on_map: tuple[Any, ...] = ()
@@ -129,12 +129,12 @@ class Network(Panel):
             self.map.send_state("payload")  # The map has already drawn the edit.
 
     def _apply_edit(self, kind: str, message: Mapping[str, Any]) -> None:
-        radius_m = edits.radius_m(self.value)
         changed, picked = EDITS[kind](self.value, message)
         if changed is not None:
             moves_nodes = kind in ("move", "add") or (kind == "erase" and not message.get("links"))
-            if radius_m is not None and moves_nodes and self.follows.value:
-                changed = edits.linked_again(changed, radius_m)
+            rule = edits.link_rule(self.value) if moves_nodes and self.follows.value else None
+            if rule is not None:
+                changed = edits.linked_again(changed, rule)
             self._last_made_s = -math.inf
             self._replace_network(changed)
             self.sources.show(changed)
@@ -155,7 +155,7 @@ class Network(Panel):
         if drawn_parts != self._on_map:
             self._on_map = drawn_parts
             self.map.payload = packed(graph)
-        self.follows.layout.display = "none" if edits.radius_m(graph) is None else None
+        self.follows.layout.display = None if edits.has_link_rule(graph) else "none"
         self.picked = [node for node in self.picked if node in graph]
         self._show_message(sentence(graph))
 

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 import networkx as nx
+import traitlets
 
 from workbench import datasets, plugins
 from workbench.errors import DataError, WorkbenchError
 from workbench.topology import from_links, from_positions, parameters
 from workbench.widgets.controls import error_html, words
-from workbench.widgets.fields import Field, fields_of
+from workbench.widgets.fields import Field, fields_of, vary_button
 from workbench.widgets.panel import close_all
 
 if TYPE_CHECKING:
@@ -70,7 +71,12 @@ class Debounced:
 
 
 class Sources(widgets.VBox):
-    """The menu of sources, and the form of the selected source. ``made(graph)`` is called with every new network."""
+    """The menu of sources, and the form of the selected source. ``made(graph)`` is called with every new network.
+
+    varied: (path, count of presses) of the field that the user last selected for a sweep, or ("", 0).
+    """
+
+    varied = traitlets.Tuple(("", 0))
 
     def __init__(self, made: _Made) -> None:
         self._made = made
@@ -85,8 +91,10 @@ class Sources(widgets.VBox):
         self.fields: dict[str, Field] = {}
         self.table = TableSource(self._make_network)
         self._message = words(flex="1 1 14em", min_width="10em")
+        self.vary = vary_button(lambda: self.fields.values())
         # Beside the menu and not below the form, so that a message does not shift the map.
-        super().__init__((widgets.HBox((self.choice, self._message), layout={"flex_flow": "row wrap"}), self.form))
+        upper_row = widgets.HBox((self.choice, self.vary, self._message), layout={"flex_flow": "row wrap"})
+        super().__init__((upper_row, self.form))
         self._show_form(self.choice.value)
         self.choice.observe(self._source_selected, "value")
 
@@ -125,6 +133,7 @@ class Sources(widgets.VBox):
 
     def _show_form(self, source: Any, recipe: Mapping[str, Any] | None = None) -> None:
         """Show the form of a source, with the values of a network's recipe, or else with the defaults."""
+        self.vary.layout.display = "none" if source in (TABLE, HAND) else None
         if source in (TABLE, HAND):
             self._open_source, self.form.children = source, (self.table,) if source == TABLE else ()
             return
@@ -136,9 +145,12 @@ class Sources(widgets.VBox):
             return
         main_fields = fields_of(parameters.table_of(kind), values, LABELS.get(kind, name))
         radio_fields = fields_of(parameters.PROPAGATION.get(kind, ()), values, "propagation")
+        self.vary.value = False
         self.fields = {**main_fields, **radio_fields}
-        for field in self.fields.values():
+        for parameter, field in self.fields.items():
             field.observe(self._field_edited, "value")
+            path = f"topology.{'propagation.' if parameter in radio_fields else ''}{parameter}"
+            field.observe(lambda change, path=path: self._report_varied(path, change.new), "vary_count")
         shown: list[Any] = list(main_fields.values())
         if radio_fields:
             folded = widgets.VBox(tuple(radio_fields.values()))
@@ -148,6 +160,10 @@ class Sources(widgets.VBox):
             if child is not self.table:
                 close_all(child)
         self._open_source = source
+
+    def _report_varied(self, path: str, times: int) -> None:
+        self.vary.value = False
+        self.varied = path, times
 
     def _field_edited(self, _: Any) -> None:
         if not self._is_showing:

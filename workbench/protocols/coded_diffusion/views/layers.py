@@ -17,9 +17,10 @@ from workbench.columns import argsort, row_keys
 from workbench.protocols.coded_diffusion.views.ranks import lasting, pivots
 from workbench.sim.rows import Columns
 from workbench.views import palette
-from workbench.views.layers import Curves, Layer, Line, Look, Part, Recorded, Scale, Section, table
+from workbench.views.layers import Curves, Layer, Line, Look, Part, Recorded, Scale, Section, select, table
+from workbench.views.nodes import holding
 from workbench.views.reach import MOST_TIMES, reach_curves
-from workbench.views.spans import FOREVER_US, within
+from workbench.views.spans import FOREVER_US, running, within
 
 SHADES = 33
 
@@ -36,7 +37,10 @@ _FROM = ("last from", "peer", "node")
 def layers(recorded: Recorded) -> list[Part]:
     """Return the layer of decoding and, if there are coded packets, curves of nodes reached and of packets."""
     shown = decoding_layers(recorded)
-    return [*shown, *reach_curves(recorded), _packet_curves(recorded.columns)] if shown else []
+    if not shown:
+        return []
+    reach = [_with_mean_rank(curves, recorded, shown[0]) for curves in reach_curves(recorded)]
+    return [*shown, *reach, _packet_curves(recorded.columns)]
 
 
 def decoding_layers(recorded: Recorded) -> list[Layer]:
@@ -67,6 +71,23 @@ def decoding_layers(recorded: Recorded) -> list[Layer]:
 
     layer = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, add_texts=with_pivots)
     return [layer]
+
+
+def _with_mean_rank(reach: Curves, recorded: Recorded, decoding: Layer) -> Curves:
+    """Return the curve of nodes that hold the newest event, and that of the mean rank of all these nodes, in percent.
+
+    A rank counts as its share of the generation size; a node that holds the event has the full rank.
+    """
+    sinks = np.unique(recorded.columns["node"][recorded.columns.where(event="subscribed")])
+    rows = decoding.table
+    rows = select(rows, (rows["look"] == 0) & ~np.isin(rows["node"], sinks))
+    held = holding(recorded.columns, recorded.duration_us)
+    most = max(len(recorded.plan.ids) - len(sinks), 1) * len(np.unique(held["origin"]))
+    times = np.unique(np.concatenate([reach.lines[0].times_us, rows["from_us"]]))
+    times = times[:: max(1, -(-len(times) // MOST_TIMES))]
+    tenths = running(rows, times, np.rint(1000 * rows["weight"])) + 1000 * running(held, times)
+    rank = Line("mean rank of a node", palette.CODED, times, tenths / (10 * most))
+    return reach._replace(y_label="%", lines=(*reach.lines, rank))
 
 
 def _packet_curves(columns: Columns) -> Curves:

@@ -3,6 +3,7 @@
 run.show()                            the player: filters, muted links and the paths of publications (`layers`)
 mesh_of(run)                          links, filters and neighbors' interests at any time of a run
 filters_slides(run, times_s)          the fill of the filters of nodes and links at several times
+filter_drawing(run, node, time_s)     the bits of a node's filter, coloured by the topics that set them
 fill_chart(run)                       the fill of filters, and muted links, over the run
 publications(trace)                   the publications of a run
 publication_path(run, which)          the hops of a publication, and which of them were useless
@@ -21,6 +22,8 @@ MESSAGE_COLOURS = {
 }
 # Messages that the player hides at first: they accompany every subscription.
 QUIET_MESSAGES = ("subscription ack",)
+# The lab draws it for the selected node.
+NODE_DRAWING = ("occupancy", "filter_drawing")
 
 # Public view -> the module of this package that defines it.
 hand_out(
@@ -28,6 +31,8 @@ hand_out(
     {
         "mesh_of": "mesh",
         "filters_slides": "filters",
+        "filter_bits": "occupancy",
+        "filter_drawing": "occupancy",
         "fill_chart": "filters",
         "publications": "paths",
         "publication_path": "paths",

@@ -1,0 +1,163 @@
+"""The bits of one node's Bloom filter, and the topics that set them.
+
+    filter_bits(run, node, time_s=None)       an `Occupancy`: set bits, and the topics that set each of them
+    filter_drawing(run, node, time_s=None)    the same as squares, one for each bit, coloured by topics
+
+Theory of operation
+    The filter of a node is the union of its own interests and of those behind all its links. A trace has the number of
+    its bits, not the bits. A run is a function of its scenario, so the reference engine replays it up to the time, and
+    the filter is read from the node. A bit does not name its topics, since they are hashed: the filter of each open
+    subscription of the network is compared with the node's.
+
+Limits
+    A live run on motes cannot be replayed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.analysis.frames import LIVE
+from workbench.errors import ScenarioError
+from workbench.protocols.dps.views.looks import percent
+from workbench.protocols.dps.views.mesh import mesh_of
+from workbench.sim import engine
+from workbench.sim.trace import Recorder
+from workbench.views import caption, palette
+from workbench.views.carried import carries_record
+from workbench.views.drawing import Drawing
+from workbench.views.figure import time_us_of
+from workbench.views.legend import MARGIN, SMALL
+
+WIDTH = 760
+LARGEST_SQUARE = 12.0  # px
+MOST_LISTED = 12  # subscriptions with a line in the legend
+SHARED, UNKNOWN, EMPTY = palette.TEXT, palette.LOST, palette.GRID
+_COLOURS = tuple(colour for colour in palette.SERIES if colour not in (SHARED, UNKNOWN))
+
+
+class Topics(NamedTuple):
+    """The topics of open subscriptions: their text, the nodes that subscribe to them, the positions of their bits."""
+
+    text: str
+    nodes: tuple[int, ...]
+    bits: frozenset[int]
+
+    def __str__(self) -> str:
+        return f"{self.text}, node{'s' if len(self.nodes) > 1 else ''} {', '.join(map(str, self.nodes))}"
+
+
+class Occupancy(NamedTuple):
+    """The filter of a node at a time: its length, its set bits, and the topics all of whose bits are set in it.
+
+    ``topics`` begins with those of the node's own subscriptions.
+    """
+
+    node: int
+    time_us: int
+    length: int
+    bits: tuple[int, ...]
+    topics: tuple[Topics, ...]
+
+    def setters(self, bit: int) -> list[Topics]:
+        """Return the topics that set a bit; [] if the subscription that set it has ended."""
+        return [topics for topics in self.topics if bit in topics.bits]
+
+
+def filter_bits(run: Any, node: int, time_s: float | None = None) -> Occupancy:
+    """Return the bits of a node's filter at a time (None: at the run's end), and the topics that set them.
+
+    Raises ParameterError for a run of another protocol or a time outside of it, and ScenarioError for an unknown node
+    and for a run that cannot be replayed.
+    """
+    mesh = mesh_of(run)
+    time_us = time_us_of(run, run.scenario.duration_s if time_s is None else time_s, "filter_bits")
+    if node not in run.scenario.topology:
+        raise ScenarioError(f"node is {node!r:.60}, which the run does not have; use one of its nodes")
+    if run.engine == LIVE:
+        raise ScenarioError("a live run on motes cannot be replayed; run the scenario in the simulator")
+    with engine.without_collector():
+        kernel = engine.begin(run.scenario, Recorder())
+        kernel.play_until(min(time_us, engine.duration_us(run.scenario) - 1))
+    nodes: dict[int, Any] = {each.address: each for each in kernel.nodes}
+    interests, _ = nodes[node].links.interests.combine(None)
+    bits = tuple(interests.positions())
+    recorded = mesh.sums_at(time_us).get(node)
+    if len(bits) != (0 if recorded is None else recorded.bits):
+        raise ScenarioError("the scenario no longer gives this run; run it again to see its filters")
+    requests: dict[str, tuple[list[int], frozenset[int]]] = {}
+    for address in sorted(nodes, key=lambda address: (address != node, address)):
+        for subscription in nodes[address].subscriptions.open:
+            if subscription.request.is_announced:
+                text = " and ".join(subscription.request.topics)
+                positions = frozenset(subscription.request.filter.positions())
+                requests.setdefault(text, ([], positions))[0].append(address)
+    topics = [Topics(text, tuple(addresses), positions) for text, (addresses, positions) in requests.items()]
+    return Occupancy(node, time_us, interests.length, bits, tuple(each for each in topics if each.bits <= set(bits)))
+
+
+@carries_record
+def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int = WIDTH) -> Drawing:
+    """Draw a node's filter: a square for each bit, in the colour of the topics that set it.
+
+    Bits that different topics set are dark; bits of a subscription that has ended are orange. Raises errors as
+    `filter_bits`.
+    """
+    occupancy = filter_bits(run, node, time_s)
+    columns, side = _grid_of(occupancy.length, width - 2 * MARGIN)
+    rows = -(-occupancy.length // columns)
+    share = percent(len(occupancy.bits) / occupancy.length)
+    title = (
+        f"Filter of node {node} at {occupancy.time_us / 1e6:g} s: {len(occupancy.bits)} of {occupancy.length:,} bits"
+    )
+    listed = occupancy.topics[:MOST_LISTED]
+    top = 58
+    drawing = Drawing(width, top + rows * side + 30 + 18 * (len(listed) + 3), title=title)
+    drawing.text(MARGIN, 24, title, size=14, bold=True)
+    drawing.text(
+        MARGIN, 42, f"{caption.title(run)}; {share} of the bits are set", size=SMALL, colour=palette.FAINT_TEXT
+    )
+    colours = {topics: _COLOURS[index % len(_COLOURS)] for index, topics in enumerate(occupancy.topics)}
+    # The clear squares are one rectangle with lines across: thousands of squares would make a large file.
+    drawing.rectangle(MARGIN, top, columns * side, rows * side, fill=EMPTY)
+    gap = min(1.0, side / 6)
+    across = [(MARGIN, top + (row + 1) * side, MARGIN + columns * side, top + (row + 1) * side) for row in range(rows)]
+    down = [(MARGIN + (x + 1) * side, top, MARGIN + (x + 1) * side, top + rows * side) for x in range(columns)]
+    lines = np.array([*across, *down], dtype=float) - gap / 2
+    drawing.segments(lines, colour=palette.BACKGROUND, width=gap)
+    for bit in occupancy.bits:
+        setters = occupancy.setters(bit)
+        fill = UNKNOWN if not setters else colours[setters[0]] if len(setters) == 1 else SHARED
+        names = "; ".join(map(str, setters)) or "a subscription that has ended"
+        x, y = MARGIN + bit % columns * side, top + bit // columns * side
+        corners = [(x, y), (x + side - gap, y), (x + side - gap, y + side - gap), (x, y + side - gap)]
+        drawing.polygon(corners, fill=fill, tooltip=f"bit {bit}: {names}")
+    y = top + rows * side + 26
+    entries = [(colours[topics], f"{topics} ({_bits(len(topics.bits))})") for topics in listed]
+    if len(listed) < len(occupancy.topics):
+        entries.append((EMPTY, f"and {len(occupancy.topics) - len(listed)} more topics"))
+    setter_counts = [len(occupancy.setters(bit)) for bit in occupancy.bits]
+    if any(count > 1 for count in setter_counts):
+        entries.append((SHARED, f"set by different topics ({_bits(sum(count > 1 for count in setter_counts))})"))
+    if 0 in setter_counts:
+        entries.append((UNKNOWN, f"of subscriptions that have ended ({_bits(setter_counts.count(0))})"))
+    for colour, text in entries:
+        drawing.rectangle(MARGIN, y - 9, 10, 10, fill=colour)
+        drawing.text(MARGIN + 18, y, text, size=SMALL)
+        y += 18
+    drawing.height = y
+    return drawing
+
+
+def _bits(count: int) -> str:
+    return f"{count} bit{'' if count == 1 else 's'}"
+
+
+def _grid_of(length: int, width_px: float) -> tuple[int, float]:
+    """Return (squares in a row, side of a square in px): about half as many rows as columns."""
+    columns = 1
+    while columns * columns < 2 * length and width_px / (2 * columns) >= 1:
+        columns *= 2
+    return columns, min(LARGEST_SQUARE, width_px / columns)

@@ -1,0 +1,108 @@
+"""The conditions under which a protocol ran: what a reader must know before comparing its numbers with another's.
+
+conditions(scenario)      a `Conditions`, one line of text
+warnings(conditions)      sentences about what some of the protocols have and others lack
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from workbench.sim.radio import is_ideal, knows_links, own_retries, uses_quality
+
+
+class Conditions(NamedTuple):
+    """The conditions of one protocol.
+
+    name            the protocol, as charts name it
+    link_quality    "known" (the true delivery ratios: an oracle), "learned" (from beacons) or "unused"
+    own_retries     how often the protocol itself repeats a message, besides the radio
+    roles           nodes with a role that the protocol's settings name, and how they were chosen; "" without roles
+    frame           largest frame and fragments, "" without a limit
+    filters         names of the filters
+    changed         settings that differ from the defaults, as text; roles and filters are left out
+    """
+
+    name: str
+    link_quality: str
+    own_retries: int
+    roles: str
+    frame: str
+    filters: tuple[str, ...]
+    changed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        quality = {
+            "known": "link qualities known from the start (an oracle)",
+            "learned": "link qualities learned from beacons",
+            "unused": "link qualities not used",
+        }[self.link_quality]
+        parts = [quality, f"own retries: {self.own_retries}" if self.own_retries else "no retries of its own"]
+        parts += [part for part in (self.roles, self.frame) if part]
+        parts.append(f"filters: {', '.join(self.filters)}" if self.filters else "no filters")
+        parts.append(f"settings: {', '.join(self.changed)}" if self.changed else "default settings")
+        return f"{self.name}: {'; '.join(parts)}"
+
+
+def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
+    """Return the conditions of the protocol of a scenario.
+
+    ``name``: its name in charts, by default that of its class. ``rule``: how nodes with roles were chosen.
+    """
+    protocol, radio = scenario.protocol, scenario.radio
+    quality = "unused"
+    if uses_quality(protocol):
+        quality = "known" if radio.link_quality == "true" else "learned"
+        if quality == "known" and not knows_links(radio, protocol, scenario.topology):
+            quality = "unused"  # all links are equally good, so there is nothing to know
+    named = protocol.named_nodes()
+    roles = "; ".join(
+        f"{setting} ({len(nodes)}) {rule or f'given: {_list(nodes)}'}" for setting, nodes in named.items()
+    )
+    frame = ""
+    if radio.max_frame_B:
+        count = protocol.max_fragments
+        frame = f"frames up to {radio.max_frame_B} B" + (f", up to {count} fragments" if count > 1 else "")
+    filters = tuple(part.name for part in protocol.parts())
+    changed = tuple(
+        f"{parameter.name}={_write(protocol.settings[parameter.name])}"
+        for parameter in protocol.parameters
+        if parameter.name not in named
+        and parameter.unit != "Filter"
+        and protocol.settings[parameter.name] != parameter.default
+    )
+    shown = name or type(protocol).public_class().__name__
+    return Conditions(shown, quality, own_retries(protocol), roles, frame, filters, changed)
+
+
+def warnings(compared: Sequence[Conditions]) -> list[str]:
+    """Return a sentence for each condition that some protocols have and others lack."""
+    advantages: tuple[tuple[str, Callable[[Conditions], Any]], ...] = (
+        ("the true link qualities from the start (an oracle)", lambda each: each.link_quality == "known"),
+        ("filters, which change what is sent", lambda each: each.filters),
+        ("retries of their own, besides the radio's", lambda each: each.own_retries),
+    )
+    sentences = []
+    for name, has in advantages:
+        some = [each.name for each in compared if has(each)]
+        others = [each.name for each in compared if not has(each)]
+        if some and others:
+            sentences.append(f"With {name}: {', '.join(some)}. Without: {', '.join(others)}.")
+    return sentences
+
+
+def shared(scenarios: Mapping[str, Any]) -> str:
+    """Return a sentence about an ideal radio if all scenarios have one, or ""."""
+    if scenarios and all(is_ideal(each.radio, each.topology) for each in scenarios.values()):
+        return "The radio is ideal: no frame is lost and none collide, so costs and delays look better than on motes."
+    return ""
+
+
+def _list(names: Sequence[Any]) -> str:
+    *first, last = map(str, names)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _write(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,54 @@
+"""Costs by the nature of messages: set-up, upkeep and use.
+
+    set_up   sent once for a node, a subscription or a change of the network
+    upkeep   repeated while nothing changes, such as interests that are refreshed and beacons
+    use      sent for a publication: readings, and the answers to them
+
+A protocol declares the nature of its messages (`Protocol.natures`); messages that it does not list are of use.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench.sim.trace import Counts, Sizes
+
+SET_UP, UPKEEP, USE = "set_up", "upkeep", "use"
+NATURES = (SET_UP, UPKEEP, USE)
+_OF_THE_RADIO = {"beacon": UPKEEP}  # of radios that learn link qualities
+
+
+def nature_of(protocol: Any, message: str) -> str:
+    """Return the nature of a message of a protocol: one of `NATURES`."""
+    return (_OF_THE_RADIO | protocol.natures).get(message, USE)
+
+
+def by_nature(protocol: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
+    """Return the numbers of frames and of bytes sent, by the nature of their message."""
+    totals: Counter[str] = Counter()
+    for unit, numbers in (("frames", counts), ("bytes", sizes)):
+        for (event, message, _), number in numbers.items():
+            if event == "sent":
+                totals[f"{unit}_{nature_of(protocol, message)}"] += number
+    return {f"{unit}_{nature}": totals[f"{unit}_{nature}"] for unit in ("frames", "bytes") for nature in NATURES}
+
+
+def usefulness(protocol: Any, counts: Counts) -> float:
+    """Return the share of the receptions of messages of use that were new to their receivers.
+
+    Not new are those that nodes drop with a reason of ``Protocol.known_already``. The result is NaN without receptions,
+    and for protocols that have no such reason.
+    """
+    heard = sum(
+        number
+        for (event, message, _), number in counts.items()
+        if event == "received" and nature_of(protocol, message) == USE
+    )
+    known = sum(
+        number
+        for (event, _, reason), number in counts.items()
+        if event == "dropped" and reason in protocol.known_already
+    )
+    return (heard - known) / heard if heard and protocol.known_already else float("nan")

@@ -1,0 +1,107 @@
+"""Metrics of time: deadlines, latencies with undelivered samples, and the times to first and to steady delivery.
+
+Theory of operation
+    A latency over all expected samples counts an undelivered sample as infinitely late. So a protocol that delivers
+    only what is easy to deliver does not look fast.
+
+    Delivery is *steady* from a publication on if at least `STEADY` of the samples expected from it and from all later
+    publications arrive, and the same holds for each later publication after which at least `LEFT` remain. The last few
+    do not count by themselves, because a single loss among them would be a large share.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from workbench.sim.rows import Columns
+
+NOT_A_NUMBER = float("nan")
+STEADY = 0.9
+LEFT = 10
+DEADLINES_S = (1, 10)
+_US = 1_000_000
+_NEVER_US = int(np.iinfo(np.int64).max)
+
+
+class Progress(NamedTuple):
+    """Samples by publication, in order of time: time_us, expected, delivered (p,); and delivery times (d,), ascending.
+
+    Only deliveries of expected samples count.
+    """
+
+    time_us: np.ndarray
+    expected: np.ndarray
+    delivered: np.ndarray
+    delivered_us: np.ndarray
+
+    def times(self, changes_us: np.ndarray) -> dict[str, float]:
+        """Return the times to first and to steady delivery, and to steady delivery after changes of the network.
+
+        ``changes_us``: times at which nodes failed or recovered, ascending. A time is infinite if the delivery never
+        begins or never gets steady, and NaN if nothing is expected.
+        """
+        rows = np.flatnonzero(self.expected)
+        if not len(rows):
+            return {"time_to_first_s": NOT_A_NUMBER, "time_to_steady_s": NOT_A_NUMBER, "recovery_s": NOT_A_NUMBER}
+        begin_us = self.time_us[rows[0]]
+        first = (self.delivered_us[0] - begin_us) / _US if len(self.delivered_us) else math.inf
+        return {
+            "time_to_first_s": float(first),
+            "time_to_steady_s": self._steady_after_s(rows, begin_us),
+            "recovery_s": self._recovery_s(rows, changes_us),
+        }
+
+    def _steady_after_s(self, rows: np.ndarray, begin_us: int) -> float:
+        """Return the time from ``begin_us`` to the first of these publications from which on delivery is steady."""
+        index = first_steady(self.expected[rows], self.delivered[rows])
+        return math.inf if index is None else float(self.time_us[rows[index]] - begin_us) / _US
+
+    def _recovery_s(self, rows: np.ndarray, changes_us: np.ndarray) -> float:
+        """Return the longest time from a change to steady delivery before the next change; NaN without such a time."""
+        times_s = []
+        for change_us, end_us in pairwise([*changes_us.tolist(), _NEVER_US]):
+            between = rows[(self.time_us[rows] >= change_us) & (self.time_us[rows] < end_us)]
+            if len(between):
+                times_s.append(self._steady_after_s(between, change_us))
+        return max(times_s, default=NOT_A_NUMBER)
+
+
+def first_steady(expected: np.ndarray, delivered: np.ndarray) -> int | None:
+    """Return the index of the first publication from which on delivery is steady, or None; all ``expected`` are > 0."""
+    ratios = np.cumsum(delivered[::-1])[::-1] / np.cumsum(expected[::-1])[::-1]
+    is_good = ratios[: max(1, len(ratios) - LEFT + 1)] >= STEADY
+    if not is_good[-1]:
+        return None
+    bad = np.flatnonzero(~is_good)
+    return int(bad[-1]) + 1 if len(bad) else 0
+
+
+def change_times_us(rows: Columns) -> np.ndarray:
+    """Return the times at which nodes failed or recovered, ascending, each once."""
+    return np.unique(np.concatenate([rows.columns(event, "time_us")[0] for event in ("failed", "recovered")]))
+
+
+def timeliness(latencies_us: np.ndarray, expected: int) -> dict[str, float]:
+    """Return the shares of expected samples that arrive in time, and latencies with undelivered ones as infinite.
+
+    ``latencies_us``: those of the delivered samples, ascending.
+    """
+    in_time = {
+        f"within_{deadline}s_ratio": np.searchsorted(latencies_us, deadline * _US, "right") for deadline in DEADLINES_S
+    }
+    ratios = {name: float(count) / expected if expected else NOT_A_NUMBER for name, count in in_time.items()}
+    late = np.full(expected - len(latencies_us), math.inf)
+    all_us = np.concatenate([latencies_us.astype(float), late])
+    shares = {"p50": 0.5, "p95": 0.95, "max": 1.0}
+    return ratios | {f"latency_all_ms_{name}": percentile(all_us, share) / 1000 for name, share in shares.items()}
+
+
+def percentile(ordered: np.ndarray, share: float) -> float:
+    """Return the smallest of the ascending numbers (n,) that at least ``share`` of them do not exceed; NaN if empty."""
+    if not len(ordered):
+        return NOT_A_NUMBER
+    return float(ordered[min(len(ordered) - 1, max(0, -(-round(share * 100) * len(ordered) // 100) - 1))])

@@ -1,0 +1,28 @@
+"""Cells of a comparison's table."""
+
+from __future__ import annotations
+
+import math
+
+from workbench.sim.metrics.shown import Shown
+
+
+def cell_html(shown: Shown, mean: float, half: float, median: float) -> str:
+    """Return a table cell with a mean and half of its interval; with a median instead if the mean is infinite."""
+    if math.isnan(mean):
+        return "<td>–</td>"
+    if math.isinf(mean):
+        return f"<td>median {_write(shown, median)}</td>"
+    digits = 1000 if shown.unit == "%" else 1 if abs(mean) >= 100 or mean == int(mean) else 1000 / abs(mean)
+    if math.isnan(half) or half * digits < 0.5:  # less than half of the last digit that is shown
+        return f"<td>{_write(shown, mean)}</td>"
+    return f"<td>{_write(shown, mean)} ± {_write(shown, half)}</td>"
+
+
+def _write(shown: Shown, value: float) -> str:
+    if math.isinf(value):
+        return "∞"
+    if shown.unit == "%":
+        return f"{100 * value:.1f} %"
+    text = f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
+    return f"{text} {shown.unit}".strip()

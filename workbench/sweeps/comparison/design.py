@@ -1,0 +1,243 @@
+"""The points of a comparison: protocols × axes × seeds, with the same network and workload for each seed.
+
+Theory of operation
+    For each seed, all protocols get the same network and the same workload. A network with a random recipe is drawn
+    again for each seed; another one is used as it is.
+
+    Axes are paths of `Scenario.replace`, and four that change the network or the workload of the scenario:
+
+    nodes      number of nodes of a generated network; its area grows with it, so that the density stays the same
+    sinks      number of nodes that subscribe: those of the scenario first, then nodes drawn at random for each seed
+    sources    number of nodes that publish, chosen in the same way
+    every_s    period of all publications
+
+    The nodes of fewer sinks are among those of more sinks, so that a larger number only adds nodes. Nodes that some
+    protocols need in a special role, such as the roots of trees, are chosen by a rule and never by hand: a root at the
+    sink would favor its protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import networkx as nx
+
+from workbench import draws, purposes
+from workbench.errors import ScenarioError
+from workbench.protocols.protocol import Protocol
+from workbench.sim.scenario import Scenario
+from workbench.sim.workload import Publish, Subscribe
+from workbench.suggestion import meant
+from workbench.sweeps.design import Design, Grid
+from workbench.topology.graphs import is_whole
+from workbench.topology.recipes import regenerated, to_dict
+
+WORKLOAD_AXES = ("sinks", "sources", "every_s")
+_SINKS, _SOURCES, _ROLES = range(100, 103)  # streams of the purpose WORKLOAD, apart from those of random workloads
+
+
+@dataclass(frozen=True, repr=False)
+class Compared(Design):
+    """The points of a comparison. ``grid`` has the axes "protocol", those of the user, and "seed".
+
+    ``rule`` is the name of a rule in `RULES`, by which nodes with roles are chosen.
+    """
+
+    scenario: Scenario
+    grid: Grid
+    rule: str
+
+    @property
+    def paths(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The axes."""
+        return self.grid.paths
+
+    def __len__(self) -> int:
+        return len(self.grid)
+
+    def overrides(self, number: int) -> dict[str, Any]:
+        """Return {path: value} of a point, with paths of `Scenario.replace`."""
+        values = self.grid.overrides(number)
+        protocol, seed = values.pop("protocol"), values["seed"]
+        own = {name: values.pop(name) for name in WORKLOAD_AXES if name in values}
+        arguments = {path.partition(".")[2]: values.pop(path) for path in [*values] if path.startswith("topology.")}
+        nodes = values.pop("nodes", None)
+        if nodes is not None:
+            arguments = {**resized(self.scenario.topology, nodes), **arguments}
+        topology = network_of(self.scenario.topology, arguments, seed)
+        workload = change_workload(self.scenario.workload, topology, seed, **own)
+        protocol = with_roles(protocol, topology, self.rule, seed)
+        return {"protocol": protocol, "topology": topology, "workload": workload, **values}
+
+    def labels(self, number: int) -> dict[str, Any]:
+        """Return {axis: label} of a point."""
+        return self.grid.labels(number)
+
+    def labels_of(self, path: str) -> Sequence[Any]:
+        """Return the labels of an axis."""
+        return self.grid.labels_of(path)
+
+    def probes(self) -> Sequence[int]:
+        """Return the points with every value of each axis, but with two seeds only: a seed may draw a network."""
+        seeds = len(self.grid.axes[-1].values)
+        return [number for number in self.grid.probes() if number % seeds in (0, seeds - 1)][:200] or [0]
+
+    def text(self) -> str:
+        """Return the axes with their numbers of values."""
+        return self.grid.text()
+
+    def describe(self) -> dict[str, Any]:
+        """Return the axes with their labels, and the rule for nodes with roles."""
+        return {**self.grid.describe(), "design": "Compared", "roles": self.rule}
+
+
+def network_of(base: nx.DiGraph, arguments: Mapping[str, Any], seed: int) -> nx.DiGraph:
+    """Return the network of a seed: the base's generator with other arguments, and with this seed if it has one."""
+    recipe = to_dict(base).get("recipe") or {}
+    changes = {**arguments, **({"seed": seed} if "seed" in recipe and recipe["kind"] != "from_positions" else {})}
+    return regenerated(base, changes) if changes else base
+
+
+def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
+    """Return the arguments with which the generator of a network makes one of the same density with so many nodes.
+
+    Raises ScenarioError for a network whose generator has no size, such as a measured one, and for a grid that cannot
+    have this number of nodes.
+    """
+    if not is_whole(nodes) or nodes < 1:
+        raise ScenarioError(f"nodes is {nodes!r:.60}; it must be a whole number, 1 or more")
+    recipe = to_dict(base).get("recipe") or {}
+    kind, ratio = recipe.get("kind"), nodes / len(base)
+    if kind in ("line", "ring"):
+        return {"nodes": nodes}
+    if kind in ("disc", "random_geometric"):
+        sides = {side: round(recipe[side] * ratio**0.5, 3) for side in ("width_m", "height_m")}
+        return {"nodes": nodes, **sides}
+    if kind == "office":
+        return {"nodes": nodes, "rooms": max(2, 2 * round(recipe["rooms"] * ratio / 2))}
+    if kind == "grid":
+        rows = max(1, round(recipe["rows"] * ratio**0.5))
+        if nodes % rows:
+            nearest = max(1, nodes // rows) * rows
+            raise ScenarioError(f"nodes is {nodes}; a grid of the same form has {rows} rows, so use {nearest} nodes")
+        return {"rows": rows, "columns": nodes // rows}
+    raise ScenarioError(f"nodes is {nodes}; the network is of the kind {kind}, which has no other sizes")
+
+
+def change_workload(
+    workload: Sequence[Any],
+    topology: nx.DiGraph,
+    seed: int,
+    sinks: int | None = None,
+    sources: int | None = None,
+    every_s: float | None = None,
+) -> tuple[Any, ...]:
+    """Return the workload with another number of sinks or sources, or another period of all publications."""
+    subscribers = _nodes_of(workload, Subscribe, topology)
+    publishers = _nodes_of(workload, Publish, topology)
+    at_sinks = None if sinks is None else _extend("sinks", subscribers, publishers, sinks, topology, seed, _SINKS)
+    at_sources = (
+        None
+        if sources is None
+        else _extend("sources", publishers, at_sinks or subscribers, sources, topology, seed, _SOURCES)
+    )
+    items = []
+    for item in workload:
+        if isinstance(item, Subscribe) and at_sinks is not None:
+            item = replace(item, at=at_sinks)
+        elif isinstance(item, Publish):
+            item = item if at_sources is None else replace(item, at=at_sources)
+            item = item if every_s is None else replace(item, every_s=every_s)
+        items.append(item)
+    return tuple(items)
+
+
+def _nodes_of(workload: Sequence[Any], kind: Any, topology: nx.DiGraph) -> list[int]:
+    """Return the nodes of all items of a kind, in the order of the items, each once."""
+    nodes = [node for item in workload if isinstance(item, kind) for node in _listed(item.at, topology)]
+    return list(dict.fromkeys(nodes))
+
+
+def _listed(at: Any, topology: nx.DiGraph) -> Sequence[int]:
+    return sorted(topology) if isinstance(at, str) else at
+
+
+def _extend(
+    axis: str, own: list[int], others: Sequence[int], count: int, topology: nx.DiGraph, seed: int, stream: int
+) -> tuple[int, ...]:
+    """Return ``count`` nodes: the scenario's own first, then nodes in the order of draws, without ``others``."""
+    if not is_whole(count) or count < 1:
+        raise ScenarioError(f"{axis} is {count!r:.60}; it must be a whole number, 1 or more")
+    if not own:
+        raise ScenarioError(f"the workload has no item whose nodes could be the {axis}; add one to the scenario")
+    free = [node for node in _drawn_order(topology, seed, stream) if node not in own and node not in others]
+    nodes = (*own, *free)[:count]
+    if len(nodes) < count:
+        raise ScenarioError(f"{axis} is {count}; the network has {len(nodes)} nodes that can be {axis}")
+    return nodes
+
+
+def _drawn_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
+    """Return all nodes in a random order of this seed."""
+    return sorted(topology, key=lambda node: (draws.make_key(seed, purposes.WORKLOAD, stream, node), node))
+
+
+# Nodes with roles
+
+
+def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -> Protocol:
+    """Return a protocol whose settings name nodes, such as roots, with as many nodes that the rule chooses."""
+    named = protocol.named_nodes()
+    if not named:
+        return protocol
+    chosen = {setting: RULES[rule](topology, len(nodes), seed) for setting, nodes in named.items()}
+    return protocol.public_class()(**{**protocol.settings, **chosen})
+
+
+def by_degree(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
+    """Return the nodes with the most neighbors, without neighbors of a chosen one while there are others."""
+    order = sorted(topology, key=lambda node: (-topology.degree(node), node))
+    chosen: list[int] = []
+    for node in order:
+        if len(chosen) < count and not any(topology.has_edge(node, other) for other in chosen):
+            chosen.append(node)
+    chosen += [node for node in order if node not in chosen][: count - len(chosen)]
+    return tuple(chosen)
+
+
+def by_center(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
+    """Return the node nearest to the middle of all positions, then each time the node farthest from those chosen."""
+    positions = dict(topology.nodes(data="pos"))
+    middle = [sum(coordinates) / len(positions) for coordinates in zip(*positions.values(), strict=True)]
+
+    def distance(a: Sequence[float], b: Sequence[float]) -> float:
+        return round(((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) ** 0.5, 6)
+
+    chosen = [min(positions, key=lambda node: (distance(positions[node], middle), node))]
+    while len(chosen) < count:
+        rest = (node for node in positions if node not in chosen)
+        far = {node: min(distance(positions[node], positions[other]) for other in chosen) for node in rest}
+        chosen.append(min(far, key=lambda node: (-far[node], node)))
+    return tuple(chosen)
+
+
+def by_chance(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
+    """Return nodes drawn at random for the seed."""
+    return tuple(_drawn_order(topology, seed, _ROLES)[:count])
+
+
+RULES: dict[str, Callable[[nx.DiGraph, int, int], tuple[int, ...]]] = {
+    "degree": by_degree,
+    "center": by_center,
+    "random": by_chance,
+}
+RULE_TEXTS = {"degree": "of highest degree", "center": "at the center", "random": "at random"}
+
+
+def check_rule(rule: str) -> str:
+    """Return the name of a rule. Raises ScenarioError for an unknown one."""
+    if rule not in RULES:
+        raise ScenarioError(f"roles is {rule!r:.60}{meant(rule, RULES)}; it must be one of {', '.join(RULES)}")
+    return rule

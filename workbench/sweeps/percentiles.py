@@ -1,0 +1,132 @@
+"""Statistics without an assumed distribution: bounds of percentiles, trends, and how many runs a claim needs.
+
+Theory of operation
+    A percentile of a metric over all possible runs is bounded by order statistics of the runs at hand. Of n independent
+    runs, the number below the percentile p is binomial (n, p), whatever the distribution of the metric. So with few
+    runs there is no bound at all: a median needs 5 runs at 95 % confidence, a 90th percentile 29.
+
+    A trend in a series is the Theil-Sen slope: the median of the slopes of all pairs of points. A few outliers do not
+    change it. A series has converged from a point on if the interval of its slope over the rest allows only a small
+    relative change. This replaces a fixed warm-up.
+
+Reference
+    R. Jacob, M. Zimmerling, C. Boano, L. Vanbever, L. Thiele: Designing replicable networking experiments with
+    TriScale, Journal of Systems Research 1(1), 2021; P. Sen: Estimates of the regression coefficient based on
+    Kendall's tau, Journal of the American Statistical Association 63, 1968.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from workbench.errors import ParameterError
+from workbench.topology.graphs import is_number
+
+_STEPS = 10  # a warm-up is a multiple of a tenth of the series
+_FEWEST = 10  # points without which a trend means little
+
+
+class Trend(NamedTuple):
+    """The relative change of a series from ``first`` to its end, with its 95 % interval; ``first`` is an index."""
+
+    first: int
+    change: float
+    low: float
+    high: float
+
+
+def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
+    """Return the smallest number of runs that bounds a percentile on one side.
+
+    ``percentile`` is in (0, 100), ``confidence`` in (0, 1). Raises ParameterError otherwise.
+
+    >>> runs_needed(50), runs_needed(90)
+    (5, 29)
+    """
+    share = _share("percentile", percentile, 100)
+    confidence = _share("confidence", confidence, 1)
+    return math.ceil(math.log(1 - confidence) / math.log(max(share, 1 - share)))
+
+
+def percentile_bounds(values: Sequence[float], percentile: float = 50, confidence: float = 0.95) -> tuple[float, float]:
+    """Return (low, high), between which a percentile of the metric lies with this confidence.
+
+    A bound that the number of values does not allow is NaN. Infinite values, such as latencies of undelivered samples,
+    count as large. NaN values are left out.
+    """
+    from scipy.stats import binom
+
+    share = _share("percentile", percentile, 100)
+    tail = (1 - _share("confidence", confidence, 1)) / 2
+    ordered = np.sort([value for value in values if not math.isnan(value)])
+    count = len(ordered)
+    below = binom.cdf(np.arange(count), count, share)  # [k]: at most k values are below the percentile
+    low = int(np.count_nonzero(below <= tail)) - 1
+    high = int(np.argmax(below >= 1 - tail)) if count and below[-1] >= 1 - tail else count
+    return (
+        float(ordered[low]) if low >= 0 else math.nan,
+        float(ordered[high]) if high < count else math.nan,
+    )
+
+
+def trend(times: Sequence[float], values: Sequence[float], first: int = 0) -> Trend:
+    """Return the relative change of a series from index ``first`` to its end, by the Theil-Sen slope.
+
+    The change is relative to the median of the values. Raises ParameterError for fewer than ten points.
+    """
+    from scipy.stats import theilslopes
+
+    xs, ys = np.asarray(times, dtype=float)[first:], np.asarray(values, dtype=float)[first:]
+    if len(xs) != len(ys) or len(xs) < _FEWEST:
+        raise ParameterError(
+            f"times has {len(xs)} and values has {len(ys)} points from index {first} on; a trend needs at least "
+            f"{_FEWEST} of both"
+        )
+    slope, _, low, high = theilslopes(ys, xs, alpha=0.95)
+    middle = abs(float(np.median(ys)))
+    scale = (xs[-1] - xs[0]) / middle if middle else 0.0
+    return Trend(first, float(slope * scale), float(low * scale), float(high * scale))
+
+
+def converged(times: Sequence[float], values: Sequence[float], tolerance: float = 0.1) -> Trend | None:
+    """Return the trend after the shortest warm-up after which the series changes by at most ``tolerance``, or None.
+
+    The warm-up is 0, 10, ... 50 % of the points: those before ``first`` of the result. The whole interval of the
+    relative change must be within the tolerance.
+    """
+    for step in range(_STEPS // 2 + 1):
+        first = step * len(times) // _STEPS
+        if len(times) - first < _FEWEST:
+            return None
+        rest = trend(times, values, first)
+        if -tolerance <= rest.low and rest.high <= tolerance:
+            return rest
+    return None
+
+
+def pairs_needed(differences: Sequence[float], power: float = 0.8) -> int:
+    """Return the number of pairs of runs that shows that a mean difference like this one is not 0.
+
+    ``differences``: paired differences at hand, such as those of ten seeds. With as many pairs as the result, the 95 %
+    interval of the mean excludes 0 with this probability, if mean and deviation are those at hand. Raises
+    ParameterError if there are fewer than two differences, or their mean is 0.
+    """
+    from scipy.stats import norm
+
+    known = np.array([value for value in differences if not math.isnan(value)])
+    if len(known) < 2 or not np.isfinite(known).all() or known.mean() == 0:
+        raise ParameterError(
+            f"differences has {len(known)} values; it needs two or more finite ones whose mean is not 0"
+        )
+    quantiles = float(norm.ppf(0.975) + norm.ppf(_share("power", power, 1)))
+    return max(2, math.ceil((quantiles * float(known.std(ddof=1)) / float(known.mean())) ** 2))
+
+
+def _share(name: str, value: float, whole: float) -> float:
+    if not is_number(value) or not 0 < value < whole:
+        raise ParameterError(f"{name} is {value!r:.60}; it must be a number between 0 and {whole}")
+    return value / whole

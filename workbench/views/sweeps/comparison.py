@@ -1,0 +1,150 @@
+"""Charts of a comparison of protocols; under each are the conditions of all protocols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from workbench import public_names
+from workbench.errors import ParameterError
+from workbench.sim.metrics.shown import shown_as
+from workbench.sweeps.comparison import CERTAIN, Comparison
+from workbench.views import palette
+from workbench.views.carried import carries_sweep
+from workbench.views.chart import Series, category_chart, line_chart
+from workbench.views.drawing import Drawing, text_width
+
+WIDTH, HEIGHT = 680, 380
+_NOTE_SIZE, _NOTE_LINE, _MARGIN = 10.5, 15, 14
+_COLOURS = dict(zip(sorted(public_names.PROTOCOLS), palette.SERIES, strict=False))
+_CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upper edge
+
+
+def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None = None) -> Drawing:
+    """Draw a metric of each protocol along an axis, with 95 % intervals, and below it the conditions.
+
+    ``x``: an axis of the comparison, by default its first; without axes, the protocols are the categories. Where not
+    all runs have a finite value (undelivered readings are infinitely late), medians and their intervals are drawn
+    instead of means. Raises ParameterError for an unknown metric or axis.
+    """
+    x = x or (comparison.axes[0] if comparison.axes else None)
+    summary = comparison.summary(metric, x)
+    is_finite = bool((summary["finite"] == 1).all())
+    middle, low, high = ("mean", "low", "high") if is_finite else ("median", "median_low", "median_high")
+    shown = shown_as(metric)
+    scale = 100.0 if shown.unit == "%" else 1.0
+    unit = f" ({shown.unit})" if shown.unit else ""
+    note = f"{middle} and its 95 % interval over seeds"
+    if summary[low].isna().all():
+        note = f"{middle} over seeds; there are too few runs for its interval"
+    options: dict[str, Any] = {"y_label": f"{shown.title}{unit}", "note": note, "width": WIDTH, "height": HEIGHT}
+    if x is None:
+        series = [_series("", rows, range(len(rows)), (middle, low, high), scale) for rows in [summary]]
+        drawing = category_chart(list(comparison.protocols), series, x_label="", **options)
+    else:
+        if not np.issubdtype(summary[x].dtype, np.number):
+            raise ParameterError(f"x is {x!r}, whose values are not numbers; plot() without x compares the protocols")
+        groups = list(summary.groupby("protocol", sort=False))
+        colours = protocol_colours(comparison)
+        series = [
+            _series(name, rows, rows[x].tolist(), (middle, low, high), scale, colours[name]) for name, rows in groups
+        ]
+        drawing = line_chart(series, x_label=comparison.table.name_of(x), **options)
+    infinite = [name for name, rows in summary.groupby("protocol", sort=False) if np.isinf(rows[middle]).any()]
+    missing = [f"Not drawn where it is infinite: {', '.join(infinite)}."] if infinite else []
+    return carries_sweep(comparison.table, add_notes(drawing, [*missing, *comparison.notes]), metric)
+
+
+def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: float = 0.95) -> Drawing:
+    """Draw which protocol is best at each combination of values of two axes, and below it the conditions.
+
+    A cell has the colour and the name of the best protocol, and its mean. It is pale if the 95 % interval of the paired
+    difference from the second contains 0. ``delivering``: see `Comparison.winners`.
+    """
+    winners = comparison.winners(metric, x, y, delivering=delivering)
+    columns, rows = ([*dict.fromkeys(winners[axis])] for axis in (x, y))
+    shown = shown_as(metric)
+    unit = f" {shown.unit}" if shown.unit else ""
+    title = f"{shown.title}: the best protocol that delivers at least {100 * delivering:g} %"
+    width = max(_CELL[0] * len(columns) + 130, 520)
+    drawing = Drawing(width, _TOP + _CELL[1] * len(rows) + 58, title=title)
+    drawing.text(_MARGIN, 22, title, size=13, bold=True)
+    drawing.text(_MARGIN, 40, "pale: not certain, the interval of the difference contains 0", size=_NOTE_SIZE)
+    colours = protocol_colours(comparison)
+    for column, value in enumerate(columns):
+        at = 118 + _CELL[0] * (column + 0.5), _TOP + _CELL[1] * len(rows) + 18
+        drawing.text(*at, f"{value:g}", size=_NOTE_SIZE, anchor="middle")
+    for row, value in enumerate(rows):
+        drawing.text(110, _TOP + _CELL[1] * (row + 0.5) + 4, f"{value:g}", size=_NOTE_SIZE, anchor="end")
+    for winner in winners.to_dict("records"):
+        left, top = 118 + _CELL[0] * columns.index(winner[x]), _TOP + _CELL[1] * rows.index(winner[y])
+        is_certain = winner["verdict"] == CERTAIN
+        colour = palette.blend(
+            palette.BACKGROUND, colours.get(winner["best"], palette.GRID), 0.55 if is_certain else 0.2
+        )
+        drawing.rectangle(left + 1, top + 1, _CELL[0] - 2, _CELL[1] - 2, fill=colour)
+        middle = left + _CELL[0] / 2
+        drawing.text(middle, top + 19, winner["best"] or "none", size=_NOTE_SIZE, anchor="middle", bold=is_certain)
+        if winner["best"]:
+            drawing.text(middle, top + 34, f"{_write(winner['mean'])}{unit}", size=9, anchor="middle")
+    foot = _TOP + _CELL[1] * len(rows) + 38
+    drawing.text(118 + _CELL[0] * len(columns) / 2, foot, comparison.table.name_of(x), size=_NOTE_SIZE, anchor="middle")
+    drawing.text(_MARGIN, _TOP - 6, comparison.table.name_of(y), size=_NOTE_SIZE)
+    return carries_sweep(comparison.table, add_notes(drawing, comparison.notes), metric)
+
+
+def _write(value: float) -> str:
+    """Format a number with three significant digits and separators, without an exponent: 16399.3 -> "16,400"."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if abs(rounded) >= 100 else f"{rounded:g}"
+
+
+def protocol_colours(comparison: Comparison) -> dict[str, str]:
+    """Return a colour for each protocol of a comparison by its name: the same in all comparisons, if it is free."""
+    free, colours = [*palette.SERIES], {}
+    for name, class_name in comparison.classes.items():
+        own = _COLOURS.get(class_name, "")
+        colour = own if own in free else (free or [*palette.SERIES])[0]
+        colours[name] = colour
+        free = [other for other in free if other != colour]
+    return colours
+
+
+def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale: float, colour: str = "") -> Series:
+    middles, lows, highs = ((scale * rows[column]).tolist() for column in columns)
+    tooltips = [
+        f"{protocol}: {value:.4g}, 95 % from {low:.4g} to {high:.4g}, {runs} runs"
+        for protocol, value, low, high, runs in zip(rows["protocol"], middles, lows, highs, rows["runs"], strict=True)
+    ]
+    return Series(name, [float(value) for value in xs], middles, lows, highs, tooltips, colour)
+
+
+def add_notes(drawing: Drawing, notes: list[str]) -> Drawing:
+    """Add lines of text below a drawing, wrapped to its width, and return the drawing."""
+    lines = ["Conditions", *(line for note in notes for line in _wrap(note, drawing.width - 2 * _MARGIN))]
+    y = drawing.height + 8
+    for index, line in enumerate(lines):
+        drawing.text(
+            _MARGIN,
+            y,
+            line,
+            size=_NOTE_SIZE,
+            bold=index == 0,
+            colour=palette.TEXT if index == 0 else palette.FAINT_TEXT,
+        )
+        y += _NOTE_LINE
+    drawing.height = y
+    return drawing
+
+
+def _wrap(text: str, width: float) -> list[str]:
+    """Return a text in lines of at most this width; continued lines are indented."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1].strip() else lines[-1] + word
+        if text_width(longer, _NOTE_SIZE) > width and lines[-1].strip():
+            lines.append(f"   {word}")
+        else:
+            lines[-1] = longer
+    return lines
