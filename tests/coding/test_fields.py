@@ -192,7 +192,7 @@ def test_rows_of_two_lengths_cannot_be_added():
 
 
 def test_half_a_symbol_is_refused():
-    with pytest.raises(EncodeError, match="chunk has 3 bytes, not whole symbols of GF.2.16."):
+    with pytest.raises(EncodeError, match="chunk has 3 bytes, which are not whole symbols of GF.2.16."):
         field(65536).from_data(b"abc")
     for order in (65536, 257):
         with pytest.raises(DecodeError, match="has 3 bytes"):
@@ -207,9 +207,9 @@ def test_a_row_with_what_is_no_symbol_of_a_prime_field_is_refused():
 
 
 def test_a_row_that_is_of_no_bytes_says_so():
-    with pytest.raises(DecodeError, match="not a whole number of bytes"):
+    with pytest.raises(DecodeError, match="does not hold whole bytes"):
         field(257).to_data(field(257).pack([256]))
-    with pytest.raises(DecodeError, match="not a whole number of bytes"):
+    with pytest.raises(DecodeError, match="does not hold whole bytes"):
         field(17).to_data(field(17).pack([1, 2, 3]))
 
 

@@ -82,13 +82,13 @@ def test_data_split_are_joined_again(data, generation_size, order):
 
 
 def test_join_refuses_what_cannot_be_its_data():
-    with pytest.raises(DecodeError, match="length_B is 5; the chunks have 4 bytes"):
+    with pytest.raises(DecodeError, match="length_B is 5; it must be from 0 to the 4 bytes of the chunks"):
         join([b"ab", b"cd"], 5)
     with pytest.raises(DecodeError, match="length_B is -1"):
         join([b"ab"], -1)
-    with pytest.raises(DecodeError, match="nonzero padding behind their 3 bytes"):
+    with pytest.raises(DecodeError, match="nonzero bytes after their 3 bytes"):
         join([b"ab", b"cd"], 3)
-    with pytest.raises(DecodeError, match="nonzero padding behind their 1 bytes"):
+    with pytest.raises(DecodeError, match="nonzero bytes after their 1 bytes"):
         join([b"a\0", b"\0d"], 1)
 
 
@@ -243,7 +243,7 @@ def test_nothing_to_recode_or_to_decode_says_so():
         decoder.chunk(0)
     with pytest.raises(DecodeError, match="pivot is 1"):
         decoder.row(1)
-    with pytest.raises(EncodeError, match="combine has 2 coefficients; it needs one for each of 1"):
+    with pytest.raises(EncodeError, match="combine has 2 coefficients; it needs one for each of the decoder's 1"):
         decoder.combine([1, 1])
 
 

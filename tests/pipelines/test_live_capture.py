@@ -151,7 +151,7 @@ def test_what_is_no_capture_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(DataError, match="has no capture"):
         captured(tmp_path)
     (tmp_path / "capture.json").write_text('{"format": "workbench-capture", "version": 2}')
-    with pytest.raises(DataError, match="not of a capture with version 1"):
+    with pytest.raises(DataError, match="does not describe a capture of version 1"):
         captured(tmp_path)
 
 

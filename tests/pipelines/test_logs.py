@@ -172,7 +172,7 @@ def test_times_in_milliseconds_and_seconds_become_seconds(tmp_path):
     ({}, {}, "has no columns"),
     ({"a": "itn"}, {}, "column a is of kind 'itn'.*kinds are int, float, str"),
     ({"a b": int}, {}, "the column name is 'a b'"),
-    ({"a": int}, {"separator": "ab"}, "the separator is 'ab'; it must be one character"),
+    ({"a": int}, {"separator": "ab"}, "the separator is 'ab'; it must be one ASCII character"),
     ({"a": int}, {"checks": {"b too large": "b < 3"}}, "the check 'b too large': 'b < 3' is not valid"),
     ({"a": int}, {"checks": {"{b} too large": "a < 3"}}, "is not valid"),
 ])  # fmt: skip

@@ -73,11 +73,11 @@ def test_rules_of_none_leave_all():
 @pytest.mark.parametrize(("rules", "sentence"), [
     ({"outlier": {}}, "unknown rule 'outlier'; rules are unit, duplicate"),
     ({"range": {"temp_C": (0, 1)}}, "no column 'temp_C'.*columns are time_s"),
-    ({"range": {"temperature_C": (3, 1)}}, "the first number must not exceed the second"),
+    ({"range": {"temperature_C": (3, 1)}}, "the smallest value comes first"),
     ({"range": {"temperature_C": 3}}, "it must be .smallest, largest., or the name of a key"),
     ({"jump": {"temperature_C": -1}}, "limit of rule jump is -1; it must be a finite number above 0"),
     ({"gap": "long"}, "limit of rule gap is 'long'"),
-    ({"unit": {"voltage_mV": "voltage_A"}}, "voltage_mV cannot be converted to voltage_A; .* these units: F to C"),
+    ({"unit": {"voltage_mV": "voltage_A"}}, "voltage_mV cannot be converted to voltage_A; .* conversions: F to C"),
     ({"unit": {"temperature_F": "temperature_C"}}, "no column 'temperature_F'"),
 ])  # fmt: skip
 def test_rules_that_cannot_be_are_refused_in_a_sentence(rules, sentence):

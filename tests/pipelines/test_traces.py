@@ -346,7 +346,7 @@ def test_the_data_source_reads_a_folder_and_simulates_on_demand(spark, tmp_path)
     [
         ({}, 'use .load\\("results/name"\\) or .option\\("scenario"'),
         ({"scenario": "{"}, "the option scenario is not JSON"),
-        ({"scenario": "SCENARIO", "seeds": "many"}, "the option seeds contains 'many'; it must be whole numbers"),
+        ({"scenario": "SCENARIO", "seeds": "many"}, "the option seeds contains 'many', which is not a whole number"),
         ({"scenario": "SCENARIO", "seeds": "5:5"}, "the option seeds is '5:5', which contains no seed"),
         ({"scenario": "SCENARIO", "engine": "warp"}, "engine is 'warp'; it must be one of"),
         ({"path": "nowhere"}, "nowhere does not exist"),

@@ -189,7 +189,8 @@ def _of_prose(kind: str, text: str, path: str, line: int) -> Iterator[Breach]:
                 f"{kind} {rule}", path, at, " ".join(plain[max(0, match.start() - 40) : match.end() + 40].split())
             )
     if kind == "docstring":
-        for sentence in re.split(r"[.;:!?](?:\s|$)|\n\s*\n|\n\s+[-*]? ?", plain):
+        # A line with a name, a gap and a text is a row of a table.
+        for sentence in re.split(r"[.;:!?](?:\s|$)|\n\s*\n|\n\s+[-*]? ?|\n(?=\S.*?\s{2,}\S)", plain):
             if len(sentence.split()) > MOST_WORDS:
                 yield Breach("docstring long sentence", path, line, " ".join(sentence.split()))
 

@@ -15,7 +15,7 @@ from tests.views.replay_by_rows import Replay, Span
 from tests.views.traces import trace_of
 from workbench.protocols.coded_diffusion.views import layers as of_coded_diffusion
 from workbench.protocols.diffusion.views import layers as of_diffusion
-from workbench.protocols.diffusion.views.known import cached, gradients
+from workbench.protocols.diffusion.views.known import cached_interests, gradients
 from workbench.sim.rows import Columns
 from workbench.views import frames, nodes, paths
 from workbench.views.layers import COLUMNS
@@ -45,12 +45,12 @@ TIMES = ("from_us", "until_us")
 def assert_diffusion_is_that_of_the_rows(columns, duration_us):
     """Use of gradients, black lists: the arrays' intervals are the replay's. Whatever the rows, all intervals last."""
     spans = Replay(duration_us).run(columns)
-    for found in (cached(columns, duration_us)[0], gradients(columns, duration_us)):
+    for found in (cached_interests(columns, duration_us)[0], gradients(columns, duration_us)):
         assert (found["from_us"] < found["until_us"]).all() and (found["until_us"] <= duration_us).all()
     places = zip(*[found[name].tolist() for name in ("node", "peer", "origin", "sequence", *TIMES)], strict=True)
     shown = [Span(*place, "", 0, "") for place in places]
     expected = [(*span[:6], weight) for span, weight in replay_by_rows.weighed(shown, columns)]
-    weighed = of_diffusion.by_use(found, columns)
+    weighed = of_diffusion.split_by_use(found, columns)
     assert rows_of(weighed, "node", "peer", "origin", "sequence", *TIMES, "weight") == Counter(expected)
     names = ("node", "peer", "origin", *TIMES)
     assert rows_of(of_diffusion.data_gradients(columns, duration_us), *names) == spans_of(

@@ -4,19 +4,20 @@
         print(account.cause, account.node, account.rows)
 
 Theory of operation
-    A reading is followed by the frames that carry it (`analysis/evidence.py`). The account of a broadcast reading names
-    the node where the shortest path from its holders to the subscriber begins. If messages have a path of their own,
-    the protocol's module (``explain`` of its class) follows them. Without a step the cause is "not_proven". The module
-    may define
+    The search follows a reading through the frames that carry it (`analysis/evidence.py`), to the last event, a `Step`,
+    that the trace proves. If every node forwards readings to all neighbors, this is the event at which the reading did
+    not enter the shortest path from the nodes that had it to the subscriber. A protocol that selects paths follows
+    its messages in the module that its class names (``explain``). If no step is found, the cause is "not_proven". The
+    module may define
 
-    CARRIERS                             names of messages that carry readings; otherwise those that nodes originate
-    HARMLESS                             reasons of drops that end only a redundant copy; otherwise ("duplicate",)
-    last_step(evidence, pair, trail)     the `Step`, or None
+    CARRIERS                             names of messages that carry readings; default: those that nodes originate
+    HARMLESS                             reasons of drops that end only a redundant copy; default: ("duplicate",)
+    last_step(evidence, pair, trail)     the `Step`, or None if no step is proven
 
 Limits
-    A reading may be lost in several places, and its account names one: for a broadcast the loss nearest to the
-    subscriber, otherwise the last. The cause is "not_proven" if rows cannot distinguish the copies for several
-    subscribers, or if a later row may show the reading in transit.
+    If a reading is lost in several places, its account names only one: for a broadcast the loss nearest to the
+    subscriber, otherwise the last loss. The cause is "not_proven" if the trace does not distinguish the copies for
+    several subscribers, or if a later row may show the reading in transit.
 
 Cost
     The cost of `workbench.analysis.expected`, a pass over the trace, and for each missing reading a scan of its rows.
@@ -73,7 +74,7 @@ _READINGS_PER_CALL = 16
 
 
 class Reading(NamedTuple):
-    """The identity of a reading: the publisher's address, and the number that the publisher gave to the reading."""
+    """The identity of a reading: the publisher's address, and the sequence number of the publication there."""
 
     publisher: int
     number: int
@@ -82,14 +83,14 @@ class Reading(NamedTuple):
 class Account(NamedTuple):
     """The outcome of a reading that a subscription expected.
 
-    reading, published_us           the reading, and when it was published
-    subscriber, subscription        the node that subscribed, and the subscription's number there
-    delivered_us                    when it was first delivered, or None
+    reading, published_us           the reading, and the time at which it was published
+    subscriber, subscription        address of the node that subscribed, and the subscription's id at this node
+    delivered_us                    the time of the first delivery, or None if the reading was not delivered
     cause                           a key of CAUSES
-    node, neighbor                  the node of the last proven step, and the receiver it concerns, or None
+    node, neighbor                  the node of the last proven step, and the receiver in this step, or None
     time_us                         the time of that step
     detail                          the reason that the proving row gives, or ""
-    rows                            positions of the trace rows that prove it, ascending
+    rows                            positions of the trace rows that prove the cause, ascending
     """
 
     reading: Reading
@@ -123,8 +124,8 @@ def missing(
 ) -> list[Account]:
     """Return an account of each expected reading that was not delivered, in the order of publication.
 
-    ``expectations``: the result of `expected` for this run. ``most``: return only the accounts of the last ``most``
-    readings; None for all. ``on_progress`` is called regularly; an error that it raises ends the search.
+    ``expectations``: the result of `expected` for this run. ``most``: return only the ``most`` readings that were
+    published last; None for all. ``on_progress`` is called regularly; an error that it raises ends the search.
     """
     expectations = expectations or expected(run.scenario, Columns(run.trace))
     pairs = expectations.missing

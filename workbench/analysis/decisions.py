@@ -1,16 +1,17 @@
-"""The decisions of filters in a run, with the data before and after, recorded during a replay.
+"""The decisions of filters in a run, with each message before and after the filter, recorded during a replay.
 
 Theory of operation
-    The trace shows which messages filters replaced and dropped, but neither those that they passed nor the data. A run
-    is a function of its scenario, so the reference engine replays it with a watch, which records decisions, on each
-    node that has filters. The module that the protocol's class names (``catalogue``) attaches the watch.
+    The trace shows which messages filters replaced or dropped. It shows neither the messages that filters passed
+    unchanged nor the attributes in messages. A run is a function of its scenario, so the reference engine replays it,
+    with a watch on each node that has filters: the watch records decisions. The module that the protocol's class names
+    (``catalogue``) attaches the watch.
 
 Cost
     The time of the run on the reference engine; memory for each stored decision.
 
 Limits
     A live run on motes cannot be replayed. A run does not store the code of the filters that were registered when it
-    ran: with changed code the replay differs, which is an error.
+    ran. If the code has changed, the replay differs, which raises ScenarioError.
 """
 
 from __future__ import annotations
@@ -33,8 +34,9 @@ MOST = 2000  # limit of the decisions whose data are stored
 class Decision(NamedTuple):
     """The decision of one filter on one message at one node.
 
-    ``messages``: the messages' name; ``key``: the filter's key. ``did``: "pass", "replace" or "drop". ``before``,
-    ``after``: the message's attributes as text; ``after`` is "" for "drop".
+    ``messages``: name of the message type. ``origin``, ``sequence``: the message's identity. ``key``: the filter's key.
+    ``did``: "pass", "replace" or "drop". ``before``, ``after``: the message's attributes as text before and after the
+    filter; ``after`` is "" for "drop".
     """
 
     time_us: int
@@ -49,14 +51,14 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """The first decisions of a run, and ``counts`` of all: {(messages, filter's key, did): count}."""
+    """The first decisions of a run, and the number of all: ``counts`` is {(messages, filter's key, did): count}."""
 
     first: tuple[Decision, ...]
     counts: Counter[tuple[str, int, str]]
 
 
 def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
-    """Count in the trace the messages that filters replaced or dropped: {(messages, filter's key, did): count}."""
+    """Count the rows of messages that filters replaced or dropped: {(message name, filter's key, did): count}."""
     rows = Columns(run.trace).of(*run.scenario.protocol.changes[:1])
     return Counter((row.message, row.value, row.detail) for row in rows)
 
@@ -80,11 +82,11 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
     with engine.without_collector():
         kernel = engine.begin(run.scenario, watch)
         for node in kernel.nodes:
-            importlib.import_module(protocol.catalogue).watch(node, watch.take)
+            importlib.import_module(protocol.catalogue).watch(node, watch.record)
         kernel.play(engine.duration_us(run.scenario), progress)
     if watch.changes != count_changes(run):
         raise ScenarioError(
-            "the scenario no longer gives this run, as the code of its filters has changed; run the scenario again"
+            "the replay differs from this run, as the code of its filters has changed; run the scenario again"
         )
     return Decisions(tuple(watch.first), watch.counts)
 
@@ -99,7 +101,7 @@ class _Watch(Recorder):
         self.first: list[Decision] = []
         self.counts: Counter[tuple[str, int, str]] = Counter()
 
-    def take(
+    def record(
         self,
         now: int,
         node: int,
@@ -111,7 +113,7 @@ class _Watch(Recorder):
         before: tuple[Any, ...],
         after: tuple[Any, ...],
     ) -> None:
-        """Record a decision."""
+        """Count a decision of a filter, and store it if fewer than ``most`` are stored."""
         self.counts[messages, key, did] += 1
         if len(self.first) < self.most:
             remaining = "" if did == "drop" else to_text(after)

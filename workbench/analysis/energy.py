@@ -5,9 +5,9 @@ not send takes ``rx_mA``, whether a frame is in the air or not; a failed node ta
 (``wake_interval_ms`` of `Radio`), a radio sleeps most of the time and takes ``sleep_mA`` then. Processor, sensors and
 memory are not counted, except in presets whose source states the current of the whole chip.
 
-Energest, Contiki-NG's account of energy, has five names for states. TRANSMIT is ``transmit`` and ``acknowledge`` here,
-LISTEN is all other states but ``sleep`` and ``off``. CPU, LPM and DEEP_LPM are states of the processor, and a
-simulation of the protocol does not know them.
+Energest, the energy accounting of Contiki-NG, has five states. TRANSMIT is ``transmit`` and ``acknowledge`` here,
+LISTEN is all other states except ``sleep`` and ``off``. CPU, LPM and DEEP_LPM are states of the processor, which is not
+simulated.
 """
 
 from __future__ import annotations
@@ -95,13 +95,13 @@ class Energy:
 
     @cached_property
     def summary(self) -> pd.Series:
-        """Numbers for the whole network.
+        """Summary statistics of the whole network, by name.
 
-        ``charge_mC_<state>``, ``charge_mC``: mean of the nodes; ``charge_mC_max``: the largest of a node; ``energy_J``:
-        mean of the nodes; ``charge_jain``: Jain's index of the nodes' charge, from 1/n (one node takes all) to 1 (all
-        take the same); ``TRANSMIT_s``, ``LISTEN_s``: Energest's times, mean of the nodes; ``duty_cycle``: the share of
-        time that radios are awake; ``lifetime_first_days``, ``lifetime_median_days``: when the first node's battery is
-        empty, and when half of the nodes' are.
+        ``charge_mC_<state>``, ``charge_mC``: mean over the nodes; ``charge_mC_max``: maximum over the nodes;
+        ``energy_J``: mean over the nodes; ``charge_jain``: Jain's index of the nodes' charge, from 1/n (one node takes
+        all) to 1 (all take the same); ``TRANSMIT_s``, ``LISTEN_s``: Energest's times, mean over the nodes;
+        ``duty_cycle``: the share of time that radios are awake; ``lifetime_first_days``, ``lifetime_median_days``: days
+        until the battery of the first node is empty, and until the batteries of half of the nodes are empty.
         """
         import pandas as pd
 

@@ -2,13 +2,14 @@
 
     evidence = Evidence(scenario, table, carriers, harmless)    the whole trace
     evidence.follow({(publisher, number)})                      collect the rows of these readings, all at once
-    evidence.trail(publisher, number)                           the rows of one of them
+    evidence.trail(publisher, number)                           the rows of one of these readings
     Step                                                        the last step of a reading that rows prove
 
-A protocol's module `explain` follows a reading with these. Rows are identified by their position in the trace.
+The module `explain` of a protocol follows readings with these look-ups. Rows are identified by their position in the
+trace.
 
 Cost
-    One pass over the trace and a sort of the rows that carry readings; for each trail a slice of them.
+    One pass over the trace and a sort of the rows that carry readings; each trail is a slice of the sorted rows.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ _FOLLOWED = [
 class Step(NamedTuple):
     """The last event in the course of a lost reading that the trace proves.
 
-    ``cause``: a key of `accounts.CAUSES`. ``node``, ``neighbor``: where it happened, and the receiver it concerns, or
-    None. ``detail``: the reason in the trace. ``rows``: the trace rows that prove it.
+    ``cause``: a key of `accounts.CAUSES`. ``node``, ``neighbor``: the node of the event, and the receiver in this
+    event, or None. ``detail``: the reason in the trace. ``rows``: the trace rows that prove the event.
     """
 
     cause: str
@@ -58,7 +59,8 @@ class Step(NamedTuple):
 class Pair(NamedTuple):
     """A reading that a subscription expected and did not get.
 
-    ``published`` and ``subscribed``: the trace rows of the reading and of the subscription.
+    ``publisher``, ``number``: the reading's identity. ``published`` and ``subscribed``: the trace rows of the reading
+    and of the subscription.
     """
 
     publisher: int
@@ -95,7 +97,7 @@ class Trail:
         return self._indices[self._events == self._columns.code("event", event)]
 
     def at(self, event: str, node: int) -> list[Row]:
-        """Return the rows of an event at a node."""
+        """Return the rows of an event (its name) at a node, ascending."""
         return [row for row in self.of(event) if row.node == node]
 
     def only(self, message: str) -> Trail:
@@ -118,7 +120,7 @@ class Trail:
 
     @cached_property
     def holders(self) -> dict[int, Row]:
-        """Holder -> the first row that shows that it had the reading."""
+        """Holder -> the first row that proves that the holder had the reading."""
         received = self._select_event("received")
         firsts = received[first_rows(self._columns["node"][received])]
         holders = {row.node: row for row in reversed(self._columns.listed(firsts))}
@@ -140,7 +142,7 @@ class Trail:
         return {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
 
     def losses(self, sender: int) -> dict[int, Row]:
-        """Return {receiver: its last row "lost"} for the neighbors that received none of a sender's frames."""
+        """Return {neighbor: its last row "lost"} for neighbors that received none of the sender's frames."""
         if sender not in self._losses:
             received, lost = (self._select_event(event) for event in ("received", "lost"))
             peer, node = self._columns["peer"], self._columns["node"]
@@ -153,7 +155,7 @@ class Trail:
         """Return the last step at which a node lost, dropped or gave up the reading, or None.
 
         ``neighbors``: the receivers whose receptions and losses count; None for all. The result is also None if one of
-        them received the reading from the node after that step.
+        these receivers received the reading from the node after the last step.
         """
         arrived = [
             row.position
@@ -176,12 +178,12 @@ CAUSE_OF_DROP = {"filter": "filtered", "chance": "chance", "ttl": "ttl", "hops":
 
 
 def dropped(row: Row) -> Step:
-    """Return the step that a row "dropped" proves."""
+    """Return the step that a row "dropped" proves; its cause depends on the reason in the row."""
     return Step(CAUSE_OF_DROP.get(row.detail, "dropped"), row.node, None, row.time_us, row.detail, (row,))
 
 
 def given_up(row: Row) -> Step:
-    """Return the step that a row "given_up" proves."""
+    """Return the step that a row "given_up" proves: "down" or "saturated"."""
     cause = "down" if row.detail == "down" else "saturated"
     return Step(cause, row.node, None, row.time_us, row.detail, (row,))
 
@@ -190,7 +192,7 @@ class Evidence:
     """The trace of a run, with lookups of rows by event, node and reading.
 
     ``carriers``: names of messages that carry readings; () for all messages that nodes originate. ``harmless``: reasons
-    of drops that do not end a reading, because the node has it already or needs no more of it.
+    of drops that do not end a reading, because the node already has the reading or needs no more of its parts.
     """
 
     def __init__(self, scenario: Any, table: pa.Table, carriers: Collection[str], harmless: Collection[str]) -> None:
@@ -215,7 +217,7 @@ class Evidence:
         return self._of[event]
 
     def by(self, event: str, key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
-        """Return key -> rows of an event, in order; ``key`` computes a row's key."""
+        """Return {key: rows of an event, in order of time}; ``key`` computes a row's key."""
         groups: dict[Any, list[Row]] = {}
         for row in self.of(event):
             groups.setdefault(key(row), []).append(row)
@@ -245,20 +247,20 @@ class Evidence:
         return chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
 
     def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """Return ``make()``, which is called only once for each ``key``."""
+        """Return the result of ``make()``; later calls with the same ``key`` return the same object."""
         if key not in self._once:
             self._once[key] = make()
         return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return the row of the last frame that a node sent, in a list; [] if it is not after position ``index``."""
+        """Return [the row of the last frame that a node sent], or [] if it is not after position ``index``."""
         last = self._indices("sent", node)[-1:]
         return self.columns.listed(last[last > index])
 
     # Readings
 
     def follow(self, readings: Collection[tuple[int, int]]) -> None:
-        """Collect the rows of these readings (publisher, number)."""
+        """Collect the rows of these readings (publisher, number), for `trail`."""
         columns = self.columns
         originated = columns.where(event="originated")
         wanted = set(readings)
@@ -302,7 +304,7 @@ class Evidence:
         return outages
 
     def outage(self, node: int, time_us: int) -> Row | None:
-        """Return the row "failed" that began a node's outage at ``time_us``, or None if the node was up."""
+        """Return the row "failed" of the outage in which a node was at ``time_us``, or None if the node was up."""
         for first, last, row in self.outages.get(node, ()):
             if first <= time_us < last:
                 return row
@@ -320,7 +322,7 @@ class Evidence:
     def up_from(self, node: int, time_us: int) -> int:
         """Return the first time from ``time_us`` on at which a node is up.
 
-        If it never is, the time is after the end of the run.
+        If the node stays down, the result is a time after the end of the run.
         """
         for first, last, _ in self.outages.get(node, ()):
             if first <= time_us < last:
@@ -361,7 +363,7 @@ class Evidence:
         return earliest
 
     def _find_both_up(self, node: int, neighbor: int, time_us: int) -> int:
-        """Return the first time from ``time_us`` on at which both nodes are up."""
+        """Return the first time from ``time_us`` on at which both nodes are up, or a time after the end of the run."""
         while True:
             later_us = self.up_from(neighbor, self.up_from(node, time_us))
             if later_us == time_us or later_us > self.end_us:
@@ -371,10 +373,10 @@ class Evidence:
     # Paths
 
     def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (holder, next node, hops from the next node to ``goal``) for each shortest path to ``goal``.
+        """Yield (holder, next node, hops from there to ``goal``) for each first arc of a shortest path to ``goal``.
 
-        Holders are the nodes that have the reading. The search is breadth-first, backwards from the goal, through nodes
-        that do not hold the reading.
+        Holders are the nodes that have the reading; paths start at any of them. The search is breadth-first, backwards
+        from the goal, through nodes that do not hold the reading.
         """
         edge, seen, hops = [goal], {goal}, 0
         crossings: list[tuple[int, int, int]] = []

@@ -1,6 +1,7 @@
 """Expected readings: each publication that a subscription should have received, and when it was delivered.
 
-The rule is that of the delivery ratio (`workbench.sim.metrics`); this module lists what the metric counts.
+A publication is expected by the rule of the delivery ratio (`workbench.sim.metrics`). The metric counts expected
+publications, and this module lists them.
 
 Cost
     The cost of the metrics, and an entry for each publication that each subscription expects.
@@ -30,12 +31,12 @@ NEVER = -1
 
 
 class Pairs(NamedTuple):
-    """Pairs of a subscription and a matching publication that was made while the subscription was active.
+    """Pairs of a subscription and a matching publication, which was made while the subscription was active.
 
     Each field is an array with one element for each pair. ``subscription``, ``publication``: indices in the run's
     `Subscriptions` and `Publications`. ``subscriber``, ``publisher``: addresses. ``hops``, ``hops_back``: lengths of
-    the shortest paths from publisher to subscriber and back, -1 without a path. A publication without a path is not
-    expected. ``delivery``: the first delivery, as its position among the rows "delivered", or NEVER.
+    the shortest paths from publisher to subscriber and back, -1 without a path. A publication with ``hops`` -1 is
+    not expected. ``delivery``: the index of the first delivery among the rows "delivered", or NEVER.
     """
 
     subscription: np.ndarray
@@ -50,7 +51,8 @@ class Pairs(NamedTuple):
 class Expected(NamedTuple):
     """The subscriptions and publications of a run, and the pairs of them that match.
 
-    ``samples``: for each text of a subscription, the number of matching samples of each text of a publication.
+    ``samples``: an array for each of the subscriptions' texts, with the number of samples that match it in each of the
+    publications' texts.
     """
 
     subscriptions: Subscriptions
@@ -101,7 +103,7 @@ def _find_pairs(
 
 
 def _measure_hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return two arrays: the hops from each publisher to the sink beside it, and back; -1 without a path."""
+    """Return the hops from each publisher to the sink of the same index, and back; -1 without a path."""
     paths = paths_of(scenario.topology)
     sinks, row = unique_inverse(paths.indices(sink))
     column = paths.indices(publisher)

@@ -1,8 +1,8 @@
 """Finite fields, and rows of their symbols packed into bytes: the arithmetic of network coding.
 
 Theory of operation
-    ``field(order)`` gives GF(2), GF(2^4), GF(2^8), GF(2^16) or a prime field below 2^16. A symbol is an integer from 0
-    to order - 1. In GF(2^k) it is a polynomial over GF(2): addition is exclusive or, and multiplication is modulo an
+    ``field(order)`` returns GF(2), GF(2^4), GF(2^8), GF(2^16) or a prime field below 2^16. A symbol is an integer from
+    0 to order - 1. In GF(2^k) it is a polynomial over GF(2): addition is exclusive or, and multiplication is modulo an
     irreducible polynomial for which x generates all symbols but zero. Up to GF(2^8), products come from tables of
     logarithms and powers of x, built at first use (766 bytes for GF(2^8)). The tables of GF(2^16) would take 384 KiB,
     too much for a mote, so it multiplies bit by bit, and a row by four tables of 16 products.
@@ -20,8 +20,9 @@ Theory of operation
     GF(p), p > 256  two bytes each          1
     ==============  ======================  =========================================
 
-    In GF(2^k) a chunk of bytes is its own row. The order of a prime field is not a power of two. So a symbol holds as
-    many bits of a chunk as divide a byte and fit below p, and a row is longer than its chunk: twice as long in GF(257).
+    A *chunk* is a piece of the data to be coded. In GF(2^k) the row of a chunk consists of the same bytes. The order of
+    a prime field is not a power of two, so a symbol holds only 1, 2, 4 or 8 bits of a chunk: the most whose values are
+    all below p. So a row is longer than its chunk: twice as long in GF(257).
 
 Cost
     A byte of a row takes one or two table look-ups. Hosts compute whole payloads with `workbench.coding.bulk`.
@@ -49,9 +50,10 @@ _fields = {}
 
 
 def field(order):
-    """Return the field of an order: 2, 16, 256, 65536, or a prime up to 65521. Each field is created once.
+    """Return the field with ``order`` elements: 2, 16, 256, 65536, or a prime up to 65521.
 
-    A Field is returned unchanged. Raises ParameterError for any other order.
+    Equal orders return the same object. If ``order`` is a Field, it is returned unchanged. Raises ParameterError for
+    any other value.
     """
     if isinstance(order, Field):
         return order
@@ -79,8 +81,8 @@ def _is_prime(number):
 class Field:
     """The base class of fields.
 
-    ``symbol_bits`` is the number of bits of a symbol in a row, ``data_bits`` the number of bits of a chunk that it
-    holds. ``polynomial`` is 0 in prime fields.
+    ``symbol_bits`` is the number of bits that a symbol takes in a row. ``data_bits`` is the number of bits of a chunk
+    that a symbol holds. ``polynomial`` is the irreducible polynomial of GF(2^k), and 0 in prime fields.
     """
 
     def __init__(self, order, characteristic, degree, polynomial, symbol_bits, data_bits):
@@ -96,7 +98,7 @@ class Field:
 
     @property
     def galois(self):
-        """The class of the library galois for this field, with arrays and matrices (not on a mote)."""
+        """The array class of the Python library `galois` for this field (not on a mote)."""
         # Not an import statement: a mote's file would take its imports along.
         return __import__("workbench.coding.bulk", None, None, ["__name__"]).galois_class(self)
 
@@ -111,7 +113,7 @@ class Field:
         return self.power(a, self.order - 2)
 
     def power(self, a, exponent):
-        """Return ``a`` to an integer power. A negative power is one of the inverse; 0 to the power of 0 is 1."""
+        """Return ``a`` to an integer power. A negative power is a power of the inverse; 0 to the power of 0 is 1."""
         if exponent < 0:
             a, exponent = self.inverse(a), -exponent
         result = 1
@@ -135,7 +137,7 @@ class Field:
         return (symbols * self.symbol_bits + 7) // 8
 
     def row_B(self, chunk_B):
-        """Return the size in bytes of the row of a chunk of ``chunk_B`` bytes (`from_data`)."""
+        """Return the size in bytes of the row that `from_data` makes of a chunk of ``chunk_B`` bytes."""
         return self.size_B(chunk_B * 8 // self.data_bits)
 
     def get(self, row, index):
@@ -162,7 +164,7 @@ class Field:
     def pack(self, symbols, error=EncodeError):
         """Return the row (bytearray) of a sequence of symbols; unused bits of its last byte are zero.
 
-        Raises ``error`` if a number is not a symbol of this field: decoders pass DecodeError.
+        Raises ``error`` if a value is not a symbol of this field; decoders pass DecodeError.
         """
         if self.order == 256 and isinstance(symbols, (bytes, bytearray, list, tuple)) and _are_bytes(symbols):
             return bytearray(symbols)
@@ -172,13 +174,13 @@ class Field:
         return row
 
     def unpack(self, row, count=None):
-        """Return the first ``count`` symbols of a row as a list, or all symbols that fit in the row without a count."""
+        """Return the first ``count`` symbols of a row as a list; without ``count``, all symbols that fit in the row."""
         if count is None:
             count = len(row) * 8 // self.symbol_bits
         return list(row[:count]) if self.symbol_bits == 8 else [self.get(row, index) for index in range(count)]
 
     def check_row(self, row):
-        """Raise DecodeError unless these bytes are a row of symbols of this field."""
+        """Raise DecodeError unless ``row``, a sequence of bytes, consists of whole symbols of this field."""
         if len(row) * 8 % self.symbol_bits:
             raise DecodeError("row of %r has %d bytes; each symbol takes %d" % (self, len(row), self.size_B(1)))
 
@@ -242,7 +244,7 @@ class BinaryField(Field):
         self._powers, self._logarithms = powers, logarithms
 
     def axpy(self, row, factor, other):
-        """Add ``factor`` times ``other`` to ``row`` in place; both are rows of one length, the first a bytearray."""
+        """Add ``factor`` times the row ``other`` to ``row``, a bytearray of the same length, in place."""
         _check_lengths(row, other)
         if self.check(factor) == 0:
             return
@@ -252,7 +254,7 @@ class BinaryField(Field):
         elif self.degree == 8:
             self._axpy_by_logarithms(row, factor, other)
         else:
-            self._axpy_by_halves(row, factor, other)
+            self._axpy_by_nibbles(row, factor, other)
 
     def _axpy_by_logarithms(self, row, factor, other):
         if self._powers is None:
@@ -264,8 +266,9 @@ class BinaryField(Field):
             if byte:
                 row[index] ^= powers[logarithms[byte] + logarithm]
 
-    def _axpy_by_halves(self, row, factor, other):
-        # A product is linear in the bits of a symbol, so the products of its groups of four bits add up to it.
+    def _axpy_by_nibbles(self, row, factor, other):
+        # Multiplication is linear in the bits of a symbol, so a product is the sum of the products of its four-bit
+        # groups.
         tables = [
             array("H", [self.multiply(nibble << shift, factor) for nibble in range(16)])
             for shift in range(0, self.degree, 4)
@@ -283,13 +286,15 @@ class BinaryField(Field):
             row[index + 1] ^= product >> 8
 
     def from_data(self, data):
-        """Return the row of a chunk of bytes: the same bytes. Raises EncodeError if they are not whole symbols."""
+        """Return the row of a chunk: a copy of its bytes. Raises EncodeError if they are not whole symbols."""
         if len(data) * 8 % self.symbol_bits:
-            raise EncodeError("chunk has %d bytes, not whole symbols of %r; use rlnc.split" % (len(data), self))
+            raise EncodeError(
+                "chunk has %d bytes, which are not whole symbols of %r; use rlnc.split" % (len(data), self)
+            )
         return bytearray(data)
 
     def to_data(self, row):
-        """Return the chunk of bytes that became this row."""
+        """Return the chunk that `from_data` converted to this row, as bytes."""
         return bytes(row)
 
 
@@ -317,30 +322,30 @@ class PrimeField(Field):
         return self.check(a) * self.check(b) % self.order
 
     def axpy(self, row, factor, other):
-        """Add ``factor`` times ``other`` to ``row`` in place; both are rows of one length, the first a bytearray."""
+        """Add ``factor`` times the row ``other`` to ``row``, a bytearray of the same length, in place."""
         _check_lengths(row, other)
         self.check(factor)
         for index in range(len(row) * 8 // self.symbol_bits):
             self.put(row, index, (self.get(row, index) + factor * self.get(other, index)) % self.order)
 
     def check_row(self, row):
-        """Raise DecodeError unless these bytes are a row of symbols of this field."""
+        """Raise DecodeError unless ``row``, a sequence of bytes, consists of whole symbols of this field."""
         Field.check_row(self, row)
         for index in range(len(row) * 8 // self.symbol_bits):
             self.check(self.get(row, index))
 
     def from_data(self, data):
-        """Return the row of a chunk of bytes: ``data_bits`` bits in each symbol, least significant first."""
+        """Return a chunk's row; each symbol holds ``data_bits`` bits of a byte, least significant bits first."""
         mask = (1 << self.data_bits) - 1
         return self.pack([byte >> shift & mask for byte in data for shift in range(0, 8, self.data_bits)])
 
     def to_data(self, row):
-        """Return the chunk of bytes that became this row. Raises DecodeError if none could have."""
+        """Return the chunk that `from_data` converted to this row. Raises DecodeError if no chunk gives this row."""
         symbols = self.unpack(row)
         symbols_per_byte = 8 // self.data_bits
         if len(symbols) % symbols_per_byte or any([symbol >> self.data_bits for symbol in symbols]):
             raise DecodeError(
-                "row of %d symbols of %r is not a whole number of bytes; a byte takes %d symbols with %d bits each"
+                "row of %d symbols of %r does not hold whole bytes; a byte takes %d symbols with %d bits each"
                 % (len(symbols), self, symbols_per_byte, self.data_bits)
             )
         data = bytearray(len(symbols) // symbols_per_byte)

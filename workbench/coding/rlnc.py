@@ -17,10 +17,10 @@ Theory of operation
 
 Cost
     An added packet takes one row operation per row to reduce it, and another per row to clear its pivot column. A
-    decoder keeps at most m rows of m + n symbols.
+    decoder keeps at most m rows of m + n symbols, n being the symbols of an information vector.
 
 Limits
-    A wrong coefficient or byte spoils the decoded chunks, and the decoder cannot detect it: frames carry a checksum.
+    A wrong coefficient or byte spoils the decoded chunks, and the decoder cannot detect it. So frames need a checksum.
     The caller must not mix packets of different generations.
 
 Reference
@@ -43,15 +43,19 @@ CodedPacket = namedtuple("CodedPacket", ("encoding_vector", "information_vector"
 
 
 def chunk_B(length_B, generation_size, field):
-    """Return the size of each chunk: the fewest bytes that hold the data and are whole symbols of a `fields.Field`."""
+    """Return the size of a chunk in bytes, if `split` cuts ``length_B`` bytes into ``generation_size`` chunks.
+
+    It is the smallest size that holds the data and is a whole number of symbols. ``field`` is a `fields.Field`.
+    """
     symbol_B = (field.data_bits + 7) // 8
     return -(-length_B // (generation_size * symbol_B)) * symbol_B
 
 
 def split(data, generation_size, field=256):
-    """Split data into ``generation_size`` chunks of one length, whole symbols of the field; zeros pad the last chunk.
+    """Split data into ``generation_size`` chunks of equal length, padded with zeros at the end.
 
-    The caller must remember the length of the data, which `join` needs.
+    Each chunk is a whole number of symbols of the field. The caller must keep the length of the data, which `join`
+    needs.
     """
     _check_generation_size(generation_size)
     size_B = chunk_B(len(data), generation_size, field_of(field))
@@ -60,30 +64,33 @@ def split(data, generation_size, field=256):
 
 
 def join(chunks, length_B):
-    """Return the data (bytearray) that `split` cut into these chunks. Raises DecodeError if the length does not fit.
+    """Return the data (bytearray) that `split` cut into these chunks.
 
-    ``chunks`` may be a generator, so that not all chunks are in memory beside the result.
+    ``length_B`` is the length of the data. ``chunks`` may be a generator, which saves the memory for all chunks. Raises
+    DecodeError if the chunks are shorter than ``length_B``, or if a byte after the data is not zero.
     """
     joined = bytearray(max(length_B, 0))
     size_B = 0
     is_padded = True
     for chunk in chunks:
-        taken = max(0, min(len(chunk), length_B - size_B))
-        joined[size_B : size_B + taken] = chunk[:taken]
-        is_padded = is_padded and not any(chunk[taken:])
+        data_B = max(0, min(len(chunk), length_B - size_B))
+        joined[size_B : size_B + data_B] = chunk[:data_B]
+        is_padded = is_padded and not any(chunk[data_B:])
         size_B += len(chunk)
     if not 0 <= length_B <= size_B:
-        raise DecodeError("length_B is %r; the chunks have %d bytes" % (length_B, size_B))
+        raise DecodeError("length_B is %r; it must be from 0 to the %d bytes of the chunks" % (length_B, size_B))
     if not is_padded:
-        raise DecodeError("chunks have nonzero padding behind their %d bytes of data" % length_B)
+        raise DecodeError(
+            "the chunks have nonzero bytes after their %d bytes of data; the padding must be zero" % length_B
+        )
     return joined
 
 
 def draw_coefficients(field, count, random, density=None):
     """Draw ``count`` coefficients from a `draws.Stream`; draw again if all are zero.
 
-    Without ``density`` each is uniform over the field. With it, each coefficient is nonzero with that probability,
-    and then uniform over the nonzero symbols.
+    Without ``density``, each coefficient is uniform over the field. With ``density``, each is nonzero with that
+    probability, and the nonzero ones are uniform over the nonzero symbols.
     """
     while True:
         if density is not None:
@@ -114,9 +121,10 @@ class Encoder:
     """An encoder of the chunks of one generation.
 
     ``chunks`` are bytes, or sequences of symbols, of the same length; ``field`` is an order or a `fields.Field`.
-    ``random`` is a `draws.Stream`; encoders without one produce the same packets, so senders to the same neighbors
-    need streams of their own. ``systematic``: first send the chunks themselves, in order. ``density``: see
-    `draw_coefficients`. ``bulk``: whether to use `workbench.coding.bulk`; None decides by the size.
+    ``random`` is a `draws.Stream`. Without it, all encoders draw the same coefficients, so nodes that send to the same
+    neighbors need different streams. ``systematic``: whether the first packets are the chunks themselves, in order.
+    ``density``: see `draw_coefficients`. ``bulk``: whether to use `workbench.coding.bulk`; None uses it if the
+    generation is large and the module is installed.
     """
 
     def __init__(self, chunks, field=256, random=None, systematic=False, density=None, bulk=None):
@@ -134,18 +142,18 @@ class Encoder:
         self.random = _stream(random)
         self.density = density
         self._rows = _implementation("Rows", bulk, self.generation_size, sizes_B[0], Rows)(self.field, rows)
-        self._plain_left = self.generation_size if systematic else 0
+        self._systematic_left = self.generation_size if systematic else 0
 
     def encode(self):
-        """Return the next CodedPacket."""
-        if self._plain_left:
-            index = self.generation_size - self._plain_left
-            self._plain_left -= 1
+        """Return the next CodedPacket: a random combination of chunks; if systematic, first each chunk."""
+        if self._systematic_left:
+            index = self.generation_size - self._systematic_left
+            self._systematic_left -= 1
             return self.combine([1 if i == index else 0 for i in range(self.generation_size)])
         return self.combine(draw_coefficients(self.field, self.generation_size, self.random, self.density))
 
     def combine(self, coefficients):
-        """Return the CodedPacket with these coefficients, one for each chunk."""
+        """Return the CodedPacket that combines the chunks with these coefficients, one for each chunk."""
         if len(coefficients) != self.generation_size:
             raise EncodeError(
                 "combine has %d coefficients; it needs one for each of the generation's %d chunks"
@@ -185,7 +193,8 @@ class Decoder:
         """Add a coded packet; return whether it was innovative. A packet that is not innovative is dropped.
 
         The encoding vector is a sequence of m symbols. The information vector is a row of symbols as bytes, or a list,
-        tuple or array of symbols; all of a generation have one length. Raises DecodeError if either is wrong.
+        tuple or array of symbols. All information vectors of a generation have the same length. Raises DecodeError if
+        a vector has a wrong length, or a value that is not a symbol.
         """
         vector = self._vector(encoding_vector)
         information = self._information(information_vector)
@@ -234,20 +243,23 @@ class Decoder:
 
     @property
     def pivots(self):
-        """The pivot of each row, in the order of the rows."""
+        """The pivot of each row of the matrix, in ascending order."""
         return tuple(sorted(self.arrivals))
 
     @property
     def rows(self):
-        """The rows as CodedPackets in the order of their pivots: reduced row echelon form."""
+        """The rows of the matrix, in reduced row echelon form, as CodedPackets in the order of `pivots`."""
         return [self.row(pivot) for pivot in self.pivots]
 
     def row(self, pivot):
-        """Return the row with a pivot as a CodedPacket. Raises DecodeError if no row has that pivot."""
+        """Return the row with this pivot as a CodedPacket. Raises DecodeError if no row has that pivot."""
         return CodedPacket(self.vector(pivot), bytes(self._matrix.informations([pivot])[0]))
 
     def vector(self, pivot):
-        """Return the coefficients of the row with a pivot. Raises DecodeError if no row has that pivot."""
+        """Return the encoding vector of the row with this pivot, as a tuple.
+
+        Raises DecodeError if no row has that pivot.
+        """
         if pivot not in self.arrivals:
             raise DecodeError("pivot is %r; the rows have the pivots %r" % (pivot, self.pivots))
         return tuple(self.field.unpack(self._matrix.vector(pivot), self.generation_size))
@@ -260,26 +272,30 @@ class Decoder:
     # The results
 
     def chunk(self, index):
-        """Return a chunk that is decoded already. Raises DecodeError if it is not."""
+        """Return the chunk with this index, as bytes. Raises DecodeError if it is not decoded yet."""
         if index not in self.decoded:
-            raise DecodeError("chunk %r is not decoded yet; decoded are %r" % (index, self.decoded))
+            raise DecodeError("chunk %r is not decoded yet; the decoded chunks are %r" % (index, self.decoded))
         return self.field.to_data(self._matrix.informations([index])[0])
 
     def decode(self):
-        """Return all chunks as a list of bytes. Raises DecodeError before the decoder is complete."""
+        """Return all chunks as a list of bytes. Raises DecodeError if the decoder is not complete."""
         if not self.is_complete:
             raise DecodeError(
-                "the decoder has %d of %d innovative packets; add more" % (self.rank, self.generation_size)
+                "the decoder has only %d of %d innovative packets; add more packets" % (self.rank, self.generation_size)
             )
         return [self.field.to_data(row) for row in self._matrix.informations(self.pivots)]
 
     def combine(self, coefficients):
-        """Return the CodedPacket that combines the rows, in the order of `pivots`, with these coefficients."""
+        """Return the CodedPacket that combines the rows with these coefficients, given in the order of `pivots`.
+
+        Raises EncodeError while the decoder has rank 0.
+        """
         if not self.arrivals:
             raise EncodeError("the decoder has rank 0; it can combine nothing before an innovative packet arrives")
         if len(coefficients) != self.rank:
             raise EncodeError(
-                "combine has %d coefficients; it needs one for each of %d" % (len(coefficients), self.rank)
+                "combine has %d coefficients; it needs one for each of the decoder's %d rows"
+                % (len(coefficients), self.rank)
             )
         coefficients = self.field.unpack(self.field.pack(coefficients), self.rank)
         vector, information = self._matrix.combine(self.pivots, coefficients)
@@ -300,7 +316,7 @@ class Recoder:
         self.density = density
 
     def recode(self):
-        """Return the next CodedPacket. Raises EncodeError while the decoder has rank 0."""
+        """Return a random combination of the decoder's rows as a CodedPacket. Raises EncodeError while it is empty."""
         rank = self.decoder.rank
         return self.decoder.combine(
             draw_coefficients(self.decoder.field, rank, self.random, self.density) if rank else ()
@@ -308,14 +324,14 @@ class Recoder:
 
 
 class Rows:
-    """Rows of one length that are combined repeatedly; hosts have a faster version in `workbench.coding.bulk`."""
+    """Rows of equal length, stored for repeated linear combinations; `workbench.coding.bulk` has a faster version."""
 
     def __init__(self, field, rows):
         self.field = field
         self.rows = rows
 
     def combine(self, coefficients):
-        """Return the sum over the rows of coefficient times row, as bytes."""
+        """Return the linear combination of the rows with these coefficients, one for each row, as bytes."""
         total = bytearray(len(self.rows[0]))
         for index in range(len(self.rows)):
             if coefficients[index]:
@@ -324,9 +340,10 @@ class Rows:
 
 
 class Elimination:
-    """A matrix in reduced row echelon form that grows row by row; hosts have a faster one in `workbench.coding.bulk`.
+    """A matrix in reduced row echelon form that grows row by row; `workbench.coding.bulk` has a faster version.
 
-    A row is an encoding vector followed by an information vector, both packed. ``rows[pivot]`` is the row of a pivot.
+    A row is an encoding vector followed by an information vector, both packed. ``rows[pivot]`` is the row with that
+    pivot, or None.
     """
 
     def __init__(self, field, generation_size, information_B):
@@ -338,17 +355,17 @@ class Elimination:
 
     def insert(self, vector, information):
         """Insert a row if it is linearly independent; return its pivot column, or None."""
-        new = vector + information
-        self._reduce(new)
-        pivot = self._pivot(new)
+        new_row = vector + information
+        self._reduce(new_row)
+        pivot = self._pivot(new_row)
         if pivot is None:
             return None
         field = self.field
-        field.scale(new, field.inverse(field.get(new, pivot)))
+        field.scale(new_row, field.inverse(field.get(new_row, pivot)))
         for row in self.rows:
             if row is not None and field.get(row, pivot):
-                field.axpy(row, field.negative(field.get(row, pivot)), new)
-        self.rows[pivot] = new
+                field.axpy(row, field.negative(field.get(row, pivot)), new_row)
+        self.rows[pivot] = new_row
         return pivot
 
     def is_innovative(self, vector):
@@ -357,11 +374,11 @@ class Elimination:
         self._reduce(reduced)
         return any(reduced)
 
-    def _reduce(self, new):
+    def _reduce(self, new_row):
         for pivot in range(self.generation_size):
-            row, coefficient = self.rows[pivot], self.field.get(new, pivot)
+            row, coefficient = self.rows[pivot], self.field.get(new_row, pivot)
             if row is not None and coefficient:
-                self.field.axpy(new, self.field.negative(coefficient), row[: len(new)])
+                self.field.axpy(new_row, self.field.negative(coefficient), row[: len(new_row)])
 
     def _pivot(self, row):
         for index in range(self.generation_size):
@@ -370,7 +387,7 @@ class Elimination:
         return None
 
     def vector(self, pivot):
-        """Return the packed encoding vector of the row with a pivot."""
+        """Return the packed encoding vector of the row with this pivot."""
         return self.rows[pivot][: self.vector_B]
 
     def informations(self, pivots):
@@ -378,7 +395,7 @@ class Elimination:
         return [self.rows[pivot][self.vector_B :] for pivot in pivots]
 
     def combine(self, pivots, coefficients):
-        """Return (packed encoding vector, information vector) of the sum of coefficient times row."""
+        """Return (packed encoding vector, information vector) of a linear combination of these rows."""
         row = Rows(self.field, [self.rows[pivot] for pivot in pivots]).combine(coefficients)
         return row[: self.vector_B], row[self.vector_B :]
 
@@ -389,7 +406,7 @@ def _is_bytes(value):
 
 def _check_generation_size(generation_size):
     if not (isinstance(generation_size, int) and generation_size >= 1):
-        raise ParameterError("generation size is %r; it must be a whole number from 1" % (generation_size,))
+        raise ParameterError("generation size is %r; it must be a whole number, at least 1" % (generation_size,))
 
 
 def _check_density(density):
@@ -402,14 +419,17 @@ def _stream(random):
 
 
 def _implementation(name, bulk, generation_size, row_B, plain):
-    """Return the class ``name`` of the bulk module if wanted, or if the matrix is large and the module loads."""
-    pays = generation_size * (generation_size + row_B) >= BULK_FROM_BYTES
-    if not (pays if bulk is None else bulk):
+    """Return the class ``name`` of `workbench.coding.bulk` if ``bulk`` is true, and ``plain`` if it is false.
+
+    If ``bulk`` is None, the class of the bulk module is returned if the matrix is large and the module can be imported.
+    """
+    is_large = generation_size * (generation_size + row_B) >= BULK_FROM_BYTES
+    if not (is_large if bulk is None else bulk):
         return plain
     try:
-        bulk_fields = __import__("workbench.coding.bulk", None, None, ["__name__"])
+        bulk_module = __import__("workbench.coding.bulk", None, None, ["__name__"])
     except ImportError:
         if bulk:
             raise
         return plain
-    return getattr(bulk_fields, name)
+    return getattr(bulk_module, name)

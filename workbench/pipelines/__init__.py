@@ -1,28 +1,28 @@
 """Data pipelines: logs to links and readings, traces of many runs to statistics, live readings to windows.
 
-Every function works in this process by DuckDB, without Java, or on Spark for data that is larger or stored elsewhere.
-Both use the same call and give the same result.
+Every function runs on DuckDB, in this process and without Java, or on Spark, for data that is larger or stored
+elsewhere. The call and the result are the same on both.
 
 Logs (`logs`)::
 
     read_log(paths, format, spark=None)   the rows of a log, and its rejected lines with the reasons
     LogFormat(name, columns, ...)         a format of your own
-    links(rows, by, every_s)              delivery ratio and RSSI per direction, channel and interval
+    links(rows, by, every_s)              delivery ratio and RSSI of each directed link, by channel and interval
     links_from_neighbors(rows)            the same from the neighbor tables that motes report
-    clean(readings, rules)                readings without the values that named rules remove, with counts
+    clean(readings, rules)                the readings without values that break the rules, and counts of these
     replay(readings, key)                 a workload that publishes the readings at their times
 
 Traces of many runs (`trace`), stored by ``Sweep(..., keep="trace")`` or simulated on demand::
 
     spark(master)                         a Spark session with the data source "workbench.trace"
-    traces(folder, spark=None)            a table of the rows of all runs in a folder, of given runs, or of scenarios
+    traces(folder, spark=None)            the trace rows of all runs in a folder, of given runs, or of scenarios to run
     load_per_node(traces)                 frames and bytes that each node sent, received and lost
     load_per_link(traces)                 frames and bytes sent, received and lost on each link
     flows(traces)                         deliveries from each publisher to each sink, by last hop
-    paths(traces)                         links that delivered readings traversed
-    latency(traces)                       median and 95th percentile, as in a run's metrics
-    latency_distribution(traces)          latency at each percent of the deliveries
-    over_time(traces, event, ended)       number and sum of states that events set: ranks, gradients
+    paths(traces)                         number of delivered readings that traversed each link
+    latency(traces)                       median and 95th percentile of the latency, as in a run's metrics
+    latency_distribution(traces)          the percentiles 1 to 100 of the latency
+    over_time(traces, event, ended)       count and sum of the values that events set, such as ranks or gradients
     losses(traces, radio)                 frames, bytes and energy lost for each reason
 
 Live readings (`live`)::

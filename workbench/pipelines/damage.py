@@ -1,7 +1,7 @@
-"""Checks of Parquet files for damage before a library that ignores checksums, such as DuckDB, reads them.
+"""Damage checks of Parquet files, made before DuckDB reads a file, because DuckDB ignores checksums.
 
-The name of a sweep's file contains the checksum of its content, so every changed bit is detected. Other files have at
-most checksums of their pages; a run's trace also has a digest of its rows in its record.
+The name of a result file of a sweep contains a checksum of the content, so every changed bit is detected. Other files
+have at most checksums of their pages. The file of a single run also stores a digest of the trace's rows in its record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _passed: dict[Path, tuple[int, int, int]] = {}
 def check(path: Path) -> None:
     """Raise DataError if a Parquet file is missing, or its checksums show damage.
 
-    A file that passed is read again only if its inode, size or time of change differs.
+    A file that passed is read again only if its inode, size or modification time has changed.
     """
     try:
         status = path.stat()
@@ -37,7 +37,8 @@ def check(path: Path) -> None:
     if name is not None:
         if name[1] != checksum_of(path):
             raise DataError(
-                f"{path} is damaged: its content does not match its name's checksum; remove it and run the sweep again"
+                f"{path} is damaged: its content does not match the checksum in its name; remove it and run the sweep "
+                f"again"
             )
     else:
         _check_pages(path)
@@ -45,11 +46,11 @@ def check(path: Path) -> None:
 
 
 def trace_in(path: Path) -> pa.Table | None:
-    """Return the table of a file that stores a run's trace and record; None for other files.
+    """Return the trace of a single run's file as a table, or None if the file does not store a run's record.
 
-    Raises DataError if the rows do not match the digest in the record.
+    Raises DataError if the file cannot be read, or if the rows do not match the digest in the record.
 
-    DuckDB trusts the statistics in a file's footer, which no checksum covers: it must not read such a file itself.
+    DuckDB must not read such a file itself: it trusts the statistics in the footer, which no checksum covers.
     """
     if _CHECKSUM_NAME.fullmatch(path.name):
         return None

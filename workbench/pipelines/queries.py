@@ -28,30 +28,32 @@ LIMITS: dict[str, str] = {}
 
 
 def is_spark(table: Any) -> bool:
-    """Return whether a table is a DataFrame of Spark (classic or Connect), without loading Spark."""
+    """Return whether a table is a DataFrame of Spark (classic or Connect), without importing pyspark."""
     return type(table).__module__.startswith("pyspark.") and "pyspark" in sys.modules
 
 
 def run_query(query: str, **tables: Any) -> Any:
-    """Run a query over tables, whose names are in braces: ``run_query("SELECT node FROM {trace}", trace=t)``.
+    """Run an SQL query over tables, which it names in braces: ``run_query("SELECT node FROM {trace}", trace=t)``.
 
     If the tables are pandas frames, Arrow tables or paths (a Parquet file or a folder of them), returns a pandas frame.
-    If they are DataFrames of Spark, returns one, too. Without ORDER BY the order of rows is undefined. Raises DataError
-    for a table of another type, for a mixture of both, and for a damaged file.
+    If they are DataFrames of Spark, returns a DataFrame of Spark. Without ORDER BY the order of rows is undefined.
+    Raises DataError for a table of another type, for tables of both groups in one query, and for a damaged file.
     """
     of_spark = [name for name, table in tables.items() if is_spark(table)]
     if len(of_spark) == len(tables):
         return next(iter(tables.values())).sparkSession.sql(query, **tables)
     if of_spark:
         other = next(name for name in tables if name not in of_spark)
-        raise DataError(f"{of_spark[0]} is a DataFrame of Spark and {other} is not; both must be of Spark, or neither")
+        raise DataError(
+            f"table {of_spark[0]} is a DataFrame of Spark, but table {other} is not; all tables must be, or none"
+        )
     with _name_unreadable_file(tables.values()):
         return duckdb_relation(query, **tables).df()
 
 
 @contextmanager
 def _name_unreadable_file(tables: Iterable[Any]) -> Iterator[None]:
-    """Raise a DataError that names the file if DuckDB cannot read one. Errors in a query pass unchanged."""
+    """Replace DuckDB's error for an unreadable file by a DataError with the file's path."""
     import duckdb
 
     read_errors = (
@@ -71,7 +73,10 @@ def _name_unreadable_file(tables: Iterable[Any]) -> Iterator[None]:
 
 
 def duckdb_relation(query: str, **tables: Any) -> duckdb.DuckDBPyRelation:
-    """Return DuckDB's relation for a query. Its rows are fetched later, so the result may be larger than memory."""
+    """Return a query's result as a relation of DuckDB, whose rows are computed when they are fetched.
+
+    So the result may be larger than memory.
+    """
     import duckdb
 
     database = duckdb.connect(":memory:", config=dict(LIMITS))
@@ -90,7 +95,7 @@ def _register_table(database: duckdb.DuckDBPyConnection, name: str, table: Any) 
         database.register(name, table)
         return
     if not isinstance(table, (str, Path)):
-        raise DataError(f"{name} is a {type(table).__name__}; it must be a DataFrame, an Arrow table or a path")
+        raise DataError(f"table {name} is a {type(table).__name__}; it must be a DataFrame, an Arrow table or a path")
     path = Path(table)
     if not path.exists():
         raise DataError(f"{path} does not exist")
@@ -109,7 +114,7 @@ def _register_table(database: duckdb.DuckDBPyConnection, name: str, table: Any) 
 def _files(path: Path) -> list[Path]:
     """Return the Parquet files below a folder, or the path itself if it is a file.
 
-    Names that begin with "_" or "." are left out, as all readers of Parquet do.
+    Files and folders whose names begin with "_" or "." are ignored, as by other readers of Parquet.
     """
     if not path.is_dir():
         return [path]

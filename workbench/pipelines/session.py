@@ -10,15 +10,15 @@ from workbench.sweeps.spark.session import open_session
 _TASKS_A_CORE = 2
 _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.cteRecursionRowLimit": "-1",  # the default is a million hops, fewer than those of many runs
+    "spark.sql.cteRecursionRowLimit": "-1",  # the default is a million hops, too few for many runs
 }
 
 
 def spark(master: str = "local[*]", **settings: Any) -> Any:
     """Return the active Spark session or a new one, with the formats "workbench.trace" and "workbench.readings".
 
-    ``settings`` are Spark's, without "spark." and with underscores for dots: ``driver_memory="2g"``. They apply only
-    to a new session. Raises WorkbenchError with a remedy if Spark cannot be started.
+    ``settings`` are settings of Spark, written without "spark." and with underscores for dots: ``driver_memory="2g"``.
+    They apply only to a new session. Raises WorkbenchError with a remedy if Spark cannot be started.
     """
     local = {"spark.sql.shuffle.partitions": str(_TASKS_A_CORE * cores())} if master.startswith("local") else {}
     requested = {f"spark.{name.replace('_', '.')}": str(value) for name, value in settings.items()}

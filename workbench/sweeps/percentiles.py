@@ -2,8 +2,8 @@
 
 Theory of operation
     A percentile of a metric over all possible runs is bounded by order statistics of the runs at hand. Of n independent
-    runs, the number below the percentile p is binomial (n, p), whatever the distribution of the metric. So with few
-    runs there is no bound at all: a median needs 5 runs at 95 % confidence, a 90th percentile 29.
+    runs, the number below the percentile p is binomial (n, p), whatever the distribution of the metric. So a bound
+    needs a minimum of runs: a median needs 5 runs at 95 % confidence, a 90th percentile 29.
 
     A trend in a series is the Theil-Sen slope: the median of the slopes of all pairs of points. A few outliers do not
     change it. A series has converged from a point on if the interval of its slope over the rest allows only a small

@@ -60,7 +60,7 @@ def _counted_links(source: object) -> list[tuple[int, int, float]]:
 
 
 def _ends_in(row: Row) -> tuple[int, int]:
-    """Return the (transmitter, receiver) that a row begins with."""
+    """Return (transmitter, receiver), the first two cells of a row."""
     transmitter, receiver = (node_in(row, *cell) for cell in zip(("transmitter", "receiver"), row.values, strict=False))
     if transmitter == receiver:
         raise DataError(f"{row.location}: node {transmitter} has a link to itself; remove the row.")

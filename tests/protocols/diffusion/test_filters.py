@@ -234,7 +234,10 @@ def test_filter_is_a_value_and_comes_back_from_its_plain_form():
         ({"name": "blob_fusion"}, "function='', which is not registered"),
         ({"name": "rate_limit", "interval_s": float("inf")}, "interval_s is inf"),
         ({"name": "suppress_unchanged", "heartbeat_s": float("nan")}, "heartbeat_s is nan"),
-        ({"name": "plus_one", "by": 2}, "plus_one has the setting by, but is a plain function"),
+        (
+            {"name": "plus_one", "by": 2},
+            "filter plus_one is a plain function, which has no settings; remove the setting by",
+        ),
     ],
 )
 def test_wrong_filter_is_told_when_it_is_made(arguments, complaint):
@@ -412,7 +415,10 @@ def test_filter_takes_its_nodes_as_the_workload_does(at, nodes):
 
 @pytest.mark.parametrize("at", ["sink", [[1]], 1.5, True, {1: 2}])
 def test_filter_at_what_is_no_node_is_told(at):
-    with pytest.raises(ParameterError, match=r'filter rate_limit: at is .*it must be a node number, several, or "all"'):
+    with pytest.raises(
+        ParameterError,
+        match=r'filter rate_limit: at is .*it must be the address of a node, several addresses, or "all"',
+    ):
         Filter("rate_limit", at=at)
 
 

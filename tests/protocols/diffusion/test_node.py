@@ -44,7 +44,9 @@ def test_wrong_subscription_leaves_no_trace():
             node.subscribe(parse(wrong), 0)
     assert not node.outbox and not node.events and node.next_wake is None
     node.subscribe(parse("TEMP GE 25"), 0)
-    with pytest.raises(ParameterError, match="node 5 already has 1 different subscriptions, which is max_interests"):
+    with pytest.raises(
+        ParameterError, match="node 5 already has 1 different subscriptions, the most that max_interests allows"
+    ):
         node.subscribe(parse("TEMP GE 26"), 0)
 
 
@@ -506,7 +508,9 @@ def test_further_subscription_than_there_is_room_for_is_refused():
     node = make_node(max_subscriptions=2)
     first, _ = (node.subscribe(parse("TEMP GE 25"), 0) for _ in range(2))
     node.take_frames()
-    with pytest.raises(ParameterError, match="node 5 already has 2 subscriptions, which is max_subscriptions"):
+    with pytest.raises(
+        ParameterError, match="node 5 already has 2 subscriptions, the most that max_subscriptions allows"
+    ):
         node.subscribe(parse("TEMP GE 25"), 0)
     assert not node.outbox
     first.unsubscribe(0)

@@ -7,7 +7,7 @@ import workbench as wb
 from tests.neighbor import data, interest, make_node
 from tests.views.traces import trace_of
 from workbench.attributes.text import to_text
-from workbench.protocols.diffusion.views.known import HEAD, REINFORCED, RESERVE, cached, gradients
+from workbench.protocols.diffusion.views.known import HEAD, REINFORCED, RESERVE, cached_interests, gradients
 from workbench.protocols.diffusion.wire import Data, encode_data, encode_interest
 from workbench.sim.rows import Columns
 from workbench.sim.trace import EVENT_NAMES
@@ -72,7 +72,7 @@ def test_gradients_and_caches_are_those_that_the_node_holds(all_heard, most):
         states.append((now, held(node, now), [to_text(entry.attributes) for entry in node.cache.entries]))
     duration_us = now + 1
     columns = Columns(trace_of(*rows))
-    shown, (interests, words) = gradients(columns, duration_us), cached(columns, duration_us)
+    shown, (interests, words) = gradients(columns, duration_us), cached_interests(columns, duration_us)
     assert (shown["from_us"][1:] >= shown["from_us"][:-1]).all()
     for time_us, state, texts in states:
         is_now = (shown["from_us"] <= time_us) & (time_us < shown["until_us"])

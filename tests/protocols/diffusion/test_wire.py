@@ -137,7 +137,7 @@ def test_blob_takes_three_bytes_more_than_its_contents():
 def test_field_out_of_range_is_an_error_and_never_wraps(message, wrong):
     is_data = isinstance(message, Data)
     for i in range(len(message) - 1):
-        with pytest.raises(EncodeError, match=f"sink {wrong} in the list" if i == 5 and is_data else f"field {i} of "):
+        with pytest.raises(EncodeError, match=f"sink {wrong}" if i == 5 and is_data else f"value {i} "):
             encode(type(message)(*message[:i], (wrong,) if i == 5 and is_data else wrong, *message[i + 1 :]))
 
 
@@ -207,8 +207,8 @@ def assert_decodes_to_itself_or_not_at_all(frame):
 @pytest.mark.parametrize(
     ("frame", "complaint"),
     [
-        ("", "an interest begins with 1, data with 2"),
-        ("03 00", "an interest begins with 1, data with 2"),
+        ("", "the first byte of an interest is 1, that of a data message 2"),
+        ("03 00", "the first byte of an interest is 1, that of a data message 2"),
         ("01 00", "ends within its header"),
         ("02 00", "ends within its header"),
         ("02 00000000 0000 0000 01 01  ff 01 0000", "key is 255; it must be from 50 to 250"),
@@ -218,7 +218,7 @@ def assert_decodes_to_itself_or_not_at_all(frame):
         ("02 00000000 0000 0000 01 41", "ends within its list of sinks"),
         ("02 00000000 0000 0000 01 41  02 0900 02", "ends within its list of sinks"),
         ("02 00000000 0000 0000 01 41  ff 33010000", "ends within its list of sinks"),
-        ("02 00000000 0000 0000 01 41  00 33010000", "the list of sinks of a data message is empty"),
+        ("02 00000000 0000 0000 01 41  00 33010000", "the data message has an empty list of sinks"),
         ("02 00000000 0000 0000 01 02  45 01 04 33010000", "attribute 2 of 2 is cut off"),
         ("02 00000000 0000 0000 01 01  45 01 ff 33010000", "attribute 1 of 1 is cut off"),
     ],

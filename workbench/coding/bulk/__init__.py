@@ -3,19 +3,21 @@
 Theory of operation
     `Rows` and `Elimination` have the methods and results of their counterparts in `workbench.coding.rlnc`.
 
-    *Combinations in GF(2^k)* use no tables of products. A sum of coefficient times row is computed bit by bit of the
-    coefficients (Horner's rule). For each bit, highest first, the sum so far is multiplied by x, and the rows whose
-    coefficient has that bit are added. So a combination of any number of rows takes k - 1 multiplications by x, and
-    otherwise exclusive ors, which compilers turn into vector instructions. Symbols are packed into 64-bit words; shifts
-    and masks multiply all symbols of a word by x at once. Rows are processed in blocks that stay in the processor's
-    caches while all combinations of them are computed. For several combinations, the sixteen sums of each four rows
-    are computed first (the method of four Russians), and four rows cost one exclusive or.
+    *Combinations in GF(2^k)* use no tables of products. The sum of coefficient times row is computed one bit of the
+    coefficients at a time (Horner's rule). For each bit, highest first, the sum so far is multiplied by x, and the rows
+    whose coefficient has that bit are added. So a combination of any number of rows takes k - 1 multiplications by x.
+    All other steps are exclusive ors, which compilers turn into vector instructions. Symbols are packed into 64-bit
+    words; shifts and masks multiply all symbols of a word by x at once. Rows are processed in blocks that stay in the
+    processor's caches while all combinations of them are computed. For several combinations, rows are taken in groups
+    of four, and the sixteen possible sums of each group are computed first (the method of four Russians). Then each
+    group costs one exclusive or instead of four.
 
-    *Elimination* stores information vectors as they arrived. Each encoding vector of the matrix is followed by its
-    *origin*: the coefficients by which it combines the packets that arrived. So an added packet costs row operations
-    on 2 m symbols and one copy of its information vector. Payloads are computed once, on request.
+    *Elimination* stores information vectors unchanged, as they arrived. Each encoding vector of the matrix is followed
+    by its *origin*: the coefficients by which it combines the packets that arrived. So an added packet costs row
+    operations on 2 m symbols and one copy of its information vector. The information vector of a row is computed from
+    its origin, only on request.
 
-    *Prime fields* sum up products of integers in 64 bits and reduce the sum once.
+    *Prime fields* add products of integers in 64 bits and reduce the sum once.
 
 Cost
     A combination of m rows of n bytes in GF(2^k) takes m k n / 2 exclusive ors of bytes, 32 or 64 at a time; several
@@ -49,7 +51,7 @@ from workbench.coding.fields import Field
 
 
 def galois_class(field: Field) -> Any:
-    """Return the class of arrays of the library galois for a field."""
+    """Return the array class of the Python library `galois` for a field."""
     import galois
 
     polynomial = galois.Poly.Int(field.polynomial) if field.polynomial and field.degree > 1 else None
@@ -57,18 +59,18 @@ def galois_class(field: Field) -> Any:
 
 
 def _lanes(field: Field) -> np.ndarray:
-    """Return the constants that `kernels` needs to multiply a word of symbols by x."""
-    ones = sum(1 << shift for shift in range(0, 64, field.degree))
-    low = (field.polynomial ^ field.order) * ones
-    keep = ones * (field.order - 1) ^ ones << (field.degree - 1)
-    return np.array([keep, ones, low, field.degree], np.uint64)
+    """Return the four words that describe a field GF(2^k) to the functions of `kernels`, which defines them."""
+    lowest_bits = sum(1 << shift for shift in range(0, 64, field.degree))
+    polynomials = (field.polynomial ^ field.order) * lowest_bits
+    low_bits = lowest_bits * (field.order - 1) ^ lowest_bits << (field.degree - 1)
+    return np.array([low_bits, lowest_bits, polynomials, field.degree], np.uint64)
 
 
 # Fields as arrays: the operations in which the two kinds of field differ
 
 
 class _Binary:
-    """GF(2^k): a row is 64-bit words, with zeros after its symbols."""
+    """Array operations of GF(2^k). A row is an array of 64-bit words, with zero bits after its symbols."""
 
     element = np.dtype("<u8")
 
@@ -80,7 +82,7 @@ class _Binary:
         return -(-symbols * self.field.degree // 64)
 
     def load(self, out: np.ndarray, packed: Any) -> None:
-        """Copy packed symbols into a row of zeros."""
+        """Copy a row's packed bytes into ``out``, a row of zeros."""
         out.view(np.uint8)[: len(packed)] = np.frombuffer(packed, np.uint8)
 
     def unload(self, row: np.ndarray, size_B: int) -> bytes:
@@ -101,17 +103,17 @@ class _Binary:
         combine_binary(out, rows, coefficients, self.lanes)
         return out
 
-    def insert(self, vector: bytes, matrix: np.ndarray, present: np.ndarray, rank: int) -> int:
-        return int(insert_binary(np.frombuffer(vector, np.uint8), matrix, present, rank, self.lanes))
+    def insert(self, vector: bytes, matrix: np.ndarray, has_row: np.ndarray, rank: int) -> int:
+        return int(insert_binary(np.frombuffer(vector, np.uint8), matrix, has_row, rank, self.lanes))
 
-    def are_innovative(self, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> np.ndarray:
+    def are_innovative(self, rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray) -> np.ndarray:
         out = np.empty(len(rows), np.bool_)
-        are_innovative_binary(out, rows, matrix, present, self.lanes)
+        are_innovative_binary(out, rows, matrix, has_row, self.lanes)
         return out
 
 
 class _Prime:
-    """A prime field: each element of a row is a symbol."""
+    """Array operations of a prime field. A row is an array of symbols."""
 
     element = np.dtype("<u2")
 
@@ -140,13 +142,13 @@ class _Prime:
         combine_prime(out, rows, coefficients, self.field.order)
         return out
 
-    def insert(self, vector: bytes, matrix: np.ndarray, present: np.ndarray, rank: int) -> int:
+    def insert(self, vector: bytes, matrix: np.ndarray, has_row: np.ndarray, rank: int) -> int:
         symbols = np.frombuffer(vector, self.packed).astype(self.element)
-        return int(insert_prime(symbols, matrix, present, rank, self.field.order))
+        return int(insert_prime(symbols, matrix, has_row, rank, self.field.order))
 
-    def are_innovative(self, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray) -> np.ndarray:
+    def are_innovative(self, rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray) -> np.ndarray:
         out = np.empty(len(rows), np.bool_)
-        are_innovative_prime(out, rows, matrix, present, self.field.order)
+        are_innovative_prime(out, rows, matrix, has_row, self.field.order)
         return out
 
 
@@ -160,7 +162,7 @@ def _arithmetic(field: Field) -> _Binary | _Prime:
 
 
 class Rows:
-    """Rows of one length that are combined repeatedly, as `workbench.coding.rlnc.Rows`."""
+    """Rows of equal length, stored for repeated linear combinations, as `workbench.coding.rlnc.Rows`."""
 
     def __init__(self, field: Field, rows: Sequence[bytes]) -> None:
         self.arithmetic = _arithmetic(field)
@@ -171,11 +173,11 @@ class Rows:
             self.arithmetic.load(out, row)
 
     def combine(self, coefficients: Sequence[int]) -> bytes:
-        """Return the sum over the rows of coefficient times row, as bytes."""
+        """Return the linear combination of the rows with these coefficients, one for each row, as bytes."""
         return self.combine_all([coefficients])[0]
 
     def combine_all(self, coefficients: Any) -> list[bytes]:
-        """Return one sum for each row of a matrix of coefficients."""
+        """Return a list of linear combinations: one for each row of a matrix of coefficients (combinations, rows)."""
         combined = self.arithmetic.combine(self.rows, np.asarray(coefficients, np.uint16))
         return [self.arithmetic.unload(row, self.size_B) for row in combined]
 
@@ -183,8 +185,8 @@ class Rows:
 class Elimination:
     """A matrix in reduced row echelon form that grows row by row, as `workbench.coding.rlnc.Elimination`.
 
-    Row ``pivot`` of ``matrix`` is an encoding vector and its origin, if ``present[pivot]``. ``arrived`` contains the
-    information vectors in the order of arrival.
+    If ``has_row[pivot]`` is true, row ``pivot`` of ``matrix`` contains the encoding vector with that pivot and its
+    origin (see the module). ``information_vectors`` contains those of the innovative packets in the order of arrival.
     """
 
     def __init__(self, field: Field, generation_size: int, information_B: int) -> None:
@@ -197,15 +199,15 @@ class Elimination:
         self._width = arithmetic.width(generation_size)
         width = arithmetic.width(information_B * 8 // field.symbol_bits)
         self.matrix = np.zeros((generation_size, 2 * self._width), arithmetic.element)
-        self.present = np.zeros(generation_size, np.bool_)
-        self.arrived = np.zeros((generation_size, width), arithmetic.element)
+        self.has_row = np.zeros(generation_size, np.bool_)
+        self.information_vectors = np.zeros((generation_size, width), arithmetic.element)
 
     def insert(self, vector: bytes, information: bytes) -> int | None:
         """Insert a row if it is linearly independent; return its pivot column, or None."""
-        pivot = self.arithmetic.insert(vector, self.matrix, self.present, self.rank)
+        pivot = self.arithmetic.insert(vector, self.matrix, self.has_row, self.rank)
         if pivot < 0:
             return None
-        self.arithmetic.load(self.arrived[self.rank], information)
+        self.arithmetic.load(self.information_vectors[self.rank], information)
         self.rank += 1
         return pivot
 
@@ -213,15 +215,15 @@ class Elimination:
         """Return whether an encoding vector is linearly independent of the rows."""
         row = np.zeros((1, self._width), self.arithmetic.element)
         self.arithmetic.load(row[0], vector)
-        return bool(self.arithmetic.are_innovative(row, self.matrix, self.present)[0])
+        return bool(self.arithmetic.are_innovative(row, self.matrix, self.has_row)[0])
 
     def are_innovative(self, vectors: Any) -> np.ndarray:
-        """Return the result of `is_innovative` for each row of a matrix of symbols, as booleans: for notebooks."""
+        """Return a boolean array: the result of `is_innovative` for each row of ``vectors``, a matrix of symbols."""
         rows = self.arithmetic.pack(_symbols(self.field, vectors))
-        return self.arithmetic.are_innovative(rows, self.matrix, self.present)
+        return self.arithmetic.are_innovative(rows, self.matrix, self.has_row)
 
     def vector(self, pivot: int) -> bytes:
-        """Return the packed encoding vector of the row with a pivot."""
+        """Return the packed encoding vector of the row with this pivot."""
         return self.arithmetic.unload(self.matrix[pivot, : self._width], self._vector_B)
 
     def informations(self, pivots: Sequence[int]) -> list[bytes]:
@@ -229,7 +231,7 @@ class Elimination:
         return self._informations(self.matrix[list(pivots)])
 
     def combine(self, pivots: Sequence[int], coefficients: Sequence[int]) -> tuple[bytes, bytes]:
-        """Return (packed encoding vector, information vector) of the sum of coefficient times row."""
+        """Return (packed encoding vector, information vector) of a linear combination of these rows."""
         rows = self.matrix[list(pivots)]
         row = self.arithmetic.combine(rows, np.array([coefficients], np.uint16))
         return self.arithmetic.unload(row[0, : self._width], self._vector_B), self._informations(row)[0]
@@ -237,24 +239,24 @@ class Elimination:
     def _informations(self, rows: np.ndarray) -> list[bytes]:
         """Return the information vectors of rows of the matrix, computed from their origins."""
         origins = self.arithmetic.unpack(rows[:, self._width :], self.rank)
-        combined = self.arithmetic.combine(self.arrived[: self.rank], origins)
+        combined = self.arithmetic.combine(self.information_vectors[: self.rank], origins)
         return [self.arithmetic.unload(row, self._information_B) for row in combined]
 
 
 def ranks(field: Field, matrices: Any) -> np.ndarray:
-    """Return the rank of each matrix in an array of symbols of shape (matrices, rows, columns): for notebooks."""
+    """Return the rank of each matrix in ``matrices``, an array of symbols with the axes (matrix, row, column)."""
     symbols = _symbols(field, matrices)
-    ranks_found = np.zeros(len(symbols), np.int64)
+    matrix_ranks = np.zeros(len(symbols), np.int64)
     for index, rows in enumerate(symbols):
         matrix = Elimination(field, symbols.shape[2], 0)
         for row in rows.tolist():
             matrix.insert(field.pack(row), b"")
-        ranks_found[index] = matrix.rank
-    return ranks_found
+        matrix_ranks[index] = matrix.rank
+    return matrix_ranks
 
 
 def _symbols(field: Field, values: Any) -> np.ndarray:
-    """Return symbols as an array. Raises DecodeError if a number is not a symbol of the field."""
+    """Return ``values`` as an array of symbols. Raises DecodeError if a value is not a symbol of the field."""
     values = np.asarray(values)
     if values.size:
         field.check(int(values.min()))

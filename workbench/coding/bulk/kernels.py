@@ -1,7 +1,9 @@
 """Sums of rows and elimination over finite fields, compiled by numba: the inner loops of `workbench.coding.bulk`.
 
-Its docstring explains the algorithms. ``lanes`` describes a field GF(2^k) by four words: a mask of all bits except the
-highest of each symbol, a mask of the lowest bit of each, the polynomial repeated in each, and k.
+The docstring of that module explains the algorithms. ``lanes`` is an array of four 64-bit words that describe a field
+GF(2^k): a mask of all bits except the highest bit of each symbol, a mask of the lowest bit of each symbol, the field's
+polynomial without x^k repeated in each symbol, and k. ``has_row[pivot]`` is true if the matrix has a row with that
+pivot.
 """
 
 import numpy as np
@@ -19,56 +21,62 @@ SUMS_FROM = 4  # number of combinations from which the sums of groups of rows pa
 
 
 @njit(cache=True)
-def _double(words: np.ndarray, lanes: np.ndarray) -> None:
-    keep, ones, low, degree = lanes[0], lanes[1], lanes[2], lanes[3]
+def _multiply_by_x(words: np.ndarray, lanes: np.ndarray) -> None:
+    low_bits, lowest_bits, polynomial, degree = lanes[0], lanes[1], lanes[2], lanes[3]
     bit = np.uint64(1)
     for i in range(words.size):
         word = words[i]
-        high = (word >> (degree - bit)) & ones
-        words[i] = ((word & keep) << bit) ^ (((high << degree) - high) & low)
+        high = (word >> (degree - bit)) & lowest_bits
+        words[i] = ((word & low_bits) << bit) ^ (((high << degree) - high) & polynomial)
 
 
 @njit(cache=True)
-def _add_selected(total: np.ndarray, rows: np.ndarray, selected: np.ndarray, used: Integer, start: Integer) -> None:
-    """Add the selected rows to ``total``, from word ``start`` on; four at a time saves loads and stores."""
+def _add_selected(total: np.ndarray, rows: np.ndarray, selected: np.ndarray, count: Integer, start: Integer) -> None:
+    """Add to ``total`` the words from ``start`` of the rows whose indices are the first ``count`` of ``selected``.
+
+    Four rows at a time save loads and stores.
+    """
     size = total.size
-    done = 0
-    while done + 4 <= used:
-        a = rows[selected[done], start : start + size]
-        b = rows[selected[done + 1], start : start + size]
-        c = rows[selected[done + 2], start : start + size]
-        d = rows[selected[done + 3], start : start + size]
+    index = 0
+    while index + 4 <= count:
+        a = rows[selected[index], start : start + size]
+        b = rows[selected[index + 1], start : start + size]
+        c = rows[selected[index + 2], start : start + size]
+        d = rows[selected[index + 3], start : start + size]
         for i in range(size):
             total[i] ^= (a[i] ^ b[i]) ^ (c[i] ^ d[i])
-        done += 4
-    while done < used:
-        a = rows[selected[done], start : start + size]
+        index += 4
+    while index < count:
+        a = rows[selected[index], start : start + size]
         for i in range(size):
             total[i] ^= a[i]
-        done += 1
+        index += 1
 
 
 @njit(cache=True)
-def _select(selected: np.ndarray, used: np.ndarray, coefficients: np.ndarray) -> None:
-    """Store by combination and bit the rows whose coefficient has that bit, and in ``used`` their number."""
+def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) -> None:
+    """Store in selected[k, bit] the indices of the rows whose coefficient in combination k has that bit.
+
+    Their number is stored in counts[k, bit].
+    """
     combinations, degree, count = selected.shape
     for k in range(combinations):
         for bit in range(degree):
-            # Coefficients are random, so branches on their bits would be mispredicted; this loop has none.
+            # Coefficients are random, so branches on their bits would be mispredicted; this loop avoids branches.
             n = 0
             for j in range(count):
                 selected[k, bit, n] = j
                 n += coefficients[k, j] >> bit & 1
-            used[k, bit] = n
+            counts[k, bit] = n
 
 
 @njit(cache=True)
 def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
-    """Return (selected, used) as `_select` does, for the sums that `_make_sums` computes."""
+    """Return (selected, counts) as in `_select`, but with indices of the sums that `_make_sums` stores."""
     combinations, count = coefficients.shape
     groups = (count + GROUP - 1) // GROUP
     selected = np.empty((combinations, degree, groups), np.uint32)
-    used = np.zeros((combinations, degree), np.int64)
+    counts = np.zeros((combinations, degree), np.int64)
     for k in range(combinations):
         for group in range(groups):
             first = group * GROUP
@@ -77,14 +85,17 @@ def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray,
                 for j in range(first, min(first + GROUP, count)):
                     subset |= (coefficients[k, j] >> bit & 1) << (j - first)
                 if subset:
-                    selected[k, bit, used[k, bit]] = group * SUMS + subset
-                    used[k, bit] += 1
-    return selected, used
+                    selected[k, bit, counts[k, bit]] = group * SUMS + subset
+                    counts[k, bit] += 1
+    return selected, counts
 
 
 @njit(cache=True)
 def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer) -> None:
-    """Store the sums of all subsets of each group of rows, from word ``start`` on."""
+    """Store the sums of all subsets of each group of four rows, for ``size`` words that begin at word ``start``.
+
+    Row ``group * SUMS + subset`` of ``sums`` is the sum of the rows whose bits are set in ``subset``.
+    """
     for j in range(rows.shape[0]):
         base, bit = j // GROUP * SUMS, 1 << (j % GROUP)
         row = rows[j, start : start + size]
@@ -96,16 +107,19 @@ def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer
 
 @njit(cache=True)
 def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, lanes: np.ndarray) -> None:
-    """Store in out[k] the sum over j of coefficients[k, j] times rows[j], in GF(2^k) with symbols packed into words."""
+    """Store in out[k] the sum over j of coefficients[k, j] times rows[j], in a binary field.
+
+    Rows are symbols packed into 64-bit words.
+    """
     words, degree = rows.shape[1], np.int64(lanes[3])
     by_sums = coefficients.shape[0] >= SUMS_FROM
     if by_sums:
-        selected, used = _select_sums(coefficients, degree)
+        selected, counts = _select_sums(coefficients, degree)
         sums = np.zeros(((rows.shape[0] + GROUP - 1) // GROUP * SUMS, min(words, BLOCK_WORDS)), np.uint64)
     else:
         selected = np.empty((coefficients.shape[0], degree, rows.shape[0]), np.uint32)
-        used = np.empty((coefficients.shape[0], degree), np.int64)
-        _select(selected, used, coefficients)
+        counts = np.empty((coefficients.shape[0], degree), np.int64)
+        _select(selected, counts, coefficients)
         sums = rows
     for start in range(0, words, BLOCK_WORDS):
         size = min(BLOCK_WORDS, words - start)
@@ -117,8 +131,8 @@ def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, 
             total[:] = 0
             for bit in range(degree - 1, -1, -1):
                 if bit < degree - 1:
-                    _double(total, lanes)
-                _add_selected(total, source, selected[k, bit], used[k, bit], source_start)
+                    _multiply_by_x(total, lanes)
+                _add_selected(total, source, selected[k, bit], counts[k, bit], source_start)
 
 
 @njit(cache=True)
@@ -128,22 +142,25 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 
 
 @njit(cache=True)
-def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray) -> None:
-    """Reduce each row to zero at the pivots that are present; the matrix may be wider than the rows."""
+def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, lanes: np.ndarray) -> None:
+    """Subtract multiples of the matrix's rows from each of ``rows``, in place, until its pivot columns are zero.
+
+    The matrix may have more columns than ``rows``.
+    """
     degree = np.int64(lanes[3])
     total = np.empty(rows.shape[1], np.uint64)
-    coefficients = np.empty((1, present.size), np.int64)
-    selected = np.empty((1, degree, present.size), np.uint32)
-    used = np.empty((1, degree), np.int64)
+    coefficients = np.empty((1, has_row.size), np.int64)
+    selected = np.empty((1, degree, has_row.size), np.uint32)
+    counts = np.empty((1, degree), np.int64)
     for k in range(rows.shape[0]):
-        for pivot in range(present.size):
-            coefficients[0, pivot] = _get(rows[k], pivot, degree) * present[pivot]
-        _select(selected, used, coefficients)
+        for pivot in range(has_row.size):
+            coefficients[0, pivot] = _get(rows[k], pivot, degree) * has_row[pivot]
+        _select(selected, counts, coefficients)
         total[:] = 0
         for bit in range(degree - 1, -1, -1):
             if bit < degree - 1:
-                _double(total, lanes)
-            _add_selected(total, matrix, selected[0, bit], used[0, bit], 0)
+                _multiply_by_x(total, lanes)
+            _add_selected(total, matrix, selected[0, bit], counts[0, bit], 0)
         _add(rows[k], total)
 
 
@@ -154,24 +171,24 @@ def _add(total: np.ndarray, row: np.ndarray) -> None:
 
 
 @njit(cache=True)
-def _multiply_binary(a: Integer, b: Integer, degree: Integer, low: Integer) -> Integer:
+def _multiply_binary(a: Integer, b: Integer, degree: Integer, polynomial: Integer) -> Integer:
     product: Integer = 0
     while b:
         if b & 1:
             product ^= a
         a <<= 1
         if a >> degree:
-            a ^= low | 1 << degree
+            a ^= polynomial | 1 << degree
         b >>= 1
     return product
 
 
 @njit(cache=True)
-def _inverse_binary(a: Integer, degree: Integer, low: Integer) -> Integer:
+def _inverse_binary(a: Integer, degree: Integer, polynomial: Integer) -> Integer:
     inverse: Integer = 1  # a to the power of 2^k - 2, which is 2 + 4 + ... + 2^(k-1)
     for _ in range(degree - 1):
-        a = _multiply_binary(a, a, degree, low)
-        inverse = _multiply_binary(inverse, a, degree, low)
+        a = _multiply_binary(a, a, degree, polynomial)
+        inverse = _multiply_binary(inverse, a, degree, polynomial)
     return inverse
 
 
@@ -179,22 +196,23 @@ def _inverse_binary(a: Integer, degree: Integer, low: Integer) -> Integer:
 def insert_binary(
     vector: np.ndarray,
     matrix: np.ndarray,
-    present: np.ndarray,
+    has_row: np.ndarray,
     rank: Integer,
     lanes: np.ndarray,
 ) -> Integer:
-    """Insert an encoding vector, as bytes, if it is linearly independent; return its pivot, or -1.
+    """Insert an encoding vector (packed bytes) if it is linearly independent; return its pivot, or -1.
 
-    A row of the matrix is an encoding vector and its origin, at first innovative packet number ``rank`` itself.
+    A row of the matrix is an encoding vector and its origin. ``rank`` is the number of innovative packets so far, and
+    thus the index of the new packet. The origin of the new row is that packet alone before the row is reduced.
     """
-    degree, generation_size = np.int64(lanes[3]), present.size
+    degree, generation_size = np.int64(lanes[3]), has_row.size
     rows = np.zeros((1, matrix.shape[1]), np.uint64)
     row = rows[0]
     for i in range(vector.size):
         row[i >> 3] |= np.uint64(vector[i]) << np.uint64((i & 7) * 8)
     origin = rank * degree
     row[row.size // 2 + (origin >> 6)] = np.uint64(1) << np.uint64(origin & 63)
-    _reduce_binary(rows, matrix, present, lanes)
+    _reduce_binary(rows, matrix, has_row, lanes)
     pivot = -1
     coefficient: Integer = 0
     for index in range(generation_size):
@@ -212,26 +230,29 @@ def insert_binary(
     _add_multiple(row, inverse, sums)
     _make_multiples(sums, multiples, row, lanes)
     for other in range(generation_size):
-        if present[other]:
+        if has_row[other]:
             _add_multiple(matrix[other], _get(matrix[other], pivot, degree), sums)
     matrix[pivot] = row
-    present[pivot] = True
+    has_row[pivot] = True
     return pivot
 
 
 @njit(cache=True)
 def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, lanes: np.ndarray) -> None:
-    """Store the row times 1, x, x^2, ..., and the sums of all subsets of each four of these."""
+    """Store in ``multiples`` the row times 1, x, x^2, ...
+
+    The sums of all subsets of each four of these multiples are stored in ``sums``.
+    """
     multiples[0] = row
     for bit in range(1, multiples.shape[0]):
         multiples[bit] = multiples[bit - 1]
-        _double(multiples[bit], lanes)
+        _multiply_by_x(multiples[bit], lanes)
     _make_sums(sums, multiples, 0, row.size)
 
 
 @njit(cache=True)
 def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
-    """Add ``factor`` times a row to ``total``; ``sums`` are the row's multiples from `_make_multiples`."""
+    """Add ``factor`` times a row to ``total``; ``sums`` is the result of `_make_multiples` for that row."""
     for base in range(0, sums.shape[0], SUMS):
         _add(total, sums[base + (factor & (SUMS - 1))])
         factor >>= GROUP
@@ -239,10 +260,13 @@ def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
 
 @njit(cache=True)
 def are_innovative_binary(
-    out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, lanes: np.ndarray
+    out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, lanes: np.ndarray
 ) -> None:
-    """Store in out[k] whether the encoding vector rows[k] is linearly independent of the rows that are present."""
-    _reduce_binary(rows, matrix, present, lanes)
+    """Store in out[k] whether the encoding vector rows[k] is linearly independent of the matrix's rows.
+
+    ``rows`` is overwritten.
+    """
+    _reduce_binary(rows, matrix, has_row, lanes)
     for k in range(out.size):
         bits = np.uint64(0)
         for i in range(rows.shape[1]):
@@ -252,7 +276,7 @@ def are_innovative_binary(
 
 @njit(cache=True)
 def pack_binary(rows: np.ndarray, symbols: np.ndarray, degree: Integer) -> None:
-    """Pack rows of symbols into ``rows``, which must be zero."""
+    """Pack each row of ``symbols``, one symbol an element, into the 64-bit words of ``rows``, which must be zero."""
     for k in range(symbols.shape[0]):
         for index in range(symbols.shape[1]):
             position = index * degree
@@ -290,9 +314,9 @@ def _subtract_prime(row: np.ndarray, factor: Integer, other: np.ndarray, prime: 
 
 
 @njit(cache=True)
-def _reduce_prime(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime: Integer) -> None:
-    for pivot in range(present.size):
-        if present[pivot] and row[pivot]:
+def _reduce_prime(row: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, prime: Integer) -> None:
+    for pivot in range(has_row.size):
+        if has_row[pivot] and row[pivot]:
             _subtract_prime(row, np.int64(row[pivot]), matrix[pivot], prime)
 
 
@@ -300,19 +324,19 @@ def _reduce_prime(row: np.ndarray, matrix: np.ndarray, present: np.ndarray, prim
 def insert_prime(
     vector: np.ndarray,
     matrix: np.ndarray,
-    present: np.ndarray,
+    has_row: np.ndarray,
     rank: Integer,
     prime: Integer,
 ) -> Integer:
-    """Insert an encoding vector, as `insert_binary` does; ``vector`` contains symbols."""
+    """Insert an encoding vector, as `insert_binary` does; ``vector`` is an array of symbols, not packed bytes."""
     row = np.zeros(matrix.shape[1], np.uint16)
     row[: vector.size] = vector
     row[vector.size + rank] = 1
-    _reduce_prime(row, matrix, present, prime)
+    _reduce_prime(row, matrix, has_row, prime)
     pivot = 0
-    while pivot < present.size and row[pivot] == 0:
+    while pivot < has_row.size and row[pivot] == 0:
         pivot += 1
-    if pivot == present.size:
+    if pivot == has_row.size:
         return -1
     inverse, power, exponent = np.int64(1), np.int64(row[pivot]), prime - 2
     while exponent:
@@ -322,19 +346,19 @@ def insert_prime(
         exponent >>= 1
     for i in range(row.size):
         row[i] = np.int64(row[i]) * inverse % prime
-    for other in range(present.size):
-        if present[other] and matrix[other, pivot]:
+    for other in range(has_row.size):
+        if has_row[other] and matrix[other, pivot]:
             _subtract_prime(matrix[other], np.int64(matrix[other, pivot]), row, prime)
     matrix[pivot] = row
-    present[pivot] = True
+    has_row[pivot] = True
     return pivot
 
 
 @njit(cache=True)
 def are_innovative_prime(
-    out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, present: np.ndarray, prime: Integer
+    out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, prime: Integer
 ) -> None:
-    """Store in out[k] whether rows[k] is linearly independent, as `are_innovative_binary` does."""
+    """Store in out[k] whether rows[k] is linearly independent of the matrix's rows; ``rows`` is overwritten."""
     for k in range(out.size):
-        _reduce_prime(rows[k], matrix, present, prime)
+        _reduce_prime(rows[k], matrix, has_row, prime)
         out[k] = np.any(rows[k] != 0)

@@ -3,8 +3,8 @@
 Theory of operation
     A rule removes a value, not the whole reading, because another sensor of the node may be sound. Only a duplicate
     is removed as a whole. A gap removes nothing and is only reported. A value is removed by the first rule in `RULES`
-    that it breaks. Jumps and stuck sensors are detected among the values in range. A value without a neighboring value
-    on both sides is never a jump.
+    that it breaks. Jumps and stuck sensors are detected among the values in range. A value can be a jump only if the
+    node's previous and next readings both have a value in range.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ _UNITS = {
 
 @dataclass(frozen=True)
 class Cleaned:
-    """The result of `clean`.
+    """The result of `clean`: three pandas frames, or DataFrames of Spark if the readings are one.
 
-    rows        the readings by node and time; values that a rule removed are missing
-    left_out    a row for each removed value, duplicate or gap: rule, what (the column), node, time_s, value (for a gap:
-                its length in seconds)
-    counts      the number of rows in ``left_out`` for each rule and column: rule, what, found
+    rows        the readings without duplicates, by node and time; a removed value is missing
+    left_out    a row for each removed value, duplicate or gap: rule, what (the column; empty for duplicates and gaps),
+                node, time_s, value (for a gap: its length in seconds; for a duplicate: missing)
+    counts      the number of rows in ``left_out`` for each rule and column: rule, what, found. For the rule unit, found
+                is the number of converted values
     """
 
     rows: Any
@@ -55,20 +56,21 @@ class Cleaned:
 def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
     """Return the readings without the values that break the rules, the removed values, and counts.
 
-    readings is a table with the columns time_s and node: a pandas frame, a Parquet file, a DataFrame of Spark, a `Log`.
-    ``rules`` is {name of the rule: its setting}; rules apply in this order:
+    ``readings`` is a table with the columns time_s and node: a pandas frame, a Parquet file, a DataFrame of Spark, a
+    `Log`. ``rules`` is {name of the rule: its setting}; rules apply in this order:
 
-    unit        {"temperature_F": "temperature_C"}: convert a column, by the units at the ends of both names
+    unit        {"temperature_F": "temperature_C"}: convert a column and rename it; both names end with their unit
     duplicate   ("node", "epoch"): of readings that are equal in these columns, only one is kept: the one with the
-                smallest values, compared column by column; a missing value comes last
-    range       {"temperature_C": (-20, 60), "humidity_pct": "HUMIDITY"}: values outside are removed; the name of a
-                key means the range of values that it can publish
+                smallest values, compared column by column; a missing value counts as largest
+    range       {"temperature_C": (-20, 60), "humidity_pct": "HUMIDITY"}: remove values outside of the range; the name "
+        "of a key stands for the range of values that can be published with this key
     jump        {"temperature_C": 5}: remove a value that differs by more than 5 from both the previous and the next
     stuck       {"temperature_C": 50}: of more than 50 equal values in a row, those after the first 50 are removed
     gap         300: report more than 300 seconds between two readings of a node
 
-    By default: duplicates in node and time, and the ranges of TEMP and HUMIDITY if such columns exist.
-    Raises DataError for an unknown rule or column.
+    The default is ``{"duplicate": ("node", "time_s"), "range": {"temperature_C": "TEMP", "humidity_pct": "
+        ""HUMIDITY"}}``, without columns that do not exist. Raises DataError for an unknown rule or column, and for an
+    invalid limit.
     """
     table = readings.rows if isinstance(readings, Log) else readings
     types = column_types(table)
@@ -101,7 +103,7 @@ class _Plan:
 
     @classmethod
     def from_rules(cls, rules: Mapping[str, Any], columns: list[str]) -> _Plan:
-        """Return the plan for a user's rules. Raises DataError for an unknown rule or column, or a bad limit."""
+        """Return the plan for a user's rules. Raises DataError for an unknown rule or column, or an invalid limit."""
         for name in rules:
             if name not in RULES:
                 raise DataError(f"unknown rule {name!r:.40}{meant(str(name), RULES)}; rules are {', '.join(RULES)}")
@@ -129,7 +131,7 @@ class _Plan:
         return [name for name in self.names if name in {*self.ranges, *self.jumps, *self.stuck}]
 
     def numbered(self) -> str:
-        """Return an SQL query for all readings in converted units; duplicates of a reading are numbered from 1."""
+        """Return an SQL query for all readings in converted units; copy__ numbers duplicates of a reading from 1."""
         columns = ", ".join(_conversion(column, self.units.get(column)) for column in self.columns)
         copies = "1"
         if self.identity:
@@ -140,7 +142,9 @@ class _Plan:
     def judged(self) -> str:
         """Return an SQL query for the readings without duplicates.
 
-        Further columns name the rule that each value breaks, and the length of the gap before the reading."""
+        For each checked column a column ends in __rule: the rule that the value breaks, or NULL. gap__ is the time in
+        seconds since the node's previous reading.
+        """
         of_node = "OVER (PARTITION BY node ORDER BY time_s)"
         layers: list[list[str]] = [[], [f"time_s - lag(time_s) {of_node} AS gap__"], [], [], []]
         for name in self.checked_columns:
@@ -231,13 +235,14 @@ def _conversion(column: str, to: str | None) -> str:
     if units not in _UNITS:
         known = ", ".join(f"{first} to {second}" for first, second in _UNITS)
         raise DataError(
-            f"column {column} cannot be converted to {to}; the names must end with two of these units: {known}"
+            f"column {column} cannot be converted to {to}; the names must end with the units of one of these "
+            f"conversions: {known}"
         )
     return f"{_UNITS[units].format(column)} AS {to}"
 
 
 def _range(column: str, limits: Any) -> tuple[float, float]:
-    """Return (low, high) of a user's range, or the range that the key of this name can publish."""
+    """Return (low, high) of ``limits``: a user's range, or the name of a key, which has a range."""
     if isinstance(limits, str):
         key = attributes.key_of(limits)
         return float(key.minimum), float(key.maximum)
@@ -248,7 +253,7 @@ def _range(column: str, limits: Any) -> tuple[float, float]:
             f"the range of {column} is {limits!r:.40}; it must be (smallest, largest), or the name of a key"
         ) from None
     if not low <= high:
-        raise DataError(f"the range of {column} is {limits!r:.40}; the first number must not exceed the second")
+        raise DataError(f"the range of {column} is {limits!r:.40}; the smallest value comes first")
     return low, high
 
 

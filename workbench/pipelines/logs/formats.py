@@ -1,4 +1,4 @@
-"""Log formats that a user defines: named columns, each of a kind, between separators."""
+"""Log formats that a user defines: each line has fields between separators, each field a named column of some kind."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ from workbench.suggestion import meant
 
 
 class Kind(NamedTuple):
-    """A kind of column.
+    """A kind of column, such as "int" or "unix_s".
 
-    It has functions that read one field or many fields, a type, and the number that divides values.
+    read     function that converts one field, for lines that are read one by one
+    fast     function from a column's name to its `Field`, for many lines that are read at once
+    type     Arrow type of the values
+    divisor  number by which values that are read at once are divided, to convert them to seconds
     """
 
     read: Callable[[bytes], Any]
@@ -51,9 +54,8 @@ class LogFormat(LineFormat):
                 no offset. Times become seconds. None: skip the field
     separator   a character, such as "," or a tab; None: blanks
     header      number of lines at the top of a file before the rows (True: one)
-    checks      {reason: condition} of good rows: conditions are SQL over the columns, as in
-                {"voltage_V is {voltage_V}": "voltage_V BETWEEN 1 AND 4"}; a row that breaks
-                one is rejected, and reasons may show its values
+    checks      {reason: condition}: a row is rejected if the condition, which is SQL over the columns, is not true. The
+                reason may contain values: {"voltage_V is {voltage_V}": "voltage_V BETWEEN 1 AND 4"}
 
     Decimal commas are accepted unless the comma is the separator. Quotes have no special meaning. Raises DataError for
     an unknown kind, or a condition that is not valid SQL.
@@ -72,7 +74,10 @@ class LogFormat(LineFormat):
         if not wanted:
             raise DataError(f"log format {name} has no columns; give at least one with a kind")
         if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"0123456789'):
-            raise DataError(f"the separator is {separator!r:.20}; it must be one character, or None for blanks")
+            raise DataError(
+                f"the separator is {separator!r:.20}; it must be one ASCII character, but not a digit, a "
+                f"quote or a line end; None means blanks"
+            )
         super().__init__(
             name=name,
             columns={column: kind.type for column, kind in wanted.items()},
@@ -120,7 +125,7 @@ def _fast(column: str, kind: Kind | None, separator: str | None) -> Field:
 
 
 def _parser(kinds: tuple[Kind | None, ...]) -> Parser:
-    """Return a function that converts the fields of a line to values of these kinds."""
+    """Return a function that converts the fields of a line to values of these kinds; it skips fields of kind None."""
 
     def parse(fields: list[bytes]) -> list[Any]:
         pairs = zip(kinds, read.exactly(fields, len(kinds)), strict=True)

@@ -1,14 +1,15 @@
 """Links between nodes, measured in logs: delivery ratio and RSSI per direction, channel and interval.
 
 Theory of operation
-    In a Mercator log a node sends a number of packets in each transaction, and every other node logs the packets that
-    it hears. A lost packet has no row. So every transaction with at least one row counts for every other node of the
-    log: its delivery ratio is the number of packets that the node heard, divided by the number sent.
+    In a log of Mercator, a tool that measures testbeds, a node sends a number of packets in each transaction, and every
+    other node logs the packets that it hears. A lost packet has no row. So every transaction with at least one row
+    counts for every other node of the log, even if that node heard nothing. The delivery ratio of a link is the number
+    of packets that the receiver heard, divided by the number sent.
 
 Limits
     A transaction of which no node heard a packet has no rows and is not counted, so the links of a weak sender look
-    better than they are. A node is known if it has sent or heard one good packet. A node that was switched off counts
-    as one that hears nothing.
+    better than they are. Only nodes that have sent or heard at least one valid packet are known. A node that was
+    switched off counts as one that hears nothing.
 """
 
 from __future__ import annotations
@@ -66,18 +67,21 @@ ORDER BY 1, 2, {by}from_s
 
 @checked
 def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = None) -> Any:
-    """Return the links measured in a Mercator log (`read_log` with "mercator"), one row a link.
+    """Return the links measured in a Mercator log (`read_log` with "mercator"), one row per link.
 
-    rows     a `Log`, or its rows: a pandas frame, a Parquet file, a DataFrame of Spark; or any with the columns time_s,
-             transmitter, receiver, transaction, packet, sent, rssi_dBm. If the rows have the column file, nodes of
-             different files are not paired
-    by       columns with one value in a transaction, such as channel or power_dBm: a link has a row for each value
-    every_s  length of intervals in seconds, with a row for each; a transaction belongs to the interval of its begin
+    A link has a direction. It has one row for each combination of values of ``by``, and for each interval.
+
+    rows     a `Log`, or its rows: a pandas frame, a Parquet file, a DataFrame of Spark; or any table with the columns
+             time_s, transmitter, receiver, transaction, packet, sent, rssi_dBm. If the rows have the column file, nodes
+             of different files are not paired
+    by       columns that are constant within a transaction, such as channel or power_dBm
+    every_s  length of intervals in seconds; a transaction belongs to the interval in which it begins. None: one
+             interval
 
     Columns: transmitter, receiver (numbers of nodes), those of ``by``, from_s (Unix time at which the interval begins),
-    pdr (0 to 1), rssi_dBm (mean of packets heard; missing without any), heard, sent (packets), transmitter_name,
-    receiver_name. Nodes with names are numbered from 0 in the order of names. A packet logged twice by a receiver
-    counts once. ``wb.topology.from_links`` accepts the frame.
+    pdr (delivery ratio, 0 to 1), rssi_dBm (mean of the packets heard; missing if none), heard, sent (numbers of
+    packets), transmitter_name, receiver_name. Nodes with names are numbered from 0 in the order of names. A packet
+    logged twice by a receiver counts once. ``wb.topology.from_links`` makes a network of the result.
     """
     rows = rows.rows if isinstance(rows, Log) else rows
     by = (by,) if isinstance(by, str) else tuple(by)

@@ -2,13 +2,14 @@
 
 Theory of operation
     A file is cut at line ends into pieces; `workbench.datasets.chunks` converts a piece to rows and rejected lines. In
-    this process pieces are read one after the other; on Spark each piece is a task. Line numbers are those of the
+    this process a few threads read the pieces; on Spark each piece is a task. Line numbers are those of the
     file: for Spark, a first pass over the file counts its line ends.
 
 Cost
-    In this process: up to four cores at the rate in `workbench.datasets.chunks`, and memory for all rows, or with
-    ``out`` for a few pieces. Two cores read 1.3 to 1.9 million lines of the Intel Lab a second. Spark reads a log when
-    a query needs it, and again for each query, unless the rows are persisted (``log.rows.persist()``).
+    In this process, reading uses up to four cores, each at the rate given in `workbench.datasets.chunks`. The memory
+    holds all rows, or with ``out`` only a few pieces. Two cores read 1.3 to 1.9 million lines of the Intel Lab per
+    second. Spark reads a log when a query needs it, and again for each query, unless the rows are persisted
+    (``log.rows.persist()``).
 
 Limits
     Spark's workers read the files themselves, so all of them need access to the files and to the workbench.
@@ -45,18 +46,18 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 @dataclass(frozen=True)
 class Log:
-    """A log that was read: ``rows``, with the column file, and ``rejected``, the lines that could not be read.
+    """A log that was read: ``rows``, with the column file, and ``rejected``, its lines without a valid row.
 
     Both are pandas frames, Parquet files (paths), or DataFrames of Spark. Columns of ``rejected``: file, line, rule
-    ("unreadable", or the first check that the row breaks, without the row's values: "length … of …"), reason (all
-    broken checks with the values: "length 37 of 100"), text (the line's first 120 characters).
+    ("unreadable", or the first check that the row breaks, with "…" for its values: "length … of …"), reason (all broken
+    checks, with the values: "length 37 of 100"), text (the line's first 120 characters).
     """
 
     rows: Any
     rejected: Any
 
     def reasons(self) -> Any:
-        """Return the number of lines that each rule rejected in each file, largest first: file, rule, lines."""
+        """Return a table of the number of lines that each rule rejected in each file: file, rule, lines."""
         return run_query(
             "SELECT file, rule, count(*) AS lines FROM {rejected} GROUP BY file, rule ORDER BY file, lines DESC, rule",
             rejected=self.rejected,
@@ -79,8 +80,8 @@ def read_log(
     out         a folder for rows.parquet and rejected.parquet, written piece by piece, for logs larger than memory
     progress    function called with the share of bytes read, 0 to 1
 
-    Raises DataError for a file that cannot be read, or if fewer than one line in twenty is a row (on Spark: of the
-    lines at its beginning).
+    Raises DataError for a file that cannot be read, or of which fewer than one line in twenty is a valid row. On
+    Spark only the lines at the beginning of each file are checked.
     """
     form = _format(format)
     paths = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else list(path_or_paths)
@@ -89,7 +90,7 @@ def read_log(
     names = [os.fspath(path) for path in paths]
     if spark is not None:
         if out is not None:
-            raise DataError("out is given with spark; on Spark use log.rows.write.parquet(...) instead")
+            raise DataError("out and spark are both given; on Spark use log.rows.write.parquet(...) instead of out")
         return _read_on_spark(spark, names, form)
     return (
         _read_to_folder(Path(out), names, form, progress) if out is not None else _read_to_memory(names, form, progress)
@@ -117,7 +118,7 @@ def _schemas(form: LineFormat) -> tuple[pa.Schema, pa.Schema]:
 
 
 def _name_tables(chunk: Chunk, name: str, form: LineFormat) -> tuple[pa.Table, pa.Table]:
-    """Return the tables of rows and of rejected lines with the file's name as a column."""
+    """Return a chunk's tables of rows and of rejected lines, each with the file's name as a column."""
     return _with_file(chunk.rows, name), _with_file(chunk.rejected, name).select(_schemas(form)[1].names)
 
 
@@ -179,7 +180,7 @@ def _read_on_spark(spark: Any, names: list[str], form: LineFormat) -> Log:
 
 
 def _ranges(name: str, form: LineFormat) -> Iterator[_Range]:
-    """Yield the byte ranges of a file's pieces. Raises DataError if its beginning is not of this format."""
+    """Yield the byte ranges of a file's pieces. Raises DataError if the file's beginning is not of this format."""
     for piece in chunks(name, _size_B(name, form)):
         if piece.start == 0:
             checked_B = piece.data.rfind(b"\n", 0, CHECKED_B) + 1
@@ -196,7 +197,7 @@ def _size_B(name: str, form: LineFormat) -> int:
 def _map_ranges(spark: Any, ranges: list[_Range], names: list[str], form: LineFormat, index: int) -> Any:
     """Return a DataFrame of the rows (``index`` 0) or rejected lines (1) of all ranges, one task a range.
 
-    Workers send the number of a file in place of its name, which would be the longest column.
+    Workers send a file's index instead of its name, which would be the longest column.
     """
     from pyspark.sql.functions import array, col, element_at, lit
     from pyspark.sql.pandas.types import from_arrow_schema

@@ -29,25 +29,27 @@ def replay(
     from_s: float | None = None,
     until_s: float | None = None,
 ) -> tuple[workload.Publish, ...]:
-    """Return a workload with one item a node, which publishes the node's readings at their times.
+    """Return a workload with one item per node, which publishes the node's readings at their times.
 
     readings        a table with the columns time_s (Unix time), node, and measured values: the result of a
                     loader in `workbench.datasets`, of `read_log` or of `clean`
-    key             {column: key} of the published values; "TEMP" means temperature_C, "HUMIDITY" humidity_pct;
-                    None: both of them, if the columns exist
-    speed           factor by which the replay is faster: 10 plays ten seconds in one
+    key             {column: key}: the columns to publish, and the key of each. "TEMP" stands for
+                    {"temperature_C": "TEMP"}, "HUMIDITY" for {"humidity_pct": "HUMIDITY"}; None: both of these, if the
+                    columns exist
+    speed           factor by which the replay is faster: 10 publishes ten seconds of readings in one second
     start_s         time in the run at which the first reading is published
     from_s, until_s only readings in [from_s, until_s), in Unix time
 
     Values are rounded to the resolution of their key. Missing values, and readings without any value, are not
     published. Raises DataError for a value outside of its key's range, and for two readings of a node at the same time;
-    ``wb.pipelines.clean`` removes both.
+    ``wb.pipelines.clean`` removes such readings.
     """
     readings = readings.rows if isinstance(readings, Log | Cleaned) else readings
     keys = _keys(readings, key)
     for name, value in (("speed", speed), ("start_s", start_s)):
         if not is_number(value) or value < 0 or (name == "speed" and value == 0):
-            raise DataError(f"{name} is {value!r:.40}; it must be a number above 0 (start_s may be 0)")
+            limit = "above 0" if name == "speed" else "of at least 0"
+            raise DataError(f"{name} is {value!r:.40}; it must be a number {limit}")
     frame = _select_rows(readings, keys, from_s, until_s)
     if frame.empty:
         raise DataError("no reading to replay: no row between from_s and until_s has a value in the chosen columns")
@@ -77,7 +79,8 @@ def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
         wanted = {column: name for column, name in KEYS.items() if column in columns and key in (None, name)}
     if not wanted:
         raise DataError(
-            f"no column to publish; choose, as in key={{'voltage_V': 'VOLTAGE'}}, from {', '.join(columns)}"
+            f"no column to publish; choose one with its key, as in key={{'voltage_V': 'VOLTAGE'}}; "
+            f"the columns are {', '.join(columns)}"
         )
     for column, name in wanted.items():
         if column not in columns:
@@ -90,7 +93,7 @@ def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _select_rows(readings: Any, keys: Mapping[str, str], from_s: float | None, until_s: float | None) -> Any:
-    """Return the rows in [from_s, until_s) with a value, by node and time, as a pandas frame."""
+    """Return the rows in [from_s, until_s) that have a value, in order of node and time, as a pandas frame."""
     names = [f"CAST({column} AS DOUBLE) AS {column}" for column in keys]
     has_value = " OR ".join(f"({column} IS NOT NULL AND NOT isnan({column}))" for column in keys)
     limits = [

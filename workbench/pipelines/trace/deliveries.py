@@ -2,13 +2,14 @@
 
 Theory of operation
     The rows "originated" of a message list the publications that it carries. A delivery is matched with the first of
-    them that has the delivered text and that its subscription has not received. If the message carries no such text, a
-    filter has changed it, and the delivery is matched by its position in the message. It counts if the subscription was
-    active at the delivery and at the publication, and the sink was up at the publication. So deliveries and latencies
-    are those of a run's metrics (`workbench.sim.metrics`).
+    them that has the delivered text and that the subscription has not received before. If the message carries no such
+    text, a filter has changed it, and the delivery is matched by its position in the message. A delivery counts if the
+    subscription was active at the delivery and at the publication, and the sink was up at the publication. So
+    deliveries and latencies equal those of a run's metrics (`workbench.sim.metrics`).
 
 Limits
-    Deliveries are not compared with the constraints of their subscription: a wrong delivery of a run's metrics counts.
+    A delivery is not compared with the constraints of its subscription, so these statistics include deliveries that a
+    run's metrics report as wrong.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _MATCHES = {
 
 
 def _matched_column(match: str, column: str) -> str:
-    """Return SQL for a column of the published item that was delivered; null if none was.
+    """Return SQL for a column of the published item that matches a delivery; the value is null if no item matches.
 
-    ``match``: whether items are recognized by their "text", or by their "place" in the message, as filters may change
-    the text.
+    ``match`` is "text" to match items by their text, or "place" to match them by their position in the message, which
+    is needed if a filter has changed the text.
     """
     return f"min(CASE WHEN {_MATCHES[match]} THEN {column} END)"
 
@@ -113,7 +114,7 @@ _DELIVERIES = f"""
 def latency(traces: Any, over_runs: bool = False) -> Any:
     """Return each run's latency from publication to delivery: delivered, latency_ms_p50, latency_ms_p95, as in metrics.
 
-    A run without a delivery has no row, and does not count in means.
+    A run without a delivery has no row, and is left out of means over runs.
     """
     query = f"""
         WITH {_DELIVERIES}
@@ -128,9 +129,9 @@ def latency(traces: Any, over_runs: bool = False) -> Any:
 
 
 def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
-    """Return the latency at each percent of a run's deliveries: percent (1 to 100), latency_ms.
+    """Return the percentiles of each run's latency: percent (1 to 100), latency_ms.
 
-    It is the smallest latency that this percentage of deliveries does not exceed, as in a run's metrics.
+    latency_ms is the smallest latency that this percentage of deliveries does not exceed, as in a run's metrics.
     """
     percents = ", ".join(f"({percent})" for percent in range(1, 101))
     query = f"""
@@ -146,8 +147,9 @@ def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
 def flows(traces: Any, over_runs: bool = False) -> Any:
     """Return the deliveries between nodes: publisher, sink, last_hop, delivered, latency_ms, hops.
 
-    last_hop: the neighbor from which the sink received them, -1 if the sink is the publisher; latency_ms: mean; hops:
-    mean number of hops of the messages, null if the protocol does not record them (rows "held").
+    last_hop: the neighbor from which the sink received the readings, -1 if the sink is the publisher; latency_ms: mean;
+    hops: mean number of hops of the messages, null if the protocol does not record hops (rows "held"). With
+    ``over_runs`` there are means only of delivered.
     """
     query = f"""
         WITH {_DELIVERIES},
@@ -171,8 +173,9 @@ def flows(traces: Any, over_runs: bool = False) -> Any:
 def paths(traces: Any, over_runs: bool = False) -> Any:
     """Return the number of delivered readings on each link: publisher, sink, sender, receiver, delivered.
 
-    A path is followed from the sink back to the neighbors from which nodes first received the message (rows "held"), up
-    to `MOST_HOPS`. For a protocol that does not record them on the path, only the last hop is known, or nothing.
+    A path is traced back from the sink: each node's previous hop is the neighbor from which the node first received the
+    message (row "held"). A path ends at a node without such a row, or after `MOST_HOPS` links. So for some protocols
+    only the last link is known, or none.
     """
     query = f"WITH {_DELIVERIES} SELECT {_MESSAGE}, publisher, sink FROM arrived"
     arrived = checkpoint(run_query(query, traces=traces))

@@ -2,20 +2,21 @@
 
 ::
 
-    workbench.pipelines.spark()                                             a session with it; else register(session)
+    workbench.pipelines.spark()                                             a session with this source
     spark.read.format("workbench.trace").load("results/loss")               all runs of a folder
     spark.read.format("workbench.trace").option("scenario", scenario.to_json()).option("seeds", "0:200").load()
 
 Options
-    path      the folder; ``only`` (hashes of scenarios, separated by commas) and ``code`` as in `table.traces`
+    path      the folder; the options ``only`` (hashes of scenarios, separated by commas) and ``code`` select runs as in
+              `table.traces`
     scenario  a scenario as JSON, or a list of them
     seeds     "0:200", or "1,5,7": each scenario runs with each of these seeds; by default with its own seed
     engine    "auto", "fast" or "reference"
     tasks     number of tasks among which the runs are divided, by default at most 32
 
-A run's rows are in order and from one task. Workers import this package, so it must be installed there. Spark reads all
-columns and rows of a data source in Python; for large folders `table.traces` uses Spark's own reader of Parquet, which
-skips columns that a query does not need.
+One task reads all rows of a run, in order. Workers import this package, so it must be installed on them. Spark reads
+all columns and rows of a data source in Python; for large folders `table.traces` uses Spark's own reader of Parquet,
+which skips columns that a query does not need.
 """
 
 from __future__ import annotations
@@ -47,13 +48,13 @@ class TraceSource(DataSource):
         return "workbench.trace"
 
     def schema(self) -> Any:
-        """Return the columns, which are those of `table`."""
+        """Return the Spark schema, with the columns that `table` describes."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(PLAIN_SCHEMA)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        """Return a reader of the folder or of the scenarios. Raises DataError or ScenarioError for wrong options."""
+        """Return a reader of the folder or of the scenarios. Raises DataError or ScenarioError for invalid options."""
         if "path" in self.options:
             return FolderReader(self.options)
         if "scenario" in self.options:
@@ -71,7 +72,7 @@ class FolderReader(DataSourceReader):
         self._runs = select_runs(Path(options["path"]).absolute(), only, options.get("code"))
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return ranges of whole runs with about two million rows each."""
+        """Return ranges of whole runs, each with at most about two million rows unless it is a single longer run."""
         return [rows_range for path, runs in self._runs.items() for rows_range in _ranges_of_runs(str(path), runs)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -94,7 +95,7 @@ def _ranges_of_runs(path: str, runs: list[StoredRun]) -> Iterator[InputPartition
 
 
 class RunReader(DataSourceReader):
-    """A reader that runs scenarios and reads their traces."""
+    """A reader that simulates scenarios and returns the rows of their traces."""
 
     def __init__(self, options: Any) -> None:
         self._documents = _documents(options["scenario"])
@@ -107,7 +108,7 @@ class RunReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition per Spark task: its runs as pairs (index of the scenario, seed).
 
-        Runs are dealt out in turn, because neighbors in the list cost about the same.
+        Runs are assigned to tasks in turn. Neighbors in the list take about the same time, so the tasks do, too.
         """
         return [InputPartition(self._runs[first :: self._tasks]) for first in range(self._tasks)]
 
@@ -144,5 +145,6 @@ def _whole(text: str, option: str) -> int:
         return int(text)
     except ValueError:
         raise ScenarioError(
-            f"the option {option} contains {text!r:.60}; it must be whole numbers, such as 0:200 or 1,5,7"
+            f"the option {option} contains {text!r:.60}, which is not a whole number; "
+            f"write {'0:200 or 1,5,7' if option == 'seeds' else 'a number such as 32'}"
         ) from None

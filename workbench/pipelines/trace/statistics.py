@@ -1,8 +1,8 @@
 """Statistics of the traces of many runs, computed from a table of their rows (`table.traces`).
 
 Each function returns rows for each run, with the column ``scenario``. With ``over_runs=True`` it returns means over
-runs, with the 5th and 95th percentile in ``_low`` and ``_high`` (`band`). The result is a frame of pandas, or of Spark
-if the given rows are. A column that ends in ``_B`` is in bytes without the radio's overhead.
+runs, with the 5th and 95th percentile in ``_low`` and ``_high`` (`band`). The result is a pandas frame, or a DataFrame
+of Spark if the table of rows is one. A column that ends in ``_B`` is in bytes without the radio's overhead.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _MOST_STEPS = 10_000
 
 
 def load_per_node(traces: Any, over_runs: bool = False) -> Any:
-    """Return the frames and bytes of each node: node, sent, sent_B, received, received_B, lost, lost_B.
+    """Return the number of frames and bytes of each node: node, sent, sent_B, received, received_B, lost, lost_B.
 
-    A frame is lost at the node that should have heard it. Nodes without any row in a trace are missing.
+    A lost frame counts at the node that should have heard it. Nodes without any row in a trace are missing.
     """
     columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in _FRAMES)
     query = f"SELECT scenario, node, {columns} FROM {{traces}} GROUP BY scenario, node"
@@ -32,7 +32,7 @@ def load_per_node(traces: Any, over_runs: bool = False) -> Any:
 
 
 def load_per_link(traces: Any, over_runs: bool = False) -> Any:
-    """Return the frames and bytes of each link: sender, receiver, sent, sent_B, received, received_B, lost, lost_B.
+    """Return frames and bytes of each link: sender, receiver, sent, sent_B, received, received_B, lost, lost_B.
 
     ``sent`` counts the frames, broadcasts included, that the receiver could have heard: received plus lost.
     """
@@ -48,13 +48,15 @@ def load_per_link(traces: Any, over_runs: bool = False) -> Any:
 
 
 def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
-    """Return the cost of each reason for losing, dropping or giving up: event, reason, frames, bytes_B, energy_mJ.
+    """Return what each reason for a loss costs: event (lost, dropped or given_up), reason, frames, bytes_B, energy_mJ.
 
-    frames     rows with that reason, as in a run's metrics ``lost_``, ``dropped_`` and ``given_up_``
+    frames     number of rows with this reason, as in a run's metrics ``lost_``, ``dropped_`` and ``given_up_``
     bytes_B    bytes of the frames lost or given up; for a dropped message those of the frame that carried it, or 0 if
-               it was dropped from a queue. A frame with two dropped messages counts for both
-    energy_mJ  energy that the receiver spent on hearing it: 0 for a frame that did not reach it (lost on the link,
-               while it was sending, or down) or was never sent. ``radio`` is that of the runs
+               the message was dropped from a queue. A frame with two dropped messages counts twice
+    energy_mJ  energy that the receiver spent on hearing the frames. It is 0 for a frame that was never sent, or did not
+               reach the receiver (lost on the link, or because the receiver was sending or down)
+
+    ``radio`` is the radio of the runs.
     """
     mJ_per_B = radio.rx_uJ_per_B / 1000
     query = f"""
@@ -88,20 +90,23 @@ def over_time(
     until_s: float = 60.0,
     over_runs: bool = False,
 ) -> Any:
-    """Return number and sum of the states that events have set, over time: time_s, standing, total.
+    """Return the number and the sum of the values that are set at each time: time_s, standing, total.
 
-    ``event`` sets the state identified by the columns ``of`` to the event's value; ``ended`` is the event that removes
-    it. standing: number of states that are set; total: the sum of their values. Times are 0, every_s, ... until_s.
+    A row with ``event`` sets the value of the state that the columns ``of`` identify; a row with ``ended`` removes it.
+    standing: number of states with a value; total: sum of these values. time_s is 0, every_s, ... until_s.
 
-    Ranks of nodes that decode, per event: ``over_time(traces, "innovative")``; the mean rank is total / standing.
+    Ranks of nodes that decode, per publication: ``over_time(traces, "innovative")``; the mean rank is total / standing.
     Gradients: ``over_time(traces, "gradient_set", "gradient_removed", of=("node", "peer", "origin"))``.
     """
     for name in (event, *([ended] if ended else ()), *of):
         if not name.isidentifier():
-            raise ParameterError(f"over_time: {name!r:.60} is not a name of an event or a column")
+            raise ParameterError(
+                f"over_time: {name!r:.60} cannot be an event or a column; a name has only letters, digits and _"
+            )
     if not (every_s > 0 and until_s >= 0 and until_s / every_s <= _MOST_STEPS):
         raise ParameterError(
-            f"over_time: every_s is {every_s!r} and until_s is {until_s!r}; they must give at most {_MOST_STEPS} steps"
+            f"over_time: every_s is {every_s!r} and until_s is {until_s!r}; every_s must be above 0, "
+            f"until_s at least 0, and until_s / every_s at most {_MOST_STEPS}"
         )
     steps = ", ".join(
         f"({step}, {double_literal(step * every_s)})" for step in range(math.floor(until_s / every_s + 1e-9) + 1)
@@ -138,7 +143,7 @@ def over_time(
 
 
 def select_scenarios(traces: Any) -> Any:
-    """Return the scenario of each run in a table of rows."""
+    """Return a table with the column scenario: the hashes of all scenarios in ``traces``."""
     return run_sorted("SELECT DISTINCT scenario FROM {traces}", ("scenario",), traces=traces)
 
 
@@ -160,11 +165,11 @@ def run_sorted(query: str, keys: Sequence[str], **tables: Any) -> Any:
 
 
 def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], absent: str = "0") -> Any:
-    """Return mean and percentiles over runs of a table with a row for each scenario and ``keys``.
+    """Return the mean and percentiles over runs of each measure, for each combination of ``keys``.
 
-    ``runs`` has the column scenario of all runs, including those without a row in ``answer``. For such a run a measure
-    is ``absent``: 0, or NULL, which does not count. Columns: the keys, runs, and for each measure its mean (under its
-    own name), 5th and 95th percentile (``_low``, ``_high``).
+    ``answer`` has a row for each scenario and ``keys``. ``runs`` has the column scenario of all runs, including those
+    without a row in ``answer``. Such a run counts with the value ``absent``: "0", or "NULL" to leave it out. Columns:
+    the keys, runs, and for each measure its mean (under its own name), 5th and 95th percentile (``_low``, ``_high``).
     """
     is_complete = runs is answer
     answer = checkpoint(answer)
@@ -186,7 +191,7 @@ def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], a
 
 
 def checkpoint(answer: Any) -> Any:
-    """Compute a small intermediate result of Spark now, because it is used more than once."""
+    """Compute a small table of Spark now, because several queries use it; return other tables unchanged."""
     return answer.localCheckpoint() if is_spark(answer) else answer
 
 

@@ -1,6 +1,6 @@
-"""The rows of many runs as one table: of a folder, of given runs, or of scenarios, which are simulated.
+"""The trace rows of many runs as one table: runs of a folder, given runs, or scenarios, which are simulated.
 
-Columns: ``scenario`` (its hash), ``code`` (digest of the code that ran), ``row`` (number in the run, from 0), and those
+Columns: ``scenario`` (its hash), ``code`` (digest of the code that ran), ``row`` (index in the run, from 0), and those
 of a trace (`workbench.sim.trace`).
 """
 
@@ -34,11 +34,11 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
     source  a folder of results (``Sweep(..., keep="trace").run(out=folder)``), runs, or scenarios, which are simulated
     spark   a Spark session: the table is then a DataFrame, and its workers simulate the scenarios. Without a session
             the table is the folder's path, which DuckDB reads piece by piece, or an Arrow table
-    only    hashes of the scenarios to read from a folder; their rows are loaded at once
-    code    digest of the code whose runs to read, if several versions of the code have run the same scenarios
+    only    hashes of the scenarios to read from a folder; without Spark, their rows are loaded into memory
+    code    digest of the code whose runs are read; needed if different code has run the same scenarios
 
-    Raises DataError for a folder without traces, and for one with several runs of the same scenario by different code,
-    unless ``code`` chooses among them.
+    Raises DataError for a folder without traces, and for a folder with runs of the same scenario by different
+    code unless ``code`` is given.
     """
     if isinstance(source, (str, Path)):
         return _table_of_folder(Path(source).absolute(), spark, only, code)
@@ -57,7 +57,7 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
 
 
 def batches_of_run(run: Run) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a run with the columns of this table: scenario, code and row in front."""
+    """Yield the rows of a run with all columns of the table: scenario, code and row come first."""
     code, rows = Codes().digest(run.scenario.protocol), 0
     for batch in run.trace.to_batches():
         yield with_key(batch, run.scenario.hash, code, rows)
@@ -91,7 +91,7 @@ def _table_of_folder(folder: Path, spark: Any, only: Collection[str] | None, cod
 def select_runs(
     folder: Path, only: Collection[str] | None = None, code: str | None = None
 ) -> dict[Path, list[StoredRun]]:
-    """Return {file: its runs that ``only`` and ``code`` select, in order}. Raises DataError as `traces` does."""
+    """Return {file: the runs in it that ``only`` and ``code`` select, in order}. Raises DataError as `traces` does."""
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist")
     stored = list_runs(folder)

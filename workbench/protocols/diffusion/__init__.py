@@ -10,10 +10,10 @@ Theory of operation
     that paths follow changes of the network.
 
 Several sinks
-    Data is for all sinks whose interests match it. Where the paths to these sinks separate, a node sends several copies.
-    A node *serves* a sink by sending a copy towards it. Each copy lists the sinks that *other* copies serve. A node
-    serves each sink that has a gradient in a matching entry of its interest cache. It leaves out the source, itself,
-    the sinks in the received list, and the sinks that it has already served with this message:
+    Data is for all sinks whose interests match it. Where the paths to these sinks separate, a node sends several
+    copies. A node *serves* a sink by sending a copy towards it. Each copy lists the sinks that *other* copies serve. A
+    node serves each sink that has a gradient in a matching entry of its interest cache. It leaves out the source,
+    itself, the sinks in the received list, and the sinks that it has already served with this message:
 
     1. The next hop for a sink may be the neighbor of its first gradient, the head. Unless a reinforcement has chosen
        the head, any other neighbor that is at least as near to the sink may be the next hop, too. The ttl of the
@@ -104,9 +104,9 @@ Differs from the original in (A1, A2, ...: numbers in this project's list of its
          again at the next refresh.
     --   a node uses more than the first of ``exploratory_gradients`` only if it remembers messages for at least a
          second, the time after which copies no longer meet. Otherwise copies would circle and multiply.
-    --   each list has a fixed size. An entry that does not fit is dropped with the reason ``full``: a reinforcement by one
-         sink too many of the same source, data for one neighbor too many, one neighbor too many on the black list. One
-         subscription too many raises an error.
+    --   each list has a fixed size. An entry that does not fit is dropped with the reason ``full``: a reinforcement by
+         one sink too many of the same source, data for one neighbor too many, one neighbor too many on the black list.
+         One subscription too many raises an error.
     --   interests already seen are remembered separately from the cache, or an evicted interest would be flooded for
          ever. ``unsubscribe`` floods the interest with expiration 0. That cancels the interest and the reinforcements
          within it, but no later interest of the sink. Data has a ttl as well.
@@ -202,9 +202,9 @@ class Diffusion(Protocol):
             used_keys.append((filter_.messages, filter_.key))
 
     def sizes_in_c(self):
-        """Return {C constant: size} for the definition file, or None if these settings need another class of node.
+        """Return {C constant: size} of the C node's lists, or None if these settings need another class of node.
 
-        The definition file is the header of the C node that has the sizes of its lists.
+        The constants are named as in the design note's definition file.
         """
         if self.kind_of_node() is not DiffusionNode:
             return None

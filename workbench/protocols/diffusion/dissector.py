@@ -22,7 +22,7 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
             ("source", NODE),
             ("previous hop", NODE),
             ("ttl", "{} hops to live"),
-            ("number of attributes", _count_text),
+            ("number of attributes", _format_count),
         )
         if count & wire.LISTED:
             sinks = cutter.number("sinks in the list", "B", "{} that other copies serve")
@@ -46,7 +46,7 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
     cutter.attributes(count, are_readings=is_data)
 
 
-def _count_text(count: int) -> str:
-    number = count & wire.MOST_ATTRIBUTES
+def _format_count(count: int) -> str:
+    attribute_count = count & wire.MOST_ATTRIBUTES
     flags = [(wire.AGGREGATE, ", of an aggregate"), (wire.LISTED, ", after a list of sinks")]
-    return f"{number}" + "".join(text for flag, text in flags if count & flag)
+    return f"{attribute_count}" + "".join(text for flag, text in flags if count & flag)

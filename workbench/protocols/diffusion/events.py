@@ -14,7 +14,8 @@ InterestCached = namedtuple("InterestCached", FIELDS)
 # An interest left the interest cache. origin, sequence: of the interest that was cached last in its entry, as in
 # InterestCached; detail: "expired", "evicted" or "cancelled".
 InterestRemoved = namedtuple("InterestRemoved", FIELDS)
-# Data for sink ``origin`` may now go to ``peer``. value: when the gradient expires (µs); detail: the message that set it.
+# Data for sink ``origin`` may now go to ``peer``. value: when the gradient expires (µs); detail: the message that set
+# it.
 GradientSet = namedtuple("GradientSet", FIELDS)
 # Data for sink ``origin`` no longer goes to ``peer``. sequence: of the interest that set the gradient last, 0 if only
 # reinforcements did; detail: "expired", "evicted", "cancelled", "round", "blacklisted", or "interest" if an interest

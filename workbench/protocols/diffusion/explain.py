@@ -44,30 +44,32 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     gradients = _Gradients(evidence, pair)
     if pair.publisher not in trail.holders:
         return gradients.missing_gradient(pair.publisher, pair.published)
-    sent = trail.of("originated")[0]
-    trail.drops = [row for row in trail.drops if not _is_of_waiting_sample(row, sent)]
-    reached = _nodes_reached(gradients, trail, pair.publisher)
-    if pair.subscriber in reached:
-        return trail.outcome(pair.subscriber, ()) or _step_of_change(trail, pair.subscriber)
-    ends = [_ending_at(evidence, gradients, trail, node, neighbors) for node, neighbors in reached.items()]
-    steps = sorted((step for step in ends if step), key=lambda step: step.rows[-1].position)
+    first_message = trail.of("originated")[0]
+    trail.drops = [row for row in trail.drops if not _concerns_waiting_sample(row, first_message)]
+    neighbors_by_node = _find_reached_nodes(gradients, trail, pair.publisher)
+    if pair.subscriber in neighbors_by_node:
+        return trail.outcome(pair.subscriber, ()) or _find_filter_step(trail, pair.subscriber)
+    end_steps = [
+        _find_end(evidence, gradients, trail, node, neighbors) for node, neighbors in neighbors_by_node.items()
+    ]
+    steps = sorted((step for step in end_steps if step), key=lambda step: step.rows[-1].position)
     # Of several copies, one that the subscriber itself lost came nearest.
     nearest = [step for step in steps if step.neighbor == pair.subscriber]
     step = next(reversed(nearest or steps), None)
     if step is None or not _has_other_subscribers(evidence, pair):
         return step
     # A frame lists the subscribers that other copies serve, but the trace does not contain frames.
-    end = step.rows[-1].position
+    end_position = step.rows[-1].position
     if evidence.scenario.protocol.exploratory_gradients == 1:
         is_proven = True
     elif len(steps) == 1:
-        is_proven = not any(row.position > end for row in trail.at("lost", pair.subscriber))
+        is_proven = not any(row.position > end_position for row in trail.at("lost", pair.subscriber))
     else:
-        is_proven = bool(nearest) and is_last(trail, end)
-    return step if is_proven and not _is_changed(trail, step) else None
+        is_proven = bool(nearest) and is_last(trail, end_position)
+    return step if is_proven and not _has_changed_list(trail, step) else None
 
 
-def _is_changed(trail: Trail, step: Step) -> bool:
+def _has_changed_list(trail: Trail, step: Step) -> bool:
     """Return whether the lost frames between a step's two nodes had different lists of served subscribers.
 
     A frame lists the subscribers that other copies serve. Only this list varies in size, so lost frames of different
@@ -82,21 +84,21 @@ def _has_other_subscribers(evidence: Evidence, pair: Pair) -> bool:
     return any(row.node != pair.subscriber for row in evidence.of("subscribed"))
 
 
-def _ending_at(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
+def _find_end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
     """Return the step at which a node lost or dropped the reading, or None if the reading got further.
 
     ``neighbors``: the neighbors to which the node had gradients for the reading.
     """
     step = trail.outcome(node, neighbors or None) or unsent(evidence, trail, node)
     if step is not None and step.cause != "not_forwarded":
-        return _with_cause(step, gradients, trail)
+        return _refine_cause(step, gradients, trail)
     if any(sender == node and (not neighbors or receiver in neighbors) for sender, receiver in trail.arrivals):
         return None
     arrival = trail.holders[node]
     return gradients.missing_gradient(node, arrival) or gradients.leads_back(node, arrival)
 
 
-def _is_of_waiting_sample(drop: Row, sent: Row) -> bool:
+def _concerns_waiting_sample(drop: Row, sent: Row) -> bool:
     """Return whether a row "dropped" reports a waiting sample of the publisher, and not the message with sequence 0.
 
     ``sent``: the row "originated" of the message.
@@ -104,29 +106,29 @@ def _is_of_waiting_sample(drop: Row, sent: Row) -> bool:
     return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
 
 
-def _nodes_reached(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
+def _find_reached_nodes(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
     """Return {node: neighbors} of the nodes that got a copy for the subscriber.
 
-    The neighbors are those to which the node had gradients for the reading. If it had none, every copy that it sent may
-    be one for the subscriber. A filter's output goes to all subscribers whose interests match it, so the search also
-    starts at each node whose filter changed the reading.
+    The neighbors are those to which the node had gradients for the reading. Without such gradients, every copy
+    that it sent may be one for the subscriber. A filter's output goes to all subscribers whose interests match it, so
+    the search also starts at each node whose filter changed the reading.
     """
-    reached: dict[int, set[int]] = {}
-    waiting = [publisher, *(row.node for row in trail.of("filtered"))]
-    while waiting:
-        node = waiting.pop()
-        if node in reached or node not in trail.holders:
+    neighbors_by_node: dict[int, set[int]] = {}
+    nodes_to_visit = [publisher, *(row.node for row in trail.of("filtered"))]
+    while nodes_to_visit:
+        node = nodes_to_visit.pop()
+        if node in neighbors_by_node or node not in trail.holders:
             continue
         arrival = trail.holders[node]
-        sent = [*trail.at("sent", node), *trail.at("given_up", node)]
-        end = max((row.position for row in sent), default=arrival.position)
-        reached[node] = gradients.neighbors(node, arrival, end) - {arrival.peer}
-        waiting += [
+        sent_rows = [*trail.at("sent", node), *trail.at("given_up", node)]
+        end_position = max((row.position for row in sent_rows), default=arrival.position)
+        neighbors_by_node[node] = gradients.neighbors(node, arrival, end_position) - {arrival.peer}
+        nodes_to_visit += [
             receiver
             for sender, receiver in trail.arrivals
-            if sender == node and (not reached[node] or receiver in reached[node])
+            if sender == node and (not neighbors_by_node[node] or receiver in neighbors_by_node[node])
         ]
-    return reached
+    return neighbors_by_node
 
 
 class _Gradients:
@@ -136,10 +138,10 @@ class _Gradients:
         self._evidence = evidence
         self._sink = pair.subscriber
         samples = matching_of(evidence.scenario.protocol).samples
-        own = evidence.at("interest_cached", pair.subscriber, origin=pair.subscriber)
-        self._wanted = {row.sequence for row in own if samples(row.detail, pair.published.detail)}
+        own_rows = evidence.at("interest_cached", pair.subscriber, origin=pair.subscriber)
+        self._wanted = {row.sequence for row in own_rows if samples(row.detail, pair.published.detail)}
         # A reinforcement has a sequence number of its own, so exclude the other interests instead.
-        self._other_interests = {row.sequence for row in own} - self._wanted
+        self._other_interests = {row.sequence for row in own_rows} - self._wanted
         key = "gradients", self._sink, *sorted(self._other_interests)
         self._changes_of_node: dict[int, list[Row]] = evidence.once(key, dict)
 
@@ -160,43 +162,47 @@ class _Gradients:
         A reinforcement renews the gradients to its neighbor. Without such a gradient it sets a new one, which has
         ``NOBODY`` as its sequence number.
         """
-        last: dict[tuple[int, int], Row] = {}
+        last_rows: dict[tuple[int, int], Row] = {}
         for row in self._changes(node):
             if row.position >= at_row.position:
                 break
             key = row.peer, row.sequence
             if row.detail == "reinforcement" and row.event == "gradient_set":
-                renewed = [gradient for gradient in last if gradient[0] == row.peer and _is_set(last[gradient], row)]
-                last.update(dict.fromkeys(renewed or [(row.peer, NOBODY)], row))
-            elif row.event == "gradient_removed" and key not in last and (row.peer, NOBODY) in last:
-                last[row.peer, NOBODY] = row
+                renewed = [
+                    gradient for gradient in last_rows if gradient[0] == row.peer and _is_set(last_rows[gradient], row)
+                ]
+                last_rows.update(dict.fromkeys(renewed or [(row.peer, NOBODY)], row))
+            elif row.event == "gradient_removed" and key not in last_rows and (row.peer, NOBODY) in last_rows:
+                last_rows[row.peer, NOBODY] = row
             else:
-                last[key] = row
-        return last
+                last_rows[key] = row
+        return last_rows
 
-    def neighbors(self, node: int, at_row: Row, end: int) -> set[int]:
+    def neighbors(self, node: int, at_row: Row, end_position: int) -> set[int]:
         """Return the neighbors to which a node had a gradient at ``at_row`` or set one until position ``end``."""
         active = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
-        return active | {row.peer for row in self._rows("gradient_set", node) if at_row.position < row.position <= end}
+        return active | {
+            row.peer for row in self._rows("gradient_set", node) if at_row.position < row.position <= end_position
+        }
 
     def missing_gradient(self, node: int, at_row: Row) -> Step | None:
         """Return the step that explains why a node had no gradient at ``at_row``, or None if it had one."""
-        last = self._last_rows(node, at_row)
-        if any(_is_set(row, at_row) for row in last.values()):
+        last_rows = self._last_rows(node, at_row)
+        if any(_is_set(row, at_row) for row in last_rows.values()):
             return None
-        if last:
-            newest = max(last.values(), key=lambda row: row.position)
+        if last_rows:
+            newest = max(last_rows.values(), key=lambda row: row.position)
             detail = newest.detail if newest.event == "gradient_removed" else "expired"
             return Step(
                 "evicted" if detail == "evicted" else "expired", node, None, at_row.time_us, detail, (newest, at_row)
             )
-        cached = [
+        cached_rows = [
             row
             for row in self._evidence.at("interest_cached", node, origin=self._sink)
             if row.sequence in self._wanted and row.position < at_row.position
         ]
-        if cached:
-            return Step("no_room", node, None, at_row.time_us, "", (cached[-1], at_row))
+        if cached_rows:
+            return Step("no_room", node, None, at_row.time_us, "", (cached_rows[-1], at_row))
         return Step("not_asked", node, None, at_row.time_us, "", (at_row,))
 
     def leads_back(self, node: int, at_row: Row) -> Step | None:
@@ -215,31 +221,31 @@ def _is_set(row: Row, at_row: Row) -> bool:
     return row.event == "gradient_set" and row.value > at_row.time_us
 
 
-def _with_cause(step: Step, gradients: _Gradients, trail: Trail) -> Step:
+def _refine_cause(step: Step, gradients: _Gradients, trail: Trail) -> Step:
     """Return a step with a more precise cause if it is a drop for lack of an interest or gradient.
 
     The cause is a filter that changed the reading before, or the reason why the node had no gradient.
     """
     if step.detail not in _UNWANTED or step.cause == "filtered":
         return step
-    changed = [row for row in trail.of("filtered") if row.position < step.rows[-1].position]
-    if changed:
-        return step._replace(cause="filtered", rows=(*changed, *step.rows))
-    missing_gradient = gradients.missing_gradient(step.node, step.rows[-1])
-    if missing_gradient is None:
+    filter_rows = [row for row in trail.of("filtered") if row.position < step.rows[-1].position]
+    if filter_rows:
+        return step._replace(cause="filtered", rows=(*filter_rows, *step.rows))
+    missing_step = gradients.missing_gradient(step.node, step.rows[-1])
+    if missing_step is None:
         return step._replace(cause="dropped")
-    return missing_gradient._replace(rows=(*missing_gradient.rows, *step.rows))
+    return missing_step._replace(rows=(*missing_step.rows, *step.rows))
 
 
-def _step_of_change(trail: Trail, subscriber: int) -> Step | None:
+def _find_filter_step(trail: Trail, subscriber: int) -> Step | None:
     """Return the step of a reading that arrived at the subscriber after a filter had changed it, or None.
 
     The changed reading no longer matched the subscription.
     """
-    changed = trail.of("filtered")
-    arrived = trail.at("received", subscriber)
-    if changed and arrived:
-        return Step("filtered", subscriber, None, arrived[0].time_us, "replace", (*changed, arrived[0]))
+    filter_rows = trail.of("filtered")
+    arrival_rows = trail.at("received", subscriber)
+    if filter_rows and arrival_rows:
+        return Step("filtered", subscriber, None, arrival_rows[0].time_us, "replace", (*filter_rows, arrival_rows[0]))
     return None
 
 

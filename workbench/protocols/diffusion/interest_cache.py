@@ -22,8 +22,8 @@ Differs from the original in
     A16  of the interests already seen, the node first forgets the one that it has not heard for longest. It does not
          store reinforcements among them. They would push out the interest that they belong to, and a late copy of that
          interest would then turn gradients backwards.
-    --   a reinforcement may overtake the interest of its round. When that interest arrives, the node keeps the reinforced
-         gradient. Otherwise the path would be cut at this node, and might turn back on itself.
+    --   a reinforcement may overtake the interest of its round. When that interest arrives, the node keeps the
+         reinforced gradient. Otherwise the path would be cut at this node, and might turn back on itself.
     A21  a data gradient also remembers the attributes of the source's last message, so that a reinforcement with
          stricter constraints than the interest goes only to matching sources.
 
@@ -55,7 +55,7 @@ class Gradient:
         self.sequence = None
         self.ttl = 0
 
-    def number(self):
+    def interest_sequence(self):
         """Return the sequence number of the gradient's interest, or 0 if only reinforcements have set the gradient."""
         return self.sequence or 0
 
@@ -86,7 +86,7 @@ class DataGradients:
         self.list = []
 
     def update(self, source, neighbor, attributes):
-        """Record that new data of a source came from a neighbor; return (DataGradient, whether its neighbor changed)."""
+        """Record the neighbor that sent new data of a source; return (DataGradient, whether it changed)."""
         for data_gradient in self.list:
             if data_gradient.source == source:
                 changed = data_gradient.neighbor != neighbor
@@ -138,7 +138,7 @@ class InterestEntry:
         """
         for gradient in self.gradients:
             if gradient.sink == sink:
-                return gradient.neighbor, gradient.number(), 0 if gradient.reinforced_by is None else 1
+                return gradient.neighbor, gradient.interest_sequence(), 0 if gradient.reinforced_by is None else 1
         return None
 
     def heads(self):
@@ -171,7 +171,7 @@ class InterestEntry:
         self.gradients.insert(0, gradient)
 
     def remove(self, neighbor=None, expired_at=None):
-        """Remove the gradients towards ``neighbor``, or those that expire until ``expired_at`` (µs), and return them."""
+        """Remove and return the gradients towards ``neighbor``, or those that expire until ``expired_at`` (µs)."""
         removed = [
             gradient
             for gradient in self.gradients
@@ -223,7 +223,7 @@ class InterestEntry:
     def add_paths(self, paths, now, previous_hop, served, exploratory):
         """Append a path (sink, candidate next hops, rank) to the list ``paths`` for each copy that a sink gets.
 
-        ``served``: sinks that get no copy; ``previous_hop``: the neighbor that sent the data, which is no candidate;
+        ``served``: sinks that get no copy; ``previous_hop``: the neighbor that sent the data and gets no copy;
         ``exploratory``: number of copies for each sink without a reinforced gradient. If that is 1, the candidates are
         the neighbor of the sink's first gradient and, unless a reinforcement has chosen it, all neighbors that are at
         least as near to the sink. Otherwise each copy goes along another gradient: the first with rank 0, the others
@@ -257,18 +257,18 @@ class InterestEntry:
     def add_detours(self, paths, now, previous_hop, served, failed):
         """Append a path (sink, [next hop], 0) to the list ``paths`` for each sink, for data that is sent again.
 
-        The next hop is the neighbor of the sink's first gradient that does not lead to ``failed``, the neighbor that did
-        not acknowledge the data. If all gradients lead to ``failed``, it is ``failed``. ``served`` and ``previous_hop``:
-        see `add_paths`.
+        The next hop is the neighbor of the sink's first gradient that does not lead to ``failed``, the neighbor that
+        did not acknowledge the data. If all gradients lead to ``failed``, it is ``failed``. ``served`` and
+        ``previous_hop``: see `add_paths`.
         """
-        detours = {}
+        candidates_by_sink = {}
         for gradient in self.gradients:
             sink = gradient.sink
             if gradient.expires_us <= now or gradient.neighbor == previous_hop or sink in served:
                 continue
-            candidates = detours.get(sink)
+            candidates = candidates_by_sink.get(sink)
             if candidates is None:
-                detours[sink] = candidates = [gradient.neighbor]
+                candidates_by_sink[sink] = candidates = [gradient.neighbor]
                 paths.append((sink, candidates, 0))
             elif candidates[0] == failed:
                 candidates[0] = gradient.neighbor
@@ -289,9 +289,9 @@ class InterestCache:
 
     def find(self, attributes):
         """Return the entry whose constraints are those of ``attributes`` (in any order, without INTERVAL), or None."""
-        wanted = constraints(attributes)
+        wanted_constraints = constraints(attributes)
         for entry in self.entries:
-            if entry.constraints == wanted:
+            if entry.constraints == wanted_constraints:
                 return entry
         return None
 
@@ -329,18 +329,18 @@ class ServedSinks:
         if len(self.sinks) < self.size:
             self.sinks.append(sink)
             return 1 << (len(self.sinks) - 1), False
-        known = [gradient.sink for entry in self.cache.entries for gradient in entry.gradients]
-        index = [other in known for other in self.sinks].index(False)
+        sinks_with_gradients = [gradient.sink for entry in self.cache.entries for gradient in entry.gradients]
+        index = [other in sinks_with_gradients for other in self.sinks].index(False)
         self.sinks[index] = sink
         return 1 << index, True
 
-    def of(self, bits):
+    def sinks_of(self, bits):
         """Return the list of sinks whose bits are set in ``bits``."""
         return [self.sinks[index] for index in range(len(self.sinks)) if bits >> index & 1]
 
 
 class SeenData:
-    """What a node remembers of a data message that it has received or sent.
+    """The entry of a data message that the node has received or sent, in its memory of data.
 
     received_us   when the first copy arrived (µs)
     previous_hop  the neighbor that sent the first copy
@@ -370,25 +370,25 @@ class SeenInterests:
     def __init__(self, size, known_for_us):
         self.size = size
         self.known_for_us = known_for_us
-        self._heard = {}  # (sink, sequence) -> (when, round)
+        self._records = {}  # (sink, sequence) -> (when, round)
 
     def round_of(self, id, now):
         """Return the round in which an interest was last heard, or None.
 
         The result is None if the interest is unknown, or was heard too long ago to compare its round with a new one.
         """
-        heard = self._heard.get(id)
-        return None if heard is None or now - heard[0] >= self.known_for_us else heard[1]
+        record = self._records.get(id)
+        return None if record is None or now - record[0] >= self.known_for_us else record[1]
 
     def put(self, id, round_, now):
         """Remember that an interest was heard now, and its round."""
-        if len(self._heard) >= self.size and id not in self._heard:
+        if len(self._records) >= self.size and id not in self._records:
             # Of interests heard in the same microsecond the lower id goes: dictionaries have no order on a mote.
-            del self._heard[min([(heard[0], other) for other, heard in self._heard.items()])[1]]
-        self._heard[id] = (now, round_)
+            del self._records[min([(record[0], other) for other, record in self._records.items()])[1]]
+        self._records[id] = (now, round_)
 
     def __len__(self):
-        return len(self._heard)
+        return len(self._records)
 
 
 class OwnInterest:

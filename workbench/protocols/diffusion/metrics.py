@@ -1,6 +1,6 @@
-"""Metrics of TinyDiffusion's runs only; `workbench.sim.metrics` finds them through the protocol's class.
+"""Metrics that exist only for runs of TinyDiffusion. `workbench.sim.metrics` finds this module by the protocol's class.
 
-interest_coverage    share of the nodes a sink can reach that cached its interest, mean over interests
+interest_coverage    share of the nodes that cached an interest, of those that its sink can reach; mean over interests
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SHOWN = {
 
 
 def measure(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return the interest coverage of a run; NaN if no interest was cached."""
+    """Return {"interest_coverage": mean share of nodes that cached an interest}; NaN if no interest was cached."""
     origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
     if not len(nodes):
         return {"interest_coverage": NOT_A_NUMBER}
-    # Interests in order of arrival: the order in which shares are summed determines the rounding.
+    # Number the interests in order of the trace, as the order in which shares are summed determines the rounding.
     _, first_rows_of_interests, interest = unique_all(row_keys(origins, sequences))
     order = np.argsort(first_rows_of_interests)
     interest_number = np.empty(len(order), np.int64)
@@ -42,8 +42,8 @@ def measure(scenario: Any, rows: Columns) -> dict[str, float]:
         is_in_block = (row >= 0) & (row < len(hops))
         # The sink itself is one of the nodes, and caches its own interest.
         reachable[is_in_block] = np.count_nonzero(hops >= 0, axis=1)[row[is_in_block]]
-        of_block = is_in_block[interest]
-        is_reached = hops[row[interest[of_block]], paths.indices(nodes[of_block])] >= 0
-        holders += np.bincount(interest[of_block][is_reached], minlength=len(holders))
+        is_interest_in_block = is_in_block[interest]
+        is_reached = hops[row[interest[is_interest_in_block]], paths.indices(nodes[is_interest_in_block])] >= 0
+        holders += np.bincount(interest[is_interest_in_block][is_reached], minlength=len(holders))
     shares = (holders / reachable).tolist()
     return {"interest_coverage": sum(shares) / len(shares)}

@@ -1,5 +1,7 @@
 """The node of TinyDiffusion: it sends, receives and forwards interests, data and reinforcements.
 
+An *own interest* is an `OwnInterest`: the interest that this node, as a sink, floods for its subscriptions.
+
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
@@ -40,16 +42,16 @@ from workbench.protocols.subscriptions import SECOND_US, Subscription
 
 
 class DiffusionNode(Node):
-    """A node of TinyDiffusion, which is sink, source and relay at once."""
+    """A node of TinyDiffusion, which may be sink, source and relay at once."""
 
     EVENTS = events.EVENTS
     describe = staticmethod(wire.describe)
 
     @staticmethod
     def prepare(settings):
-        """Replace filters of plain values, as a mote gets them, by PlainFilter objects.
+        """Replace the filters in a mote's settings, which are dictionaries of plain values, by PlainFilter objects.
 
-        The module of filters is loaded only if there are filters, to save a mote's memory.
+        Without filters, their module is not loaded, to save the mote's memory.
         """
         if settings.filters and isinstance(settings.filters[0], dict):
             from workbench.protocols.diffusion.filters.on_node import PlainFilter
@@ -61,11 +63,12 @@ class DiffusionNode(Node):
         self.cache = InterestCache(settings.max_interests, settings.max_gradients, settings.max_reinforcements)
         self.seen_data = RecentIds(settings.max_data)  # (source, sequence) -> SeenData
         self.served_sinks = ServedSinks(self.cache)
-        self.waiting = []  # frames to send again: (when, neighbor that did not acknowledge, previous hop, frame)
+        # Frames to send again: (time in µs, neighbor that did not acknowledge, previous hop, frame).
+        self.waiting = []
         self.seen_interests = SeenInterests(
             settings.max_seen_interests, rules.known_for_us(settings.refresh_s, settings.gradient_lifetime_s)
         )
-        self.samples = []  # waiting samples, oldest first: (number, attributes, when it is dropped)
+        self.samples = []  # waiting samples, oldest first: (number, attributes, when the sample is dropped in µs)
         self.own_interests = []
         self.black_list = []
         self.filters = None
@@ -83,11 +86,15 @@ class DiffusionNode(Node):
     # Called by the application
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Subscribe to data that matches and return the Subscription; with ``expires_s`` None it never expires."""
+        """Subscribe to data that matches ``attributes`` and return the Subscription.
+
+        ``expires_s``: lifetime of the subscription (s); None for no end. Raises ParameterError or AttributeFormatError
+        if the node refuses the subscription.
+        """
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         if len(self.subscriptions.open) >= self.settings.max_subscriptions:
             raise ParameterError(
-                "node %d already has %d subscriptions, which is max_subscriptions"
+                "node %d already has %d subscriptions, the most that max_subscriptions allows"
                 % (self.address, len(self.subscriptions.open))
             )
         attributes = subscription.attributes
@@ -96,7 +103,7 @@ class DiffusionNode(Node):
         if own is None:
             if len(self.own_interests) >= self.settings.max_interests:
                 raise ParameterError(
-                    "node %d already has %d different subscriptions, which is max_interests"
+                    "node %d already has %d different subscriptions, the most that max_interests allows"
                     % (self.address, len(self.own_interests))
                 )
             own = OwnInterest(self._take_sequence(), attributes, self.settings.max_reinforcements)
@@ -104,7 +111,7 @@ class DiffusionNode(Node):
             self._encode_interest(own, 0, own.sequence, self.settings.ttl)
             self.own_interests.append(own)
         else:
-            # With the known round, neighbors would drop it as a duplicate and not learn the later expiration.
+            # In the current round, neighbors would drop the interest as a duplicate and not learn the new expiration.
             self._begin_round(own)
         subscription.request = own
         self.subscriptions.add(subscription)
@@ -113,7 +120,7 @@ class DiffusionNode(Node):
         return subscription
 
     def unsubscribe(self, subscription, now):
-        """End a subscription; after the last one of an interest, cancel the interest in the whole network."""
+        """End a subscription. If no other subscription shares its interest, cancel the interest in the network."""
         if self.subscriptions.end(subscription):
             own = subscription.request
             if not self.subscriptions.of(own):
@@ -123,7 +130,10 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
-        """Send a sample as soon as an interest matches, or drop it after its lifetime; return its number."""
+        """Publish a sample and return its number at this node.
+
+        The sample is sent as soon as an interest matches, and dropped if none matches within ``sample_lifetime_s``.
+        """
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         self._check_count(attributes)
@@ -141,10 +151,10 @@ class DiffusionNode(Node):
         return number
 
     def reinforce(self, subscription, now, attributes=None):
-        """Reinforce the paths to a subscription's sources, or to those that match the narrower ``attributes``.
+        """Reinforce the paths to the sources of a subscription; return to how many neighbors a reinforcement was sent.
 
-        Return the number of neighbors to which a reinforcement was sent. Raises AttributeFormatError if ``attributes``
-        are less constrained than the subscription.
+        ``attributes``: constraints that lie within those of the subscription, to select only the sources that match
+        them; None for all sources. Raises AttributeFormatError if they do not lie within.
         """
         if subscription not in self.subscriptions.open:
             return 0
@@ -183,7 +193,7 @@ class DiffusionNode(Node):
     def _check_count(self, attributes):
         if len(attributes) > self.settings.max_attributes:
             raise AttributeFormatError(
-                "a list has %d attributes; it may have at most max_attributes=%d"
+                "a publication or subscription has %d attributes; it may have at most max_attributes=%d"
                 % (len(attributes), self.settings.max_attributes)
             )
 
@@ -195,7 +205,11 @@ class DiffusionNode(Node):
     # Time
 
     def wake(self, now):
-        """Do what is due: refresh interests, end subscriptions, send frames again, match or drop waiting samples."""
+        """Perform the actions that are due at the time ``now``.
+
+        These are: end subscriptions, refresh or repeat interests, send unacknowledged frames again, and match or drop
+        waiting samples.
+        """
         self.subscriptions.expire(now)
         for own in list(self.own_interests):
             if not self.subscriptions.of(own):
@@ -206,9 +220,9 @@ class DiffusionNode(Node):
             elif own.repeat_us is not None and own.repeat_us <= now:
                 own.repeats += 1
                 self._flood(own, now)
-        for overdue in [frame for frame in self.waiting if frame[0] <= now]:
-            self.waiting.remove(overdue)
-            self._send_again(overdue[1], overdue[2], overdue[3], now)
+        for due_frame in [frame for frame in self.waiting if frame[0] <= now]:
+            self.waiting.remove(due_frame)
+            self._send_again(due_frame[1], due_frame[2], due_frame[3], now)
         self._drop_old_samples(now)
         if self._tick_us is not None and self._tick_us <= now:
             self._tick_us = None
@@ -239,7 +253,7 @@ class DiffusionNode(Node):
         own.data_gradients.forget_reinforcements(self.address)
 
     def _send_interest(self, own, now):
-        """Flood an own interest: a new one, one with a later expiration, or the next round."""
+        """Flood an own interest, which is new or in a new round, and plan its next refresh."""
         self.events.append(InterestCached(NOBODY, "interest", self.address, own.sequence, own.round, own.attributes))
         refresh_us = int(self.settings.refresh_s * SECOND_US)
         own.refresh_us = now + refresh_us if refresh_us else None
@@ -248,7 +262,7 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def _flood(self, own, now):
-        """Send the current round of an own interest, and plan to repeat it unless a neighbor forwards it."""
+        """Send an own interest in its current round, and plan a repetition in case no neighbor forwards it."""
         expiration_s = self.expiration_s(own, now)
         self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
         own.repeat_us = None
@@ -256,14 +270,17 @@ class DiffusionNode(Node):
             own.repeat_us = now + rules.REPEAT_AFTER_US + self.random.below(rules.REPEAT_WITHIN_US)
 
     def _stop_repeating(self, interest):
-        """Cancel the repetition of an own interest, as a neighbor has forwarded it."""
+        """Cancel the planned repetition of an own interest, because a neighbor has forwarded the interest."""
         for own in self.own_interests:
             if own.sequence == interest.sequence and own.round == interest.round and own.repeat_us is not None:
                 own.repeat_us = None
                 self._plan_wake()
 
     def expiration_s(self, own, now):
-        """Return the lifetime of an own interest's gradients (s): until its last subscription ends, if not too long."""
+        """Return the lifetime of an own interest's gradients (s).
+
+        They last until the last of its subscriptions ends, but at most as long as the settings allow.
+        """
         longest_s = rules.lifetime_s(self.settings.refresh_s, self.settings.gradient_lifetime_s)
         times = [subscription.expires_us for subscription in self.subscriptions.of(own)]
         if None in times:
@@ -308,14 +325,15 @@ class DiffusionNode(Node):
             self._receive_reinforcement(message, now)
 
     def _drop_message(self, message, name, reason):
-        """Call `drop` for a decoded message."""
+        """Drop a decoded message: call `drop` with its fields and the reason."""
         origin = message.source if name == "data" else message.sink
         self.drop(message.previous_hop, name, origin, message.sequence, reason)
 
     def _reason_to_drop(self, attributes, header_B):
-        """Return the reason to drop a message after the filters, or None.
+        """Return the reason to drop a message that filters have processed, or None to keep it.
 
-        ``attributes``: the message's attributes after all filters, or None if one of them dropped it.
+        ``attributes``: the message's attributes after all filters, or None if a filter dropped the message;
+        ``header_B``: size of the message's header (bytes).
         """
         if attributes is None:
             return "filter"
@@ -356,7 +374,7 @@ class DiffusionNode(Node):
         self._forward_interest(interest)
 
     def _cache_interest(self, interest, now):
-        """Store a new interest, or a new round of a known one."""
+        """Store an interest that is new or in a new round in the cache, with a gradient towards its sender."""
         entry = self.cache.find(interest.attributes)
         if entry is None:
             entry = self._add_entry(interest)
@@ -376,13 +394,13 @@ class DiffusionNode(Node):
         self._plan_tick(now)
 
     def _plan_tick(self, now):
-        """Plan to match waiting samples again at the next tick, as the interests have changed (A25)."""
+        """Plan to match waiting samples again after ``tick_s``, because the interests have changed (A25)."""
         if self.samples and self._tick_us is None:
             self._tick_us = now + int(self.settings.tick_s * SECOND_US)
             self._plan_wake()
 
     def _add_entry(self, interest):
-        """Add an entry to the cache, which evicts the oldest if the cache is full, and return it."""
+        """Add an entry for an interest to the cache and return the entry; a full cache evicts its oldest entry."""
         entry, evicted = self.cache.add(interest)
         if evicted is not None:
             self._report_removed(evicted.gradients, "evicted")
@@ -390,7 +408,10 @@ class DiffusionNode(Node):
         return entry
 
     def set_gradient(self, entry, interest, now, reinforced_by=None):
-        """Set or renew the gradient towards the sender of an interest or, with its number, a reinforcement."""
+        """Set or renew the gradient towards the neighbor that sent an interest or a reinforcement.
+
+        ``reinforced_by``: the reinforcement's sequence number, or None for an interest.
+        """
         old_head = entry.head(interest.sink)
         self._set_gradient(entry, interest, now, reinforced_by)
         self._report_head(entry, interest.sink, old_head)
@@ -410,7 +431,7 @@ class DiffusionNode(Node):
         if reinforced_by is None:
             gradient.ttl = interest.ttl
             if not is_new and gradient.sequence is None:
-                # Its events have the interest's number after this.
+                # From now on the events of this gradient have the interest's sequence number.
                 self._report_removed([gradient], "interest")
                 is_new = True
         if reinforced_by is None and (gradient.sequence is None or gradient.sequence < interest.sequence):
@@ -437,18 +458,21 @@ class DiffusionNode(Node):
         )
 
     def _cancel(self, interest):
-        """Remove a sink's gradients of a cancelled interest, and those of its reinforcements within the interest."""
-        cancelled = self.cache.find(interest.attributes)
+        """Remove the gradients of an interest that its sink has cancelled.
+
+        Gradients of the sink's reinforcements whose constraints lie within the interest are removed, too.
+        """
+        cancelled_entry = self.cache.find(interest.attributes)
         for entry in list(self.cache.entries):
-            if entry is cancelled:
-                # Keep those of a later interest, which may have overtaken this message on another path.
-                newest = interest.sequence
+            if entry is cancelled_entry:
+                # Keep gradients of a later interest, which may have overtaken this message on another path.
+                last_sequence = interest.sequence
             elif is_within(entry.attributes, interest.attributes):
-                newest = NOBODY
+                last_sequence = NOBODY
             else:
                 continue
             old_head = entry.head(interest.sink)
-            removed = entry.cancel(interest.sink, newest)
+            removed = entry.cancel(interest.sink, last_sequence)
             self._report_removed(removed, "cancelled")
             self._report_head(entry, interest.sink, old_head)
             if removed and not entry.gradients:
@@ -463,7 +487,7 @@ class DiffusionNode(Node):
         self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
     def _next_frame(self, interest):
-        """Return the frame with which this node forwards an interest or reinforcement."""
+        """Return the frame in which this node forwards an interest or a reinforcement, with a ttl lower by 1."""
         sequence, sink, round_, _, ttl, expiration_s, attributes = interest
         return wire.encode_interest(
             wire.Interest(sequence, sink, round_, self.address, ttl - 1, expiration_s, attributes),
@@ -471,7 +495,7 @@ class DiffusionNode(Node):
         )
 
     def clean(self, now):
-        """Remove expired gradients, and entries without gradients."""
+        """Remove expired gradients from the cache, then the entries without gradients."""
         if now < self._first_expiry_us:
             return
         self._first_expiry_us = FOREVER_US
@@ -484,7 +508,10 @@ class DiffusionNode(Node):
                 self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
 
     def _remove(self, entry, reason, neighbor=None, expired_at=None):
-        """Remove an entry's gradients towards a neighbor, or those expired at a time."""
+        """Remove an entry's gradients towards ``neighbor``, or those that expire until ``expired_at`` (µs).
+
+        Report the removed gradients with a reason, and each sink's new first gradient.
+        """
         old_heads = entry.heads()
         removed = entry.remove(neighbor, expired_at)
         self._report_removed(removed, reason)
@@ -496,14 +523,14 @@ class DiffusionNode(Node):
     def _report_removed(self, gradients, reason):
         for gradient in gradients:
             self.events.append(
-                GradientRemoved(gradient.neighbor, "interest", gradient.sink, gradient.number(), 0, reason)
+                GradientRemoved(gradient.neighbor, "interest", gradient.sink, gradient.interest_sequence(), 0, reason)
             )
 
     def _report_interest_removed(self, entry, reason):
         self.events.append(InterestRemoved(NOBODY, "interest", entry.sink, entry.sequence, 0, reason))
 
     def _report_head(self, entry, sink, old_head):
-        """Report a sink's first gradient if it differs from ``old_head``."""
+        """Report the first gradient of a sink as an event, if it differs from the earlier one, ``old_head``."""
         head = entry.head(sink)
         if head is not None and head != old_head:
             neighbor, number, is_reinforced = head
@@ -512,7 +539,10 @@ class DiffusionNode(Node):
     # Reinforcements
 
     def _start_reinforcement(self, own, attributes, data_gradients, now):
-        """Send a reinforcement of an own interest along data gradients; return to how many neighbors it was sent."""
+        """Send a reinforcement for an own interest along the data gradients that match ``attributes``.
+
+        Return the number of neighbors to which the reinforcement was sent.
+        """
         reinforcement = wire.Interest(
             self._take_sequence(),
             self.address,
@@ -528,7 +558,7 @@ class DiffusionNode(Node):
         return self._send_reinforcement(reinforcement, paths)
 
     def _receive_reinforcement(self, reinforcement, now):
-        """Move the gradient towards the sender to the front, and forward the reinforcement to the sources."""
+        """Put the gradient towards the sender of a reinforcement first, and forward the message to the sources."""
         self.clean(now)
         entry = self.cache.find(reinforcement.attributes)
         entries = [entry] if entry is not None else containing_interests(reinforcement, self.cache.entries)
@@ -546,7 +576,7 @@ class DiffusionNode(Node):
         self._plan_tick(now)
 
     def _send_reinforcement(self, reinforcement, paths):
-        """Send a reinforcement along these data gradients, each to another neighbor; return their number."""
+        """Send a reinforcement along the data gradients ``paths``; return to how many neighbors it was sent."""
         if paths and reinforcement.ttl <= 1:
             self._drop_message(reinforcement, "reinforcement", "ttl")
             return 0
@@ -560,16 +590,16 @@ class DiffusionNode(Node):
     # Data
 
     def _send_samples(self, now):
-        """Send the samples that match an interest, as many in a message as fit; the others keep waiting."""
+        """Send the waiting samples that match an interest, as many in each message as fit; keep the others."""
         self.clean(now)
         self._drop_old_samples(now)
-        wanted = []
-        waiting = []
+        matching_samples = []
+        other_samples = []
         for sample in self.samples:
-            (wanted if self._is_wanted(sample[1]) else waiting).append(sample)
-        self.samples = waiting
-        while wanted:
-            numbers, attributes, wanted = self._aggregate(wanted)
+            (matching_samples if self._is_wanted(sample[1]) else other_samples).append(sample)
+        self.samples = other_samples
+        while matching_samples:
+            numbers, attributes, matching_samples = self._aggregate(matching_samples)
             sequence = self._take_sequence()
             for number in numbers:
                 self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
@@ -592,9 +622,10 @@ class DiffusionNode(Node):
         return any([one_way_match(entry.attributes, attributes) for entry in self.cache.entries])
 
     def _aggregate(self, samples):
-        """Return (numbers, attributes, remaining samples) of one message: the first sample and others that fit (A26).
+        """Put the first of the samples, and the next ones that fit, in one message (A26).
 
-        A sink splits an aggregate where the first key repeats, so a sample that repeats its first key is sent alone.
+        Return (numbers of these samples, attributes of the message, remaining samples). A sink splits an aggregate
+        where the first key repeats, so a sample that contains its first key twice is sent alone.
         """
         number, attributes, _ = samples[0]
         numbers = [number]
@@ -636,11 +667,14 @@ class DiffusionNode(Node):
         return seen
 
     def _matching_entries(self, attributes):
-        """Return the cached interests that match data with these attributes."""
+        """Return the entries of the cache whose interests match data with these attributes."""
         return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes)]
 
     def _route(self, data, seen, now):
-        """Pass new data through filters, own subscriptions and interest cache, and forward or drop it (A23)."""
+        """Process new data: filter it, deliver it to own subscriptions, and forward or drop it (A23).
+
+        ``seen``: the message's SeenData.
+        """
         attributes = data.attributes
         if self.filters is not None:
             attributes = self.filters.apply("data", _samples_of(data), data.source, data.sequence, now)
@@ -673,28 +707,34 @@ class DiffusionNode(Node):
                 reason = "evicted" if is_evicted else "no_interest"
             self._drop_message(data, "data", reason)
 
-    def _exploratory_gradients(self, now):
-        """Return how many gradients of a sink carry new data: only one if copies could return unrecognized."""
-        most = self.settings.exploratory_gradients
-        if most > 1:
+    def _count_gradients_to_use(self, now):
+        """Return along how many gradients of each sink to send new data.
+
+        The result is 1 if this node might not recognize copies that return to it.
+        """
+        max_gradients = self.settings.exploratory_gradients
+        if max_gradients > 1:
             oldest = self.seen_data.oldest()
             if not rules.may_explore(oldest is not None, oldest.received_us if oldest else 0, now):
                 return 1
-        return most
+        return max_gradients
 
     def _forward_data(self, data, entries, seen, now):
-        """Send data towards the sinks that no copy has served yet; return whether there are any."""
+        """Send data towards the sinks that no copy has served yet; return False if every sink is served.
+
+        ``entries``: the cache entries whose interests match the data; ``seen``: the message's SeenData.
+        """
         listed_sinks = list(data.listed_sinks)
         if any([one_way_match(own.attributes, data.attributes) for own in self.own_interests]):
             listed_sinks.append(self.address)
         paths = []
-        exploratory = self._exploratory_gradients(now)
+        exploratory = self._count_gradients_to_use(now)
         for entry in entries:
             entry.add_paths(paths, now, data.previous_hop, listed_sinks + [self.address, data.source], exploratory)
-        served = self.served_sinks.of(seen.served)
+        served = self.served_sinks.sinks_of(seen.served)
         is_repeated = any([path[0] in served for path in paths])
         if is_repeated and rules.has_circled(data.ttl, seen.ttl) and rules.may_retry(seen.retries):
-            # A reinforcement has moved the path meanwhile, so the copy is forwarded as if it were new.
+            # A reinforcement has moved the path meanwhile, so forward the copy as if it were new.
             seen.retries += 1
             seen.ttl = data.ttl
             seen.served = 0
@@ -725,10 +765,10 @@ class DiffusionNode(Node):
         seen.served |= bit
 
     def _share_paths(self, paths):
-        """Return ([(neighbor, sinks), ...], paths not served): at most ``max_next_hops`` copies that serve the paths.
+        """Choose at most ``max_next_hops`` neighbors that get a copy of data, as few as serve all paths.
 
-        ``paths``: (sink, candidate neighbors, rank). Each neighbor serves as many paths as possible, so few neighbors
-        get the data. Paths of rank 0 are served first.
+        Return ([(neighbor, sinks that its copy serves), ...], list of the paths without a copy). ``paths``: a list of
+        (sink, candidate next hops, rank). Paths of rank 0 come first.
         """
         copies = []
         while paths and len(copies) < self.settings.max_next_hops:
@@ -739,10 +779,10 @@ class DiffusionNode(Node):
                     count = counts.setdefault(neighbor, [0, 0])
                     count[0] += 1
                     count[1] += neighbor == candidates[0]
-            best, most = NOBODY, (0, 0)
+            best, best_count = NOBODY, (0, 0)
             for neighbor, count in counts.items():
-                if rules.is_better_hop(count[0], count[1], neighbor, most[0], most[1], best):
-                    best, most = neighbor, count
+                if rules.is_better_hop(count[0], count[1], neighbor, best_count[0], best_count[1], best):
+                    best, best_count = neighbor, count
             sinks = []
             for sink, candidates, _ in paths:
                 if best in candidates and sink not in sinks:
@@ -752,16 +792,19 @@ class DiffusionNode(Node):
         return copies, paths
 
     def _send_data(self, data, copies, listed_sinks):
-        """Send each neighbor its copy, which lists the sinks of the other copies and ``listed_sinks``."""
-        most = wire.max_listed_sinks(attributes_size(data.attributes), self.settings.profile)
-        served = []
+        """Send each neighbor in ``copies`` its copy of data.
+
+        A copy lists the sinks that the other copies serve, then ``listed_sinks``. ``copies``: [(neighbor, sinks), ...].
+        """
+        max_listed = wire.max_listed_sinks(attributes_size(data.attributes), self.settings.profile)
+        served_sinks = []
         for _, sinks in copies:
-            served += [sink for sink in sinks if sink not in served]
-        listed_sinks = sorted([sink for sink in set(listed_sinks) if sink not in served])
+            served_sinks += [sink for sink in sinks if sink not in served_sinks]
+        listed_sinks = sorted([sink for sink in set(listed_sinks) if sink not in served_sinks])
         for neighbor, sinks in copies:
             # Sinks that this node serves with other copies come first, as the end of a long list is cut.
-            listed = sorted([sink for sink in served if sink not in sinks]) + listed_sinks
-            listed = [sink for sink in listed if sink != neighbor][:most]
+            listed = sorted([sink for sink in served_sinks if sink not in sinks]) + listed_sinks
+            listed = [sink for sink in listed if sink != neighbor][:max_listed]
             frame = wire.encode_data(
                 wire.Data(
                     data.sequence,
@@ -777,7 +820,7 @@ class DiffusionNode(Node):
             self.outbox.append((neighbor, frame))
 
     def sent(self, destination, frame, ok, now):
-        """Plan a retransmission of data that was not acknowledged."""
+        """Plan to send a data frame again if neighbor ``destination`` did not acknowledge it (``ok`` False)."""
         data = None if ok else self._decode_own_data(frame)
         seen = None if data is None else self.seen_data.get((data.source, data.sequence))
         if seen is None or not rules.may_retry(seen.retries):
@@ -792,7 +835,7 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def _decode_own_data(self, frame):
-        """Return the data message in a frame that this node has sent, or None."""
+        """Return the data message in a frame that this node has sent, or None if the frame has no such message."""
         if len(frame) - 1 > wire.PROFILES[self.settings.profile]:
             return None
         try:
@@ -802,7 +845,7 @@ class DiffusionNode(Node):
         return message if isinstance(message, wire.Data) and message.previous_hop == self.address else None
 
     def _send_again(self, failed, previous_hop, frame, now):
-        """Send data again that neighbor ``failed`` did not acknowledge, if possible to other neighbors."""
+        """Send data again that neighbor ``failed`` did not acknowledge, to other neighbors if there are gradients."""
         data = self._decode_own_data(frame)
         self.clean(now)
         paths = []
@@ -829,7 +872,10 @@ class DiffusionNode(Node):
         return data_gradient
 
     def _deliver(self, own, data, now):
-        """Deliver each sample to matching subscriptions, and reinforce the source's path if it is due."""
+        """Deliver the samples of a data message to the matching subscriptions of an own interest.
+
+        Reinforce the path to the source if it has sent enough messages (``reinforce_after``).
+        """
         samples = _samples_of(data)
         for subscription in self.subscriptions.of(own):
             for sample in samples:
@@ -846,18 +892,19 @@ class DiffusionNode(Node):
 
 
 def _has_first_key_once(attributes):
-    """Return whether the first key of a sample occurs only once in it."""
+    """Return whether the key of a sample's first attribute occurs only once in the sample."""
     return [attribute.key for attribute in attributes].count(attributes[0].key) == 1
 
 
 def _samples_of(data):
-    """Return the readings in a data message: one, or several if its source aggregated them."""
+    """Return the list of attribute tuples of a data message's readings: several if the source aggregated them."""
     return split_samples(data.attributes) if data.is_aggregate else [data.attributes]
 
 
 def _with_attributes(message, attributes, listed_sinks=None):
-    """Return a message with other attributes and, for data, another list of sinks.
+    """Return a copy of a message with other attributes.
 
+    ``listed_sinks``: for data, a new list of sinks; None to keep all other fields. This function exists because
     MicroPython's named tuples have no _replace.
     """
     if listed_sinks is not None:

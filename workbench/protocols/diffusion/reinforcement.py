@@ -13,9 +13,10 @@ Differs from the original in
          reinforcement replaces an older one: a node has one reinforced gradient per sink, so gradients cannot form a
          loop. The reinforced gradient stores the reinforcement's sequence number, by which the node recognizes
          duplicates. A reinforcement of an older round is dropped.
-    --   a sink starts at most ``max_reinforcements`` reinforcements in a round of its interest, as it remembers that many
-         sources. Without this limit every reading of a forgotten source would start another reinforcement, and each
-         would change the paths of all sources (1500 nodes, 10 sinks, 100 sources: 1.5 million reinforcements in 100 s).
+    --   a sink starts at most ``max_reinforcements`` reinforcements in a round of its interest, as it remembers that
+         many sources. Without this limit every reading of a forgotten source would start another reinforcement, and
+         each would change the paths of all sources (1500 nodes, 10 sinks, 100 sources: 1.5 million reinforcements in
+         100 s).
 
 The functions below only decide; `DiffusionNode` sends and drops messages and sets gradients.
 
@@ -66,10 +67,10 @@ def choose_paths(reinforcement, interests, settings, black_list, drop):
     """
     paths = []
     sink = reinforcement.sink
-    wanted = constraints(reinforcement.attributes)
+    wanted_constraints = constraints(reinforcement.attributes)
     for attributes, data_gradients in interests:
         # A source whose path is already reinforced is left out, unless the reinforcement is further constrained.
-        is_equal = constraints(attributes) == wanted
+        is_equal = constraints(attributes) == wanted_constraints
         for data_gradient in data_gradients:
             neighbor = data_gradient.neighbor
             if neighbor == reinforcement.previous_hop or (is_equal and sink in data_gradient.reinforced_for):

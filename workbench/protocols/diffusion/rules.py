@@ -37,8 +37,8 @@ def is_stale(round_, known_round):
 def known_for_us(refresh_s, gradient_lifetime_s):
     """Return how long a node remembers an interest's round after it has heard the interest (µs).
 
-    The time is two refreshes or, without refreshes, the lifetime of a gradient. It is shorter than 128 rounds, as rounds
-    further apart cannot be compared modulo 256.
+    The time is two refreshes or, without refreshes, the lifetime of a gradient. It is shorter than 128 rounds, as
+    rounds further apart cannot be compared modulo 256.
     """
     return int((2 * refresh_s if refresh_s else gradient_lifetime_s) * SECOND_US)
 
@@ -108,8 +108,8 @@ def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
     """Return whether ``neighbor`` is a better next hop for data than ``best``, the best one so far or ``NOBODY``.
 
     ``count``: number of sinks whose next hop the neighbor may be; ``heads``: number of these sinks whose first gradient
-    leads to the neighbor; ``best_count``, ``best_heads``: the same of ``best``. Of neighbors with equal numbers, the one
-    with the lower address is better.
+    leads to the neighbor; ``best_count``, ``best_heads``: the same of ``best``. Of neighbors with equal numbers, the
+    one with the lower address is better.
     """
     if best == NOBODY or count != best_count:
         return best == NOBODY or count > best_count
@@ -119,7 +119,8 @@ def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
 def has_circled(ttl, first_ttl):
     """Return whether a copy of a known message has come back to this node in a circle.
 
-    A circle has at least three hops. So the ttl of such a copy is at least 3 below ``first_ttl``, that of the first copy.
+    A circle has at least three hops. So the ttl of such a copy is at least 3 below ``first_ttl``, that of the first
+    copy.
     """
     return ttl <= first_ttl - 3
 

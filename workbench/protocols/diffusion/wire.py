@@ -2,10 +2,11 @@
 
 Layout (little-endian, packed, as on the motes; A9)
     Every frame begins with one byte, the packet type (TinyOS's AM type): INTEREST 1, DATA 2. It is followed by
+    one of these messages:
 
     interest   sequence u32, sink u16, round u8, previous hop u16, ttl u8, expiration u16 (s), AttNum u8     13 bytes
     data       sequence u32, source u16, previous hop u16, ttl u8, flags and AttNum u8                       10 bytes
-    list       only if its flag is set: count u8, then a sink u16 each                              1 + 2 x count
+    list       only if flag LISTED is set: count u8, then each sink u16                              1 + 2 x count
     attribute  as `attributes/wire.py` lays it out                                                        4 bytes
 
     The two highest bits of a data message's AttNum are flags. AGGREGATE: the message contains several readings, one
@@ -54,40 +55,41 @@ DATA_HEADER_B = 10
 
 
 def encode_interest(interest, profile="wide"):
-    """Return the frame of an Interest. Raises EncodeError if it does not fit the profile or a field is out of range."""
+    """Encode an Interest and return its frame.
+
+    Raises EncodeError if the message does not fit the profile or a field is out of range.
+    """
     sequence, sink, round_, previous_hop, ttl, expiration_s, attributes = interest
     _check_range("interest", interest, (U32, U16, U8, U16, U8, U16), U8)
     fields = (INTEREST, sequence, sink, round_, previous_hop, ttl, expiration_s, len(attributes))
-    head = struct.pack(INTEREST_LAYOUT, *fields)
-    return _check_size(head + encode_attributes(attributes), profile, "interest")
+    header = struct.pack(INTEREST_LAYOUT, *fields)
+    return _check_size(header + encode_attributes(attributes), profile, "interest")
 
 
 def encode_data(data, profile="wide"):
-    """Return the frame of a Data message. Raises EncodeError if it does not fit the profile or a field is out of range.
+    """Encode a Data message and return its frame; if ``data.listed_sinks`` is empty, the frame has no list of sinks.
 
-    ``listed_sinks``: the sinks that other copies serve; without such sinks the frame has no list.
+    Raises EncodeError if the message does not fit the profile or a field is out of range.
     """
     sequence, source, previous_hop, ttl, is_aggregate, listed_sinks, attributes = data
     _check_range("data", data, (U32, U16, U16, U8, 1), MOST_ATTRIBUTES)
-    count = len(attributes) | (AGGREGATE if is_aggregate else 0) | (LISTED if listed_sinks else 0)
-    head = struct.pack(DATA_LAYOUT, DATA, sequence, source, previous_hop, ttl, count)
+    count_and_flags = len(attributes) | (AGGREGATE if is_aggregate else 0) | (LISTED if listed_sinks else 0)
+    header = struct.pack(DATA_LAYOUT, DATA, sequence, source, previous_hop, ttl, count_and_flags)
     if listed_sinks:
         if len(listed_sinks) > U8:
-            raise EncodeError(
-                "the list of a data message has %d sinks; it may have at most %d" % (len(listed_sinks), U8)
-            )
-        head += bytes((len(listed_sinks),))
+            raise EncodeError("the data message lists %d sinks; it may list at most %d" % (len(listed_sinks), U8))
+        header += bytes((len(listed_sinks),))
     for sink in listed_sinks:
         if not 0 <= sink <= U16:
             raise EncodeError(
-                "sink %r in the list of a data message is out of range; it must be from 0 to %d" % (sink, U16)
+                "the data message lists sink %r; the address of a sink must be from 0 to %d" % (sink, U16)
             )
-        head += bytes((sink & U8, sink >> 8))
-    return _check_size(head + encode_readings(attributes), profile, "data")
+        header += bytes((sink & U8, sink >> 8))
+    return _check_size(header + encode_readings(attributes), profile, "data")
 
 
 def max_listed_sinks(size, profile):
-    """Return how many sinks fit in the list of a data message beside attributes of ``size`` bytes."""
+    """Return how many sinks a data message can list if its attributes take ``size`` bytes."""
     return max(0, (PROFILES[profile] - DATA_HEADER_B - 1 - size) // 2)
 
 
@@ -96,11 +98,12 @@ def _check_range(name, message, largest, most_attributes):
     for i in range(len(largest)):
         if not 0 <= message[i] <= largest[i]:
             raise EncodeError(
-                "field %d of %s %r is %r; it must be from 0 to %d" % (i, name, message, message[i], largest[i])
+                "value %d (from 0) of the %s message %r is %r; it must be from 0 to %d"
+                % (i, name, message, message[i], largest[i])
             )
     if len(message[-1]) > most_attributes:
         raise EncodeError(
-            "%s has %d attributes; a message may have at most %d" % (name, len(message[-1]), most_attributes)
+            "the %s message has %d attributes; it may have at most %d" % (name, len(message[-1]), most_attributes)
         )
 
 
@@ -121,7 +124,7 @@ def _check_size(frame, profile, name):
 
 
 def decode(frame):
-    """Return the Interest or Data message in a frame. Raises DecodeError, and no other error, for any other bytes."""
+    """Decode a frame and return its Interest or Data message. Raises DecodeError if the bytes are not such a frame."""
     if len(frame) > 0 and frame[0] == INTEREST:
         if len(frame) < 1 + INTEREST_HEADER_B:
             raise DecodeError("the interest has %d bytes and ends within its header" % len(frame))
@@ -140,18 +143,23 @@ def decode(frame):
                 raise DecodeError("the data message has %d bytes and ends within its list of sinks" % len(frame))
             if frame[start] == 0:
                 raise DecodeError(
-                    "the list of sinks of a data message is empty; a message without sinks to list has no list"
+                    "the data message has an empty list of sinks; without listed sinks the flag LISTED must not be set"
                 )
             end = start + 1 + 2 * frame[start]
             listed_sinks = tuple([frame[i] | frame[i + 1] << 8 for i in range(start + 1, end, 2)])
             start = end
         attributes = decode_readings(frame, start, count & MOST_ATTRIBUTES)
         return Data(sequence, source, previous_hop, ttl, count >= AGGREGATE, listed_sinks, attributes)
-    raise DecodeError("the frame begins with %r; an interest begins with 1, data with 2" % (bytes(frame[:1]),))
+    raise DecodeError(
+        "the frame begins with %r; the first byte of an interest is 1, that of a data message 2" % (bytes(frame[:1]),)
+    )
 
 
 def describe(frame, broadcast=True):
-    """Return (message name, origin, sequence) of a frame that this module encoded, without decoding it, for traces."""
+    """Return (message name, origin, sequence number) of a frame that this module encoded, for a trace.
+
+    ``broadcast``: whether the frame is broadcast; an interest message in a unicast frame is a reinforcement.
+    """
     sequence, origin = struct.unpack_from("<IH", frame, 1)
     if frame[0] == DATA:
         return "data", origin, sequence

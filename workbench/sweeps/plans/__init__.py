@@ -1,4 +1,6 @@
-"""Plans: the points of a sweep. ``wb.Sweep(scenario, over=plan)`` runs one; a mapping means its grid.
+"""Plans: the points of a sweep, each a combination of parameter values.
+
+``wb.Sweep(scenario, over=plan)`` runs a plan; a mapping stands for its grid.
 
     grid(over)                            all combinations of the values
     points([...])                         a list of points, or the rows of a frame
@@ -10,8 +12,8 @@
     paired_seeds(30, topology=...)        the seeds 1 to 30, each with its own network and workload
     a * b, a | b, a - b                   each point of a with each of b; the points of both; those of a without b's
 
-Three plans choose points by earlier results. They take the scenario, and their ``run(out=folder)`` continues in the
-same folder after a stop, as that of a sweep does:
+Three plans choose points by earlier results. They take the scenario and run it. After an interruption
+``run(out=folder)`` continues in the same folder, as for a sweep:
 
     adaptive(scenario, over, ...)         more seeds, until the 95 % band of a metric is narrow enough
     sensitivity(scenario, over, ...)      the effects of parameters (Morris, Sobol), and a chart of them
@@ -26,10 +28,11 @@ comparison. How many runs a claim needs, and statistics without an assumed distr
     trend(times, values), converged(...)  Theil-Sen slope; the warm-up after which a series is steady
 
 Theory of operation
-    A plan is a `Design` in the code: it has paths, as for `Scenario.replace`, and maps the number of a point to their
-    values. (`Plan` in workbench/sweeps/plan.py is a design with the base scenario, the engine and the measure.) It is
-    lazy. A crossed plan stores its two factors, not their combinations. Drawn points are stored as an array of numbers,
-    so that workers have the same points as the driver, whatever their libraries.
+    In the code a plan is a `Design`. It has paths, as for `Scenario.replace`, and maps the number of a point (its
+    index, from 0) to the values of these paths. (`Plan` in workbench/sweeps/plan.py is a design with the base scenario,
+    the engine and the measure.) It is lazy. A product of two plans stores the plans, not their combinations. Drawn
+    points are stored as an array of numbers, so that workers have the same points as the driver, whatever the versions
+    of its libraries.
 
         >>> import workbench as wb
         >>> ttl_and_loss = wb.plans.latin_hypercube(50, {"protocol.ttl": wb.plans.whole(3, 12),

@@ -1,14 +1,16 @@
-"""Adaptive numbers of seeds: each combination of parameters runs until a metric's 95 % band is narrow.
+"""Sweeps with adaptive numbers of seeds: each combination of parameters runs until a metric's 95 % band is narrow.
+
+The band is the 95 % confidence interval of the metric's mean over the runs (Student's).
 
 Theory of operation
-    All combinations begin with ``at_least`` seeds. Where the interval of the mean (Student's, as in a table) is wider
-    than wanted, the number of seeds is raised to n (width / wanted)^2, at most to twice the present number and at most
-    to ``at_most``. All combinations use the same seeds in the same order.
+    All combinations begin with ``at_least`` seeds. Where the band is wider than ``narrower_than``, the
+    number n of seeds is raised to n (width / narrower_than)^2, but at most to 2 n and at most to ``at_most``. All
+    combinations use the same seeds in the same order.
 
 Limits
     Repeated checks with a stop at the first narrow band are slightly too optimistic: the band contains the mean in
-    somewhat less than 95 of 100 cases. At least ten seeds keep this effect small. A metric that is equal for the first
-    ten seeds has a band of width 0, and is not run again.
+    somewhat less than 95 of 100 cases. At least ten seeds keep this effect small. If a metric is equal for the first
+    ten seeds, its band has the width 0, and the combination is not run again.
 
 Reference
     Y. Chow, H. Robbins: On the asymptotic theory of fixed-width sequential confidence intervals for the mean, Annals
@@ -41,7 +43,7 @@ MOST_RUNS = 1_000_000  # of one combination
 
 
 class Repeated(Composed):
-    """Each point of ``design`` with the first ``counts[number]`` points of ``repeats``."""
+    """A design that combines point i of ``design`` with the first ``counts[i]`` points of ``repeats``, the seeds."""
 
     def __init__(self, design: Design, repeats: Design, counts: Sequence[int]) -> None:
         self._crossed = Crossed(design, repeats)
@@ -53,7 +55,7 @@ class Repeated(Composed):
         return int(self._ends[-1])
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return the design of combinations and the design of seeds, each with its index for point ``number``."""
+        """Return (design, number of the point in it) for the combination and for the seed of point ``number``."""
         index = int(np.searchsorted(self._ends, number, side="right"))
         repeat = number - (int(self._ends[index - 1]) if index else 0)
         return zip(self._crossed.factors, (index, repeat), strict=True)
@@ -63,13 +65,13 @@ class Repeated(Composed):
         return self._crossed.labels_of(path)
 
     def probes(self) -> Sequence[int]:
-        """Return the probes of the design with their first repeat, and points spread over the plan."""
+        """Return the points to check before a sweep runs."""
         first = [0, *self._ends[:-1].tolist()]
         probes = [first[index] for index in self._crossed.factors[0].probes()]
         return sorted({*probes, *evenly(len(self), PROBES)})
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of both designs, with the number of runs of each point."""
+        """Return the descriptions of both designs, with the number of runs of each combination."""
         parts = [factor.describe() for factor in self._crossed.factors]
         return {"design": "Repeated", "points": len(self), "of": parts, "runs": list(self._counts)}
 
@@ -99,7 +101,8 @@ class Adaptive:
         """Run until each band is narrow enough, and return the table of all runs; arguments as for `Sweep.run`.
 
         Results in ``out`` are not computed again. ``bands`` then has a row for each combination: its labels, runs,
-        mean, low, high and is_narrow, which is False if ``at_most`` was reached or runs do not have the metric.
+        mean, low, high and is_narrow, which is False if the band is too wide after ``at_most`` seeds, or
+        fewer than two runs have the metric.
         """
         counts = [self._at_least] * len(self._design)
         while True:
@@ -151,8 +154,9 @@ def adaptive(
 ) -> Adaptive:
     """Return a sweep that runs each combination of ``over`` until a metric's 95 % band is below ``narrower_than``.
 
-    The width of the band is that of the interval of the mean, in the metric's unit. ``seeds``: a plan such as
-    `paired_seeds`, from which points are taken in order; by default the seeds 1 to ``at_most``. Raises ScenarioError
+    The band is the confidence interval of the mean; its width is in the metric's unit. Each combination runs with
+    ``at_least`` to ``at_most`` seeds. ``seeds``: a plan such as `paired_seeds`, whose points are used in order; by
+    default the seeds 1 to ``at_most``. Raises ScenarioError
     for an invalid scenario or parameter.
 
     >>> import workbench as wb

@@ -13,7 +13,7 @@ from workbench.sweeps.design import PROBES, Design, Grid, evenly, grid
 
 
 class Composed(Design):
-    """A design whose points are composed of points of other designs."""
+    """A design that composes each of its points from points of other designs."""
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
         """Return (design, number of the point in it) for each design from which a point takes values."""
@@ -37,7 +37,7 @@ class Composed(Design):
 
 
 class Crossed(Composed):
-    """Each point of ``outer`` with each of ``inner``; ``inner`` varies faster."""
+    """The product of two designs: each point of ``outer`` with each of ``inner``; ``inner`` varies faster."""
 
     def __init__(self, outer: Design, inner: Design) -> None:
         common = [path for path in outer.paths if path in inner.paths]
@@ -51,11 +51,11 @@ class Crossed(Composed):
         return len(outer) * len(inner)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return both factors with the number of a point in each."""
+        """Return (factor, number of the point in it) for both factors."""
         return zip(self.factors, divmod(number, len(self.factors[1])), strict=True)
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs: with each probe of both factors, and others spread evenly."""
+        """Return the points to check before a sweep runs: they contain each probe of both factors, and some others."""
         outer, inner = (factor.probes() for factor in self.factors)
         size = len(self.factors[1])
         longest = max(len(outer), len(inner))
@@ -82,14 +82,14 @@ class Without(Composed):
         self.paths = design.paths
         self._design = design
         self._taken = taken
-        # Number of remaining points before each removed one, to map a number to that in the design.
+        # For each removed point the number of remaining points before it: maps a number in this design to the full one.
         self._before = taken - np.arange(len(taken))
 
     def __len__(self) -> int:
         return len(self._design) - len(self._taken)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return the design with the number of a point in it."""
+        """Return the design, with the number that the point has in it."""
         return [(self._design, number + int(np.searchsorted(self._before, number, side="right")))]
 
     def probes(self) -> Sequence[int]:
@@ -103,7 +103,7 @@ class Without(Composed):
         return {"design": "Without", "points": len(self), "of": self._design.describe(), "taken": len(self._taken)}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of a path in the whole design."""
+        """Return the labels of a path in the design, including those of removed points."""
         return self._design.labels_of(path)
 
     def text(self) -> str:
@@ -122,7 +122,7 @@ class Union(Composed):
         return len(self._first) + len(self._second)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return the design that contains a point, with the number of the point in it."""
+        """Return the one design that contains the point, with the number that the point has in it."""
         first = len(self._first)
         return [(self._first, number) if number < first else (self._second, number - first)]
 
@@ -136,7 +136,7 @@ class Union(Composed):
         return {"design": "Union", "points": len(self), "of": parts}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of a path in both designs; empty unless both are known."""
+        """Return the labels of a path in both designs; empty if the labels of one design are not known."""
         first, second = self._first.labels_of(path), self._second.labels_of(path)
         return (*first, *second) if len(first) and len(second) else ()
 
@@ -146,18 +146,21 @@ class Union(Composed):
 
 
 def crossed(outer: Any, inner: Any) -> Design:
-    """Return ``outer * inner``. Raises ScenarioError if both vary the same path."""
+    """Return ``outer * inner``: each point of one with each of the other.
+
+    Raises ScenarioError if both vary a common path.
+    """
     return Crossed(design_of(outer), design_of(inner))
 
 
 def union(first: Any, second: Any) -> Design:
-    """Return ``first | second``, with common points once. Raises ScenarioError if they vary different paths."""
+    """Return ``first | second``, with common points once. Raises ScenarioError if the plans vary different paths."""
     first, second = design_of(first), design_of(second)
     for design, other in ((first, second), (second, first)):
         missing = [path for path in design.paths if path not in other.paths]
         if missing:
             raise ScenarioError(
-                f"one plan varies {missing[0]} and the other does not; set it in the other: "
+                f"one plan varies {missing[0]} and the other does not; both must vary the same paths; use "
                 f'plan * {{"{missing[0]}": [...]}}'
             )
     rest = without(second, first, may_be_empty=True)
@@ -165,7 +168,7 @@ def union(first: Any, second: Any) -> Design:
 
 
 def without(design: Any, other: Any, may_be_empty: bool = False) -> Design:
-    """Return ``design - other``: the design without points that have the values of a point of ``other``.
+    """Return ``design - other``: the design without the points that equal a point of ``other``.
 
     Only the paths of ``other`` are compared: ``grid - points([{"protocol.ttl": 9}])`` has no point with this ttl.
     Raises ScenarioError if ``other`` varies a path that ``design`` does not vary, and if no point remains.
@@ -200,7 +203,8 @@ _POINTS_PER_SEARCH = 20  # points that can be compared in the time of a search
 class Finder:
     """An index of a design's points by their values on some of its paths.
 
-    It stores a sorted hash of eight bytes for each point, so joining ten points to a million takes ten binary searches.
+    The index has a hash of eight bytes for each point, sorted. Finding ten points among a million takes ten binary
+    searches.
     """
 
     def __init__(self, design: Design, paths: Sequence[str]) -> None:
@@ -214,13 +218,13 @@ class Finder:
         return key(self._design.overrides(number), self._paths)
 
     def numbers(self, overrides: dict[str, Any]) -> np.ndarray:
-        """Return the numbers (int64, ascending) of points with the values of ``overrides`` on this finder's paths."""
+        """Return the numbers (int64, ascending) of the points that have these values on the index's paths."""
         wanted = key(overrides, self._paths)
         low, high = (np.searchsorted(self._hashes, hash(wanted), side) for side in ("left", "right"))
         return np.array([number for number in self._order[low:high].tolist() if self._key(number) == wanted], np.int64)
 
     def duplicates(self) -> tuple[int, int] | None:
-        """Return the numbers of two equal points, or None."""
+        """Return the numbers of two points with equal values, or None if all points differ."""
         for index in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
             first, second = self._order[index : index + 2].tolist()
             if self._key(first) == self._key(second):
@@ -241,9 +245,9 @@ def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
 
 
 def numbers_in(design: Design, other: Design) -> np.ndarray:
-    """Return the ascending numbers of points of ``design`` that share all values of some point of ``other`` (int64).
+    """Return the numbers (int64, ascending) of the points of ``design`` that have the values of a point of ``other``.
 
-    ``design`` has all paths of ``other``. If ``other`` is small, the function searches for each of its points;
+    ``design`` must have all paths of ``other``. If ``other`` is small, the function searches for each of its points;
     otherwise it compares all points of both.
     """
     paths = other.paths
@@ -257,7 +261,10 @@ def numbers_in(design: Design, other: Design) -> np.ndarray:
 
 
 def _make_find(design: Design, paths: Sequence[str]) -> Any:
-    """Return a function from {path: value} to the numbers of the points with these values. A grid is not enumerated."""
+    """Return a function from {path: value} to the numbers of the points with these values.
+
+    The factors of a product and the axes of a grid are searched one by one, so their combinations are not enumerated.
+    """
     factors = getattr(design, "factors", None)
     if isinstance(design, Grid):
         factors = [Grid((axis,)) for axis in design.axes] if len(design.axes) > 1 else None

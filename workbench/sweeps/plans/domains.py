@@ -1,7 +1,7 @@
 """Domains from which parameters are drawn: a range of numbers, whole numbers, or a list of values.
 
-Each domain is a map from the unit interval, so that one sample of the unit cube serves all kinds. Numbers of a range
-are rounded to nine digits, so that logarithms give the same values with all mathematics libraries.
+A domain maps the unit interval [0, 1] to its values, so that samples of the unit cube serve domains of all kinds.
+Numbers of a range are rounded to nine digits, so that logarithms give the same values with all mathematics libraries.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from workbench.topology.graphs import is_number, is_whole
 
 @dataclass(frozen=True)
 class Between:
-    """Numbers from ``low`` to ``high``; with ``log`` each order of magnitude is equally likely."""
+    """A range of numbers from ``low`` to ``high``; with ``log`` each order of magnitude is equally likely."""
 
     low: float
     high: float
@@ -47,7 +47,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Whole:
-    """The whole numbers from ``low`` to ``high``, both included."""
+    """A range of whole numbers from ``low`` to ``high``, both included."""
 
     low: int
     high: int
@@ -81,7 +81,7 @@ class Listed:
         return np.minimum(np.floor(shares * count), count - 1)
 
     def value(self, drawn: Any) -> Any:
-        """Return the parameter's value at an index of the list that `at` returned."""
+        """Return the value at an index of the list, as returned by `at`."""
         return self.axis.values[int(drawn)]
 
     def label(self, drawn: Any) -> Any:
@@ -112,7 +112,7 @@ def between(low: float, high: float, log: bool = False) -> Between:
     if not low < high:
         raise ScenarioError(f"between({low}, {high}) is empty; low must be below high")
     if log and low <= 0:
-        raise ScenarioError(f"between({low}, {high}, log=True): with log both must be above 0")
+        raise ScenarioError(f"between({low}, {high}, log=True): with log, low and high must be above 0")
     return Between(float(low), float(high), bool(log))
 
 
@@ -133,7 +133,10 @@ def whole(low: int, high: int) -> Whole:
 
 
 def domains_of(over: Any) -> dict[str, Domain]:
-    """Return {path: domain} of a mapping as for `latin_hypercube`. Raises ScenarioError for an invalid mapping."""
+    """Return {path: domain} of a mapping from paths to ranges (`between`, `whole`) or lists.
+
+    Raises ScenarioError for an invalid mapping.
+    """
     if not isinstance(over, Mapping) or not over:
         raise ScenarioError(
             f"over is {over!r:.80}; it must map paths to ranges or lists: "

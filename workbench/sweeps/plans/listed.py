@@ -17,7 +17,7 @@ _PLAIN = (*_OWN_LABELS, type(None))
 
 
 class Points(Design):
-    """Parallel axes: point ``number`` has the value of this index on each axis."""
+    """A plan of parallel axes of equal length: point i has the i-th value of each axis."""
 
     def __init__(self, axes: tuple[Axis, ...]) -> None:
         self.axes = axes
@@ -35,7 +35,10 @@ class Points(Design):
         return {own_axis.path: own_axis.labels[number] for own_axis in self.axes}
 
     def probes(self) -> Sequence[int]:
-        """Return points with each object, up to a thousand of an axis, and points spread over the list."""
+        """Return the points to check before a sweep runs: at least one for each protocol, network or other object.
+
+        An axis contributes at most a thousand objects.
+        """
         numbers = set(evenly(len(self), PROBES))
         for own_axis in self.axes:
             objects = {id(value): i for i, value in enumerate(own_axis.values) if not isinstance(value, _PLAIN)}
@@ -78,7 +81,7 @@ def points(given: Iterable[Mapping[str, Any]]) -> Points:
 
 
 def zipped(over: Mapping[str, Any]) -> Points:
-    """Return a plan of parallel lists: first the first value of each list, then the second of each.
+    """Return a plan that steps through parallel lists: point i has the i-th value of each list.
 
     Raises ScenarioError for lists of different lengths, and for a repeated point.
 
@@ -86,7 +89,10 @@ def zipped(over: Mapping[str, Any]) -> Points:
     {'protocol.ttl': 6, 'duration_s': 120}
     """
     if not isinstance(over, Mapping) or not over:
-        raise ScenarioError(f'over is {over!r:.80}; it must be lists of the same length: {{"seed": [1, 2, 3]}}')
+        raise ScenarioError(
+            f"over is {over!r:.80}; it must be a mapping, and its values must be lists of the same "
+            f'length: {{"seed": [1, 2, 3]}}'
+        )
     for path, choices in over.items():
         if isinstance(choices, (str, bytes)) or not isinstance(choices, Iterable):
             axis(path, choices)  # Raises for an invalid list.

@@ -1,4 +1,4 @@
-"""Paired seeds: comparison of protocols on the same networks and workloads, as far as possible.
+"""Paired seeds: plans that compare protocols on the same networks and workloads, as far as possible.
 
 Theory of operation
     Runs of two protocols with the same seed share their network and workload, so their difference varies less than each
@@ -13,9 +13,9 @@ Paired aspects of two runs
 
 Differences that remain
     Protocols send different frames at different times. After the first frame that only one of them sends, the two runs
-    diverge and lose different frames. A protocol's own random numbers (whether to forward, a random code) are the same,
-    but serve other purposes. Runs on other networks or with other workloads have no pair. Pairing never makes an
-    interval wrong: if it does not help, the interval is as wide as without pairs.
+    diverge and lose different frames. The random numbers of the protocols (whether to forward, a random code) are the
+    same, but are used for different decisions. Runs on different networks or with different workloads are not paired.
+    Pairing never makes an interval wrong: if it does not help, the interval is as wide as without pairs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MOST_CACHED = 64  # networks and workloads
 
 
 class PairedSeeds(Design):
-    """Seeds, with values computed from each seed: path -> function of the seed."""
+    """A plan of consecutive seeds, with values computed from each seed. ``makers`` is {path: function of the seed}."""
 
     def __init__(self, count: int, first: int, makers: dict[str, Callable[[int], Any]]) -> None:
         self.paths = ("seed", *makers)
@@ -74,7 +74,7 @@ class PairedSeeds(Design):
         return {"seed": seed, **{path: f"{path} {seed}" for path in self._makers}}
 
     def probes(self) -> Sequence[int]:
-        """Return numbers of points to check before a run: only a few, because building a point may draw a network."""
+        """Return the points to check before a sweep runs: only a few, because building a point may draw a network."""
         return evenly(self._count, PROBES // 10)
 
     def text(self) -> str:
@@ -83,7 +83,10 @@ class PairedSeeds(Design):
 
 
 class RedrawnNetwork:
-    """A function from a seed to the network of a recipe with this seed."""
+    """A function from a seed to a random network, drawn with this seed.
+
+    ``recipe``: the network's generator and parameters.
+    """
 
     def __init__(self, recipe: dict[str, Any]) -> None:
         self._recipe = recipe
@@ -114,8 +117,8 @@ def paired_seeds(
     seed, or a function from a seed to a network. ``workload`` is a function from a seed to a workload. Without them all
     seeds use those of the base scenario. Raises ScenarioError for a network that is not random.
 
-    Paired are the networks, the workloads, the times of staggered publications, and the losses of frames that begin on
-    the same link at the same time. Runs diverge after the first frame that only one protocol sends.
+    Runs with the same seed have the same network, workload, times of staggered publications, and losses of frames that
+    begin on the same link at the same time. The runs diverge after the first frame that only one protocol sends.
 
     64 networks are cached. With more seeds each point draws its network again, unless the seeds vary slower than the
     compared parameter: ``paired_seeds(1000, network) * {"protocol": [...]}``.
@@ -154,18 +157,21 @@ def _network_maker(topology: Any) -> Callable[[int], nx.DiGraph]:
             )
         return RedrawnNetwork(dict(recipe))
     if not callable(topology):
-        raise ScenarioError(f"topology is {topology!r:.80}; it must be a network, or a function from a seed to one")
+        raise ScenarioError(
+            f"topology is {topology!r:.80}; it must be a random network or a function from a seed to a network"
+        )
     return topology
 
 
 def paired_differences(
     table: Any, y: str = "delivery_ratio", by: str = "protocol", baseline: Any = None, x: str | None = None
 ) -> pd.DataFrame:
-    """Return the mean difference in ``y`` of each value of ``by`` from ``baseline`` (default: the first), by pairs.
+    """Return by how much the metric ``y`` differs between each value of ``by`` and a baseline, as means over pairs.
 
-    A pair is two runs that differ only in ``by``. Columns: by, x (if given), difference (mean), low, high (its 95 %
-    interval), pairs, and unpaired_low, unpaired_high: the interval (Welch's) without pairing. A pair is left out if
-    ``y`` is NaN in one of its runs. Raises ParameterError for a ``by`` that was not varied and for an unknown baseline.
+    ``baseline`` is a value of ``by``, by default the first. A pair is two runs that differ only in ``by``. Columns: by,
+    x (if given), difference (mean), low, high (its 95 % interval), pairs (their number), and unpaired_low,
+    unpaired_high: the interval (Welch's) without pairing. A pair is left out if ``y`` is NaN in one of its runs. Raises
+    ParameterError for a ``by`` that was not varied and for an unknown baseline.
 
     >>> import workbench as wb
     >>> network = wb.topology.line(3)

@@ -1,6 +1,6 @@
 """Rounds: consecutive sweeps of one scenario into the same folder or memory, for plans that depend on results.
 
-Each round is a sweep of all points so far. The store has the points of earlier rounds, so only new points run. A plan
+Each round is a sweep of all points so far. The results of earlier rounds are stored, so only new points run. A plan
 that is started again makes the same decisions and continues where it was stopped.
 """
 
@@ -32,7 +32,7 @@ class Rounds:
         self._last: Sweep | None = None
 
     def sweep(self, design: Design) -> Sweep:
-        """Return the sweep of a design, with the results of the last sweep in memory."""
+        """Return a new sweep of a design, which reuses the results of the previous sweep from memory."""
         sweep = Sweep(self._scenario, design, self._engine, self._measure)
         if self._last is not None:
             sweep.remember(self._last)
@@ -45,7 +45,10 @@ class Rounds:
 
 
 def values_of(table: SweepTable, metric: str) -> np.ndarray:
-    """Return a metric of all points in order, float64, NaN if missing. Raises ParameterError for an unknown metric."""
+    """Return the values of a metric at all points of a table, in order (float64;
+
+    NaN if missing). Raises ParameterError for an unknown metric.
+    """
     known = ("wall_s", *table.metrics)
     if metric not in known:
         raise ParameterError(
@@ -55,7 +58,10 @@ def values_of(table: SweepTable, metric: str) -> np.ndarray:
 
 
 def repeats_of(choice: int | Design | Mapping[str, Any]) -> Design:
-    """Return the plan of seeds with which each point runs: the seeds 1 to a number, or the given plan."""
+    """Return the plan of seeds with which each point runs: the seeds 1 to ``choice`` if it is a number, else this plan.
+
+    Raises ScenarioError if the plan does not vary the seed.
+    """
     if is_whole(choice):
         return seeds(int(choice))  # type: ignore[arg-type]
     design = design_of(choice)

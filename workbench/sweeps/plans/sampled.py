@@ -2,12 +2,12 @@
 
     random            independent draws; points may be close together and leave gaps
     latin_hypercube   each parameter's range is divided into as many parts as there are points; each part is used once
-    sobol             a sequence whose points fill the whole space evenly; 2, 4, 8, ... points, the first half of which
-                      is the plan of half as many points, so a plan that is doubled keeps its results
+    sobol             a sequence whose points fill the whole space evenly. The number of points is 1, 2, 4, 8, ... The
+                      first half of a plan is the plan of half as many points, so a doubled plan keeps its results
 
 Limits
     If all parameters are whole numbers or lists, repeated points are removed, so a plan may have fewer points. Other
-    releases of scipy may draw other points for a seed, so a sweep must be continued with its first release.
+    releases of scipy may draw other points for a seed, so a sweep must be continued with the release that began it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PURPOSE = 0x504C414E  # "PLAN": separates these draws from those of scenarios
 
 
 class Sampled(Design):
-    """Points that were drawn. ``drawn``: the results of `Domain.at` for each point (row) and path (column), float64."""
+    """A plan of drawn points. ``drawn`` (float64, points × paths) has the results of `at` of each path's domain."""
 
     def __init__(self, domains: Mapping[str, Domain], drawn: np.ndarray, method: str, seed: int) -> None:
         self.paths = tuple(domains)
@@ -54,7 +54,7 @@ class Sampled(Design):
         return {path: domain.label(drawn) for path, domain, drawn in row}
 
     def probes(self) -> Sequence[int]:
-        """Return points with each value of a list, and points spread over the plan."""
+        """Return the points to check before a sweep runs: one for each value of each list, and others spread evenly."""
         numbers = set(evenly(len(self), PROBES))
         for domain, column in zip(self._domains, self.drawn.T, strict=True):
             if isinstance(domain, Listed):
@@ -77,14 +77,14 @@ class Sampled(Design):
 
 
 def distinct(design: Sampled) -> tuple[Sampled, np.ndarray]:
-    """Return the design without duplicate points, and for each drawn point its number in that design."""
+    """Return the design without duplicate points, and for each point of ``design`` its number in the result."""
     _, first, back = np.unique(design.drawn, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return design.select(np.sort(first)), rank[back.ravel()]
 
 
 def values_at(domains: Mapping[str, Domain], shares: np.ndarray) -> np.ndarray:
-    """Return the values of the domains at ``shares`` (points × paths, in [0, 1]), as for `Sampled`."""
+    """Return the values of the domains at ``shares``, an array of points × paths in [0, 1]."""
     return np.column_stack([domain.at(share) for domain, share in zip(domains.values(), shares.T, strict=True)])
 
 

@@ -9,8 +9,8 @@ Theory of operation
 
 Limits
     The best of many noisy means looks better than it is, and a constraint that it barely satisfies may fail with other
-    seeds: run the best again with new seeds (`SearchResult.scenario`). Another release of optuna may propose other
-    trials; results of common trials are reused.
+    seeds: run the best trial again with new seeds (`SearchResult.scenario`). Another release of optuna may propose
+    other trials; results of common trials are reused.
 
 References
     T. Akiba et al.: Optuna: A next-generation hyperparameter optimization framework, KDD 2019; S. Watanabe: Tree-
@@ -59,7 +59,11 @@ class Constraint(NamedTuple):
 
 
 class SearchResult:
-    """The result of `Search.run`: ``best`` (path -> value), ``scenario`` with it, ``trials``, ``table`` (all runs)."""
+    """The result of `Search.run`: the best trial, and all trials.
+
+    ``best`` is {path: value}, and ``scenario`` the scenario with these values. ``trials`` has a row for each trial: its
+    values, the means of its metrics, and is_feasible (all constraints are satisfied). ``table`` has all runs.
+    """
 
     def __init__(self, best: dict[str, Any], scenario: Scenario, trials: pd.DataFrame, table: SweepTable) -> None:
         self.best, self.scenario, self.trials, self.table = best, scenario, trials, table
@@ -70,7 +74,7 @@ class SearchResult:
 
 
 class Search:
-    """A search for the best parameters, made by `search`; ``run(out)`` runs it."""
+    """A search for the best values of parameters, made by `search`; ``run(out)`` runs it."""
 
     def __init__(
         self, rounds: Rounds, scenario: Scenario, domains: dict[str, Domain], repeats: Design, **settings: Any
@@ -91,9 +95,10 @@ class Search:
         return f"Search({goal}{constraints} over {', '.join(self._domains)}; {self._trials} trials)"
 
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SearchResult:
-        """Run the trials and return the best; arguments as for `Sweep.run`.
+        """Run the trials and return the result with the best one; arguments as for `Sweep.run`.
 
-        Raises WorkbenchError if no trial satisfies the constraints; the message has the metrics of the nearest trial.
+        Raises WorkbenchError if no trial satisfies the constraints; the message has the metrics of the nearest trial,
+        which violates them least.
         """
         optuna = _import_optuna()
         points = np.empty((0, len(self._domains)))
@@ -116,7 +121,7 @@ class Search:
     def _evaluate(
         self, points: np.ndarray, out: str | Path | None, runner: Any, progress: bool | None
     ) -> tuple[SweepTable, list[dict[str, float]]]:
-        """Run all trials so far; return their table and, for each trial, the means of its metrics over the seeds."""
+        """Run the new trials. Return the table of all trials and, for each trial, {metric: mean over the seeds}."""
         design, row_to_point = distinct(Sampled(self._domains, points, "search", self._seed))
         table = self._rounds.run(Crossed(design, self._repeats), out, runner, progress)
         means = {}
@@ -160,7 +165,8 @@ class Search:
         complete_trials = [number for number, complete in enumerate(is_complete) if complete]
         if not complete_trials:
             raise WorkbenchError(
-                "no trial has a result: each has a failed run or one without the metrics; see the column error"
+                f"no trial has a result: in each, a run failed or does not have {' or '.join(self._metrics)}; "
+                "see table.failed of a sweep over the same values"
             )
         nearest = means[min(complete_trials, key=lambda number: excess[number])]
         metrics = ", ".join(f"{name} {value:.6g}" for name, value in nearest.items())
@@ -233,7 +239,7 @@ def _constraint(text: Any) -> Constraint:
 
 
 def _suggest(trial: Any, path: str, domain: Domain) -> float:
-    """Return the value that the sampler suggests, as a result of `Domain.at`."""
+    """Return the value that the sampler suggests for a parameter, in the form of a result of the domain's `at`."""
     if isinstance(domain, Between):
         return domain.value(trial.suggest_float(path, domain.low, domain.high, log=domain.log))
     if isinstance(domain, Whole):
@@ -252,7 +258,7 @@ def _import_optuna() -> Any:
 
 @contextmanager
 def _quiet_log(optuna: Any) -> Iterator[None]:
-    """Suppress optuna's log lines on each trial, since the sweep shows its progress."""
+    """Suppress optuna's log lines in this context, since the sweep displays its progress."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:

@@ -5,8 +5,9 @@ Theory of operation
               The effect of a step is the metric's change for the whole range. mu_star, the mean of the effects' sizes,
               shows the importance of a parameter; sigma, their standard deviation, shows how much that depends on other
               parameters or on its own value. samples × (parameters + 1) points: to find parameters without effect.
-    sobol     Shares of the metric's variance: S1 that a parameter explains by itself, ST including its interactions
-              with others. samples × (parameters + 2) points: to quantify effects.
+    sobol     Shares of the metric's variance: S1 is the share that a parameter explains by itself, ST the share that it
+              explains including its interactions with other parameters. samples × (parameters + 2) points: to quantify
+              effects.
 
     The metric of a point is its mean over ``seeds``, which are the same for all points, so that all points use the same
     networks.
@@ -56,7 +57,7 @@ _RESAMPLES = 100
 
 @extensible
 class SensitivityResult:
-    """The result of `Sensitivity.run`: ``indices``, ``table`` (all runs) and ``plot()``."""
+    """The result of `Sensitivity.run`: ``indices`` (a row per parameter), ``table`` (all runs) and ``plot()``."""
 
     def __init__(self, method: str, metric: str, indices: pd.DataFrame, table: SweepTable, samples: int) -> None:
         self.method, self.metric, self.samples = method, metric, samples
@@ -125,8 +126,8 @@ class Sensitivity:
         incomplete = int((~is_complete).sum())
         if len(blocks) - incomplete < _LEAST_SAMPLES:
             raise WorkbenchError(
-                f"{incomplete} of {len(blocks)} samples have points without {self._metric}; see table.failed of a "
-                "sweep over the same points, or choose other ranges"
+                f"{incomplete} of {len(blocks)} samples have points without {self._metric}; at least {_LEAST_SAMPLES} "
+                "complete samples are needed; see table.failed of a sweep over the same points, or choose other ranges"
             )
         if incomplete:
             warnings.warn(
@@ -191,7 +192,7 @@ def _salib(module: str) -> Any:
 
 
 def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np.ndarray:
-    """Return points in the unit cube (points × parameters), sample by sample."""
+    """Return points in the unit cube (points × parameters); the points of a sample are adjacent rows."""
     if method == "morris":
         return _salib("sample.morris").sample(problem, samples, num_levels=LEVELS, seed=seed)
     return _salib("sample.sobol").sample(problem, samples, calc_second_order=False, seed=seed)
@@ -200,7 +201,7 @@ def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np
 def _estimate(
     problem: dict[str, Any], method: str, shares: np.ndarray, point_means: np.ndarray, seed: int
 ) -> pd.DataFrame:
-    """Return the indices, with the most important parameter first."""
+    """Return a frame with the indices of each parameter in a row, the most important parameter first."""
     import pandas as pd
 
     resampling: dict[str, Any] = {"num_resamples": _RESAMPLES, "seed": seed}

@@ -1,13 +1,14 @@
 """SparkRunner: the points of a sweep as tasks of Spark, on this machine or on a cluster.
 
 Theory of operation
-    A task is a share of points that takes some seconds, since Spark needs about 50 ms for a task. Each task is a job of
-    its own, and there are somewhat more tasks than cores. So rows are returned when their task ends, and a lost worker
-    costs only its tasks. (Spark returns the rows of a job only at its end.)
+    A task is a share of the points that takes some seconds, since Spark needs about 50 ms to start a task. Each task is
+    a job of its own, and there are somewhat more tasks than cores. So rows are returned when their task ends, and a
+    lost worker costs only its tasks. (Spark returns the rows of a job only at its end.)
 
     On the worker a point runs in a process beside the task (`worker`). A point that ends its process or takes too long
     becomes a row with an error, and the task continues. When the worker itself is lost, its points run again as two
-    shares. A lost share is halved again, until the point that loses its worker is found; its row has an error.
+    shares. A lost share is halved again, until the point that ends its worker is found; this point becomes a row with
+    an error.
 
     session     the active session, or a new one
     shipping    the package and the plan, sent once to each worker
@@ -60,7 +61,7 @@ class SparkRunner:
 
     ``master`` is "local[2]" (two processes on this machine), "local[*]" (one for each core), the URL of a cluster
     ("spark://host:7077") or of Spark Connect ("sc://host:15002"). ``config`` adds settings of Spark. ``timeout_s`` is
-    the longest time of a point in seconds, without compilation. Raises WorkbenchError if Spark cannot be started or
+    the time limit for each point in seconds, without compilation. Raises WorkbenchError if Spark cannot be started or
     reached.
     """
 
@@ -77,7 +78,7 @@ class SparkRunner:
         return f"SparkRunner({self.master!r})"
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run the points ``numbers`` and yield their rows, one list a task."""
+        """Run the points with these numbers and yield their rows, one list per task."""
         if not len(numbers):
             return
         packed = pack(plan)
@@ -142,7 +143,7 @@ class _Jobs:
         return min(self._cores + max(1, self._cores // 4), _MOST_TASKS)
 
     def feed(self, shares: Shares) -> bool:
-        """Start tasks up to the limit. Return False if none is running: the work is done."""
+        """Start tasks up to the limit. Return False if no task is running, which means that all points are done."""
         while len(self._sent) < self._most_running and (share := shares.take(self._cores)):
             self._sent[self._threads.submit(self._run, share)] = share, time.monotonic()
         return bool(self._sent)
@@ -154,7 +155,7 @@ class _Jobs:
         return table
 
     def gather(self, shares: Shares) -> Iterator[list[Row]]:
-        """Yield the rows of finished tasks, after waiting at most `POLL_S`."""
+        """Wait for a task to finish, at most `POLL_S` seconds, and yield the rows of each finished task."""
         for action in wait(self._sent, POLL_S, FIRST_COMPLETED).done:
             share, _ = self._sent.pop(action)
             try:
@@ -172,7 +173,10 @@ class _Jobs:
         return failed_row(self._plan, row.number, row.error or "") if row.engine == NO_ENGINE else row
 
     def _handle_lost(self, share: list[int], error: Exception, shares: Shares) -> list[Row]:
-        """Put a lost worker's points back into the shares; return the failed row of a point that lost several."""
+        """Queue the points of a lost task again, or return the failed row of a single point that was lost too often.
+
+        Raises WorkbenchError for any error other than a lost worker, and after too many losses in a row.
+        """
         cause = reason(error)
         self._lost_in_a_row += 1
         is_hopeless = self._lost_in_a_row > max(_LOST_IN_A_ROW, _ROUNDS_LOST * self._most_running)
@@ -199,5 +203,5 @@ class _Jobs:
             wait([self._threads.submit(self._session.cancel, self._group)])
 
     def end(self) -> None:
-        """End the threads; the session stays."""
+        """End the threads; the Spark session stays open."""
         self._threads.shutdown()

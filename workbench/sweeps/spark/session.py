@@ -1,7 +1,7 @@
 """The Spark session of a sweep: the active one or a new one, on this machine, on a cluster or by Spark Connect.
 
-`open_session` returns a `Session`, the common interface of both kinds. A classic session runs Java beside this process;
-a session of Spark Connect is on a server.
+A classic session runs Java beside this process; a session of Spark Connect runs on a server. `open_session` returns a
+`Session`, the common interface of both.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Session:
         self.is_here = is_here
 
     def run_task(self, group: str, mapper: Callable[..., Any], schema: pa.Schema) -> pa.Table:
-        """Run ``mapper`` on one row by ``mapInArrow``, as a job of its own in a group, and return its table."""
+        """Run ``mapper`` on one row by ``mapInArrow`` in a job group of its own, and return the resulting table."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         self.set_group(group)
@@ -108,7 +108,7 @@ class ConnectSession(Session):
 
     @cached_property
     def cores(self) -> int:
-        """The number of tasks that can run at once, which is the number of partitions of a range."""
+        """The number of tasks that can run at once: the partitions into which Spark divides a range."""
         return self.spark.range(_MANY).selectExpr("spark_partition_id()").distinct().count()
 
 
@@ -143,7 +143,7 @@ def _connect(master: str, config: Mapping[str, str]) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """Return the informative line of a Spark error: the first that names an exception, or the first of all."""
+    """Return the informative line of a Spark error: the first line that names an exception, else the first line."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
     raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
     return (raised or lines or [type(error).__name__])[0].removeprefix(_OUR_ERROR)
@@ -179,7 +179,7 @@ def session(master: str, config: Mapping[str, str]) -> Any:
 
 
 def _start(master: str, settings: Mapping[str, str], output: IO[bytes]) -> None:
-    """Start Java with its output in a file, which becomes the error message if the start fails."""
+    """Start Spark with Java's output in a file; if that fails, the caller quotes the file in its error."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -200,7 +200,7 @@ def _java_output(output: IO[bytes]) -> str:
 def _keeping_interrupt_handler() -> Iterator[None]:
     """Restore the Ctrl-C handler when the context ends.
 
-    Spark's handler cancels all jobs; a sweep cancels only its own.
+    When Spark starts, it installs a handler that cancels all jobs; a sweep cancels only its own jobs.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -1,11 +1,12 @@
-"""Sends the package and the plan to the workers of a cluster, each once, in files named after their digests.
+"""Shipping of the package and the plan to the workers of a cluster, each once, in files named after their digests.
 
 Theory of operation
-    A worker has Python and the libraries. The package is sent as a zip file, unless the worker is on this machine, and
-    the plan with the user's code as another file. Spark sends a file once to each executor. The first function of a
-    task (`task`) is pickled by value, and does not import the package before it has unpacked it. It unpacks the zip
-    into the user's cache, in a folder named after its digest, where the next session finds it with its compiled code.
-    (numba does not cache code of modules within a zip.) Folders that were not used for a month are removed.
+    A worker needs Python and the libraries, but not this package. The package is sent as a zip file, unless the worker
+    is on this machine, and the plan with the user's code as another file. Spark sends a file once to each executor. The
+    first function of a task (`task`) is pickled by value, and does not import the package before the zip is unpacked.
+    It unpacks the zip into the user's cache, in a folder named after its digest, where the next session finds the
+    package with its compiled code. (numba does not cache code of modules within a zip.) Folders that were not used for
+    a month are removed.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def task(
 
 
 def _make_unpack() -> Callable[[str], str]:
-    """Return a function that unpacks the zip file of this name on a worker and returns the package's folder."""
+    """Return a function for workers that unpacks the zip file with a given name and returns the folder."""
 
     def unpack(archive: str) -> str:
         # This function is pickled by value, too.

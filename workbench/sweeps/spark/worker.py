@@ -1,7 +1,7 @@
-"""The work of a task on a Spark worker: a point process beside it runs the points, and the task returns the rows.
+"""The work of a task on a Spark worker: a process beside the task runs the points, and the task returns the rows.
 
-So a point that ends its process or does not end fails alone and not the whole task. The process stays alive for later
-tasks.
+So a point that crashes its process, or runs too long, fails alone, and the task continues. The process stays alive for
+later tasks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCHEMA = ROW_SCHEMA.append(pa.field("task_s", pa.float64()))
 
 
 def run_share(path: str, numbers: list[int], timeout_s: float | None) -> Iterator[pa.RecordBatch]:
-    """Run points of the plan in a file; yield batches of `SCHEMA`, with the seconds that their points took."""
+    """Run points of the plan in the file ``path``; yield batches of their rows (`SCHEMA`)."""
     group = _group_for(path, timeout_s)
     shares = _TimedShares(numbers, SHARE_S)
     try:

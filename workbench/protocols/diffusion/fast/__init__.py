@@ -1,11 +1,22 @@
 """The fast engine's twin of `workbench.protocols.diffusion.node`: functions that the engine's loop calls.
 
-The parts of the node are modules: `interests`, `cache`, `data`, `copies`, `paths` (data gradients), `reinforcement`,
-`filters`, `attributes`, `messages`. `memory` defines the arrays of the nodes' state, `state` builds them from a
-scenario. Neighbors, sinks and sources are node indices, not addresses, and an attribute list is a number.
+The node's methods are functions in the modules `interests`, `cache`, `data`, `copies`, `paths` (data gradients),
+`reinforcement`, `filters`, `attributes` and `messages`. `memory` defines the arrays of the nodes' state, `state` builds
+them from a scenario.
 
-The twin leaves out what cannot happen in a run: malformed frames, frames with a wrong previous hop, and frames that are
-too long (built-in filters only change values).
+Parameters of many functions
+    core, state   the engine's arrays and those of this protocol
+    i             index of the node; neighbors, sinks and sources are node indices, too, not addresses
+    message       index of a message in flight, in ``core.messages``
+    list_id       id of an attribute list, its index in ``state.lists``
+    entry         index of an entry of an interest cache, in ``state.entries``
+    own           index of an own interest of the node, in ``state.own_interests``
+    seen          index of a data message in the node's memory of messages already seen, in ``state.seen_data``
+    sender        the neighbor that sent a frame; NONE for the node's own data
+    now           current time (µs)
+
+The twin leaves out events that cannot occur in a simulated run: malformed frames, frames with a wrong previous hop, and
+frames that are too long (built-in filters change only values).
 """
 
 from __future__ import annotations
@@ -23,7 +34,7 @@ from workbench.protocols.diffusion.fast.interests import (
     refresh,
 )
 from workbench.protocols.diffusion.fast.memory import Event, Message, Number, PoolNeed, Reason
-from workbench.protocols.diffusion.fast.messages import place_in_black_list
+from workbench.protocols.diffusion.fast.messages import find_in_black_list
 from workbench.protocols.diffusion.fast.reinforcement import receive_reinforcement
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled, hot
@@ -37,7 +48,7 @@ COUNTS_HOLDERS = False
 
 @compiled
 def has_room(core, state):
-    """Return whether the pools have enough free entries for any event."""
+    """Return whether each pool has enough free entries for any next event."""
     numbers, pool_needs = state.numbers, state.pool_needs
     return (
         numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] <= len(state.lists)
@@ -49,8 +60,8 @@ def has_room(core, state):
 
 @compiled
 def link_quality(core, state, i, neighbor, inbound, outbound, now):
-    """Update the black list of node ``i`` with the delivery ratios of a neighbor's link."""
-    index = place_in_black_list(state, i, neighbor)
+    """Put a neighbor on node ``i``'s black list or take it off, by the delivery ratios of their link."""
+    index = find_in_black_list(state, i, neighbor)
     was_black = index != NONE
     is_black = rules.is_black(was_black, inbound, outbound, state.blacklist_loss, state.blacklist_hysteresis)
     if is_black == was_black:
@@ -73,7 +84,7 @@ def link_quality(core, state, i, neighbor, inbound, outbound, now):
 
 @compiled
 def _drop_neighbor(core, now, i, neighbor):
-    """Report that a neighbor has no room in the black list."""
+    """Report that a neighbor was not put on the black list of node ``i``, because the list is full."""
     if core.traces:
         peer = core.addresses[neighbor]
         twin.add_row(core, now, i, twin.Event.DROPPED, peer, 0, NONE, 0, 0, 0, Reason.FULL)
@@ -83,27 +94,27 @@ def _drop_neighbor(core, now, i, neighbor):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Publish a sample."""
+    """Publish a sample: number ``number`` of node ``i``, with the attribute list ``content``."""
     offer_sample(core, state, i, content, number, now)
 
 
 @compiled
 def subscribe(core, state, i, subscription, now):
-    """Begin a subscription."""
+    """Begin a subscription of node ``i``; ``subscription`` is its index in the engine's arrays."""
     begin_subscription(core, state, i, subscription, now)
 
 
 @compiled
 def unsubscribe(core, state, i, subscription, now):
-    """End a subscription."""
+    """End a subscription of node ``i`` before it expires."""
     end_subscription(core, state, i, subscription, now)
 
 
 @hot
 def receive(core, state, i, sender, message, ttl, broadcast, now):
-    """Process a neighbor's frame."""
+    """Process a frame from the neighbor ``sender``: data, an interest (broadcast) or a reinforcement (unicast)."""
     reason = twin.NO_REASON
-    if place_in_black_list(state, i, sender) != NONE:
+    if find_in_black_list(state, i, sender) != NONE:
         reason = Reason.BLACKLISTED
     elif ttl < 1:
         reason = twin.Reason.TTL
@@ -119,14 +130,18 @@ def receive(core, state, i, sender, message, ttl, broadcast, now):
 
 @compiled
 def sent(core, state, i, receiver, message, ttl, ok, now):
-    """Plan a retransmission if data was not acknowledged."""
+    """Plan to send data again if neighbor ``receiver`` did not acknowledge it (``ok`` false)."""
     if not ok:
         plan_to_send_again(core, state, i, receiver, message, ttl, now)
 
 
 @compiled
 def wake(core, state, i, now):
-    """Do what is due: refresh interests, end subscriptions, send frames again, match or drop waiting samples."""
+    """Perform the actions of node ``i`` that are due at the time ``now``.
+
+    These are: end subscriptions, refresh or repeat interests, send unacknowledged frames again, and match or drop
+    waiting samples.
+    """
     refresh(core, state, i, now)
     send_waiting(core, state, i, now)
     drop_old_samples(core, state, i, now)

@@ -1,8 +1,11 @@
-"""Attribute lists of the fast twin: lists with the same content have the same number, and values are integers.
+"""Attribute lists of the fast twin, and the functions of `workbench.attributes` that compare them.
 
-A list is a range of rows (key, operator, value) in one array that only grows; a blob's value is its number. A list that
-is built during the run (aggregates, filters' results, canonical constraints) is first looked up by its hash. The rules
-are those of `workbench.attributes`.
+All attributes are rows (key, operator, value) of one array that only grows, ``state.attributes``. A list is a range of
+rows with an id. Values are integers; for a blob, the value is the blob's index. During the run new lists are built for
+aggregates, for filters' results and for the canonical constraints of interests. If a list with the same content is
+found in a hash table, its id is used again.
+
+``first``, ``last`` are the indices of a list's first row and of the row after its last one.
 """
 
 import numpy as np
@@ -18,7 +21,7 @@ _FACTOR = np.uint64(0x100000001B3)  # FNV's
 
 @compiled
 def matches(state, subscription_list, publication_list):
-    """Return whether a publication's list matches a subscription's, as `attributes.one_way_match` does."""
+    """Return whether the list of a publication matches that of a subscription, as `attributes.one_way_match` does."""
     subscription, publication = state.lists[subscription_list], state.lists[publication_list]
     return twin.one_way_match(
         state.attributes, subscription.first, subscription.last, publication.first, publication.last
@@ -27,7 +30,7 @@ def matches(state, subscription_list, publication_list):
 
 @compiled
 def append(state, key, operator, value):
-    """Append an attribute to the list under construction; `intern_list` completes it."""
+    """Append an attribute to the list under construction; `intern_list` completes the list."""
     row = state.numbers[Number.ATTRIBUTES]
     state.numbers[Number.ATTRIBUTES] = row + 1
     state.attributes[row, 0] = key
@@ -36,29 +39,29 @@ def append(state, key, operator, value):
 
 
 @compiled
-def append_list(state, number):
-    """Append all attributes of a list to the list under construction."""
-    record = state.lists[number]
+def append_list(state, list_id):
+    """Append all attributes of another list to the list under construction."""
+    record = state.lists[list_id]
     for a in range(record.first, record.last):
         append(state, state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2])
 
 
 @compiled
 def _bucket(state, first, last):
-    hashed = np.uint64(14695981039346656037)
+    hash_value = np.uint64(14695981039346656037)
     for a in range(first, last):
         for column in range(3):
-            hashed = (hashed ^ np.uint64(state.attributes[a, column])) * _FACTOR
-    return np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(len(state.buckets) - 1))
+            hash_value = (hash_value ^ np.uint64(state.attributes[a, column])) * _FACTOR
+    return np.int64((hash_value ^ (hash_value >> np.uint64(32))) & np.uint64(len(state.buckets) - 1))
 
 
 @compiled
-def _remember(state, number):
-    """Add a list to the hash table, which finds lists by their content."""
-    record = state.lists[number]
+def _remember(state, list_id):
+    """Add a list to the hash table in which `intern_list` looks lists up by content."""
+    record = state.lists[list_id]
     bucket = _bucket(state, record.first, record.last)
     record.next = state.buckets[bucket]
-    state.buckets[bucket] = number
+    state.buckets[bucket] = list_id
     state.numbers[Number.REMEMBERED] += 1
 
 
@@ -75,7 +78,7 @@ def _have_same_rows(state, first, last, other_first, other_last):
 
 @compiled
 def is_same(state, a, b):
-    """Return whether two lists have the same attributes."""
+    """Return whether the lists with the ids ``a`` and ``b`` have the same attributes in the same order."""
     list_a, list_b = state.lists[a], state.lists[b]
     return a == b or _have_same_rows(state, list_a.first, list_a.last, list_b.first, list_b.last)
 
@@ -91,33 +94,36 @@ def _size_B(state, first, last):
 
 @compiled
 def intern_list(state, first):
-    """Return the number of the list of all rows from ``first``: a known list with that content, or a new one."""
+    """Complete the list under construction, which begins at row ``first``, and return its id.
+
+    If a known list has the same content, the rows are removed and the id of the known list is returned.
+    """
     last = state.numbers[Number.ATTRIBUTES]
     while state.numbers[Number.REMEMBERED] < state.numbers[Number.LISTS]:
         _remember(state, state.numbers[Number.REMEMBERED])
-    number = state.buckets[_bucket(state, first, last)]
-    while number != NONE:
-        record = state.lists[number]
+    list_id = state.buckets[_bucket(state, first, last)]
+    while list_id != NONE:
+        record = state.lists[list_id]
         if _have_same_rows(state, first, last, record.first, record.last):
             state.numbers[Number.ATTRIBUTES] = first
-            return number
-        number = record.next
-    number = state.numbers[Number.LISTS]
-    state.numbers[Number.LISTS] = number + 1
-    record = state.lists[number]
+            return list_id
+        list_id = record.next
+    list_id = state.numbers[Number.LISTS]
+    state.numbers[Number.LISTS] = list_id + 1
+    record = state.lists[list_id]
     record.first = first
     record.last = last
     record.size_B = _size_B(state, first, last)
     record.constraints = NONE
     record.detail = NONE
-    _remember(state, number)
-    return number
+    _remember(state, list_id)
+    return list_id
 
 
 @compiled
-def constraints_of(state, number):
-    """Return the number of the list of a list's canonical constraints, the key of the interest's cache entry."""
-    record = state.lists[number]
+def constraints_of(state, list_id):
+    """Return the id of the list of an interest's canonical constraints, which is equal for equal constraints."""
+    record = state.lists[list_id]
     if record.constraints != NONE:
         return record.constraints
     start = state.numbers[Number.ATTRIBUTES]
@@ -128,13 +134,13 @@ def constraints_of(state, number):
         append(state, key, operator, 0 if operator == EQ_ANY else value)
         _insert_sorted(state, start)
     constraints = intern_list(state, start)
-    state.lists[number].constraints = constraints
+    state.lists[list_id].constraints = constraints
     return constraints
 
 
 @compiled
 def _insert_sorted(state, start):
-    """Insert the last attribute into the sorted rows from ``start``."""
+    """Move the last attribute to its position in the sorted rows that begin at ``start``."""
     rows = state.attributes
     a = state.numbers[Number.ATTRIBUTES] - 1
     while a > start and _sorts_before(rows, a, a - 1):
@@ -156,7 +162,7 @@ def _sorts_before(rows, a, b):
 
 @compiled
 def is_within(state, inner, outer):
-    """Return whether an interest's list lies within another's, as `attributes.is_within` does."""
+    """Return whether the list ``inner`` lies within the list ``outer``, as `attributes.is_within` does."""
     rows = state.attributes
     inner_list, outer_list = state.lists[inner], state.lists[outer]
     for a in range(outer_list.first, outer_list.last):
@@ -191,7 +197,10 @@ def _has_row(rows, key, operator, value, first, last):
 
 @compiled
 def _bounds(rows, key, first, last):
-    """Return the (lowest, highest) integer that meets all constraints of a key; lowest > highest if no integer does."""
+    """Return (lowest, highest) of the integers that meet all constraints of a key in rows first:last.
+
+    If no integer meets them, lowest is above highest.
+    """
     low, high = LOWEST, HIGHEST
     for a in range(first, last):
         if rows[a, 0] != key:
@@ -253,7 +262,7 @@ def _blobs_within(rows, key, first, last, outer_first, outer_last):
 
 @compiled
 def _meets(rows, key, value, first, last):
-    """Return whether a value meets all constraints of a key."""
+    """Return whether a value meets all constraints of a key in rows first:last."""
     for a in range(first, last):
         if rows[a, 0] == key and rows[a, 1] != IS and not twin.satisfies(value, rows[a, 1], rows[a, 2]):
             return False
@@ -264,9 +273,13 @@ def _meets(rows, key, value, first, last):
 
 
 @compiled
-def sample_end(state, number, first, is_aggregate):
-    """Return the end of the sample that begins at row ``first`` of a list: the list's end, except in an aggregate."""
-    record = state.lists[number]
+def sample_end(state, list_id, first, is_aggregate):
+    """Return the row after the last one of the sample that begins at row ``first`` of a list.
+
+    Without aggregation this is the end of the list. In an aggregate, the next sample begins where the first key
+    repeats.
+    """
+    record = state.lists[list_id]
     if not is_aggregate:
         return np.int64(record.last)
     key = state.attributes[record.first, 0]
@@ -277,18 +290,18 @@ def sample_end(state, number, first, is_aggregate):
 
 
 @compiled
-def has_key_once(state, number):
-    """Return whether the first key of a list occurs only once in it."""
-    record = state.lists[number]
-    return sample_end(state, number, record.first, True) == record.last
+def has_key_once(state, list_id):
+    """Return whether the key of a list's first attribute occurs only once in the list."""
+    record = state.lists[list_id]
+    return sample_end(state, list_id, record.first, True) == record.last
 
 
 @compiled
-def slice_list(state, number, first, last):
-    """Return the identifier of the list of the rows first:last of list ``number``, which is added if it is new."""
-    record = state.lists[number]
+def slice_list(state, list_id, first, last):
+    """Return the id of a list that has only the rows first:last of another list; it is added if it is new."""
+    record = state.lists[list_id]
     if first == record.first and last == record.last:
-        return number
+        return list_id
     start = state.numbers[Number.ATTRIBUTES]
     for a in range(first, last):
         append(state, state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2])

@@ -1,4 +1,7 @@
-"""The interest cache of the fast twin: entries and gradients, as in `diffusion.interest_cache`, and their events."""
+"""The interest caches of the fast twin: entries and gradients, as in `diffusion.interest_cache`, and their events.
+
+``entry`` is the index of an entry in ``state.entries``; its gradients are ``state.gradients[entry]``.
+"""
 
 import numpy as np
 
@@ -10,15 +13,15 @@ from workbench.protocols.subscriptions import SECOND_US
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# The first gradient of a sink without gradients: (neighbor, number, whether it is reinforced).
+# The result of `head_of` for a sink without gradients.
 NO_HEAD = (NONE, np.int64(0), np.int64(0))
-# The gradients that `remove_gradients` removes.
+# Values of ``which`` of `remove_gradients`.
 BEFORE_ROUND, EXPIRED_BY, SET_UP_TO, TOWARDS = range(4)
 
 
 @compiled
 def find(state, i, constraints):
-    """Return node ``i``'s entry with these constraints, or NONE."""
+    """Return the entry of node ``i`` that has these constraints (the id of a list), or NONE."""
     for index in range(state.nodes[i].entries):
         entry = state.order[i, index]
         if state.entries[entry].constraints == constraints:
@@ -27,8 +30,11 @@ def find(state, i, constraints):
 
 
 @compiled
-def new_entry(core, state, now, i, number, sink, sequence):
-    """Add a cache entry for an interest's attribute list and return it; if the cache is full, evict the oldest."""
+def new_entry(core, state, now, i, list_id, sink, sequence):
+    """Add an entry for an interest with the attribute list ``list_id`` to node ``i``'s cache and return the entry.
+
+    If the cache is full, its oldest entry is evicted.
+    """
     state.nodes[i].is_evicting = state.nodes[i].entries >= state.max_interests
     if state.nodes[i].is_evicting:
         oldest = state.order[i, 0]
@@ -43,8 +49,8 @@ def new_entry(core, state, now, i, number, sink, sequence):
     record.is_used = 1
     record.sink = sink
     record.sequence = sequence
-    record.list = number
-    record.constraints = constraints_of(state, number)
+    record.list = list_id
+    record.constraints = constraints_of(state, list_id)
     record.gradients = 0
     clear_data_gradients(state, entry)
     state.order[i, state.nodes[i].entries] = entry
@@ -54,7 +60,7 @@ def new_entry(core, state, now, i, number, sink, sequence):
 
 @compiled
 def remove_entry(state, i, index):
-    """Remove the entry at an index of node ``i``'s cache."""
+    """Remove from node ``i``'s cache the entry ``state.order[i, index]``."""
     state.entries[state.order[i, index]].is_used = 0
     state.nodes[i].entries -= 1
     for later in range(index, state.nodes[i].entries):
@@ -62,25 +68,27 @@ def remove_entry(state, i, index):
 
 
 @compiled
-def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, reason):
-    """Remove gradients of an entry and return their number; ``which`` selects them.
+def remove_gradients(core, state, now, i, entry, selection, sink, bound, round_, reason):
+    """Remove the gradients of an entry that ``which`` selects, report them, and return how many were removed.
 
-    EXPIRED_BY: gradients that expire at or before the time ``bound``. SET_UP_TO: a sink's gradients that were set by
-    interests up to number ``bound``, or only by reinforcements. BEFORE_ROUND: a sink's gradients, except the one that a
-    reinforcement of interest ``bound`` has set in this round. TOWARDS: gradients towards the neighbor ``sink``.
+    EXPIRED_BY    gradients that expire at or before the time ``bound`` (µs)
+    TOWARDS       gradients towards a neighbor, which is passed as ``sink``
+    SET_UP_TO     gradients of ``sink`` set by interests with sequence numbers up to ``bound``, or only by
+                  reinforcements
+    BEFORE_ROUND  gradients of ``sink``, except one that a reinforcement of the interest ``bound`` has set in ``round_``
     """
     count = state.entries[entry].gradients
-    reports_heads = which in (EXPIRED_BY, TOWARDS)
+    reports_heads = selection in (EXPIRED_BY, TOWARDS)
     remaining = 0
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
     for g in range(count):
         gradient = state.gradients[entry, g]
-        if which == EXPIRED_BY:
+        if selection == EXPIRED_BY:
             is_removed = gradient.expires_us <= bound
-        elif which == TOWARDS:
+        elif selection == TOWARDS:
             is_removed = gradient.neighbor == sink
-        elif which == BEFORE_ROUND:
+        elif selection == BEFORE_ROUND:
             is_removed = gradient.sink == sink and not is_path_of_round(
                 gradient.reinforced_by, gradient.round, bound, round_
             )
@@ -107,7 +115,7 @@ def remove_gradients(core, state, now, i, entry, which, sink, bound, round_, rea
 
 @compiled
 def head_of(state, entry, sink):
-    """Return (neighbor, number, whether it is reinforced) of a sink's first gradient, or NO_HEAD."""
+    """Return (neighbor, interest's sequence number, 1 if reinforced) of a sink's first gradient, or NO_HEAD."""
     g = _first_gradient_of(state, entry, sink, state.entries[entry].gradients)
     if g == state.entries[entry].gradients:
         return NO_HEAD
@@ -117,13 +125,13 @@ def head_of(state, entry, sink):
 
 @compiled
 def _interest_number(gradient):
-    """Return the number of a gradient's interest, or 0 if only reinforcements have set it."""
+    """Return the sequence number of a gradient's interest, or 0 if only reinforcements have set the gradient."""
     return max(gradient.sequence, 0)
 
 
 @compiled
 def report_head(core, state, now, i, entry, sink, old_head):
-    """Report a sink's first gradient if it differs from ``old_head``."""
+    """Report the first gradient of a sink as an event, if it differs from the earlier one, ``old_head``."""
     if not core.is_recorded[Event.HEAD_SET]:
         return
     head = head_of(state, entry, sink)
@@ -136,7 +144,8 @@ def report_head(core, state, now, i, entry, sink, old_head):
 def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_by):
     """Set or renew the gradient towards the neighbor that sent an interest or a reinforcement.
 
-    ``reinforced_by``: the reinforcement's number, NONE for an interest; ``ttl``: the ttl of the received message.
+    ``reinforced_by``: the reinforcement's sequence number, or NONE for an interest; ``ttl``: that of the received
+    message.
     """
     sequence, fields = core.messages[message].sequence, state.message_fields[message]
     sink = fields.origin
@@ -152,7 +161,7 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_
     if reinforced_by == NONE:
         gradient.ttl = ttl
         if not is_new and gradient.sequence == NONE:
-            # From now on the events of this gradient have the interest's number.
+            # From now on the events of this gradient have the interest's sequence number.
             report_removed(core, state, now, i, gradient, Reason.INTEREST)
             is_new = True
     if reinforced_by == NONE and gradient.sequence < sequence:
@@ -190,15 +199,15 @@ def _gradient_index(state, entry, sink, neighbor):
 
 @compiled
 def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
-    """Append a gradient, which may replace another in a full list; return its index, or NONE if it was dropped."""
+    """Append a gradient to an entry and return its index, or NONE if the list is full and keeps its gradients."""
     if state.entries[entry].gradients >= state.max_gradients:
         gradients, count = state.gradients[entry], state.entries[entry].gradients
-        victim = gradient_to_replace(gradients, count, sink, reinforced_by != NONE)
-        if victim == NONE:
+        replaced_index = gradient_to_replace(gradients, count, sink, reinforced_by != NONE)
+        if replaced_index == NONE:
             return NONE
-        report_removed(core, state, now, i, state.gradients[entry, victim], Reason.EVICTED)
+        report_removed(core, state, now, i, state.gradients[entry, replaced_index], Reason.EVICTED)
         state.entries[entry].gradients -= 1
-        for later in range(victim, state.entries[entry].gradients):
+        for later in range(replaced_index, state.entries[entry].gradients):
             state.gradients[entry, later] = state.gradients[entry, later + 1]
     g = state.entries[entry].gradients
     state.entries[entry].gradients = g + 1
@@ -214,7 +223,7 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
 
 @compiled
 def _first_gradient_of(state, entry, sink, count):
-    """Return the index of a sink's first gradient among the first ``count``, or ``count``."""
+    """Return the index of a sink's first gradient among the first ``count`` of an entry; ``count`` without one."""
     for g in range(count):
         if state.gradients[entry, g].sink == sink:
             return g
@@ -240,7 +249,7 @@ def _move_to_front(state, entry, g):
 
 @compiled
 def newest_reinforcement(state, entry, sink):
-    """Return the highest number of a sink's reinforcements among an entry's gradients, or NONE."""
+    """Return the sequence number of a sink's newest reinforcement among an entry's gradients, or NONE."""
     newest = NONE
     for g in range(state.entries[entry].gradients):
         if state.gradients[entry, g].sink == sink:
@@ -250,7 +259,7 @@ def newest_reinforcement(state, entry, sink):
 
 @compiled
 def has_newer_round(state, entry, sink, round_):
-    """Return whether an interest of a sink has arrived in a newer round than ``round_``."""
+    """Return whether a gradient of an entry was set by a sink's interest of a newer round than ``round_``."""
     is_newer = False
     for g in range(state.entries[entry].gradients):
         gradient = state.gradients[entry, g]
@@ -262,21 +271,21 @@ def has_newer_round(state, entry, sink, round_):
 
 @compiled
 def has_sink(state, entry, sink):
-    """Return whether an entry has a gradient towards a sink."""
+    """Return whether an entry has a gradient for a sink."""
     count = state.entries[entry].gradients
     return _first_gradient_of(state, entry, sink, count) < count
 
 
 @compiled
 def clean(core, state, now, i):
-    """Remove expired gradients, and entries without gradients."""
+    """Remove expired gradients from node ``i``'s cache, then the entries without gradients."""
     if now >= state.nodes[i].first_expiry_us:
         _clean(core, state, now, i)
 
 
 @compiled
 def _clean(core, state, now, i):
-    first_us = FOREVER_US
+    next_expiry_us = FOREVER_US
     index = 0
     while index < state.nodes[i].entries:
         entry = state.order[i, index]
@@ -287,14 +296,14 @@ def _clean(core, state, now, i):
             report_interest_removed(core, state, now, i, entry, Reason.EXPIRED)
             continue
         for g in range(count):
-            first_us = min(first_us, state.gradients[entry, g].expires_us)
+            next_expiry_us = min(next_expiry_us, state.gradients[entry, g].expires_us)
         index += 1
-    state.nodes[i].first_expiry_us = first_us
+    state.nodes[i].first_expiry_us = next_expiry_us
 
 
 @compiled
 def report_removed(core, state, now, i, gradient, reason):
-    """Report that a gradient was removed."""
+    """Report as an event that a gradient was removed, with the reason."""
     if core.is_recorded[Event.GRADIENT_REMOVED]:
         sequence = _interest_number(gradient)
         peer, sink = core.addresses[gradient.neighbor], core.addresses[gradient.sink]
@@ -303,7 +312,7 @@ def report_removed(core, state, now, i, gradient, reason):
 
 @compiled
 def report_interest_removed(core, state, now, i, entry, reason):
-    """Report that an entry was removed."""
+    """Report as an event that a cache entry was removed, with the reason."""
     if core.is_recorded[Event.INTEREST_REMOVED]:
         record = state.entries[entry]
         twin.add_row(

@@ -1,7 +1,12 @@
-"""Copies of data in the fast twin: which sinks a node serves, by which neighbors, and the sinks that each copy lists.
+"""Copies of data in the fast twin: which sinks a node serves, over which neighbors, and the sinks that each copy lists.
 
-The rule is described in `workbench.protocols.diffusion`, "Several sinks". A *path* stands for a copy that a sink gets.
-Sinks are node indices, which are in the order of addresses.
+The docstring of `workbench.protocols.diffusion` describes the rules under "Several sinks". A *path* is a row of
+``state.data_paths``: a sink that gets a copy, and the candidate neighbors for its next hop. A *copy* is identified by
+the index of its neighbor in ``state.hops``. Sinks are node indices, which are in the order of addresses.
+
+Two scratch arrays contain sorted sets of sinks: ``served_now`` the sinks that this node serves with the copies that it
+is sending, ``served_else`` the sinks that get no copy from it because they are served otherwise. A function that adds
+to such a set takes and returns the count of its elements.
 """
 
 import numpy as np
@@ -10,7 +15,7 @@ from workbench.protocols.diffusion.fast.attributes import matches
 from workbench.protocols.diffusion.fast.cache import clean
 from workbench.protocols.diffusion.fast.interests import plan_wake_up
 from workbench.protocols.diffusion.fast.memory import Message, Number, Reason
-from workbench.protocols.diffusion.fast.messages import copy_data, gradients_to_try, id_of, seen_data_index
+from workbench.protocols.diffusion.fast.messages import copy_data, count_gradients_to_use, id_of, seen_data_index
 from workbench.protocols.diffusion.rules import MAX_WAITING, RETRY_WITHIN_US, has_circled, is_better_hop, may_retry
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
@@ -20,35 +25,35 @@ WORD_BITS = 64
 
 @compiled
 def forward_data(core, state, i, sender, message, ttl, seen, now):
-    """Send data towards the sinks that no copy has served yet; return whether there are such sinks."""
-    listed = _copy_listed_sinks(state, message)
+    """Send data towards the sinks that no copy has served yet; return False if every sink is served."""
+    listed_count = _copy_listed_sinks(state, message)
     if _wants(state, i, core.messages[message].content):
-        listed = _insert(state.served_else, listed, i)
-    paths = _find_paths(core, state, i, sender, message, listed, now)
+        listed_count = _insert(state.served_else, listed_count, i)
+    path_count = _find_paths(core, state, i, sender, message, listed_count, now)
     memory = state.seen_data_more[i, seen]
-    is_repeated = _has_served_sink(state, i, seen, paths)
+    is_repeated = _has_served_sink(state, i, seen, path_count)
     if is_repeated and has_circled(ttl, memory.ttl) and may_retry(memory.retries):
-        # A reinforcement has moved the path meanwhile, so the copy is forwarded as if it were new.
+        # A reinforcement has moved the path meanwhile, so forward the copy as if it were new.
         memory.retries += 1
         memory.ttl = ttl
         for word in range(state.served.shape[2]):
             state.served[i, seen, word] = 0
     else:
-        listed = _add_served(state, i, seen, listed)
+        listed_count = _add_served(state, i, seen, listed_count)
         if is_repeated:
-            paths = _remove_listed(state, paths, listed)
-    if paths == 0:
+            path_count = _remove_served_paths(state, path_count, listed_count)
+    if path_count == 0:
         return False
     peer = NONE if sender == NONE else core.addresses[sender]
     if ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
         return True
-    copies, unserved = _share_paths(state, paths)
-    if unserved:
+    copy_count, unserved_count = _share_paths(state, path_count)
+    if unserved_count:
         twin.drop(core, now, i, peer, message, Reason.FULL)
-    _send_copies(core, state, i, message, ttl, paths, copies, listed, now)
-    twin.report_forwarded(core, now, i, peer, message, copies)
-    for path in range(paths):
+    _send_copies(core, state, i, message, ttl, path_count, copy_count, listed_count, now)
+    twin.report_forwarded(core, now, i, peer, message, copy_count)
+    for path in range(path_count):
         if state.data_paths[path].copy_number != NONE:
             _note_served(state, i, seen, state.data_paths[path].sink)
     return True
@@ -56,7 +61,7 @@ def forward_data(core, state, i, sender, message, ttl, seen, now):
 
 @compiled
 def _copy_listed_sinks(state, message):
-    """Copy the sinks that a message lists to ``served_else``; return their number."""
+    """Store the sinks that a message lists in ``served_else``; return their count."""
     count = 0
     for index in range(state.message_fields[message].listed_sinks):
         count = _insert(state.served_else, count, state.listed_sinks[message, index])
@@ -65,10 +70,7 @@ def _copy_listed_sinks(state, message):
 
 @compiled
 def _add_served(state, i, seen, count):
-    """Add the sinks towards which node ``i`` has sent a message to ``served_else``, a sorted set of ``count`` sinks.
-
-    Return the new count.
-    """
+    """Add the sinks that node ``i`` has already served with a message to ``served_else``; return the new count."""
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
             count = _insert(state.served_else, count, state.served_sinks[i, index])
@@ -76,11 +78,11 @@ def _add_served(state, i, seen, count):
 
 
 @compiled
-def _has_served_sink(state, i, seen, paths):
-    """Return whether one of the first ``paths`` paths leads to a sink towards which node ``i`` has sent the message."""
+def _has_served_sink(state, i, seen, path_count):
+    """Return whether a path leads to a sink that node ``i`` has already served with the message."""
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
-            for path in range(paths):
+            for path in range(path_count):
                 if state.data_paths[path].sink == state.served_sinks[i, index]:
                     return True
     return False
@@ -88,13 +90,13 @@ def _has_served_sink(state, i, seen, paths):
 
 @compiled
 def _is_served(state, i, seen, index):
-    """Return whether a node has sent a message towards the sink whose bit is ``index``."""
+    """Return whether node ``i`` has served the sink ``state.served_sinks[i, index]`` with a message."""
     return (state.served[i, seen, index // WORD_BITS] >> np.uint64(index % WORD_BITS)) & np.uint64(1) != 0
 
 
 @compiled
 def _insert(values, count, value):
-    """Insert a value into the first ``count`` values, a sorted set; return the new count."""
+    """Insert a value into a sorted set, the first ``count`` elements of ``values``; return the new count."""
     index = count
     while index > 0 and values[index - 1] > value:
         index -= 1
@@ -107,20 +109,20 @@ def _insert(values, count, value):
 
 
 @compiled
-def _wants(state, i, number):
+def _wants(state, i, list_id):
     first = state.own_first[i]
     is_wanted = False
     for index in range(first, first + state.nodes[i].own_interests):
-        is_wanted = is_wanted or matches(state, state.own_interests[state.own_order[index]].list, number)
+        is_wanted = is_wanted or matches(state, state.own_interests[state.own_order[index]].list, list_id)
     return is_wanted
 
 
 @compiled
-def _mark_excluded(state, i, message, listed):
-    """Mark the sinks that get no copy of a message."""
+def _mark_excluded(state, i, message, listed_count):
+    """Mark the sinks that get no copy from node ``i``: the message's source, the node, and those in ``served_else``."""
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
-    for index in range(listed):
+    for index in range(listed_count):
         state.skip_stamp[state.served_else[index]] = stamp
     state.skip_stamp[i] = stamp
     state.skip_stamp[state.message_fields[message].origin] = stamp
@@ -128,126 +130,129 @@ def _mark_excluded(state, i, message, listed):
 
 
 @compiled
-def _find_paths(core, state, i, sender, message, listed, now):
-    """Find the paths of a message, except to the first ``listed`` sinks of ``served_else``; return their number."""
-    _mark_excluded(state, i, message, listed)
-    most = gradients_to_try(state, i, now)
-    paths = candidates = 0
+def _find_paths(core, state, i, sender, message, listed_count, now):
+    """Store the paths of a message in ``data_paths``, without those to sinks in ``served_else``; return their count."""
+    _mark_excluded(state, i, message, listed_count)
+    max_copies = count_gradients_to_use(state, i, now)
+    path_count = candidate_count = 0
     for index in range(state.nodes[i].entries):
         entry = state.order[i, index]
         if matches(state, state.entries[entry].list, core.messages[message].content):
-            paths, candidates = _add_paths(state, entry, now, sender, most, paths, candidates)
-    return paths
+            path_count, candidate_count = _add_paths(state, entry, now, sender, max_copies, path_count, candidate_count)
+    return path_count
 
 
 @compiled
-def _remove_listed(state, paths, listed):
-    """Remove the paths to the first ``listed`` sinks of ``served_else``; return the number of remaining paths."""
-    remaining = 0
-    for path in range(paths):
-        if not _contains(state.served_else, listed, state.data_paths[path].sink):
-            state.data_paths[remaining] = state.data_paths[path]
-            remaining += 1
-    return remaining
+def _remove_served_paths(state, path_count, listed_count):
+    """Remove the paths to sinks in ``served_else``; return the count of remaining paths."""
+    remaining_count = 0
+    for path in range(path_count):
+        if not _contains(state.served_else, listed_count, state.data_paths[path].sink):
+            state.data_paths[remaining_count] = state.data_paths[path]
+            remaining_count += 1
+    return remaining_count
 
 
 @compiled
-def _add_paths(state, entry, now, previous_hop, most, paths, candidates):
-    """Append the paths of an entry to the first ``paths``; return the numbers of paths and of candidate neighbors."""
+def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidate_count):
+    """Append the paths along an entry's gradients to ``data_paths``; return the counts of paths and of candidates.
+
+    ``max_copies``: number of copies for each sink without a reinforced gradient.
+    """
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
-    skipped = state.numbers[Number.SKIPPED]
+    excluded_stamp = state.numbers[Number.SKIPPED]
     count = state.entries[entry].gradients
     for g in range(count):
         gradient = state.gradients[entry, g]
         sink = gradient.sink
-        if gradient.expires_us <= now or gradient.neighbor == previous_hop or state.skip_stamp[sink] == skipped:
+        if gradient.expires_us <= now or gradient.neighbor == previous_hop or state.skip_stamp[sink] == excluded_stamp:
             continue
         is_head = state.sink_stamp[sink] != stamp
         if is_head:
             state.sink_stamp[sink] = stamp
-            state.sink_room[sink] = 1 if gradient.reinforced_by != NONE else most
+            state.sink_room[sink] = 1 if gradient.reinforced_by != NONE else max_copies
         elif state.sink_room[sink] > 1:
             state.sink_room[sink] -= 1
         else:
             continue
-        path = state.data_paths[paths]
+        path = state.data_paths[path_count]
         path.sink = sink
-        path.first = candidates
+        path.first = candidate_count
         path.copy_number = NONE
         path.rank = 0 if is_head else 1
-        state.candidates[candidates] = gradient.neighbor
-        candidates += 1
-        if is_head and most == 1 and gradient.reinforced_by == NONE:
+        state.candidates[candidate_count] = gradient.neighbor
+        candidate_count += 1
+        if is_head and max_copies == 1 and gradient.reinforced_by == NONE:
             for other in range(g + 1, count):
-                spare = state.gradients[entry, other]
+                other_gradient = state.gradients[entry, other]
                 if (
-                    spare.sink == sink
-                    and spare.expires_us > now
-                    and spare.ttl >= gradient.ttl
-                    and spare.neighbor != previous_hop
+                    other_gradient.sink == sink
+                    and other_gradient.expires_us > now
+                    and other_gradient.ttl >= gradient.ttl
+                    and other_gradient.neighbor != previous_hop
                 ):
-                    state.candidates[candidates] = spare.neighbor
-                    candidates += 1
-        path.last = candidates
-        paths += 1
-    return paths, candidates
+                    state.candidates[candidate_count] = other_gradient.neighbor
+                    candidate_count += 1
+        path.last = candidate_count
+        path_count += 1
+    return path_count, candidate_count
 
 
 @compiled
-def _add_detours(state, entry, now, previous_hop, failed, paths):
-    """Append a path for each sink of an entry, avoiding neighbor ``failed`` if possible; return the number of paths."""
-    skipped, first = state.numbers[Number.SKIPPED], paths
+def _add_detours(state, entry, now, previous_hop, failed, path_count):
+    """Append a path for each sink of an entry, if possible not to neighbor ``failed``; return the count of paths."""
+    excluded_stamp, first = state.numbers[Number.SKIPPED], path_count
     for g in range(state.entries[entry].gradients):
         gradient = state.gradients[entry, g]
         if (
             gradient.expires_us <= now
             or gradient.neighbor == previous_hop
-            or state.skip_stamp[gradient.sink] == skipped
+            or state.skip_stamp[gradient.sink] == excluded_stamp
         ):
             continue
         path = first
-        while path < paths and state.data_paths[path].sink != gradient.sink:
+        while path < path_count and state.data_paths[path].sink != gradient.sink:
             path += 1
-        if path == paths:
-            detour = state.data_paths[paths]
+        if path == path_count:
+            detour = state.data_paths[path_count]
             detour.sink = gradient.sink
-            detour.first = paths
-            detour.last = paths + 1
+            detour.first = path_count
+            detour.last = path_count + 1
             detour.copy_number = NONE
             detour.rank = 0
-            state.candidates[paths] = gradient.neighbor
-            paths += 1
+            state.candidates[path_count] = gradient.neighbor
+            path_count += 1
         elif state.candidates[path] == failed:
             state.candidates[path] = gradient.neighbor
-    return paths
+    return path_count
 
 
 @compiled
-def _share_paths(state, paths):
-    """Assign each path to a neighbor, paths of rank 0 first, so that few neighbors get a copy.
+def _share_paths(state, path_count):
+    """Assign the paths to copies, so that few neighbors get a copy; paths of rank 0 come first.
 
-    Return the number of copies, one for each neighbor, and the number of paths without a copy.
+    Store the neighbor of each copy in ``state.hops``. Return the count of copies and that of paths without a copy.
     """
-    copies, unserved = 0, paths
-    while unserved and copies < state.max_next_hops:
+    copy_count, unserved_count = 0, path_count
+    while unserved_count and copy_count < state.max_next_hops:
         rank = 1
-        for path in range(paths):
+        for path in range(path_count):
             if state.data_paths[path].copy_number == NONE:
                 rank = min(rank, state.data_paths[path].rank)
-        for path in range(paths):
+        for path in range(path_count):
             path_record = state.data_paths[path]
             for index in range(path_record.first, path_record.last):
                 state.hop_counts[state.candidates[index]].paths = 0
                 state.hop_counts[state.candidates[index]].heads = 0
-        for path in range(paths):
+        for path in range(path_count):
             path_record = state.data_paths[path]
             if path_record.copy_number == NONE and path_record.rank == rank:
                 state.hop_counts[state.candidates[path_record.first]].heads += 1
                 for index in range(path_record.first, path_record.last):
                     state.hop_counts[state.candidates[index]].paths += 1
         best, most, heads = NONE, np.int64(0), np.int64(0)
-        for path in range(paths):
+        for path in range(path_count):
             path_record = state.data_paths[path]
             if path_record.copy_number == NONE and path_record.rank == rank:
                 for index in range(path_record.first, path_record.last):
@@ -255,14 +260,14 @@ def _share_paths(state, paths):
                     count = state.hop_counts[hop]
                     if is_better_hop(np.int64(count.paths), np.int64(count.heads), hop, most, heads, best):
                         best, most, heads = hop, np.int64(count.paths), np.int64(count.heads)
-        for path in range(paths):
+        for path in range(path_count):
             path_record = state.data_paths[path]
             if path_record.copy_number == NONE and _is_candidate(state, path_record, best):
-                path_record.copy_number = copies
-                unserved -= 1
-        state.hops[copies] = best
-        copies += 1
-    return copies, unserved
+                path_record.copy_number = copy_count
+                unserved_count -= 1
+        state.hops[copy_count] = best
+        copy_count += 1
+    return copy_count, unserved_count
 
 
 @compiled
@@ -274,31 +279,31 @@ def _is_candidate(state, path, neighbor):
 
 
 @compiled
-def _send_copies(core, state, i, message, ttl, paths, copies, listed, now):
-    """Send a copy to the neighbor of each path.
+def _send_copies(core, state, i, message, ttl, path_count, copy_count, listed_count, now):
+    """Send each neighbor in ``state.hops`` its copy.
 
-    A copy lists the sinks that the other copies serve, and the first ``listed`` entries of ``served_else``.
+    A copy lists the sinks that the other copies serve, then those in ``served_else``.
     """
-    if copies == 1 and listed == 0:
+    if copy_count == 1 and listed_count == 0:
         twin.send(core, now, i, state.hops[0], message, ttl - 1)
         return
-    served = 0
-    for path in range(paths):
+    served_count = 0
+    for path in range(path_count):
         if state.data_paths[path].copy_number != NONE:
-            served = _insert(state.served_now, served, state.data_paths[path].sink)
-    most = max(0, (state.max_attributes_B - 1 - state.lists[core.messages[message].content].size_B) // 2)
-    for number in range(copies):
-        hop = state.hops[number]
+            served_count = _insert(state.served_now, served_count, state.data_paths[path].sink)
+    max_listed = max(0, (state.max_attributes_B - 1 - state.lists[core.messages[message].content].size_B) // 2)
+    for copy_index in range(copy_count):
+        hop = state.hops[copy_index]
         copy = copy_data(core, state, message)
         count = 0
-        for index in range(served):
+        for index in range(served_count):
             sink = state.served_now[index]
-            if sink != hop and count < most and not _is_served_by(state, paths, number, sink):
+            if sink != hop and count < max_listed and not _is_served_by(state, path_count, copy_index, sink):
                 state.listed_sinks[copy, count] = sink
                 count += 1
-        for index in range(listed):
+        for index in range(listed_count):
             sink = state.served_else[index]
-            if sink != hop and count < most and not _contains(state.served_now, served, sink):
+            if sink != hop and count < max_listed and not _contains(state.served_now, served_count, sink):
                 state.listed_sinks[copy, count] = sink
                 count += 1
         if count:
@@ -311,10 +316,12 @@ def _send_copies(core, state, i, message, ttl, paths, copies, listed, now):
 
 
 @compiled
-def _is_served_by(state, paths, number, sink):
+def _is_served_by(state, path_count, copy_number, sink):
     is_served = False
-    for path in range(paths):
-        is_served = is_served or (state.data_paths[path].copy_number == number and state.data_paths[path].sink == sink)
+    for path in range(path_count):
+        is_served = is_served or (
+            state.data_paths[path].copy_number == copy_number and state.data_paths[path].sink == sink
+        )
     return is_served
 
 
@@ -328,7 +335,7 @@ def _contains(values, count, value):
 
 @compiled
 def _note_served(state, i, seen, sink):
-    """Note that data was sent towards a sink."""
+    """Record that node ``i`` has served a sink with a message."""
     node = state.nodes[i]
     index = 0
     while index < node.served_sinks and state.served_sinks[i, index] != sink:
@@ -340,9 +347,9 @@ def _note_served(state, i, seen, sink):
             index = 0
             while _has_gradients(state, i, state.served_sinks[i, index]):
                 index += 1
-            clear = ~(np.uint64(1) << np.uint64(index % WORD_BITS))
+            other_bits = ~(np.uint64(1) << np.uint64(index % WORD_BITS))
             for other in range(node.seen_data.count):
-                state.served[i, other, index // WORD_BITS] &= clear
+                state.served[i, other, index // WORD_BITS] &= other_bits
         state.served_sinks[i, index] = sink
     state.served[i, seen, index // WORD_BITS] |= np.uint64(1) << np.uint64(index % WORD_BITS)
 
@@ -362,7 +369,7 @@ def _has_gradients(state, i, sink):
 
 @compiled
 def plan_to_send_again(core, state, i, failed, message, ttl, now):
-    """Plan a retransmission of data that a neighbor did not acknowledge."""
+    """Plan to send data again that neighbor ``failed`` did not acknowledge; ignore other messages."""
     if core.messages[message].name != Message.DATA:
         return
     origin = state.message_fields[message].origin
@@ -387,7 +394,7 @@ def plan_to_send_again(core, state, i, failed, message, ttl, now):
 
 @compiled
 def send_waiting(core, state, i, now):
-    """Retransmit the waiting frames that are due."""
+    """Send the unacknowledged data frames again that are due."""
     index = 0
     while index < state.nodes[i].waiting:
         frame = state.waiting[i, index]
@@ -405,13 +412,13 @@ def send_waiting(core, state, i, now):
 @compiled
 def _send_again(core, state, i, failed, previous_hop, message, ttl, now):
     clean(core, state, now, i)
-    listed = _copy_listed_sinks(state, message)
-    _mark_excluded(state, i, message, listed)
-    paths = 0
+    listed_count = _copy_listed_sinks(state, message)
+    _mark_excluded(state, i, message, listed_count)
+    path_count = 0
     for index in range(state.nodes[i].entries):
         entry = state.order[i, index]
         if matches(state, state.entries[entry].list, core.messages[message].content):
-            paths = _add_detours(state, entry, now, previous_hop, failed, paths)
-    copies, _ = _share_paths(state, paths)
+            path_count = _add_detours(state, entry, now, previous_hop, failed, path_count)
+    copy_count, _ = _share_paths(state, path_count)
     # `_send_copies` lowers the ttl by one hop, as it did with this frame before.
-    _send_copies(core, state, i, message, ttl + 1, paths, copies, listed, now)
+    _send_copies(core, state, i, message, ttl + 1, path_count, copy_count, listed_count, now)

@@ -1,4 +1,4 @@
-"""Data in the fast twin: waiting samples, aggregation at the source, forwarding, and delivery at sinks."""
+"""Data in the fast twin: samples that wait for an interest, aggregation, forwarding, and delivery at sinks."""
 
 from workbench.protocols.diffusion.fast.attributes import (
     append_list,
@@ -33,7 +33,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def offer_sample(core, state, i, content, number, now):
-    """Send a sample as soon as an interest matches; if too many wait, drop the oldest."""
+    """Send a node's new sample, or keep it waiting until an interest matches; if too many wait, drop the oldest."""
     drop_old_samples(core, state, i, now)
     node = state.nodes[i]
     if node.samples >= state.max_data:
@@ -50,7 +50,7 @@ def offer_sample(core, state, i, content, number, now):
 
 @compiled
 def drop_old_samples(core, state, i, now):
-    """Drop the samples that have waited for longer than their lifetime."""
+    """Drop the waiting samples of node ``i`` whose lifetime has ended."""
     first = state.samples_first[i]
     count = 0
     while count < state.nodes[i].samples and state.samples[first + count].ends_us <= now:
@@ -61,7 +61,10 @@ def drop_old_samples(core, state, i, now):
 
 @compiled
 def _drop_samples(core, state, i, count, reason, now):
-    """Drop the ``count`` oldest samples; they have no message yet, so the drop has no sequence number."""
+    """Drop the ``count`` oldest waiting samples of node ``i``.
+
+    They have no message yet, so the event has no sequence number.
+    """
     for _ in range(count):
         if core.traces:
             twin.add_row(core, now, i, twin.Event.DROPPED, NONE, Message.DATA, core.addresses[i], 0, 0, 0, reason)
@@ -75,15 +78,15 @@ def _drop_samples(core, state, i, count, reason, now):
 
 @compiled
 def send_samples(core, state, i, now):
-    """Send the samples that match an interest, as many in a message as fit; the others keep waiting."""
+    """Send the waiting samples that match an interest, as many in each message as fit; keep the others."""
     clean(core, state, now, i)
     drop_old_samples(core, state, i, now)
-    wanted = _take_wanted(state, i)
+    wanted_count = _take_matching_samples(state, i)
     first = 0
-    while first < wanted:
-        last, number = _aggregate(state, first, wanted)
+    while first < wanted_count:
+        last, list_id = _aggregate(state, first, wanted_count)
         sequence = take_sequence(state, i)
-        message = make_message(core, state, Message.DATA, i, sequence, number, 0, 0)
+        message = make_message(core, state, Message.DATA, i, sequence, list_id, 0, 0)
         state.message_fields[message].is_aggregate = last > first + 1
         for k in range(first, last):
             twin.report_originated(core, now, i, message, state.wanted[k].number)
@@ -95,47 +98,47 @@ def send_samples(core, state, i, now):
 
 
 @compiled
-def _take_wanted(state, i):
-    """Move the samples that match an interest to ``wanted``; return their number."""
+def _take_matching_samples(state, i):
+    """Move the waiting samples that match an interest to ``state.wanted``; return their count."""
     node = state.nodes[i]
     first = state.samples_first[i]
-    wanted = remaining = 0
+    wanted_count = remaining_count = 0
     for index in range(first, first + node.samples):
         if _is_wanted(state, i, state.samples[index].list):
-            state.wanted[wanted] = state.samples[index]
-            wanted += 1
+            state.wanted[wanted_count] = state.samples[index]
+            wanted_count += 1
         else:
-            if first + remaining < index:
-                state.samples[first + remaining] = state.samples[index]
-            remaining += 1
-    node.samples = remaining
-    return wanted
+            if first + remaining_count < index:
+                state.samples[first + remaining_count] = state.samples[index]
+            remaining_count += 1
+    node.samples = remaining_count
+    return wanted_count
 
 
 @compiled
-def _is_wanted(state, i, number):
+def _is_wanted(state, i, list_id):
     first = state.own_first[i]
     for index in range(first, first + state.nodes[i].own_interests):
-        if matches(state, state.own_interests[state.own_order[index]].list, number):
+        if matches(state, state.own_interests[state.own_order[index]].list, list_id):
             return True
     is_wanted = False
     for index in range(state.nodes[i].entries):
-        is_wanted = is_wanted or (matches(state, state.entries[state.order[i, index]].list, number))
+        is_wanted = is_wanted or (matches(state, state.entries[state.order[i, index]].list, list_id))
     return is_wanted
 
 
 @compiled
-def _aggregate(state, first, wanted):
-    """Return (last, list): the samples first:last fit in one message with that list of attributes."""
-    number = state.wanted[first].list
-    room_B = state.max_attributes_B - state.lists[number].size_B
-    key = state.attributes[state.lists[number].first, 0]
+def _aggregate(state, first, wanted_count):
+    """Return (last, list_id): samples first:last of ``state.wanted`` fit in one message, with that attribute list."""
+    list_id = state.wanted[first].list
+    room_B = state.max_attributes_B - state.lists[list_id].size_B
+    key = state.attributes[state.lists[list_id].first, 0]
     last = first + 1
-    while last < wanted:
+    while last < wanted_count:
         next_list = state.lists[state.wanted[last].list]
         if next_list.size_B > room_B or state.attributes[next_list.first, 0] != key:
             break
-        if not (has_key_once(state, number) and has_key_once(state, state.wanted[last].list)):
+        if not (has_key_once(state, list_id) and has_key_once(state, state.wanted[last].list)):
             break
         room_B -= next_list.size_B
         last += 1
@@ -143,8 +146,8 @@ def _aggregate(state, first, wanted):
         start = state.numbers[Number.ATTRIBUTES]
         for k in range(first, last):
             append_list(state, state.wanted[k].list)
-        number = intern_list(state, start)
-    return last, number
+        list_id = intern_list(state, start)
+    return last, list_id
 
 
 # Forwarding
@@ -152,7 +155,7 @@ def _aggregate(state, first, wanted):
 
 @compiled
 def receive_data(core, state, i, sender, message, ttl, now):
-    """Route new data from a neighbor; forward a later copy to unserved sinks, or drop it."""
+    """Process data from a neighbor: a new message, or a later copy, which is for the sinks not served yet."""
     clean(core, state, now, i)
     origin = state.message_fields[message].origin
     id = id_of(origin, core.messages[message].sequence)
@@ -169,25 +172,28 @@ def receive_data(core, state, i, sender, message, ttl, now):
 
 @compiled
 def _route(core, state, i, sender, message, ttl, seen, now):
-    """Pass new data through filters, own interests and interest cache; own data has the ``sender`` NONE."""
-    number = core.messages[message].content
+    """Process new data: filter it, deliver it to own subscriptions, and forward or drop it.
+
+    ``sender``: the previous hop; NONE if the node itself is the source.
+    """
+    list_id = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
     is_changed = False
     if len(state.filters):
-        number = apply_filters(core, state, now, i, message, state.message_fields[message].origin)
+        list_id = apply_filters(core, state, now, i, message, state.message_fields[message].origin)
         # A filter processes a message once, so its result is for all sinks, and later copies are dropped.
-        is_changed = number == NONE or not is_same(state, number, core.messages[message].content)
+        is_changed = list_id == NONE or not is_same(state, list_id, core.messages[message].content)
         state.seen_data_more[i, seen].is_settled = is_changed
-        if number == NONE:
+        if list_id == NONE:
             twin.drop(core, now, i, peer, message, Reason.FILTER)
             return
     if is_changed:
-        message = with_attributes(core, state, message, number)
+        message = with_attributes(core, state, message, list_id)
     is_held = False
     first = state.own_first[i]
     for index in range(first, first + state.nodes[i].own_interests):
         own = state.own_order[index]
-        if matches(state, state.own_interests[own].list, number):
+        if matches(state, state.own_interests[own].list, list_id):
             if not is_held:
                 twin.report_held(core, now, i, peer, message, hops_taken(state.ttl, ttl), False)
             is_held = True
@@ -195,11 +201,11 @@ def _route(core, state, i, sender, message, ttl, seen, now):
     is_wanted = False
     for index in range(state.nodes[i].entries):
         entry = state.order[i, index]
-        if matches(state, state.entries[entry].list, number):
+        if matches(state, state.entries[entry].list, list_id):
             is_wanted = True
             if sender != NONE:
                 origin = state.message_fields[message].origin
-                update_data_gradient(core, state, now, i, entry, message, origin, sender, number)
+                update_data_gradient(core, state, now, i, entry, message, origin, sender, list_id)
     if not forward_data(core, state, i, sender, message, ttl, seen, now) and not is_held:
         # No gradient: its neighbors are on the black list, or data and interest came from the same neighbor.
         reason = Reason.NO_GRADIENT
@@ -213,20 +219,23 @@ def _route(core, state, i, sender, message, ttl, seen, now):
 
 @compiled
 def _deliver(core, state, i, own, sender, message, now):
-    """Deliver each sample to matching subscriptions, and reinforce the source's path if it is due."""
-    number = core.messages[message].content
+    """Deliver the samples of a data message to the matching subscriptions of an own interest.
+
+    Reinforce the path to the source if it has sent enough messages (``reinforce_after``).
+    """
+    list_id = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
     subscription = state.own_interests[own].subscriptions.first
     while subscription != NONE:
         subscription_record = core.subscriptions[subscription]
         if subscription_record.expires_us < 0 or now < subscription_record.expires_us:
-            _deliver_samples(core, state, i, subscription, peer, message, number, now)
+            _deliver_samples(core, state, i, subscription, peer, message, list_id, now)
         subscription = state.subscription_links[subscription].next
     if sender == NONE:
         return
     block = block_of(state, own)
     origin = state.message_fields[message].origin
-    index = update_data_gradient(core, state, now, i, block, message, origin, sender, number)
+    index = update_data_gradient(core, state, now, i, block, message, origin, sender, list_id)
     messages, started = state.data_gradients[block, index].messages, state.own_interests[own].reinforcements
     if not may_reinforce(messages, state.reinforce_after, started, state.max_reinforcements):
         return
@@ -236,13 +245,13 @@ def _deliver(core, state, i, own, sender, message, now):
 
 
 @compiled
-def _deliver_samples(core, state, i, subscription, peer, message, number, now):
+def _deliver_samples(core, state, i, subscription, peer, message, list_id, now):
     constraints = state.lists[state.subscription_lists[subscription]]
     is_aggregate = state.message_fields[message].is_aggregate
-    first, last = state.lists[number].first, state.lists[number].last
+    first, last = state.lists[list_id].first, state.lists[list_id].last
     while first < last:
-        end = sample_end(state, number, first, is_aggregate)
+        end = sample_end(state, list_id, first, is_aggregate)
         if twin.one_way_match(state.attributes, constraints.first, constraints.last, first, end):
-            detail = detail_of(state, slice_list(state, number, first, end))
+            detail = detail_of(state, slice_list(state, list_id, first, end))
             twin.report_delivered(core, now, i, peer, message, core.subscriptions[subscription].number, detail)
         first = end

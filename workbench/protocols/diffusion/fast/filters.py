@@ -1,7 +1,9 @@
-"""Built-in filters of the fast twin: the filters of `diffusion.filters` that compare or count numbers.
+"""The built-in filters in the fast twin: those of `diffusion.filters` that compare or average numbers.
 
-A filter on a node has a row of memory for each origin, found by a hash of filter, node and origin. Filters that call a
-user's function (blob_fusion, registered filters) run on the reference engine only.
+A filter on a node has a row in ``state.memories`` for each origin of messages, found by a hash of filter, node and
+origin. Filters that call a user's function (blob_fusion, registered filters) run on the reference engine only.
+
+``f`` is the index of a filter in ``state.filters``, in the order in which nodes apply them.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 
 class _Kind(twin.Codes):
-    """Codes of the built-in filters."""
+    """Codes of the built-in filters that the fast twin implements."""
 
     SUPPRESS_UNCHANGED = auto()
     RUNNING_MEAN = auto()
@@ -36,7 +38,7 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the filters. Raises NoFastTwinError if the fast twin does not implement one of them."""
+    """Return the given filters unchanged. Raises NoFastTwinError if the fast twin does not implement one of them."""
     for filter_ in filters:
         if type(filter_) is not Filter or filter_.name not in _Kind.texts():
             name = getattr(filter_, "name", type(filter_).__name__)
@@ -52,7 +54,7 @@ def sort_by_key(filters: tuple[Filter, ...]) -> list[Filter]:
 
 
 def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
-    """Return the filters as rows of FILTER; ``matches`` has the number of each filter's ``match`` list."""
+    """Return the filters as an array of FILTER; ``matches``: id of the attribute list that each filter matches."""
     table = np.zeros(len(filters), FILTER)
     for row, filter_, match in zip(table, filters, matches, strict=True):
         kind: Any = BUILT_IN[filter_.name]
@@ -73,36 +75,36 @@ def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
 
 @compiled
 def apply_filters(core, state, now, i, message, origin):
-    """Return a message's list of attributes after all matching filters of node ``i``, or NONE if they drop it."""
+    """Return the id of a message's attribute list after all matching filters of node ``i``; NONE if they drop it."""
     record = core.messages[message]
-    number = record.content
+    list_id = record.content
     if not _carries_any(state, i):
-        return number
-    first, last = state.lists[number].first, state.lists[number].last
+        return list_id
+    first, last = state.lists[list_id].first, state.lists[list_id].last
     if record.name == Message.INTEREST or first == last:
-        number = _apply_to_part(core, state, now, i, message, origin, number)
-        return NONE if number == NONE or state.lists[number].first == state.lists[number].last else number
-    parts = 0
+        list_id = _apply_to_part(core, state, now, i, message, origin, list_id)
+        return NONE if list_id == NONE or state.lists[list_id].first == state.lists[list_id].last else list_id
+    part_count = 0
     is_changed = False
     is_aggregate = state.message_fields[message].is_aggregate
     while first < last:
         # Filters process the readings of an aggregate one at a time.
-        end = sample_end(state, number, first, is_aggregate)
-        part = slice_list(state, number, first, end)
+        end = sample_end(state, list_id, first, is_aggregate)
+        part = slice_list(state, list_id, first, end)
         result = _apply_to_part(core, state, now, i, message, origin, part)
         is_changed = is_changed or result != part
         if result != NONE:
-            state.parts[parts] = result
-            parts += 1
+            state.parts[part_count] = result
+            part_count += 1
         first = end
     if not is_changed:
-        return number
-    if parts == 0:
+        return list_id
+    if part_count == 0:
         return NONE
-    if parts == 1:
+    if part_count == 1:
         return state.parts[0]
     start = state.numbers[Number.ATTRIBUTES]
-    for k in range(parts):
+    for k in range(part_count):
         append_list(state, state.parts[k])
     return intern_list(state, start)
 
@@ -116,12 +118,12 @@ def _carries_any(state, i):
 
 
 @compiled
-def _apply_to_part(core, state, now, i, message, origin, number):
+def _apply_to_part(core, state, now, i, message, origin, list_id):
     name = core.messages[message].name
     for f in range(len(state.filters)):
-        if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, number):
-            result = _decide(state, f, i, origin, number, now)
-            if result != number and core.is_recorded[Event.FILTERED]:
+        if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, list_id):
+            result = _decide(state, f, i, origin, list_id, now)
+            if result != list_id and core.is_recorded[Event.FILTERED]:
                 record = core.messages[message]
                 detail = Reason.DROP if result == NONE else Reason.REPLACE
                 key = state.filters[f].key
@@ -130,13 +132,13 @@ def _apply_to_part(core, state, now, i, message, origin, number):
                 )
             if result == NONE:
                 return NONE
-            number = result
-    return number
+            list_id = result
+    return list_id
 
 
 @compiled
-def _wants(state, f, name, number):
-    match, attribute_list = state.lists[state.filters[f].match], state.lists[number]
+def _wants(state, f, name, list_id):
+    match, attribute_list = state.lists[state.filters[f].match], state.lists[list_id]
     if name == Message.DATA:
         return twin.one_way_match(state.attributes, match.first, match.last, attribute_list.first, attribute_list.last)
     # An interest contains constraints instead of values, so only its keys are compared.
@@ -150,25 +152,25 @@ def _wants(state, f, name, number):
 
 
 @compiled
-def _decide(state, f, i, origin, number, now):
-    """Return the list that results from a filter, or NONE to drop the message."""
+def _decide(state, f, i, origin, list_id, now):
+    """Return the id of the attribute list that filter ``f`` returns for a message, or NONE to drop the message."""
     filter_ = state.filters[f]
     kind = filter_.kind
     if kind == _Kind.RATE_LIMIT:
-        memory, is_new = _find_memory(state, f, i, origin)
-        memory_row = state.memories[memory]
+        memory_index, is_new = _find_memory(state, f, i, origin)
+        memory_row = state.memories[memory_index]
         if not is_new and now - memory_row.time_us < filter_.period_us:
             return NONE
         memory_row.time_us = now
-        return number
-    value_row = _row_of_value(state, number, filter_.of)
+        return list_id
+    value_row = _row_of_value(state, list_id, filter_.of)
     if value_row == NONE:
-        return number
+        return list_id
     value = np.int64(state.attributes[value_row, 2])
     if kind == _Kind.NEIGHBORHOOD_AVERAGE:
-        return _average(state, f, i, origin, number, value_row, value, now)
-    memory, is_new = _find_memory(state, f, i, origin)
-    memory_row = state.memories[memory]
+        return _average(state, f, i, origin, list_id, value_row, value, now)
+    memory_index, is_new = _find_memory(state, f, i, origin)
+    memory_row = state.memories[memory_index]
     if kind == _Kind.SUPPRESS_UNCHANGED:
         if (
             not is_new
@@ -178,23 +180,23 @@ def _decide(state, f, i, origin, number, now):
             return NONE
         memory_row.value = value
         memory_row.time_us = now
-        return number
+        return list_id
     if kind == _Kind.THRESHOLD_ALARM:
-        alarmed = memory_row.value
-        if not (value < filter_.low if alarmed else value > filter_.high):
+        is_alarmed = memory_row.value
+        if not (value < filter_.low if is_alarmed else value > filter_.high):
             return NONE
-        memory_row.value = 0 if alarmed else 1
-        return number
-    window = state.windows[memory]
+        memory_row.value = 0 if is_alarmed else 1
+        return list_id
+    window = state.windows[memory_index]
     window[memory_row.count % filter_.window] = value
     memory_row.count += 1
-    return _with_value(state, number, value_row, _summary(kind, window, min(memory_row.count, filter_.window)))
+    return _with_value(state, list_id, value_row, _summary(kind, window, min(memory_row.count, filter_.window)))
 
 
 @compiled
-def _row_of_value(state, number, key):
-    """Return the row of the first IS value of a key, or NONE."""
-    record = state.lists[number]
+def _row_of_value(state, list_id, key):
+    """Return the row of a list's first attribute with this key and operator IS, or NONE."""
+    record = state.lists[list_id]
     for a in range(record.first, record.last):
         if state.attributes[a, 0] == key and state.attributes[a, 1] == IS:
             return a
@@ -202,11 +204,11 @@ def _row_of_value(state, number, key):
 
 
 @compiled
-def _with_value(state, number, value_row, value):
-    """Return the list with another value in ``value_row``."""
-    record = state.lists[number]
+def _with_value(state, list_id, value_row, value):
+    """Return the id of a list with the same attributes, except that row ``value_row`` has another value."""
+    record = state.lists[list_id]
     if state.attributes[value_row, 2] == value:
-        return number
+        return list_id
     start = state.numbers[Number.ATTRIBUTES]
     for a in range(record.first, record.last):
         append(
@@ -217,7 +219,7 @@ def _with_value(state, number, value_row, value):
 
 @compiled
 def _mean(total, count):
-    """Return the mean of integers, rounded to the nearest (half up)."""
+    """Return the mean of ``count`` integers with the sum ``total``, rounded to the nearest (half up)."""
     return (2 * total + count) // (2 * count)
 
 
@@ -234,10 +236,10 @@ def _summary(kind, window, count):
 
 
 @compiled
-def _average(state, f, i, origin, number, value_row, value, now):
+def _average(state, f, i, origin, list_id, value_row, value, now):
     average = state.averages[f, i]
-    memory, is_new = _find_memory(state, f, i, origin)
-    memory_row = state.memories[memory]
+    memory_index, is_new = _find_memory(state, f, i, origin)
+    memory_row = state.memories[memory_index]
     if average.next_us == NONE:
         average.next_us = now + state.filters[f].period_us
     if is_new or memory_row.time_us != average.period:
@@ -254,27 +256,27 @@ def _average(state, f, i, origin, number, value_row, value, now):
     average.count = 0
     average.period += 1
     average.next_us = now + state.filters[f].period_us
-    return _with_value(state, number, value_row, mean)
+    return _with_value(state, list_id, value_row, mean)
 
 
 @compiled
 def _find_memory(state, f, i, origin):
-    """Return (the row of memory that filter ``f`` on node ``i`` has for an origin, whether it is new)."""
-    count = state.carries.shape[1]
-    id = (np.int64(f) * count + i) * count + origin
+    """Return (index in ``state.memories`` of filter ``f``'s state for an origin on node ``i``, whether it is new)."""
+    node_count = state.carries.shape[1]
+    id = (np.int64(f) * node_count + i) * node_count + origin
     bucket = np.int64((np.uint64(id) * _FACTOR) >> np.uint64(32)) & (len(state.memory_buckets) - 1)
-    memory = state.memory_buckets[bucket]
-    while memory != NONE:
-        if state.memories[memory].id == id:
-            return memory, False
-        memory = state.memories[memory].next
-    memory = state.numbers[Number.MEMORIES]
-    state.numbers[Number.MEMORIES] = memory + 1
-    row = state.memories[memory]
+    memory_index = state.memory_buckets[bucket]
+    while memory_index != NONE:
+        if state.memories[memory_index].id == id:
+            return memory_index, False
+        memory_index = state.memories[memory_index].next
+    memory_index = state.numbers[Number.MEMORIES]
+    state.numbers[Number.MEMORIES] = memory_index + 1
+    row = state.memories[memory_index]
     row.id = id
     row.time_us = 0
     row.value = 0
     row.count = 0
     row.next = state.memory_buckets[bucket]
-    state.memory_buckets[bucket] = memory
-    return memory, True
+    state.memory_buckets[bucket] = memory_index
+    return memory_index, True

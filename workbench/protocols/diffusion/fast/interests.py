@@ -1,4 +1,7 @@
-"""Interests in the fast twin: subscriptions, rounds and refreshes, and interests received from neighbors."""
+"""Interests in the fast twin: the subscriptions and own interests of nodes, and interests received from neighbors.
+
+``own`` is the index of an own interest: one that a node, as a sink, floods for its subscriptions.
+"""
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within
 from workbench.protocols.diffusion.fast.cache import (
@@ -35,11 +38,11 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def begin_subscription(core, state, i, subscription, now):
-    """Flood a new interest, or a new round of the own interest with the same constraints."""
-    number = state.subscription_lists[subscription]
-    own = _own_interest(state, i, constraints_of(state, number))
+    """Begin a subscription: flood a new own interest, or a new round of the one with the same constraints."""
+    list_id = state.subscription_lists[subscription]
+    own = _own_interest(state, i, constraints_of(state, list_id))
     if own == NONE:
-        own = _new_own_interest(state, i, number)
+        own = _new_own_interest(state, i, list_id)
     else:
         _begin_round(state, i, own)
     subscriptions = state.own_interests[own].subscriptions
@@ -59,14 +62,14 @@ def _own_interest(state, i, constraints):
 
 
 @compiled
-def _new_own_interest(state, i, number):
+def _new_own_interest(state, i, list_id):
     own = state.own_first[i]
     while state.own_interests[own].is_used:
         own += 1
     interest = state.own_interests[own]
     interest.is_used = 1
     interest.sequence = take_sequence(state, i)
-    interest.list = number
+    interest.list = list_id
     interest.round = 0
     interest.reinforcements = 0
     interest.refresh_us = NONE
@@ -80,13 +83,13 @@ def _new_own_interest(state, i, number):
 
 @compiled
 def block_of(state, own):
-    """Return the block of an own interest's data gradients."""
+    """Return the index of the block with an own interest's data gradients (see `paths`)."""
     return len(state.entries) + own
 
 
 @compiled
 def end_subscription(core, state, i, subscription, now):
-    """End a subscription; after the last one of an interest, cancel the interest in the whole network."""
+    """End a subscription. If no other subscription shares its interest, cancel the interest in the network."""
     index = state.own_first[i]
     while index < state.own_first[i] + state.nodes[i].own_interests:
         own = state.own_order[index]
@@ -106,14 +109,14 @@ def end_subscription(core, state, i, subscription, now):
 
 @compiled
 def _unlink(state, own, subscription):
-    """Remove a subscription from an own interest; return whether it belonged to it."""
+    """Remove a subscription from an own interest; return False if the interest does not have that subscription."""
     subscriptions = state.own_interests[own].subscriptions
-    preceding, current = NONE, subscriptions.first
+    previous, current = NONE, subscriptions.first
     while current != NONE and current != subscription:
-        preceding, current = current, state.subscription_links[current].next
+        previous, current = current, state.subscription_links[current].next
     if current == NONE:
         return False
-    twin.remove_behind(subscriptions, state.subscription_links, preceding, current)
+    twin.remove_behind(subscriptions, state.subscription_links, previous, current)
     return True
 
 
@@ -130,17 +133,17 @@ def _remove_own(state, i, index):
 
 @compiled
 def refresh(core, state, i, now):
-    """End expired subscriptions, and send the own interests again that are due."""
+    """End expired subscriptions of node ``i``; refresh or repeat its own interests that are due."""
     index = state.own_first[i]
     while index < state.own_first[i] + state.nodes[i].own_interests:
         own = state.own_order[index]
         interest = state.own_interests[own]
         subscription = interest.subscriptions.first
         while subscription != NONE:
-            following = state.subscription_links[subscription].next
+            next_subscription = state.subscription_links[subscription].next
             if 0 <= core.subscriptions[subscription].expires_us <= now:
                 _unlink(state, own, subscription)
-            subscription = following
+            subscription = next_subscription
         if interest.subscriptions.count == 0:
             _remove_own(state, i, index)
             continue
@@ -181,7 +184,7 @@ def _earlier(time_us, other_us):
 
 @compiled
 def plan_tick(core, state, i, now):
-    """Plan to match waiting samples again at the next tick, as the interests have changed."""
+    """Plan to match waiting samples again after ``tick_s``, because the interests have changed."""
     node = state.nodes[i]
     if node.samples and node.tick_us == NONE:
         node.tick_us = now + state.tick_us
@@ -198,7 +201,7 @@ def _begin_round(state, i, own):
 
 @compiled
 def _send_interest(core, state, i, own, now):
-    """Flood an own interest: a new one, one with a later expiration, or the next round."""
+    """Flood an own interest, which is new or in a new round, and plan its next refresh."""
     interest = state.own_interests[own]
     interest.refresh_us = now + state.refresh_us if state.refresh_us else NONE
     interest.repeats = 0
@@ -210,7 +213,10 @@ def _send_interest(core, state, i, own, now):
 
 @compiled
 def _flood(core, state, i, own, now):
-    """Send the current round of an own interest and plan its repetition; return the message."""
+    """Send an own interest in its current round, and plan a repetition in case no neighbor forwards it.
+
+    Return the message, which the caller releases with `let_go`.
+    """
     interest = state.own_interests[own]
     message = make_message(
         core,
@@ -231,7 +237,7 @@ def _flood(core, state, i, own, now):
 
 @compiled
 def _stop_repeating(core, state, i, sequence, round_):
-    """Cancel the repetition of an own interest, because a neighbor has forwarded the interest."""
+    """Cancel the planned repetition of an own interest, because a neighbor has forwarded the interest."""
     first = state.own_first[i]
     for index in range(first, first + state.nodes[i].own_interests):
         interest = state.own_interests[state.own_order[index]]
@@ -242,7 +248,10 @@ def _stop_repeating(core, state, i, sequence, round_):
 
 @compiled
 def expiration_s(core, state, own, now):
-    """Return the lifetime of an own interest's gradients (s): until its last subscription ends, if not too long."""
+    """Return the lifetime of an own interest's gradients (s).
+
+    They last until the last of its subscriptions ends, but at most as long as the settings allow.
+    """
     ends_us = now
     subscription = state.own_interests[own].subscriptions.first
     while subscription != NONE:
@@ -259,7 +268,7 @@ def expiration_s(core, state, own, now):
 
 @compiled
 def receive_interest(core, state, i, sender, message, ttl, now):
-    """Cache or cancel a neighbor's interest, and forward it."""
+    """Process an interest from a neighbor: store or cancel it in the cache and forward it, or drop it."""
     clean(core, state, now, i)
     peer = core.addresses[sender]
     sequence = core.messages[message].sequence
@@ -281,16 +290,16 @@ def receive_interest(core, state, i, sender, message, ttl, now):
     if heard_round != NONE and is_stale(fields.round, heard_round):
         twin.drop(core, now, i, peer, message, Reason.STALE)
         return
-    number = core.messages[message].content
+    list_id = core.messages[message].content
     if len(state.filters):
-        number = apply_filters(core, state, now, i, message, fields.origin)
+        list_id = apply_filters(core, state, now, i, message, fields.origin)
     note_interest(state, i, id, fields.round, now)
-    if number == NONE:
+    if list_id == NONE:
         twin.drop(core, now, i, peer, message, Reason.FILTER)
         return
-    is_changed = number != core.messages[message].content
+    is_changed = list_id != core.messages[message].content
     if is_changed:
-        message = with_attributes(core, state, message, number)
+        message = with_attributes(core, state, message, list_id)
     if fields.expiration_s == 0:
         _cancel(core, state, i, message, now)
     else:
@@ -306,21 +315,21 @@ def receive_interest(core, state, i, sender, message, ttl, now):
 
 @compiled
 def _cache_interest(core, state, i, sender, message, ttl, now):
-    """Store a new interest, or a new round of a known one."""
-    number = core.messages[message].content
+    """Store an interest that is new or in a new round in the cache, with a gradient towards its sender."""
+    list_id = core.messages[message].content
     sequence = core.messages[message].sequence
     fields = state.message_fields[message]
     sink = fields.origin
-    entry = find(state, i, constraints_of(state, number))
+    entry = find(state, i, constraints_of(state, list_id))
     if entry == NONE:
-        entry = new_entry(core, state, now, i, number, sink, sequence)
+        entry = new_entry(core, state, now, i, list_id, sink, sequence)
     state.entries[entry].sink = sink
     state.entries[entry].sequence = sequence
     old_head = head_of(state, entry, sink)
     remove_gradients(core, state, now, i, entry, BEFORE_ROUND, sink, sequence, fields.round, Reason.ROUND)
     for index in range(state.nodes[i].entries):
         other = state.order[i, index]
-        if other == entry or is_within(state, state.entries[other].list, number):
+        if other == entry or is_within(state, state.entries[other].list, list_id):
             forget_reinforcements(state, other, sink)
     _report_cached(core, state, now, i, core.addresses[sender], message)
     set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
@@ -330,22 +339,27 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
 
 @compiled
 def _cancel(core, state, i, message, now):
-    """Remove a sink's gradients of a cancelled interest, and those of its reinforcements within the interest."""
-    number, sequence = core.messages[message].content, core.messages[message].sequence
+    """Remove the gradients of an interest that its sink has cancelled.
+
+    Gradients of the sink's reinforcements whose constraints lie within the interest are removed, too.
+    """
+    list_id, sequence = core.messages[message].content, core.messages[message].sequence
     sink = state.message_fields[message].origin
-    cancelled = find(state, i, constraints_of(state, number))
+    cancelled = find(state, i, constraints_of(state, list_id))
     index = 0
     while index < state.nodes[i].entries:
         entry = state.order[i, index]
         index += 1
-        if entry != cancelled and not is_within(state, state.entries[entry].list, number):
+        if entry != cancelled and not is_within(state, state.entries[entry].list, list_id):
             continue
-        # Keep those of a later interest, which may have overtaken this message on another path.
-        bound = sequence if entry == cancelled else NONE
+        # Keep gradients of a later interest, which may have overtaken this message on another path.
+        last_sequence = sequence if entry == cancelled else NONE
         old_head = head_of(state, entry, sink)
-        removed = remove_gradients(core, state, now, i, entry, SET_UP_TO, sink, bound, 0, Reason.CANCELLED)
+        removed_count = remove_gradients(
+            core, state, now, i, entry, SET_UP_TO, sink, last_sequence, 0, Reason.CANCELLED
+        )
         report_head(core, state, now, i, entry, sink, old_head)
-        if removed and state.entries[entry].gradients == 0:
+        if removed_count and state.entries[entry].gradients == 0:
             index -= 1
             remove_entry(state, i, index)
             report_interest_removed(core, state, now, i, entry, Reason.CANCELLED)
@@ -362,7 +376,7 @@ def _report_cached(core, state, now, i, peer, message):
 
 
 @compiled
-def detail_of(state, number):
-    """Return the code of a list's text in the trace."""
-    detail = state.lists[number].detail
-    return state.text_base + number if detail == NONE else detail
+def detail_of(state, list_id):
+    """Return the code that stands for the text of an attribute list in the trace."""
+    detail = state.lists[list_id].detail
+    return state.text_base + list_id if detail == NONE else detail

@@ -1,9 +1,9 @@
 """The arrays of the fast twin's state: the memory of all nodes of a TinyDiffusion network, messages and pools.
 
 Memory
-    The parameters determine the sizes of all lists, or the workload if it cannot fill them: a node's cache has no more
-    entries than there are distinct interests, and an entry no more gradients than there are pairs of a sink and a
-    neighbor. In bytes, per node::
+    The protocol's parameters determine the sizes of all lists, except if the workload cannot fill a list. Then the list
+    is shorter: a node's cache has no more entries than there are distinct interests, and an entry has no more gradients
+    than there are pairs of a sink and a neighbor. In bytes, per node::
 
         64                                     counters and timers
         32 x MAX_WAITING, 4 x sinks            frames to send again, and the sink of each bit
@@ -32,7 +32,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Pool
 
 
 class Event(twin.Events):
-    """Events of a trace that only this protocol has."""
+    """Codes of the trace events that only this protocol has."""
 
     FILTERED = auto()
     INTEREST_CACHED = auto()
@@ -46,7 +46,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """Reasons to drop a message that only this protocol has."""
+    """Codes of the texts that only this protocol has in the trace's column ``detail``, such as reasons for a drop."""
 
     STALE = auto()
     FILTER = auto()
@@ -65,7 +65,7 @@ class Reason(twin.Reasons):
 
 
 class Message(twin.Messages):
-    """The kinds of messages of the protocol, one number each."""
+    """Codes of the protocol's kinds of messages."""
 
     INTEREST = auto()
     REINFORCEMENT = auto()
@@ -247,7 +247,7 @@ HOP_COUNT = np.dtype([("paths", np.int32), ("heads", np.int32)], align=True)
 
 
 class Number(twin.Codes):
-    """Indices in ``numbers``."""
+    """Indices in the array ``numbers``: counters and heads of free lists, one for the whole network."""
 
     LISTS = auto()
     REMEMBERED = auto()  # lists in the hash table
@@ -260,7 +260,7 @@ class Number(twin.Codes):
 
 
 class PoolNeed(twin.Codes):
-    """Indices in ``pool_needs``: the most entries of each pool that an event may use."""
+    """Indices in the array ``pool_needs``, which has the most entries of each pool that a single event may use."""
 
     LISTS = auto()
     ATTRIBUTES = auto()

@@ -1,4 +1,4 @@
-"""Messages of TinyDiffusion's fast twin: creating them, memory of those already seen, and black lists."""
+"""Messages in the fast twin: create and copy them, remember those already seen, and look up black lists."""
 
 from workbench.protocols.diffusion.fast.memory import Message
 from workbench.protocols.diffusion.rules import may_explore
@@ -9,18 +9,23 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def take_sequence(state, i):
-    """Return the next sequence number of node ``i``'s messages."""
+    """Return the sequence number for a new message of node ``i``, and count the message."""
     state.nodes[i].messages += 1
     return (state.nodes[i].messages - 1) & U32
 
 
 @compiled
-def make_message(core, state, name, origin, sequence, number, round_, expiration_s):
-    """Return a new message from node ``origin`` with the attributes of a list; the caller releases it with `let_go`."""
+def make_message(core, state, name, origin, sequence, list_id, round_, expiration_s):
+    """Return a new message of node ``origin`` with the attribute list ``list_id``.
+
+    ``name``: its kind (`memory.Message`).
+
+    The caller releases the message with `let_go`.
+    """
     header_B = 1 + (DATA_HEADER_B if name == Message.DATA else INTEREST_HEADER_B)
-    size_B = header_B + state.lists[number].size_B
+    size_B = header_B + state.lists[list_id].size_B
     airtime_us = state.airtimes_us[size_B]
-    message = twin.take_message(core, name, core.addresses[origin], sequence, number, size_B, airtime_us)
+    message = twin.take_message(core, name, core.addresses[origin], sequence, list_id, size_B, airtime_us)
     fields = state.message_fields[message]
     fields.origin = origin
     fields.round = round_
@@ -31,20 +36,20 @@ def make_message(core, state, name, origin, sequence, number, round_, expiration
 
 
 @compiled
-def with_attributes(core, state, message, number):
-    """Return a copy of a message with other attributes; the caller releases it with `let_go`."""
+def with_attributes(core, state, message, list_id):
+    """Return a copy of a message with the attribute list ``list_id``; the caller releases the copy with `let_go`."""
     record = core.messages[message]
     fields = state.message_fields[message]
-    other = make_message(
-        core, state, record.name, fields.origin, record.sequence, number, fields.round, fields.expiration_s
+    new_message = make_message(
+        core, state, record.name, fields.origin, record.sequence, list_id, fields.round, fields.expiration_s
     )
-    state.message_fields[other].is_aggregate = state.message_fields[message].is_aggregate
-    return other
+    state.message_fields[new_message].is_aggregate = state.message_fields[message].is_aggregate
+    return new_message
 
 
 @compiled
 def copy_data(core, state, message):
-    """Return a copy of a data message without a list of sinks; the caller releases it with `let_go`."""
+    """Return a copy of a data message without its list of sinks; the caller releases the copy with `let_go`."""
     record, fields = core.messages[message], state.message_fields[message]
     copy = make_message(core, state, record.name, fields.origin, record.sequence, record.content, 0, 0)
     state.message_fields[copy].is_aggregate = state.message_fields[message].is_aggregate
@@ -56,19 +61,19 @@ def copy_data(core, state, message):
 
 @compiled
 def id_of(origin, sequence):
-    """Return a message's id: its origin's index and its number there."""
+    """Return a message's id: the node index of its origin (high bits) and its sequence number (low 32 bits)."""
     return (origin << 32) | sequence
 
 
 @compiled
 def seen_data_index(state, i, id):
-    """Return the index of an id among the data that node ``i`` remembers, or NONE."""
+    """Return the index of a message, given by its id, in the data that node ``i`` remembers, or NONE."""
     return twin.find_newest_first(state.seen_data[i], state.nodes[i].seen_data, id)
 
 
 @compiled
 def note_data(state, i, id, sender, ttl, now):
-    """Remember an id unknown to node ``i``, which replaces the oldest in a full list; return its index."""
+    """Remember a data message that is new to node ``i`` and return its index; in a full list it replaces the oldest."""
     index = twin.remember(state.seen_data[i], state.nodes[i].seen_data, id)
     memory = state.seen_data_more[i, index]
     memory.time_us = now
@@ -82,10 +87,11 @@ def note_data(state, i, id, sender, ttl, now):
 
 
 @compiled
-def gradients_to_try(state, i, now):
-    """Return along how many gradients of a sink to send new data.
+def count_gradients_to_use(state, i, now):
+    """Return along how many gradients of each sink node ``i`` sends new data.
 
-    The result is 1 if the node might not recognize a returning copy: its list of seen data is full and recent.
+    The result is 1 if the node might not recognize copies that return to it. That is so if its list of seen data is
+    full, and the oldest message in the list arrived only recently.
     """
     most = state.exploratory_gradients
     if most > 1:
@@ -106,7 +112,7 @@ def _index_of_interest(state, i, id):
 
 @compiled
 def known_round(state, i, id, now):
-    """Return the round in which node ``i`` heard an interest, or NONE if it is unknown or was heard too long ago."""
+    """Return the round in which node ``i`` last heard an interest; NONE if that is unknown or too long ago."""
     index = _index_of_interest(state, i, id)
     if index == NONE or now - state.seen_interests[i, index].time_us >= state.known_for_us:
         return NONE
@@ -115,7 +121,10 @@ def known_round(state, i, id, now):
 
 @compiled
 def note_interest(state, i, id, round_, now):
-    """Remember an interest's round at node ``i``; if its memory is full, forget the interest not heard for longest."""
+    """Remember that node ``i`` heard an interest now, and its round.
+
+    If the node's memory is full, the interest that was not heard for longest is forgotten.
+    """
     node, seen = state.nodes[i], state.seen_interests[i]
     index = _index_of_interest(state, i, id)
     if index == NONE and node.seen_interests < len(seen):
@@ -134,8 +143,8 @@ def note_interest(state, i, id, round_, now):
 
 
 @compiled
-def place_in_black_list(state, i, neighbor):
-    """Return the index in ``state.black`` of a neighbor on node ``i``'s black list, or NONE."""
+def find_in_black_list(state, i, neighbor):
+    """Return the index in ``state.black`` of a neighbor that is on node ``i``'s black list; NONE if it is not."""
     first = state.black_first[i]
     for index in range(first, first + state.black_counts[i]):
         if state.black[index] == neighbor:

@@ -1,7 +1,9 @@
-"""Data gradients of the fast twin: per source, the neighbor that brought its newest data first.
+"""Data gradients in the fast twin: for each source, the neighbor from which its newest data came first.
 
-They are stored in blocks of ``max_reinforcements``: block e belongs to entry e of the interest caches, and the blocks
-after those to own interests. A linked list of marks has the sinks for which a data gradient is reinforced.
+They are stored in blocks, one for each entry of the interest caches and for each own interest. A block has room for
+``max_reinforcements`` data gradients, and ``index`` is the position of a data gradient in its block. Block e belongs to
+entry e; the blocks of own interests follow. A linked list of marks stores the sinks for which a data gradient is
+reinforced.
 """
 
 from workbench.protocols.diffusion.fast.memory import Event, Number
@@ -11,15 +13,18 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def clear_data_gradients(state, block):
-    """Forget all data gradients of a block."""
+    """Remove all data gradients of a block."""
     for index in range(state.data_gradient_counts[block]):
         _forget_marks(state, block, index)
     state.data_gradient_counts[block] = 0
 
 
 @compiled
-def update_data_gradient(core, state, now, i, block, message, source, neighbor, number):
-    """Record which neighbor brought new data of a source; return the index of the source's data gradient."""
+def update_data_gradient(core, state, now, i, block, message, source, neighbor, list_id):
+    """Record that new data of a source came from a neighbor; return the index of the source's data gradient.
+
+    ``list_id``: the attribute list of the data.
+    """
     index = _index_of_source(state, block, source)
     count = state.data_gradient_counts[block]
     is_changed = True
@@ -38,7 +43,7 @@ def update_data_gradient(core, state, now, i, block, message, source, neighbor, 
         state.data_gradients[block, index].marks = NONE
     gradient = state.data_gradients[block, index]
     gradient.neighbor = neighbor
-    gradient.list = number
+    gradient.list = list_id
     gradient.messages += 1
     if is_changed:
         twin.report(core, now, i, Event.DATA_GRADIENT_SET, core.addresses[neighbor], message, 0, 0)
@@ -58,7 +63,7 @@ def _index_of_source(state, block, source):
 
 @compiled
 def is_reinforced_for(state, block, index, sink):
-    """Return whether a sink's reinforcement was sent along a data gradient."""
+    """Return whether a reinforcement of a sink was sent along a data gradient."""
     mark = state.data_gradients[block, index].marks
     while mark != NONE:
         if state.marks[mark].sink == sink:
@@ -69,7 +74,7 @@ def is_reinforced_for(state, block, index, sink):
 
 @compiled
 def has_room_for_sink(state, block, index):
-    """Return whether a data gradient can be reinforced for another sink."""
+    """Return whether a data gradient has fewer than ``max_sinks`` marks, so that one more sink can reinforce it."""
     count, mark = 0, state.data_gradients[block, index].marks
     while mark != NONE:
         count += 1
@@ -79,7 +84,7 @@ def has_room_for_sink(state, block, index):
 
 @compiled
 def mark_reinforced(state, block, index, sink):
-    """Note that a sink's reinforcement is sent along a data gradient."""
+    """Add a mark to a data gradient: a reinforcement of a sink is sent along it."""
     mark = twin.take_free(state.marks, state.numbers, Number.FREE_MARK)
     state.marks[mark].sink = sink
     state.marks[mark].next = state.data_gradients[block, index].marks
@@ -90,25 +95,25 @@ def mark_reinforced(state, block, index, sink):
 def _forget_marks(state, block, index):
     mark = state.data_gradients[block, index].marks
     while mark != NONE:
-        following = state.marks[mark].next
+        next_mark = state.marks[mark].next
         twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
-        mark = following
+        mark = next_mark
     state.data_gradients[block, index].marks = NONE
 
 
 @compiled
 def forget_reinforcements(state, block, sink):
-    """Forget which data gradients a sink has reinforced; called when a new round of the sink's interest begins."""
+    """Remove the marks of a sink from a block; called when a new round of the sink's interest begins."""
     for index in range(state.data_gradient_counts[block]):
-        preceding, mark = NONE, state.data_gradients[block, index].marks
+        previous_mark, mark = NONE, state.data_gradients[block, index].marks
         while mark != NONE:
-            following = state.marks[mark].next
+            next_mark = state.marks[mark].next
             if state.marks[mark].sink != sink:
-                preceding = mark
-            elif preceding == NONE:
-                state.data_gradients[block, index].marks = following
+                previous_mark = mark
+            elif previous_mark == NONE:
+                state.data_gradients[block, index].marks = next_mark
                 twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
             else:
-                state.marks[preceding].next = following
+                state.marks[previous_mark].next = next_mark
                 twin.give_back(state.marks, state.numbers, Number.FREE_MARK, mark)
-            mark = following
+            mark = next_mark

@@ -1,7 +1,7 @@
 """Reinforcement in the fast twin: the rules of `workbench.protocols.diffusion.reinforcement`.
 
-A sink reinforces with the attributes of its interest. So the cached interest that contains the reinforcement is equal
-to it or, if that one was evicted, a wider one of the same sink.
+In the twin, a reinforcement always has the attributes of an interest of its sink. So a cached interest that contains
+the reinforcement has the same constraints or, if that interest was evicted, wider constraints.
 """
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within, matches
@@ -18,7 +18,7 @@ from workbench.protocols.diffusion.fast.cache import (
 )
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
 from workbench.protocols.diffusion.fast.memory import Event, Message, Reason
-from workbench.protocols.diffusion.fast.messages import make_message, place_in_black_list, take_sequence
+from workbench.protocols.diffusion.fast.messages import find_in_black_list, make_message, take_sequence
 from workbench.protocols.diffusion.fast.paths import has_room_for_sink, is_reinforced_for, mark_reinforced
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
@@ -26,14 +26,14 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def reinforce(core, state, i, own, index, now):
-    """Send a reinforcement of an own interest along one of its data gradients."""
+    """Send a reinforcement for an own interest along its data gradient at ``index``."""
     interest = state.own_interests[own]
     sequence = take_sequence(state, i)
     expires_s = expiration_s(core, state, own, now)
     message = make_message(core, state, Message.REINFORCEMENT, i, sequence, interest.list, interest.round, expires_s)
     block = block_of(state, own)
     gradient = state.data_gradients[block, index]
-    if place_in_black_list(state, i, gradient.neighbor) != NONE:
+    if find_in_black_list(state, i, gradient.neighbor) != NONE:
         twin.drop(core, now, i, core.addresses[gradient.neighbor], message, Reason.BLACKLISTED)
         twin.let_go(core, message)
         return
@@ -54,29 +54,29 @@ def reinforce(core, state, i, own, index, now):
 
 @compiled
 def receive_reinforcement(core, state, i, sender, message, ttl, now):
-    """Move the gradient towards the sender to the front, and forward the reinforcement to the sources."""
+    """Put the gradient towards the sender of a reinforcement first, and forward the message to the sources."""
     clean(core, state, now, i)
     peer = core.addresses[sender]
-    number, sequence = core.messages[message].content, core.messages[message].sequence
+    list_id, sequence = core.messages[message].content, core.messages[message].sequence
     fields = state.message_fields[message]
     sink = fields.origin
     if sink == i:
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
-    entry = find(state, i, constraints_of(state, number))
+    entry = find(state, i, constraints_of(state, list_id))
     # Choose paths first, as the new entry may evict one of these entries.
-    paths = 0
+    path_count = 0
     if entry == NONE:
-        is_around = False
+        has_containing_entry = False
         for index in range(state.nodes[i].entries):
             other = state.order[i, index]
-            if is_within(state, number, state.entries[other].list) and has_sink(state, other, sink):
-                is_around = True
-                paths = _add_paths(core, state, i, message, other, sender, False, paths, now)
-        if not is_around:
+            if is_within(state, list_id, state.entries[other].list) and has_sink(state, other, sink):
+                has_containing_entry = True
+                path_count = _add_paths(core, state, i, message, other, sender, False, path_count, now)
+        if not has_containing_entry:
             twin.drop(core, now, i, peer, message, Reason.NO_INTEREST)
             return
-        entry = new_entry(core, state, now, i, number, sink, sequence)
+        entry = new_entry(core, state, now, i, list_id, sink, sequence)
     else:
         newest = newest_reinforcement(state, entry, sink)
         if newest == sequence:
@@ -85,14 +85,14 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
         if newest > sequence or has_newer_round(state, entry, sink, fields.round):
             twin.drop(core, now, i, peer, message, Reason.STALE)
             return
-        paths = _add_paths(core, state, i, message, entry, sender, True, paths, now)
+        path_count = _add_paths(core, state, i, message, entry, sender, True, path_count, now)
     old_head = head_of(state, entry, sink)
     set_gradient(core, state, now, i, entry, message, sender, ttl, sequence)
     report_head(core, state, now, i, entry, sink, old_head)
-    if paths and ttl <= 1:
+    if path_count and ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
-        paths = 0
-    for k in range(paths):
+        path_count = 0
+    for k in range(path_count):
         neighbor, source = state.paths[k, 0], state.paths[k, 1]
         twin.report(
             core, now, i, Event.REINFORCED, core.addresses[neighbor], message, core.addresses[source], twin.NO_REASON
@@ -103,19 +103,20 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
 
 @compiled
 def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
-    """Append a block's data gradients that match a reinforcement to the first ``count`` paths; return the new count.
+    """Append the data gradients of a block along which a reinforcement goes to ``state.paths``; return the new count.
 
-    Only the first of several data gradients to one neighbor is a path. ``is_equal``: whether interest and reinforcement
-    have the same constraints; then a source whose path is already reinforced is left out.
+    ``count``: number of paths so far. Of several data gradients to one neighbor only the first becomes a path.
+    ``is_equal``: whether interest and reinforcement have the same constraints; if so, a source whose path is already
+    reinforced is left out.
     """
-    number, sink = core.messages[message].content, state.message_fields[message].origin
+    list_id, sink = core.messages[message].content, state.message_fields[message].origin
     for index in range(state.data_gradient_counts[block]):
         gradient = state.data_gradients[block, index]
         if gradient.neighbor == sender or (is_equal and is_reinforced_for(state, block, index, sink)):
             continue
-        if not matches(state, number, gradient.list):
+        if not matches(state, list_id, gradient.list):
             continue
-        if place_in_black_list(state, i, gradient.neighbor) != NONE:
+        if find_in_black_list(state, i, gradient.neighbor) != NONE:
             twin.drop(core, now, i, core.addresses[gradient.neighbor], message, Reason.BLACKLISTED)
             continue
         is_new = not _leads_to(state, count, gradient.neighbor)

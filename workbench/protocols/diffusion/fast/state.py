@@ -1,4 +1,4 @@
-"""Build the arrays of `memory` from a scenario: upper bounds of their sizes, and the values known before a run."""
+"""Functions that build the arrays of `memory` from a scenario, with upper bounds of their sizes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_BUCKETS = 1 << 20
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the size of a publication's frame (bytes)."""
+    """Return the size (bytes) of a data frame with a publication's attributes and without a list of sinks."""
     _check_count(protocol, attributes)
     return len(wire.encode_data(wire.Data(0, 0, 0, 1, False, (), attributes), protocol.profile))
 
@@ -31,17 +31,17 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
     if len(attributes) > protocol.max_attributes:
         raise twin.NoFastTwinError(
-            f"{to_text(attributes)!r} has {len(attributes)} attributes; max_attributes is {protocol.max_attributes}"
+            f"{to_text(attributes)!r} has {len(attributes)} attributes; max_attributes allows {protocol.max_attributes}"
         )
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Return the size of the longest frame that can be sent (bytes)."""
+    """Return the size (bytes) of the longest frame that nodes can send with the protocol's profile."""
     return 1 + wire.PROFILES[setup.protocol.profile]
 
 
 class Bounds(NamedTuple):
-    """Upper bounds of the counts in a run, from the parameters or, if lower, from the workload."""
+    """Upper bounds of the counts in a run, derived from the protocol's parameters, network and workload."""
 
     nodes: int
     degree: int  # the most neighbors that a node hears
@@ -57,11 +57,11 @@ class Bounds(NamedTuple):
 
 
 def bounds(setup: Setup) -> Bounds:
-    """Return the bounds of a run. Raises NoFastTwinError if a filter is not available in the fast twin."""
+    """Return the Bounds of a run. Raises NoFastTwinError if the fast twin does not implement a filter."""
     protocol, network, work, _ = setup
     count = len(network.addresses)
     degree = int(np.bincount(network.receivers, minlength=1).max(initial=1))
-    subscribers, publishers = (_nodes_acting(setup, kind) for kind in (workload.SUBSCRIBE, workload.PUBLISH))
+    subscribers, publishers = (_nodes_of_actions(setup, kind) for kind in (workload.SUBSCRIBE, workload.PUBLISH))
     filters = diffusion_filters.sort_by_key(diffusion_filters.check(protocol.filters))
     distinct = len({tuple(row) for row in work.subscriptions[["first", "last"]].tolist()})
     if any(filter_.messages == "interest" for filter_ in filters):
@@ -81,8 +81,8 @@ def bounds(setup: Setup) -> Bounds:
     )
 
 
-def _nodes_acting(setup: Setup, kind: int) -> np.ndarray:
-    """Return the node index of each action of a kind (subscribe or publish), in the order of the workload."""
+def _nodes_of_actions(setup: Setup, kind: int) -> np.ndarray:
+    """Return an array with the node index of each action of a kind: `workload.SUBSCRIBE` or PUBLISH."""
     actions = setup.work.actions
     return actions["index"][actions["kind"] == kind]
 
@@ -91,24 +91,29 @@ def _nodes_acting(setup: Setup, kind: int) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
+    """Return the most entries of the engine's pools that a call of the twin may use.
+
+    The three results are for the reception of a broadcast, the reception of a unicast, and any other call.
+    """
     b = bounds(setup)
-    parts = MOST_ATTRIBUTES * b.filters
+    filter_rows = MOST_ATTRIBUTES * b.filters
     hops = min(b.degree + 1, b.entries * b.gradients)
-    cleaning = b.entries * (2 * b.gradients + 1)
-    data = 5 + parts + b.deliveries + b.entries + 3 * b.interests
+    cleaning_rows = b.entries * (2 * b.gradients + 1)
+    data = 5 + filter_rows + b.deliveries + b.entries + 3 * b.interests
     reinforcement = 6 + 2 * b.gradients + 2 * b.entries * b.data_gradients
-    interest = Needs(2 * cleaning + 3 * b.gradients + b.filters + 10, 1, 1 if b.filters else 0)
+    interest = Needs(2 * cleaning_rows + 3 * b.gradients + b.filters + 10, 1, 1 if b.filters else 0)
     # This includes the outcome: the frame may be sent again to other neighbors.
     unicast = Needs(
-        2 * cleaning + max(data, reinforcement), max(hops + b.interests, b.degree) + hops, 1 + b.interests + 2 * hops
+        2 * cleaning_rows + max(data, reinforcement),
+        max(hops + b.interests, b.degree) + hops,
+        1 + b.interests + 2 * hops,
     )
     own_data = MOST_ATTRIBUTES + data + 1  # dropping an old sample adds one row
     return (
         interest,
         unicast,
         Needs(
-            cleaning + b.degree + 4 + b.interests + b.samples * own_data,
+            cleaning_rows + b.degree + 4 + b.interests + b.samples * own_data,
             1 + b.interests + (b.samples + MAX_WAITING) * hops,
             1 + b.interests + 2 * b.samples + (b.samples + MAX_WAITING) * hops,
         ),
@@ -116,7 +121,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def _pool_needs(b: Bounds) -> np.ndarray:
-    """Return the most entries of each pool that an event may use."""
+    """Return, indexed by PoolNeed, the most entries of each of the twin's own pools that an event may use."""
     pool_needs = np.zeros(4, np.int64)
     # A data message: each part after each filter, all parts together, each delivered sample.
     data = MOST_ATTRIBUTES * (b.filters + 2) + 2
@@ -132,13 +137,14 @@ def _pool_needs(b: Bounds) -> np.ndarray:
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the state of all nodes, with room for ``messages`` messages in flight at once."""
+    """Return the initial State of all nodes, with room for ``messages`` messages in flight at once."""
     protocol, _, work, radio = setup
     b = bounds(setup)
     lists = _Lists(setup)
     pool_needs = _pool_needs(b)
     subscribed, published = (
-        np.bincount(_nodes_acting(setup, kind), minlength=b.nodes) for kind in (workload.SUBSCRIBE, workload.PUBLISH)
+        np.bincount(_nodes_of_actions(setup, kind), minlength=b.nodes)
+        for kind in (workload.SUBSCRIBE, workload.PUBLISH)
     )
     most_waiting = np.minimum(published, protocol.max_data)
     black_first = _first_rows(np.bincount(setup.network.receivers, minlength=b.nodes))
@@ -182,10 +188,10 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> dict[str, int]:
-    """Return the sizes of `memory.FIELDS` that follow from the bounds and the lists."""
+    """Return {name: size} of the sizes in `memory.FIELDS` that follow from the bounds and the attribute lists."""
     protocol = setup.protocol
-    listed = max(1, min(wire.max_listed_sinks(0, protocol.profile), b.sinks))
-    served = max(1, min(protocol.max_interests * protocol.max_gradients, b.sinks))
+    max_listed = max(1, min(wire.max_listed_sinks(0, protocol.profile), b.sinks))
+    max_served = max(1, min(protocol.max_interests * protocol.max_gradients, b.sinks))
     return {
         "seen data": max(1, min(setup.protocol.max_data, setup.work.publications)),
         "seen interests": setup.protocol.max_seen_interests,
@@ -201,30 +207,33 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> di
         "window": max(1, int(lists.filters["window"].max(initial=1))),
         "hops": b.degree + 1,
         "data paths": b.entries * b.gradients,
-        "listed": listed,
-        "served sinks": served,
-        "served words": (served + 63) // 64,
-        "served else": listed + served + 1,
+        "listed": max_listed,
+        "served sinks": max_served,
+        "served words": (max_served + 63) // 64,
+        "served else": max_listed + max_served + 1,
         "wanted": b.samples,
     }
 
 
 def _first_rows(counts: np.ndarray) -> np.ndarray:
-    """Return the index of each node's first row, then the total number of rows; ``counts`` are the rows per node."""
+    """Return the index of each node's first row in a shared array, then the total number of rows.
+
+    ``counts``: number of rows of each node.
+    """
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     return starts
 
 
-def _buckets(wanted: int) -> np.ndarray:
+def _buckets(min_size: int) -> np.ndarray:
     size = 1 << 10
-    while size < min(wanted, _MOST_BUCKETS):
+    while size < min(min_size, _MOST_BUCKETS):
         size *= 2
     return np.full(size, NONE, np.int32)
 
 
 def _carriers(setup: Setup, filters: list) -> np.ndarray:
-    """Return whether each node carries each filter, shape (filters, nodes)."""
+    """Return a bool array of shape (filters, nodes): whether a node carries a filter."""
     carries = np.ones((max(1, len(filters)), len(setup.network.addresses)), np.bool_)
     for row, filter_ in zip(carries, filters, strict=False):
         if filter_.at is not None:
@@ -233,7 +242,11 @@ def _carriers(setup: Setup, filters: list) -> np.ndarray:
 
 
 class _Lists:
-    """Attribute lists known before the run: those of publications by number, then of subscriptions and filters."""
+    """The attribute lists that are known before the run.
+
+    The ids of the publications' lists are their indices in ``work.contents``. The lists of subscriptions and of
+    filters' ``match`` follow.
+    """
 
     def __init__(self, setup: Setup) -> None:
         protocol, _, work, _ = setup
@@ -260,28 +273,32 @@ class _Lists:
         self.rows["constraints"] = NONE
 
     def _subscriptions(self, setup: Setup) -> list[int]:
-        """Return the attribute list of each subscription. Raises NoFastTwinError if a node could refuse one."""
-        numbers_of_lists: dict[tuple[int, int, int], int] = {}
+        """Return the id of each subscription's attribute list, in the order of the workload.
+
+        Raises NoFastTwinError if a node could refuse a subscription.
+        """
+        ids_of_lists: dict[tuple[int, int, int], int] = {}
         lists_of_nodes: dict[int, list] = {}
-        numbers = []
-        nodes = _nodes_acting(setup, workload.SUBSCRIBE)
+        list_ids = []
+        nodes = _nodes_of_actions(setup, workload.SUBSCRIBE)
         for node, row in zip(nodes.tolist(), setup.work.subscriptions, strict=True):
             key = int(row["first"]), int(row["last"]), int(row["detail"])
-            number = numbers_of_lists.get(key)
-            if number is None:
-                number = numbers_of_lists[key] = self._contents + len(self._added_lists)
+            list_id = ids_of_lists.get(key)
+            if list_id is None:
+                list_id = ids_of_lists[key] = self._contents + len(self._added_lists)
                 self._added_lists.append(key)
                 _check_interest(setup.protocol, self.list(key[0], key[1]))
-            numbers.append(number)
-            lists_of_nodes.setdefault(node, []).append(number)
+            list_ids.append(list_id)
+            lists_of_nodes.setdefault(node, []).append(list_id)
         for node, lists in lists_of_nodes.items():
-            for size, most in ((len(set(lists)), "max_interests"), (len(lists), "max_subscriptions")):
-                if size > getattr(setup.protocol, most):
+            for size, limit_name in ((len(set(lists)), "max_interests"), (len(lists), "max_subscriptions")):
+                if size > getattr(setup.protocol, limit_name):
                     address = setup.network.addresses[node]
                     raise twin.NoFastTwinError(
-                        f"node {address} may subscribe to more than {most} allows, which is an error"
+                        f"node {address} has {size} subscriptions that count towards {limit_name}, which allows "
+                        f"{getattr(setup.protocol, limit_name)}; only the reference engine can refuse a subscription"
                     )
-        return numbers
+        return list_ids
 
     def _add(self, attributes: tuple[Attribute, ...]) -> int:
         first = len(self._attributes)
@@ -295,7 +312,7 @@ class _Lists:
         return self._contents + len(self._added_lists) - 1
 
     def list(self, first: int, last: int) -> tuple[Attribute, ...]:
-        """Return the attributes in rows first:last."""
+        """Return the Attribute objects of the rows first:last."""
         return as_attributes(self._attributes[first:last], self.blobs)
 
     def _size_B(self, first: int, last: int) -> int:
@@ -306,7 +323,7 @@ class _Lists:
 
 
 def as_attributes(rows: list[list[int]], blobs: list[bytes]) -> tuple[Attribute, ...]:
-    """Return rows (key, operator, value or number of a blob) as attributes."""
+    """Convert rows (key, operator, value) to Attribute objects; the value of a blob's row is its index in ``blobs``."""
     return tuple(
         Attribute(key, operator, blobs[value] if attributes_module.is_blob(key) else value)
         for key, operator, value in rows
@@ -314,7 +331,7 @@ def as_attributes(rows: list[list[int]], blobs: list[bytes]) -> tuple[Attribute,
 
 
 def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
-    """Raise WorkbenchError if nodes refuse subscriptions with these attributes."""
+    """Raise WorkbenchError if nodes would refuse a subscription with these attributes."""
     _check_count(protocol, attributes)
     wire.encode_interest(wire.Interest(0, 0, 0, 0, 1, 0, attributes), protocol.profile)
 
@@ -323,26 +340,26 @@ def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state with twice as many entries in each pool that the next event might exhaust."""
+    """Return a state in which each pool that the next event might exhaust has twice as many entries."""
     numbers, pool_needs = state.numbers, state.pool_needs
     if numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] > len(state.lists):
         # The hash table grows too, so all lists are added to it again.
         numbers[Number.REMEMBERED] = 0
-        state = _doubled(state, "lists")._replace(buckets=_buckets(2 * len(state.lists)))
+        state = _double_pool(state, "lists")._replace(buckets=_buckets(2 * len(state.lists)))
     if numbers[Number.ATTRIBUTES] + pool_needs[PoolNeed.ATTRIBUTES] > len(state.attributes):
-        state = _doubled(state, "attributes")
+        state = _double_pool(state, "attributes")
     if numbers[Number.FREE_MARKS] < pool_needs[PoolNeed.MARKS]:
-        state = _doubled(state, "marks")
+        state = _double_pool(state, "marks")
     if numbers[Number.MEMORIES] + pool_needs[PoolNeed.MEMORIES] > len(state.memories):
-        state = _doubled(state, "memories")
+        state = _double_pool(state, "memories")
     return state
 
 
-def _doubled(state: Any, pool: str) -> Any:
+def _double_pool(state: Any, pool: str) -> Any:
     return twin.grown(FIELDS, state, pool, 2 * len(getattr(state, pool)))
 
 
-def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text of an attribute list that was built during the run."""
-    row = state.lists[number]
+def text(setup: Setup, state: Any, list_id: int) -> str:
+    """Return the text of an attribute list, given by its id, that was built during the run."""
+    row = state.lists[list_id]
     return to_text(as_attributes(state.attributes[row["first"] : row["last"]].tolist(), setup.work.blobs))

@@ -10,13 +10,14 @@ Theory of operation
     ``decide(attributes, origin, now)``, which may have its own state on each node.
 
     ``value.py``       `Filter`, which a scenario contains, and the registration of users' filters
-    ``on_node.py``     the filters of one node
+    ``on_node.py``     the filters that one node carries, and their decisions
     ``built_in.py``    the built-in filters (`BUILT_IN`), and the table of registered ones
     ``catalogue.py``   descriptions of all filters for forms, and a hook that observes their decisions
 
 Differs from the original in
-    Filters were compiled in through filters.h; here they are registered by name before the run.
-    A22 The original passes "a copy" to a filter, yet lets it drop the message; here a filter gets the message.
+    The original compiles filters in through filters.h; here they are registered by name before the run.
+    A22 The original passes "a copy" of a message to a filter, yet the filter may drop the message. Here a filter gets
+    the message itself.
 
 The files of this folder run on a mote too, except `value.py`, `catalogue.py` and this one.
 """

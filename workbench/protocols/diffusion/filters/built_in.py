@@ -1,7 +1,8 @@
 """The built-in filters.
 
-A built-in filter is a class with a table of parameters. Each node has its own instance, created with all settings.
-Its ``decide(attributes, origin, now)`` returns the attributes to forward, or None to drop the message.
+A built-in filter is a class with a table of parameters. Each node that carries the filter has its own instance, which
+is created with the settings of all parameters. Its ``decide(attributes, origin, now)`` returns the attributes to
+forward, or None to drop the message. A message without a value of the filter's key passes unchanged.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -16,7 +17,7 @@ registered = {}
 
 
 def _value_of(attributes, key):
-    """Return the first IS value of ``key``, or None."""
+    """Return the value of the first attribute with this key and operator IS, or None."""
     for attribute in attributes:
         if attribute.key == key and attribute.operator == IS:
             return attribute.value
@@ -24,7 +25,7 @@ def _value_of(attributes, key):
 
 
 def _with_value(attributes, key, value):
-    """Return the attributes with the first IS value of ``key`` replaced."""
+    """Return attributes with a new value in the first attribute with this key and operator IS."""
     replaced = []
     for attribute in attributes:
         if attribute.key == key and attribute.operator == IS and value is not None:
@@ -34,18 +35,17 @@ def _with_value(attributes, key, value):
 
 
 def _number_key(settings):
-    """Return the key that the setting ``of`` names. Raises ParameterError if its values are not numbers."""
+    """Return the key that the setting ``of`` names. Raises ParameterError if the key's values are blobs."""
     key = key_of(settings["of"])
     if key.type == BLOB:
         raise ParameterError(
-            "a filter has of=%r, but %s is a blob; a filter that compares or averages needs a key with numbers"
-            % (settings["of"], key.name)
+            "a filter has of=%r, but %s is a blob; name a key whose values are numbers" % (settings["of"], key.name)
         )
     return key
 
 
 def _to_steps(key, amount):
-    # Rounded, as 1.1 * 100 is 110.00000000000001 and a reading of 1.1 must not lie below that.
+    # Round the result, as 1.1 * 100 is 110.00000000000001 and a reading of 1.1 must not lie below that.
     return round(amount * key.steps, 6)
 
 
@@ -53,7 +53,10 @@ _OF = Parameter("of", "TEMP", None, None, "key", "what most motes measure")
 
 
 class SuppressUnchanged:
-    """A filter that drops readings within ``tolerance`` of the last reading that it passed for their source."""
+    """A filter that drops a reading if it differs by at most ``tolerance`` from the last one passed for its source.
+
+    A reading that comes ``heartbeat_s`` after the last one, or later, always passes.
+    """
 
     parameters = (
         _OF,
@@ -80,7 +83,7 @@ class SuppressUnchanged:
 
 
 class RunningWindow:
-    """A filter that replaces each reading by a summary of its source's last ``window`` readings."""
+    """The base of filters that replace each reading by a summary of its source's last ``window`` readings."""
 
     parameters = (
         _OF,
@@ -104,7 +107,10 @@ class RunningWindow:
 
 
 def _mean(values):
-    """Return the mean of integers, rounded to the nearest (half up), with integers only: equal on every machine."""
+    """Return the mean of integers, rounded to the nearest (half up).
+
+    It is calculated with integers only, so that the result is equal on every machine.
+    """
     return (2 * sum(values) + len(values)) // (2 * len(values))
 
 
@@ -130,7 +136,7 @@ class RunningMaximum(RunningWindow):
 
 
 class NeighborhoodAverage:
-    """A filter that passes one reading per ``period_s``: the mean of each source's latest reading in that period."""
+    """A filter that passes one reading per ``period_s``: the mean over all sources of the latest reading of each."""
 
     parameters = (
         _OF,
@@ -159,7 +165,7 @@ class NeighborhoodAverage:
 
 
 class RateLimit:
-    """A filter that passes at most one message of each source per ``interval_s``."""
+    """A filter that passes at most one message of each source per ``interval_s``, and drops the others."""
 
     parameters = (Parameter("interval_s", 10.0, 0.001, None, "s", "every second reading of a 5 s period"),)
 
@@ -176,7 +182,10 @@ class RateLimit:
 
 
 class ThresholdAlarm:
-    """A filter that passes a source's reading only if it rises above ``high`` (alarm) or then falls below ``low``."""
+    """A filter that passes a source's first reading above ``high``, then its first reading below ``low``, and so on.
+
+    All other readings are dropped.
+    """
 
     parameters = (
         _OF,
@@ -200,18 +209,18 @@ class ThresholdAlarm:
         value = _value_of(attributes, self.key)
         if value is None:
             return attributes
-        alarmed = self.alarmed.get(origin, False)
-        changed = value < self.low if alarmed else value > self.high
-        if not changed:
+        is_alarmed = self.alarmed.get(origin, False)
+        is_crossing = value < self.low if is_alarmed else value > self.high
+        if not is_crossing:
             return None
-        self.alarmed[origin] = not alarmed
+        self.alarmed[origin] = not is_alarmed
         return attributes
 
 
 class BlobFusion:
-    """A filter that collects ``count`` blobs and passes one message with the blob that a user's function returns.
+    """A filter that collects ``count`` messages with blobs and passes the last one, with a new blob.
 
-    The function is [bytes] -> bytes; if it returns None, the message is dropped.
+    A user's function returns the new blob for the list of collected blobs; if it returns None, the message is dropped.
     """
 
     parameters = (

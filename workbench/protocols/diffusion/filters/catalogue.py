@@ -14,11 +14,11 @@ from workbench.protocols.parameter import Parameter
 
 
 class Kind(NamedTuple):
-    """A filter that a user can choose in a form.
+    """A kind of filter that a user can choose in a form, with the parameters to fill in.
 
     summary            one sentence about what it does
-    initial_settings   required settings, with initial values
-    missing_settings   required settings without an initial value
+    initial_settings   {name: initial value} of the required settings that have an initial value
+    missing_settings   names of the required settings without an initial value
     """
 
     name: str
@@ -29,14 +29,17 @@ class Kind(NamedTuple):
 
 
 def kinds() -> tuple[Kind, ...]:
-    """Return the built-in filters, then those of plug-ins and those that the user has registered."""
+    """Return the Kind of each built-in filter, then of all filters of plug-ins and filters registered by the user."""
     register_plugins()
     built_in = (_built_in_kind(name, cls) for name, cls in BUILT_IN.items())
-    return (*built_in, *(_own_kind(name, code) for name, code in registered.items()))
+    return (*built_in, *(_registered_kind(name, code) for name, code in registered.items()))
 
 
 def _built_in_kind(name: str, cls: Any) -> Kind:
-    """Return a built-in filter's Kind; a parameter that names a user's function is a choice among these functions."""
+    """Return the Kind of a built-in filter.
+
+    If a parameter is the name of a user's function, the user chooses among the registered functions.
+    """
     function_parameters = [parameter.name for parameter in cls.parameters if parameter.unit == "name"]
     functions = tuple(registered)
     if not function_parameters or not functions:
@@ -49,7 +52,7 @@ def _built_in_kind(name: str, cls: Any) -> Kind:
     return Kind(name, table, _summary(cls), dict.fromkeys(function_parameters, functions[0]), ())
 
 
-def _own_kind(name: str, code: Any) -> Kind:
+def _registered_kind(name: str, code: Any) -> Kind:
     summary = _summary(code) or "registered by you"
     if not hasattr(code, "decide"):
         return Kind(name, (), summary, {}, ())
@@ -59,13 +62,13 @@ def _own_kind(name: str, code: Any) -> Kind:
 
 
 def _summary(code: Any) -> str:
-    """Return the first line of the docstring; "" without a docstring."""
+    """Return the first line of the docstring of a function or class; "" without a docstring."""
     docstring = inspect.cleandoc(code.__doc__) if isinstance(code.__doc__, str) else ""
     return docstring.partition("\n")[0].replace("``", "")
 
 
 def make(values: dict[str, Any]) -> Filter:
-    """Return the filter of plain values, as `Filter.to_dict` returns them.
+    """Return the Filter that plain values describe, in the format of `Filter.to_dict`.
 
     Raises ParameterError or AttributeFormatError for invalid values.
     """
@@ -73,9 +76,10 @@ def make(values: dict[str, Any]) -> Filter:
 
 
 def watch(node: Any, observe: Callable[..., Any]) -> None:
-    """Call ``observe`` for each further decision of the node's filters, including those to pass a message.
+    """Call ``observe`` for each decision of the node's filters from now on, including decisions to pass a message.
 
-    Its arguments are (now, node, messages, origin, sequence, filter's key, decision, attributes before and after).
+    The arguments are: now (µs), the node's address, "data" or "interest", origin and sequence number of the message,
+    key of the filter, decision ("pass", "replace" or "drop"), attributes before the decision, attributes after it.
     """
     filters = node.filters
     if filters is None:

@@ -1,4 +1,4 @@
-"""The filters of one node.
+"""The filters that one node carries, and their decisions about messages.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -25,13 +25,13 @@ class PlainFilter:
         self._values = values
 
     def instance(self):
-        """Return a new filter for one node, with its own state."""
+        """Return a new FilterOnNode for one node, with its own state."""
         values = self._values
         return on_node(values["name"], values["key"], values["match"], values["messages"], values["settings"])
 
 
 def on_node(name, key, match, messages, settings):
-    """Return a new filter for one node. Raises ParameterError for an unknown name or an invalid setting."""
+    """Return a new FilterOnNode for one node. Raises ParameterError for an unknown name or an invalid setting."""
     return FilterOnNode(key, parse(match), messages, _decider_of(name, settings), name)
 
 
@@ -47,15 +47,15 @@ class FiltersOnNode:
         return len(self._filters)
 
     def apply(self, messages, parts, origin, sequence, now):
-        """Return the attributes of a message after all matching filters, or None if they drop it.
+        """Return a message's attributes after all matching filters, or None if the filters drop the message.
 
-        ``parts``: an interest's attributes, or those of each reading in a data message. Filters process the readings of
-        an aggregate one at a time.
+        ``messages``: "interest" or "data"; ``parts``: [attributes] of an interest, or the attributes of each reading in
+        a data message. Filters process the readings of an aggregate one at a time.
         """
-        remaining = ()
+        filtered_attributes = ()
         for part in parts:
-            remaining += self._apply_to_part(messages, part, origin, sequence, now)
-        return remaining or None
+            filtered_attributes += self._apply_to_part(messages, part, origin, sequence, now)
+        return filtered_attributes or None
 
     def _apply_to_part(self, messages, attributes, origin, sequence, now):
         for filter_ in self._filters:
@@ -69,13 +69,16 @@ class FiltersOnNode:
         return attributes
 
     def report(self, filter_, decision, origin, sequence, now, before, after):
-        """Report a filter's decision as an event; `catalogue.watch` replaces this method to observe all decisions."""
+        """Report a filter's decision to replace or drop a message as an event.
+
+        `catalogue.watch` replaces this method to observe all decisions.
+        """
         if decision != PASS:
             self.node.events.append(Filtered(NOBODY, filter_.messages, origin, sequence, filter_.key, decision))
 
 
 class FilterOnNode:
-    """A filter on one node, with its state."""
+    """A filter on one node, with the state that it has there."""
 
     def __init__(self, key, attributes, messages, decide, name=""):
         self.key = key
@@ -85,9 +88,9 @@ class FilterOnNode:
         self._decide = decide
 
     def wants(self, messages, attributes):
-        """Return whether the filter is for this kind of message and matches it.
+        """Return whether the filter processes a message with these attributes; ``messages``: "data" or "interest".
 
-        Data has to match the filter's attributes; an interest has to contain all of their keys.
+        Data has to match the filter's attributes; an interest has to contain the keys of all these attributes.
         """
         if messages != self.messages:
             return False
@@ -98,7 +101,7 @@ class FilterOnNode:
         return one_way_match(self.attributes, attributes)
 
     def decide(self, attributes, origin, now):
-        """Return (PASS, REPLACE or DROP, attributes).
+        """Return (decision, attributes): PASS or DROP with the given attributes, or REPLACE with new ones.
 
         Raises ParameterError if the user's code fails, and AttributeFormatError if its result is not valid.
         """
@@ -113,7 +116,10 @@ class FilterOnNode:
         return (PASS, attributes) if result == attributes else (REPLACE, result)
 
     def _attributes_of(self, result):
-        """Return a filter's result as attributes. Raises AttributeFormatError if they are not valid."""
+        """Convert the result of the filter's code to a tuple of Attribute.
+
+        Raises AttributeFormatError if the result is not valid.
+        """
         try:
             attributes = tuple([Attribute(*attribute) for attribute in result])
         except TypeError:
@@ -133,7 +139,7 @@ class FilterOnNode:
 
 
 def _decider_of(name, settings):
-    """Return a function (attributes, origin, now) -> attributes or None for one node."""
+    """Return the function that decides for the filter on one node: (attributes, origin, now) -> attributes or None."""
     kind = BUILT_IN.get(name) or registered.get(name)
     if kind is None:
         from workbench.suggestion import meant  # only here: a mote has no memory for it
@@ -149,14 +155,17 @@ def _decider_of(name, settings):
         return kind(**settings).decide
     if settings:
         raise ParameterError(
-            "filter %s has the setting %s, but is a plain function without settings; remove it, or register a class"
+            "filter %s is a plain function, which has no settings; remove the setting %s, or register a class"
             % (name, sorted(settings)[0])
         )
     return lambda attributes, origin, now: kind(attributes)
 
 
 def complete_settings(name, parameters, settings):
-    """Return all settings of a built-in filter, with defaults. Raises ParameterError for an unknown or invalid one."""
+    """Return {name: value} of all settings of a built-in filter; a missing setting has its default.
+
+    Raises ParameterError for an unknown setting or an invalid value.
+    """
     complete = {}
     for parameter in parameters:
         value = settings.get(parameter.name, parameter.default)

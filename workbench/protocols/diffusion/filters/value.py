@@ -1,8 +1,7 @@
-"""`Filter`, the description of a filter in a scenario, and the registration of users' filters.
+"""The class `Filter`, which describes a filter in a scenario, and the registration of users' filters.
 
-A mote never loads this file: it receives a filter's plain values (`on_node.PlainFilter`).
-
-This file keeps to MicroPython's subset of Python, so that tests of nodes run there.
+A mote never loads this file: it receives a filter's plain values (`on_node.PlainFilter`). The file still keeps to
+MicroPython's subset of Python, so that the tests of nodes can run on MicroPython.
 """
 
 from workbench.attributes.keys import key_of
@@ -63,11 +62,11 @@ class Filter:
             self.instance()
 
     def instance(self):
-        """Return a new filter for one node, with its own state."""
+        """Return a new FilterOnNode for one node, with its own state."""
         return on_node(self.name, self.key, self.match, self.messages, self.settings)
 
     def to_dict(self):
-        """Return the filter as plain values, for a scenario's JSON."""
+        """Return {name: plain value}, the filter's description in a scenario's JSON file."""
         at = None if self.at is None else list(self.at)
         return {
             "name": self.name,
@@ -79,7 +78,10 @@ class Filter:
         }
 
     def on_a_mote(self):
-        """Return the plain values that a mote receives, with ``match`` in bytes for C, which does not parse texts."""
+        """Return {name: plain value}, the filter's description that a mote receives.
+
+        A mote with firmware in C does not parse texts, so it uses ``wire``, the encoded ``match`` (hexadecimal).
+        """
         match = parse(self.match)
         wire = bytes((len(match),)) + encode_attributes(match)
         values = self.to_dict()
@@ -87,9 +89,9 @@ class Filter:
         return values
 
     def in_c(self):
-        """Return the settings for C, {field of the filter's struct: value}; empty if it is not available in C.
+        """Return {field of the filter's struct in C: value}, or {} for a built-in filter that C does not have.
 
-        For a user's filter these are its settings unchanged.
+        For a user's filter, return its settings unchanged.
         """
         if self.name not in IN_C:
             return {} if self.name in BUILT_IN else self.settings
@@ -99,33 +101,36 @@ class Filter:
 
     @staticmethod
     def from_dict(values):
-        """Return the filter that `to_dict` described. Raises ParameterError if its name is not registered."""
+        """Return the Filter that ``values``, in the format of `to_dict`, describe.
+
+        Raises ParameterError for an unregistered name or invalid values.
+        """
         if not isinstance(values, dict) or "name" not in values:
-            raise ParameterError("a filter is %r; it must be an object with a name" % (values,))
-        rest = {name: value for name, value in values.items() if name not in ("name", "settings")}
+            raise ParameterError("protocol: filters contains %r; each filter must be an object with a name" % (values,))
+        options = {name: value for name, value in values.items() if name not in ("name", "settings")}
         try:
-            return Filter(values["name"], **rest, **values.get("settings", {}))
+            return Filter(values["name"], **options, **values.get("settings", {}))
         except TypeError as error:
             raise ParameterError("filter %s: %s" % (values["name"], error)) from None
 
     # The interface of a component of a protocol's settings, for scenarios and sweeps (`Protocol.parts`)
 
     def keys(self):
-        """Return the numbers of the keys in ``match`` and in the setting ``of``."""
+        """Return the list of attribute keys, as numbers, in ``match`` and in the setting ``of``."""
         numbers = [attribute.key for attribute in parse(self.match)]
         if isinstance(self.settings.get("of"), str):
             numbers.append(key_of(self.settings["of"]).number)
         return numbers
 
     def user_code(self):
-        """Return {registered name: function or class} of the user's code that the filter calls."""
+        """Return {registered name: function or class} of the user's code in the filter and its settings."""
         # A setting of a built-in filter may name a registered function (blob_fusion).
         names = [self.name] + [value for value in self.settings.values() if isinstance(value, str)]
         return {name: registered[name] for name in names if name in registered}
 
     @staticmethod
     def register(name, make):
-        """Register the user's function of a filter, which another process has sent to this process."""
+        """Register a user's function or class that another process has sent to this process."""
         register_filter(name, make)
 
     def __eq__(self, other):
@@ -147,17 +152,22 @@ Filter.__doc__ = Shown("sections", lambda _: (_TEXT, _parameters_by_name()))
 
 
 def _parameters_by_name():
-    """Return {name: parameters} of the built-in filters."""
+    """Return {name of a built-in filter: its parameters}."""
     return {name: cls.parameters for name, cls in BUILT_IN.items()}
 
 
 def _parse_nodes(name, at):
-    """Return the nodes of ``at`` as a tuple; None for all nodes."""
+    """Return the addresses in ``at`` as a tuple; None for all nodes.
+
+    Raises ParameterError if ``at`` is neither an address, a list of addresses, "all" nor None. ``name``: the filter's.
+    """
     if at is None or (isinstance(at, str) and at == "all"):
         return None
-    nodes = [_node_number(node) for node in _as_list(at)]
+    nodes = [_to_address(node) for node in _as_list(at)]
     if None in nodes:
-        raise ParameterError('filter %s: at is %r; it must be a node number, several, or "all"' % (name, at))
+        raise ParameterError(
+            'filter %s: at is %r; it must be the address of a node, several addresses, or "all"' % (name, at)
+        )
     return tuple(nodes)
 
 
@@ -170,8 +180,8 @@ def _as_list(at):
     return [at]
 
 
-def _node_number(value):
-    """Return an integer of Python or numpy as an int; None for anything else."""
+def _to_address(value):
+    """Return the node's address that ``value``, an integer of Python or numpy, contains; None for any other value."""
     if isinstance(value, int):
         return None if isinstance(value, bool) else value
     return value.__index__() if hasattr(value, "__index__") else None
@@ -180,8 +190,8 @@ def _node_number(value):
 def register_filter(name, make):
     """Register a user's filter: a function ``attributes -> attributes or None``, or a class with ``decide``.
 
-    A class is called with the filter's settings, once per node. Registering a name again replaces the filter. Raises
-    ParameterError for the name of a built-in filter.
+    A class is called with the filter's settings, once per node. If the name is already registered, the new filter
+    replaces the old one. Return ``make``. Raises ParameterError for the name of a built-in filter.
     """
     if name in BUILT_IN:
         raise ParameterError("%s is a built-in filter; register your filter under another name" % name)
@@ -192,7 +202,7 @@ def register_filter(name, make):
 
 
 def register_plugins():
-    """Register the filters of plug-ins that are not registered yet; return whether there were any."""
+    """Register the filters of plug-ins that are not registered yet; return whether any were registered."""
     try:
         from workbench import plugins
     except ImportError:  # a mote has no plug-ins
@@ -203,5 +213,5 @@ def register_plugins():
 
 
 def registered_filters():
-    """Return {name: registered function or class}, as a copy."""
+    """Return a copy of the table of registered filters: {name: function or class}."""
     return dict(registered)

@@ -1,4 +1,4 @@
-"""The colours of diffusion's messages."""
+"""Views of TinyDiffusion's runs; this file has the colours of its messages."""
 
 from workbench.views import palette
 

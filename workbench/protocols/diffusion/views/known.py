@@ -1,20 +1,21 @@
-"""Read interest caches and gradients from the events of a trace, as tables of intervals.
+"""Reconstruct interest caches and gradients from the events of a trace, as tables of intervals.
 
-    cached(columns, duration_us)         interests in the caches
-    gradients(columns, duration_us)      gradients, with a new interval after each change
+    cached_interests(columns, duration_us)    interests in the caches
+    gradients(columns, duration_us)           gradients, with a new interval after each change
 
 Theory of operation
-    A gradient's number is that of its interest, or 0 if only reinforcements have set it. A gradient lasts from a
-    ``gradient_set`` to the next one or to a ``gradient_removed`` of its node, neighbor, sink and number. If a
-    reinforcement sets a gradient, the event has the reinforcement's number; the ``head_set`` at the same time has the
-    gradient's number.
+    The sequence number of a gradient is that of its interest, or 0 if only reinforcements have set the gradient. An
+    interval begins with an event ``gradient_set``. It ends with the next ``gradient_set`` or ``gradient_removed`` of
+    the same node, neighbor, sink and sequence number. If a reinforcement sets a gradient, the event ``gradient_set``
+    has the reinforcement's sequence number; the event ``head_set`` at the same time has the gradient's sequence number.
 
-    ``head_set`` reports the first gradient of a sink in an entry of the cache, the head. The number of the sink's
-    interest identifies the entry.
+    ``head_set`` reports the first gradient of a sink in an entry of the cache, the head. The sequence number of the
+    sink's interest identifies the entry.
 
 Limits
-    A head that only a reinforcement has set is assigned to the interest of the sink that had a head before. If a sink
-    has several interests, that may be the wrong one; then the right one's head is shown in reserve.
+    If only a reinforcement has set a head, the event does not identify the cache entry. The head is then assigned to
+    the sink's interest that had a head before. If a sink has several interests, that may be the wrong one. Then the
+    head of the right one is shown as a gradient in reserve.
 """
 
 from __future__ import annotations
@@ -30,11 +31,12 @@ from workbench.views.spans import FOREVER_US, overlaps, until_next, within
 HEAD, REINFORCED, RESERVE = 1, 2, 3
 
 
-def cached(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
-    """Return (table of cached interests, texts): an interval from caching until the next refresh or removal.
+def cached_interests(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
+    """Return (table of cached interests, texts of their attributes).
 
-    Columns: node; origin, sequence: of the interest; value: its round; text: index of its attributes in the texts. A
-    sink's own interest is a subscription, and not in its cache.
+    A row is an interval in which a node has an interest of one round in its cache. Columns: node; origin, sequence:
+    sink and sequence number of the interest; value: its round; text: index of its attributes in the texts. A sink's own
+    interest is not in its cache.
     """
     rows = columns.where(event=("interest_cached", "interest_removed"))
     is_cached = columns.says("event", rows, "interest_cached")
@@ -43,21 +45,22 @@ def cached(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     text, texts = columns.coded("detail", rows)
     numbers = {name: columns[name][rows] for name in ("node", "origin", "sequence", "value")}
     # A removal refers to the interest that was cached last with the same attributes.
-    cached_as = latest(row_keys(numbers["node"], numbers["origin"], numbers["sequence"]), is_cached)
-    is_known = cached_as >= 0
-    entry = row_keys(numbers["node"][is_known], text[cached_as[is_known]])
+    cached_as = find_latest_rows(row_keys(numbers["node"], numbers["origin"], numbers["sequence"]), is_cached)
+    has_caching_row = cached_as >= 0
+    entry_keys = row_keys(numbers["node"][has_caching_row], text[cached_as[has_caching_row]])
     until = np.full(len(rows), FOREVER_US)
-    until[is_known] = until_next(entry, columns["time_us"][rows][is_known], FOREVER_US)
+    until[has_caching_row] = until_next(entry_keys, columns["time_us"][rows][has_caching_row], FOREVER_US)
     table_columns = {name: column[is_cached] for name, column in numbers.items()}
     table_columns |= {"from_us": columns["time_us"][rows][is_cached], "until_us": until[is_cached]}
     return within(table(**table_columns, text=text[is_cached]), duration_us), texts
 
 
 def gradients(columns: Columns, duration_us: int) -> Table:
-    """Return a table of gradients: an interval from each set or change to the next change, removal or expiration.
+    """Return a table of gradients.
 
-    Columns: node, peer: its two ends; origin, sequence: the sink and its interest; value: when it expires (µs); look:
-    HEAD, REINFORCED (also a head) or RESERVE.
+    A row is an interval in which a gradient does not change. Columns: node; peer: the neighbor to which data may go;
+    origin, sequence: sink and sequence number of its interest; value: when the gradient expires (µs); look: HEAD,
+    REINFORCED (a head that a reinforcement has chosen) or RESERVE (not a head).
     """
     rows = columns.where(event=("gradient_set", "gradient_removed", "head_set"))
     node, peer, origin, number, value, time_us = (
@@ -72,13 +75,13 @@ def gradients(columns: Columns, duration_us: int) -> Table:
     # Find the entry of each head, then that of each gradient.
     is_numbered = np.isin(interest, interest[by_interest])
     entry = number.copy()
-    numbered_head = latest(sink, is_numbered)
+    numbered_head = find_latest_rows(sink, is_numbered)
     numbered_head = np.where(
-        numbered_head < 0, latest(sink[::-1], is_numbered[::-1], len(rows) - 1)[::-1], numbered_head
+        numbered_head < 0, find_latest_rows(sink[::-1], is_numbered[::-1], len(rows) - 1)[::-1], numbered_head
     )
-    unnumbered = is_head & ~is_numbered & (numbered_head >= 0)
-    entry[unnumbered] = number[numbered_head[unnumbered]]
-    head_of = _latest_at(link, time_us, is_head)
+    has_other_entry = is_head & ~is_numbered & (numbered_head >= 0)
+    entry[has_other_entry] = number[numbered_head[has_other_entry]]
+    head_of = _find_latest_rows_in_time(link, time_us, is_head)
     has_head = by_reinforcement & (head_of >= 0)
     number[has_head], entry[has_head] = number[head_of[has_head]], entry[head_of[has_head]]
     # Find how long each gradient lasts.
@@ -88,11 +91,13 @@ def gradients(columns: Columns, duration_us: int) -> Table:
     set_rows = np.flatnonzero(is_set)
     until_us = np.minimum(np.minimum(until[set_rows], value[set_rows]), duration_us)
     keys = row_keys(sink, entry, peer)
-    begins_us, looks, of_key = _looks(keys, row_keys(sink, entry), time_us, is_head, value, np.unique(keys[set_rows]))
-    ends_us = until_next(of_key, begins_us, FOREVER_US)
-    intervals = overlaps(keys[set_rows], time_us[set_rows], until_us, of_key, begins_us, ends_us)
+    begins_us, looks, key_of_look = _looks(
+        keys, row_keys(sink, entry), time_us, is_head, value, np.unique(keys[set_rows])
+    )
+    ends_us = until_next(key_of_look, begins_us, FOREVER_US)
+    intervals = overlaps(keys[set_rows], time_us[set_rows], until_us, key_of_look, begins_us, ends_us)
     row = set_rows[intervals.row]
-    pieces = table(
+    interval_table = table(
         node=node[row],
         peer=peer[row],
         origin=origin[row],
@@ -102,13 +107,14 @@ def gradients(columns: Columns, duration_us: int) -> Table:
         until_us=intervals.until_us,
         look=looks[intervals.other],
     )
-    return select(pieces, argsort(pieces["from_us"]))
+    return select(interval_table, argsort(interval_table["from_us"]))
 
 
-def latest(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> np.ndarray:
-    """Return for each row the latest source row of its key up to itself; -1 if no source row precedes it.
+def find_latest_rows(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> np.ndarray:
+    """Return for each row the index of the latest source row with the same key, which may be the row itself, or -1.
 
-    ``last``: number of the first row given, if the rows are in reverse order; else None.
+    ``keys``, ``is_source``: the key of each row, and whether the row is a source. ``last``: the index that the first
+    row has in the result, if the rows are given in reverse order; else None.
     """
     order = argsort(keys)
     source, begin = last_marked(is_source[order]), last_marked(mark_first(keys[order]))
@@ -118,12 +124,15 @@ def latest(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> 
     return latest_row
 
 
-def _latest_at(keys: np.ndarray, time_us: np.ndarray, is_source: np.ndarray) -> np.ndarray:
-    """Return for each row the latest source row of its key up to its time, even a later row of that microsecond."""
+def _find_latest_rows_in_time(keys: np.ndarray, time_us: np.ndarray, is_source: np.ndarray) -> np.ndarray:
+    """Return for each row the index of the latest source row with the same key, or -1.
+
+    The source row is not later than the row by ``time_us``; in the same microsecond it may come after the row.
+    """
     # Within a microsecond, sources sort before other rows.
     order = np.lexsort((np.arange(len(keys)), ~is_source, time_us))
     latest_row = np.full(len(keys), -1)
-    source = latest(keys[order], is_source[order])
+    source = find_latest_rows(keys[order], is_source[order])
     latest_row[order] = np.where(source >= 0, order[source], -1)
     return latest_row
 
@@ -134,17 +143,19 @@ def _looks(
     time_us: np.ndarray,
     is_head: np.ndarray,
     is_reinforced: np.ndarray,
-    of_keys: np.ndarray,
+    all_keys: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (start in µs, look, key) of the intervals of all gradients, sorted.
+    """Return three arrays, with an element for each interval of a gradient: start (µs), look and key of the gradient.
 
-    The look is RESERVE while a gradient is not the first of its sink.
+    The intervals are sorted by the event ``head_set`` with which they begin. The look is RESERVE while a gradient is
+    not the first of its sink. ``keys``, ``entries``: keys of each row's gradient and cache entry; ``is_head``: whether
+    the row is a ``head_set``; ``of_keys``: the keys of all gradients.
     """
     head = np.flatnonzero(is_head)
-    next_head = until_next(entries[head], head, -1)  # the head that comes after it
+    next_head = until_next(entries[head], head, -1)  # the row of the next head in the same entry
     is_replaced = (next_head >= 0) & (keys[next_head] != keys[head])
     columns = [
-        (np.full(len(of_keys), -FOREVER_US), np.full(len(of_keys), RESERVE), of_keys, np.full(len(of_keys), -1)),
+        (np.full(len(all_keys), -FOREVER_US), np.full(len(all_keys), RESERVE), all_keys, np.full(len(all_keys), -1)),
         (
             time_us[next_head[is_replaced]],
             np.full(int(is_replaced.sum()), RESERVE),
@@ -153,6 +164,6 @@ def _looks(
         ),
         (time_us[head], np.where(is_reinforced[head] != 0, REINFORCED, HEAD), keys[head], 2 * head + 1),
     ]
-    begins_us, looks, of_key, positions = (np.concatenate(column) for column in zip(*columns, strict=True))
+    begins_us, looks, interval_keys, positions = (np.concatenate(column) for column in zip(*columns, strict=True))
     order = argsort(positions)
-    return begins_us[order], looks[order], of_key[order]
+    return begins_us[order], looks[order], interval_keys[order]

@@ -1,6 +1,6 @@
-"""The player's layers of TinyDiffusion: interests, gradients by use, reinforced paths, black lists, filters.
+"""The layers that the player shows for TinyDiffusion: interests, gradients, reinforced paths, black lists, filters.
 
-layers(recorded)    all layers; those of caches, black lists and filters appear in the inspector only
+layers(recorded)    all layers; those of data gradients, black lists and filters appear in the inspector only
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.columns import cumcount, first_rows, row_keys, unique_inverse
-from workbench.protocols.diffusion.views.known import REINFORCED, RESERVE, cached, gradients
+from workbench.protocols.diffusion.views.known import REINFORCED, RESERVE, cached_interests, gradients
 from workbench.sim.rows import Columns
 from workbench.views import palette
 from workbench.views.layers import Layer, Look, Recorded, Section, Table, select, table
@@ -38,16 +38,16 @@ FILTERS = Section(
 
 
 def layers(recorded: Recorded) -> list[Layer]:
-    """Return the layers of a recorded run that are not empty."""
+    """Return the layers of a recorded run, without empty ones."""
     columns, duration_us = recorded.columns, recorded.duration_us
     shown = gradients(columns, duration_us)
     look = shown.pop("look")
     path = select(shown, look == REINFORCED)
-    weighted = by_use(shown | {"look": look}, columns)
+    weighted = split_by_use(shown | {"look": look}, columns)
     is_reserve = weighted.pop("look") == RESERVE
     heads, reserve = select(weighted, ~is_reserve), select(weighted, is_reserve)
     reserve, notes = thinned(reserve, MOST, "gradients in reserve")
-    interests, attributes = cached(columns, duration_us)
+    interests, attributes = cached_interests(columns, duration_us)
     all_layers = [
         Layer("interests", interests, (HEARD,), "node", section=INTERESTS, words=attributes),
         Layer("gradients", heads, (GRADIENT,), "arrow", section=Section("Gradients", _CARRIES)),
@@ -69,10 +69,11 @@ def layers(recorded: Recorded) -> list[Layer]:
     return [layer for layer in all_layers if len(layer)]
 
 
-def by_use(gradient_table: Table, columns: Columns) -> Table:
-    """Return gradients split where the class of use of their link changes, with the class as ``weight``.
+def split_by_use(gradient_table: Table, columns: Columns) -> Table:
+    """Split the intervals of gradients where the weight of their link changes, and return them with column ``weight``.
 
-    Class 0: no data frame was sent over the link so far; classes 1, 2, 3, ... begin with the 1st, 4th, 16th, ... frame.
+    The weight shows how many data frames were sent over the link so far: 0 for none; 1, 2, 3, ... from the 1st, 4th,
+    16th, ... frame on.
     """
     sent = columns.where(event="sent", message="data")
     sent = sent[columns["peer"][sent] >= 0]
@@ -80,13 +81,13 @@ def by_use(gradient_table: Table, columns: Columns) -> Table:
     ends = [np.concatenate([gradient_table[end], columns[end][sent]]) for end in ("node", "peer")]
     links, link = unique_inverse(row_keys(*ends))
     link, used = link[:rows], link[rows:]
-    # The frames with which a class begins; class 0 precedes them.
+    # The frames with which a weight begins; weight 0 precedes them.
     first_frames = np.flatnonzero(np.isin(cumcount(used), WEIGHT_BASE ** np.arange(WEIGHT_CLASSES) - 1))
-    firsts = used[first_rows(used)]
-    keys = np.concatenate([firsts, used[first_frames]])
-    begins = np.concatenate([np.full(len(firsts), -FOREVER_US), columns["time_us"][sent[first_frames]]])
+    used_links = used[first_rows(used)]
+    keys = np.concatenate([used_links, used[first_frames]])
+    begins = np.concatenate([np.full(len(used_links), -FOREVER_US), columns["time_us"][sent[first_frames]]])
     is_used = np.zeros(len(links), bool)
-    is_used[firsts] = True
+    is_used[used_links] = True
     weight = np.zeros(rows, np.float32)
     used_rows = np.flatnonzero(is_used[link])
     if not len(used_rows):
@@ -96,14 +97,20 @@ def by_use(gradient_table: Table, columns: Columns) -> Table:
         link[used_rows], gradient_table["from_us"][used_rows], gradient_table["until_us"][used_rows], *classes
     )
     row = np.concatenate([np.flatnonzero(~is_used[link]), used_rows[intervals.row]])
-    unused = rows - len(used_rows)
-    cut = select(gradient_table, row)
-    cut["from_us"][unused:], cut["until_us"][unused:] = intervals.from_us, intervals.until_us
-    return table(**cut, weight=np.concatenate([weight[:unused], cumcount(keys)[intervals.other]]))
+    unused_count = rows - len(used_rows)
+    split_table = select(gradient_table, row)
+    split_table["from_us"][unused_count:], split_table["until_us"][unused_count:] = (
+        intervals.from_us,
+        intervals.until_us,
+    )
+    return table(**split_table, weight=np.concatenate([weight[:unused_count], cumcount(keys)[intervals.other]]))
 
 
 def data_gradients(columns: Columns, duration_us: int) -> Table:
-    """Return a table of data gradients: the neighbor from which new data of a source came first, until it changed."""
+    """Return a table of data gradients.
+
+    A row is an interval in which new data of a source (``origin``) came to ``node`` first from the neighbor ``peer``.
+    """
     rows = columns.where(event="data_gradient_set")
     table_columns = {name: columns[name][rows] for name in ("node", "peer", "origin")}
     until = until_next(row_keys(table_columns["node"], table_columns["origin"]), columns["time_us"][rows], duration_us)
@@ -111,18 +118,23 @@ def data_gradients(columns: Columns, duration_us: int) -> Table:
 
 
 def black_lists(columns: Columns, duration_us: int) -> Table:
-    """Return a table of neighbors on black lists, with their intervals."""
+    """Return a table of the intervals in which a neighbor (``peer``) is on the black list of ``node``."""
     rows = columns.where(event="blacklisted")
     node, peer, time_us = (columns[name][rows] for name in ("node", "peer", "time_us"))
-    which, until = opened(row_keys(node, peer), time_us, columns["value"][rows] != 0)
+    first_event_rows, until = opened(row_keys(node, peer), time_us, columns["value"][rows] != 0)
     return within(
-        table(node=node[which], peer=peer[which], from_us=time_us[which], until_us=until),
+        table(
+            node=node[first_event_rows], peer=peer[first_event_rows], from_us=time_us[first_event_rows], until_us=until
+        ),
         duration_us,
     )
 
 
 def filters(recorded: Recorded) -> Layer:
-    """Return the layer of filters' decisions, each with its running count on the node (``value``)."""
+    """Return the layer of the filters' decisions to replace or drop a message.
+
+    ``value`` counts the decisions of the same kind and filter on a node so far.
+    """
     columns = recorded.columns
     rows = columns.where(event="filtered")
     names = {(filter_.key, filter_.messages): filter_.name for filter_ in recorded.run.scenario.protocol.filters}
@@ -132,7 +144,7 @@ def filters(recorded: Recorded) -> Layer:
     node, time_us = columns["node"][rows], columns["time_us"][rows]
     kinds = row_keys(node, text)
     counts = cumcount(kinds) + 1
-    # If there are too many, use the first and then every n-th.
+    # If there are too many decisions, show the first one of each kind and then every n-th.
     is_shown = (counts - 1) % max(1, -(-len(rows) // MOST)) == 0
     until = until_next(kinds[is_shown], time_us[is_shown], recorded.duration_us)
     decisions = table(
