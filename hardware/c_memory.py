@@ -31,7 +31,17 @@ HERE = Path(__file__).resolve().parent
 COMPILER = in_c.COMPILE_FOR_CORTEX_M3[0]
 FOLDERS = (HERE / "c", HERE.parent / "workbench" / "protocols" / "diffusion" / "c")
 PROGRAM = (HERE / "c" / "mote", HERE / "c" / "boards" / "mps2_an385", FOLDERS[1] / "mote")
-OF_DIFFUSION = ("node", "interests", "data", "serving", "reinforcement", "filtering", "interest_cache", "wire")
+OF_DIFFUSION = (
+    "node",
+    "interests",
+    "data",
+    "pacing",
+    "serving",
+    "reinforcement",
+    "filtering",
+    "interest_cache",
+    "wire",
+)
 NEEDED = ("attributes", "division", "draws", *OF_DIFFUSION)
 PROFILES = {"strict": 29, "wide": 60}
 # A goal: with these sizes, and the definition file's for all other lists, an image is to take ten kilobytes at most.

@@ -218,6 +218,17 @@ bool same_constraints(struct attributes one, struct attributes other)
     return true;
 }
 
+uint16_t interval_of(struct attributes interest)
+{
+    const uint8_t *next = interest.bytes;
+    for (size_t i = 0; i < interest.count; i++) {
+        struct attribute one = next_attribute(&next);
+        if (one.key == INTERVAL_KEY && one.op == IS)
+            return one.number > 0 ? (uint16_t)one.number : 0;
+    }
+    return 0;
+}
+
 /* Whether a list has this key with this operator, and any value. */
 static bool says(struct attributes attributes, uint8_t key, uint8_t op)
 {

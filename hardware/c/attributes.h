@@ -64,6 +64,9 @@ bool one_way_match(struct attributes subscription, struct attributes publication
 /* Whether two interests overlap: the same constraints in any order, whatever their INTERVAL (A16). */
 bool same_constraints(struct attributes one, struct attributes other);
 
+/* The INTERVAL of an interest in tenths of a second; 0 if it has none. */
+uint16_t interval_of(struct attributes interest);
+
 /* Whether a reinforcement is further constrained than an interest, never less (A20). */
 bool is_within(struct attributes reinforcement, struct attributes interest);
 

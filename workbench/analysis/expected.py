@@ -18,6 +18,7 @@ from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.deliveries import samples_of
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import paths_of
+from workbench.sim.metrics.withheld import withheld
 from workbench.sim.metrics.workload import (
     Publications,
     Subscriptions,
@@ -75,7 +76,7 @@ def expected(scenario: Any, rows: Columns) -> Expected:
         matching_of(scenario.protocol),
     )
     samples = samples_of(subscriptions, publications, matching)
-    subscription, publication = _find_pairs(rows, subscriptions, publications, samples)
+    subscription, publication = _find_pairs(scenario, rows, subscriptions, publications, samples)
     nodes = subscriptions.node[subscription], publications.node[publication]
     hops = _measure_hops(scenario, *nodes)
     arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
@@ -89,7 +90,7 @@ def expected(scenario: Any, rows: Columns) -> Expected:
 
 
 def _find_pairs(
-    rows: Columns, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
+    scenario: Any, rows: Columns, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     active = active_intervals(subscriptions, rows)
     subscription, publication = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -99,7 +100,9 @@ def _find_pairs(
         counts = np.searchsorted(publications.time_us[matching], active.last_us[own]) - begins
         subscription.append(np.repeat(active.subscription[own], counts))
         publication.append(matching[ranges(begins, counts)])
-    return np.concatenate(subscription), np.concatenate(publication)
+    pairs = np.concatenate(subscription), np.concatenate(publication)
+    is_sent = ~withheld(rows, scenario.protocol.withholds, subscriptions, publications, active).has(*pairs)
+    return pairs[0][is_sent], pairs[1][is_sent]
 
 
 def _measure_hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

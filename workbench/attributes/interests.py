@@ -43,6 +43,17 @@ def constraints(attributes):
     return tuple(sorted(canonical))
 
 
+def interval_us(attributes):
+    """Return the INTERVAL of an interest (µs): the shortest time that the sink wants between two readings of a source.
+
+    The result is 0 if no attribute is an INTERVAL with IS.
+    """
+    for key, operator, value in attributes:
+        if key == INTERVAL and operator == IS:
+            return max(0, value) * 100000  # an INTERVAL counts tenths of a second
+    return 0
+
+
 def is_within(reinforcement, interest):
     """Return whether a reinforcement is at least as constrained as a cached interest (the relaxed match).
 

@@ -158,8 +158,8 @@ def one_way_match(subscription, publication, strict=False):
         raise
 
 
-def _refuse_text(*sides):
-    for side in sides:
+def _refuse_text(*values):
+    for side in values:
         if isinstance(side, str):
             raise AttributeFormatError(
                 'matching was called with the text %r; it needs attributes: write parse("...") around it' % side

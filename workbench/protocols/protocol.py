@@ -62,6 +62,9 @@ class Protocol:
     # The event (name in the trace, detail) by which nodes log that they changed a message's samples on purpose, as
     # filters do. Its other fields identify the message. (): nodes never do so, and any changed sample is an error.
     changes = ()
+    # The event by which a source logs that it does not send a sample to a sink, because the sink's INTERVAL asks for
+    # fewer samples: peer is the sink, value the sample's number. The sink does not expect it. "": never.
+    withholds = ""
     # The module of the metrics that only this protocol has, by name, or "". It has
     # ``measure(scenario, rows) -> {name: number}`` and LOOKS_AT, the events (names in the trace) whose rows the
     # function needs. It may have SHOWN, which describes how to display them (`sim/metrics/shown.py`).

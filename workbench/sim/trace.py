@@ -71,12 +71,13 @@ METRIC_EVENTS = frozenset(("delivered", "originated", "published", "subscribed",
 def metric_events(protocol: Protocol) -> frozenset[str]:
     """Return the events whose rows both engines store when a run records metrics only.
 
-    They are METRIC_EVENTS, the events that the metrics of the protocol and of plug-ins read, and the event that reports
-    a message changed by a filter. All other rows are only counted (frames, losses, drops, holders) or discarded. In
-    such a run, nodes need not report each message that they forward or drop (`Node.tells_all`), so metrics cannot read
-    those events.
+    They are METRIC_EVENTS, the events that the metrics of the protocol and of plug-ins read, and the events that report
+    a message changed by a filter and a sample withheld from a sink. All other rows are only counted (frames, losses,
+    drops, holders) or discarded. In such a run, nodes need not report each message that they forward or drop
+    (`Node.tells_all`), so metrics cannot read those events.
     """
-    return METRIC_EVENTS.union(*(module.LOOKS_AT for module in modules_of(protocol)), protocol.changes[:1])
+    reports = *protocol.changes[:1], protocol.withholds
+    return METRIC_EVENTS.union(*(module.LOOKS_AT for module in modules_of(protocol)), filter(None, reports))
 
 
 Counts = Counter[tuple[str, str, str]]  # (event, message, reason) -> number

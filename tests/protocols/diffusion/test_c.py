@@ -71,7 +71,7 @@ other_settings = st.lists(st.sampled_from(sorted(OTHER_SETTINGS)), max_size=4, u
 # Interests that overlap, that lie within each other, and that do neither; some too long for a strict frame.
 WANTED = [
     "TEMP GE 25",
-    "TEMP GE 25",
+    "TEMP GE 25, INTERVAL IS 0.5",
     "TEMP GE 25, INTERVAL IS 1",
     "TEMP GE 20, TEMP LE 40",
     "TEMP LE 40, TEMP GE 20",
@@ -382,3 +382,42 @@ def test_gradients_and_data_gradients_are_the_same_in_memory():
     ]
     assert [one.reinforced_by for one in entry.gradients] == [2, None, None]
     assert entry.data_gradients.list[0].reinforced_for == tuple(list(other.data_gradients.list[0].sinks)[:1])
+
+
+PACED = [
+    "TEMP GE 20, INTERVAL IS 0.5",
+    "TEMP GE 20, INTERVAL IS 2",
+    "TEMP GE 25, INTERVAL IS 1",
+    "X EQ_ANY, INTERVAL IS 3",
+]
+
+
+def _paced_step(random, rounds):
+    """Return a step in the life of a source with many readings for a few sinks, most of which ask for fewer."""
+    kind, sink, hop = random.choice("iirppppppaaaas"), random.choice([7, 8, 9]), random.choice([1, 2, 3])
+    text = random.choice(PACED)
+    number = 10 * sink + PACED.index(text)
+    if kind == "i":
+        round_ = rounds[number] = (rounds.get(number, 0) + random.choice([0, 1])) & 0xFF
+        message = Interest(number, sink, round_, hop, 50, random.choice([0, 3, 100, 100, 100]), parse(text))
+        return "receive", encode_interest(message), hop, True
+    if kind == "r":
+        message = Interest(1000 + random.randrange(99), sink, rounds.get(number, 0), hop, 50, 50, parse(text))
+        return "receive", encode_interest(message), hop, False
+    if kind == "p":
+        return "publish", parse(random.choice(["TEMP IS 22", "TEMP IS 26", "TEMP IS 26, X IS 4", "X IS 1"])), b""
+    if kind == "a":
+        return "advance", random.choice([1, 200_000, 470_000, 500_000, 900_000])
+    return random.choice([("subscribe", parse(text), 2), ("unsubscribe", random.randrange(20))])
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_source_withholds_the_same_readings(sizes):
+    drops = set()
+    for seed in range(8):
+        random_ = random.Random(seed)
+        rounds = {}
+        pair = Pair(Diffusion(**SIZES[sizes], refresh_s=0.0, sample_lifetime_s=1.0 + seed % 2), ADDRESS)
+        pair.play(_paced_step(random_, rounds) for _ in range(300))
+        drops |= set(pair.reference.drops)
+    assert "interval" in drops

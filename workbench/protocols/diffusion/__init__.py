@@ -40,6 +40,17 @@ Several sinks
     no such gradient. A node does this up to three times for a message; a copy that has circled counts as one of them.
     At most four frames wait to be sent again; any further frame is sent again at once.
 
+INTERVAL
+    An interest with ``INTERVAL IS t`` asks each source for a reading every t seconds, or less often. A source does not
+    send a reading to a sink whose INTERVAL has not passed since the last reading that it sent there. It lists the sink
+    in the copies for other sinks, as if another copy served it. A reading that no sink needs is dropped with the reason
+    ``interval``. A reading that comes up to a sixteenth of the interval early is sent, as timers are not exact. If
+    several interests of a sink match, a reading is sent if it is due for one of them. Subscriptions of a sink with the
+    same constraints share an interest, which has the shortest of their INTERVALs. A reinforcement states an INTERVAL of
+    its own, so ``reinforce`` with narrower constraints gets more readings from some of the sources, until the next
+    round. A sink that relays data for other sinks delivers what it relays, so it may get more readings than it asks
+    for.
+
 Messages (protocols/diffusion/wire.py)
     interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes
     reinforcement   the same message, sent to one neighbor only
@@ -78,6 +89,9 @@ Differs from the original in (A1, A2, ...: numbers in this project's list of its
     A15  the round counts refreshes modulo 256. An interest of a newer round clears the sink's gradients; an interest of
          an older round is dropped. A node that has not heard an interest for two refreshes accepts any of its rounds as
          new; see interest_cache.py.
+    --   INTERVAL is obeyed by sources only. The original describes it as an attribute that reinforcements may change,
+         but not what nodes do with it; in directed diffusion relays also convert rates. Here a source remembers the
+         INTERVAL of as many sinks as its cache has entries; a further sink gets all readings.
     A16  an interest is a duplicate if sink, sequence and round are equal. Interests with the same constraints share a
          cache entry. An interest whose constraints lie within those of another interest is still flooded.
     A19  an interest message is a reinforcement if it was sent by unicast.
@@ -178,6 +192,7 @@ class Diffusion(Protocol):
     presets = PRESETS
     natures = {"interest": "upkeep", "reinforcement": "upkeep"}
     changes = ("filtered", REPLACE)
+    withholds = "withheld"
 
     def __init__(self, **settings):
         # Scenario files of version 0.1 have this parameter, nearly all of them with the remaining behaviour.

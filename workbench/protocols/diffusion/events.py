@@ -30,6 +30,9 @@ Blacklisted = namedtuple("Blacklisted", FIELDS)
 # Of the gradients towards sink ``origin``, the one to ``peer`` is now the first. sequence: as in GradientRemoved;
 # value: 1 if a reinforcement made it the first, else 0. A removed last gradient has no successor, hence no event.
 HeadSet = namedtuple("HeadSet", FIELDS)
+# This source does not send reading ``value`` to sink ``peer``, as the INTERVAL of the sink's interests has not passed
+# since the last reading that it sent. The reading has no message, so sequence is 0.
+Withheld = namedtuple("Withheld", FIELDS)
 
 EVENTS = (
     Filtered,
@@ -41,4 +44,5 @@ EVENTS = (
     Reinforced,
     Blacklisted,
     HeadSet,
+    Withheld,
 )

@@ -220,14 +220,14 @@ class InterestEntry:
             self.gradients.remove(gradient)
         return removed
 
-    def add_paths(self, paths, now, previous_hop, served, exploratory):
+    def add_paths(self, paths, now, previous_hop, served, exploratory_gradients):
         """Append a path (sink, candidate next hops, rank) to the list ``paths`` for each copy that a sink gets.
 
         ``served``: sinks that get no copy; ``previous_hop``: the neighbor that sent the data and gets no copy;
-        ``exploratory``: number of copies for each sink without a reinforced gradient. If that is 1, the candidates are
-        the neighbor of the sink's first gradient and, unless a reinforcement has chosen it, all neighbors that are at
-        least as near to the sink. Otherwise each copy goes along another gradient: the first with rank 0, the others
-        with rank 1.
+        ``exploratory_gradients``: number of copies for each sink without a reinforced gradient. If that is 1, the
+        candidates are the neighbor of the sink's first gradient and, unless a reinforcement has chosen it, all
+        neighbors that are at least as near to the sink. Otherwise each copy goes along another gradient: the first with
+        rank 0, the others with rank 1.
         """
         heads = {}
         copies_left = {}
@@ -238,10 +238,10 @@ class InterestEntry:
             head = heads.get(sink)
             if head is None:
                 heads[sink] = gradient
-                copies_left[sink] = 1 if gradient.reinforced_by is not None else exploratory
+                copies_left[sink] = 1 if gradient.reinforced_by is not None else exploratory_gradients
                 candidates = [gradient.neighbor]
                 paths.append((sink, candidates, 0))
-                if exploratory == 1 and gradient.reinforced_by is None:
+                if exploratory_gradients == 1 and gradient.reinforced_by is None:
                     for other in self.gradients:
                         if (
                             other.sink == sink
@@ -394,7 +394,7 @@ class SeenInterests:
 class OwnInterest:
     """An interest of this node, shared by all its subscriptions with the same constraints."""
 
-    def __init__(self, sequence, attributes, max_sources):
+    def __init__(self, sequence, attributes, max_reinforcements):
         self.sequence = sequence
         self.attributes = attributes
         self.round = 0
@@ -402,4 +402,4 @@ class OwnInterest:
         self.refresh_us = None
         self.repeat_us = None  # when this round is sent again, unless a neighbor is heard to forward it
         self.repeats = 0  # of this round
-        self.data_gradients = DataGradients(max_sources)
+        self.data_gradients = DataGradients(max_reinforcements)

@@ -5,7 +5,7 @@ An *own interest* is an `OwnInterest`: the interest that this node, as a sink, f
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.interests import constraints, is_within
+from workbench.attributes.interests import constraints, interval_us, is_within
 from workbench.attributes.model import (
     check_publication,
     one_way_match,
@@ -71,6 +71,7 @@ class DiffusionNode(Node):
         self.samples = []  # waiting samples, oldest first: (number, attributes, when the sample is dropped in µs)
         self.own_interests = []
         self.black_list = []
+        self.pacing = None  # the INTERVAL of sinks, once an interest has one
         self.filters = None
         if settings.filters:
             from workbench.protocols.diffusion.filters.on_node import FiltersOnNode
@@ -111,6 +112,12 @@ class DiffusionNode(Node):
             self._encode_interest(own, 0, own.sequence, self.settings.ttl)
             self.own_interests.append(own)
         else:
+            if interval_us(attributes) < interval_us(own.attributes):
+                # Subscriptions that share an interest get readings as often as the fastest of them asks.
+                wire.encode_interest(
+                    wire.Interest(0, self.address, 0, self.address, 1, 0, attributes), self.settings.profile
+                )
+                own.attributes = attributes
             # In the current round, neighbors would drop the interest as a duplicate and not learn the new expiration.
             self._begin_round(own)
         subscription.request = own
@@ -391,7 +398,19 @@ class DiffusionNode(Node):
         )
         self._set_gradient(entry, interest, now)
         self._report_head(entry, interest.sink, old_head)
+        self._pace(entry, interest)
         self._plan_tick(now)
+
+    def _pace(self, entry, interest):
+        """Store the INTERVAL of an interest or a reinforcement, which is in the cache as ``entry``."""
+        interval = interval_us(interest.attributes)
+        if interval and self.pacing is None:
+            # Loaded only now, to save the memory of motes whose sinks have no INTERVAL.
+            from workbench.protocols.diffusion.pacing import Pacing
+
+            self.pacing = Pacing(self.cache)
+        if self.pacing is not None:
+            self.pacing.put(entry, interest.sink, interval)
 
     def _plan_tick(self, now):
         """Plan to match waiting samples again after ``tick_s``, because the interests have changed (A25)."""
@@ -572,6 +591,7 @@ class DiffusionNode(Node):
         if entry is None:
             entry = self._add_entry(reinforcement)
         self.set_gradient(entry, reinforcement, now, reinforced_by=reinforcement.sequence)
+        self._pace(entry, reinforcement)
         self._send_reinforcement(reinforcement, paths)
         self._plan_tick(now)
 
@@ -590,22 +610,34 @@ class DiffusionNode(Node):
     # Data
 
     def _send_samples(self, now):
-        """Send the waiting samples that match an interest, as many in each message as fit; keep the others."""
+        """Send the waiting samples that match an interest, as many in each message as fit; keep the others.
+
+        A sample that matches only interests whose INTERVAL has not passed is dropped.
+        """
         self.clean(now)
         self._drop_old_samples(now)
-        matching_samples = []
+        matching_samples = []  # (number, attributes, sinks that do not get the sample)
         other_samples = []
         for sample in self.samples:
-            (matching_samples if self._is_wanted(sample[1]) else other_samples).append(sample)
+            if not self._is_wanted(sample[1]):
+                other_samples.append(sample)
+            elif self.pacing is None:
+                matching_samples.append((sample[0], sample[1], ()))
+            else:
+                published_us = sample[2] - int(self.settings.sample_lifetime_s * SECOND_US)
+                early = self.pacing.apply(self, sample[0], sample[1], published_us)
+                if early is not None:
+                    matching_samples.append((sample[0], sample[1], early))
         self.samples = other_samples
         while matching_samples:
+            early = matching_samples[0][2]
             numbers, attributes, matching_samples = self._aggregate(matching_samples)
             sequence = self._take_sequence()
             for number in numbers:
                 self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
             # `_send_data` lowers the ttl by one hop.
             ttl = self.settings.ttl + 1
-            data = wire.Data(sequence, self.address, NOBODY, ttl, len(numbers) > 1, (), attributes)
+            data = wire.Data(sequence, self.address, NOBODY, ttl, len(numbers) > 1, early, attributes)
             self._route(data, self._note_data(data, now), now)
 
     def _drop_old_samples(self, now):
@@ -625,20 +657,22 @@ class DiffusionNode(Node):
         """Put the first of the samples, and the next ones that fit, in one message (A26).
 
         Return (numbers of these samples, attributes of the message, remaining samples). A sink splits an aggregate
-        where the first key repeats, so a sample that contains its first key twice is sent alone.
+        where the first key repeats, so a sample that contains its first key twice is sent alone. All samples of a
+        message go to the same sinks.
         """
-        number, attributes, _ = samples[0]
+        number, attributes, early = samples[0]
         numbers = [number]
         room_B = wire.PROFILES[self.settings.profile] - wire.DATA_HEADER_B - attributes_size(attributes)
         first_key = attributes[0].key
         has_key_once = _has_first_key_once(attributes)
         remaining = []
         for sample in samples[1:]:
-            number, next_attributes, _ = sample
+            number, next_attributes, next_early = sample
             size = attributes_size(next_attributes)
             if (
                 remaining
                 or size > room_B
+                or next_early != early
                 or next_attributes[0].key != first_key
                 or not (has_key_once and _has_first_key_once(next_attributes))
             ):

@@ -61,12 +61,12 @@ def lifetime_s(refresh_s, gradient_lifetime_s):
     return int(gradient_lifetime_s) if refresh_s else LONGEST_EXPIRATION_S
 
 
-def expiration_s(now, ends_us, longest_s):
-    """Return the lifetime of an interest's gradients (s), from 1 to ``longest_s``: until its subscription ends.
+def expiration_s(now, expires_us, lifetime_s):
+    """Return the lifetime of an interest's gradients (s), from 1 to ``lifetime_s``: until its subscription ends.
 
-    ``now``, ``ends_us``: the current time and the end of the subscription (µs).
+    ``now``, ``expires_us``: the current time and the end of the subscription (µs).
     """
-    return max(1, min(longest_s, (ends_us - now + SECOND_US - 1) // SECOND_US))
+    return max(1, min(lifetime_s, (expires_us - now + SECOND_US - 1) // SECOND_US))
 
 
 def hops_taken(first_ttl, ttl):
@@ -95,13 +95,13 @@ def gradient_to_replace(gradients, count, sink, is_reinforced):
     return count - 1 if is_reinforced else NOBODY
 
 
-def may_reinforce(messages, reinforce_after, started, max_reinforcements):
+def may_reinforce(messages, reinforce_after, reinforcements, max_reinforcements):
     """Return whether a sink may reinforce the path to a source from which it has received ``messages`` new messages.
 
-    ``reinforce_after``: how many messages the sink waits for, 0 to reinforce no path; ``started``: how many
+    ``reinforce_after``: how many messages the sink waits for, 0 to reinforce no path; ``reinforcements``: how many
     reinforcements the sink has sent in this round of its interest.
     """
-    return 0 < reinforce_after <= messages and started < max_reinforcements
+    return 0 < reinforce_after <= messages and reinforcements < max_reinforcements
 
 
 def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
@@ -130,13 +130,13 @@ def may_retry(retries):
     return retries < MAX_RETRIES
 
 
-def may_explore(is_full, oldest_us, now):
+def may_explore(is_full, received_us, now):
     """Return whether a node may send data along more gradients than a sink's first one.
 
     Copies may then return to the node, so it must remember messages long enough to recognize them. ``is_full``: whether
-    its duplicate list is full; ``oldest_us``: when the oldest message in that list arrived (µs).
+    its duplicate list is full; ``received_us``: when the oldest message in that list arrived (µs).
     """
-    return not is_full or now - oldest_us >= COPIES_MEET_US
+    return not is_full or now - received_us >= COPIES_MEET_US
 
 
 def is_black(was_black, inbound, outbound, blacklist_loss, blacklist_hysteresis):

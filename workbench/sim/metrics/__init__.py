@@ -37,7 +37,8 @@ runs of all protocols. Both stand between the coverage and the cost. A few of th
 protocol does not measure that metric.
 
 A sample is expected if its publication matches the subscription (the protocol's `matching_samples`), was made while
-the subscription was active, publisher and sink were up, and arcs lead from the publisher to the sink. A delivered
+the subscription was active, publisher and sink were up, and arcs lead from the publisher to the sink. A sample is not
+expected if its source withheld it, because the subscription's INTERVAL asks for fewer (``withholds``). A delivered
 sample is identified by its text among those that its message carries. A protocol with filters may change samples on
 purpose: the trace shows the messages that its nodes changed (``changes`` of its class). In these, a sample with
 another text is credited to the first that has not arrived. The trace does not show which sample was changed, or how,

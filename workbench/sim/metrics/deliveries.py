@@ -20,6 +20,7 @@ from workbench.sim.metrics.arrivals import arrivals
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import Paths, paths_of
 from workbench.sim.metrics.progress import Progress, change_times_us, percentile, timeliness
+from workbench.sim.metrics.withheld import Withheld, withheld
 from workbench.sim.metrics.workload import (
     ActiveIntervals,
     Publications,
@@ -62,12 +63,14 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     publications, matching, paths = read_publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
     arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     samples = samples_of(subscriptions, publications, matching)
-    expectations = _Expectations(
-        subscriptions, publications, active_intervals(subscriptions, rows), paths.indices(publications.node), samples
-    )
+    active = active_intervals(subscriptions, rows)
+    expectations = _Expectations(subscriptions, publications, active, paths.indices(publications.node), samples)
+    unsent = withheld(rows, scenario.protocol.withholds, subscriptions, publications, active)
+    unsent_samples = _count_samples(unsent, subscriptions, publications, samples)
     sink = paths.indices(subscriptions.node)
     held = _read_held(rows, paths, subscriptions.node)
-    is_expected = expectations.active.has(arrived.subscription, publications.time_us[arrived.publication])
+    is_expected = active.has(arrived.subscription, publications.time_us[arrived.publication])
+    is_expected &= ~unsent.has(arrived.subscription, arrived.publication)
     shortest, sinks = np.zeros(len(held.hops), np.int64), np.unique(sink)
     expected = np.zeros(len(publications.time_us), np.int64)
     for position, hops in paths.hops_to(sinks):
@@ -78,6 +81,11 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
             hops, row_of[sink[arrived.subscription]], expectations.publisher[arrived.publication]
         )
         is_expected[selected] &= pair_hops >= 0
+        selected, pair_hops = _select_hops(
+            hops, row_of[sink[unsent.subscription]], expectations.publisher[unsent.publication]
+        )
+        selected = selected[pair_hops >= 0]
+        np.subtract.at(expected, unsent.publication[selected], unsent_samples[selected])
         selected, pair_hops = _select_hops(hops, row_of[held.sink], held.origin)
         shortest[selected] = pair_hops
     latencies_us = np.sort((arrived.time_us - publications.time_us[arrived.publication])[is_expected])
@@ -133,6 +141,16 @@ def samples_of(subscriptions: Subscriptions, publications: Publications, matchin
         numbers[indices] = [len(matching.samples(text, publications.texts[index])) for index in indices.tolist()]
         counts.append(numbers)
     return counts
+
+
+def _count_samples(
+    pairs: Withheld, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
+) -> np.ndarray:
+    """Return the number of matching samples of each pair of a subscription and a publication."""
+    texts = zip(
+        subscriptions.text[pairs.subscription].tolist(), publications.text[pairs.publication].tolist(), strict=True
+    )
+    return np.array([samples[subscription][publication] for subscription, publication in texts], np.int64)
 
 
 def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> np.ndarray:

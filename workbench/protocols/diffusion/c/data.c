@@ -1,5 +1,6 @@
 /* Data: waiting samples, aggregation at the source, forwarding, and delivery at sinks.
  * `workbench/protocols/diffusion/node.py` defines it. */
+#include "bytes.h"
 #include "node.h"
 
 #include <string.h>
@@ -277,12 +278,15 @@ static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
     size_t end = next_wanted(node, place + 1);
     while (end < node->sample_count && !is_alone) {
         struct attributes more = view(&node->samples[end].attributes);
-        if (!may_follow(view(&aggregate), more))
+        bool is_for_same = memcmp(node->samples[end].early, node->samples[place].early, PACES_B) == 0;
+        if (!is_for_same || !may_follow(view(&aggregate), more))
             break;
         (void)add_all(&aggregate, more);
         count++;
         end = next_wanted(node, end + 1);
     }
+    uint8_t early[MAX_INTERESTS * OTHER_B];
+    uint8_t early_count = early_sinks(node, &node->samples[place], early);
     uint32_t sequence = take_sequence(node);
     for (size_t i = place; i < end; i = next_wanted(node, i + 1))
         tell(node, ORIGINATED, NOBODY, "data", node->address, sequence, reading_number(node, &node->samples[i]), "");
@@ -292,10 +296,30 @@ static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
         .previous_hop = NOBODY,
         .ttl = (uint16_t)(node->settings->ttl + 1), /* send_data lowers it by one hop */
         .is_aggregate = count > 1,
+        .other_count = early_count,
+        .others = early,
         .attributes = view(&aggregate),
     };
     route(node, &data, note_seen(node, &data, now), now);
     return end;
+}
+
+/* Mark a sample if an interest matches it. Drop it and return false if all sinks have asked for fewer samples. */
+static bool mark_wanted(struct diffusion *node, struct sample *sample)
+{
+    sample->is_wanted = is_wanted(node, view(&sample->attributes));
+    memset(sample->early, 0, sizeof sample->early);
+    if (!sample->is_wanted || node->pace_count == 0)
+        return true;
+    bool is_due = find_early(node, sample);
+    uint8_t early[MAX_INTERESTS * OTHER_B];
+    uint8_t count = early_sinks(node, sample, early);
+    for (size_t i = 0; i < count; i++)
+        tell(node, WITHHELD, get_u16(early + OTHER_B * i), "data", node->address, 0, reading_number(node, sample), "");
+    if (count == 0 || is_due || data_is_wanted(node, view(&sample->attributes)))
+        return true;
+    drop(node, NOBODY, "data", node->address, 0, DIFFUSION_INTERVAL);
+    return false;
 }
 
 /* Send the samples that match an interest, as many in a message as fit; the others keep waiting. */
@@ -303,8 +327,12 @@ void send_samples(struct diffusion *node, int64_t now)
 {
     clean(node, now);
     drop_old_samples(node, now);
-    for (size_t i = 0; i < node->sample_count; i++)
-        node->samples[i].is_wanted = is_wanted(node, view(&node->samples[i].attributes));
+    for (size_t i = 0; i < node->sample_count;) {
+        if (mark_wanted(node, &node->samples[i]))
+            i++;
+        else
+            remove_sample(node, i);
+    }
     for (size_t i = next_wanted(node, 0); i < node->sample_count;)
         i = send_aggregate(node, i, now);
     for (size_t i = 0; i < node->sample_count;) {

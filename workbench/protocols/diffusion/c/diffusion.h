@@ -18,7 +18,8 @@ enum {
     DATA_GRADIENT_SET,
     REINFORCED,
     BLACKLISTED,
-    HEAD_SET
+    HEAD_SET,
+    WITHHELD
 };
 
 /* Reasons for which a node drops a message. */
@@ -36,6 +37,7 @@ enum diffusion_reason {
     DIFFUSION_EXPIRED,
     DIFFUSION_FULL,
     DIFFUSION_EVICTED,
+    DIFFUSION_INTERVAL,
     DIFFUSION_REASONS
 };
 
@@ -61,7 +63,8 @@ enum {
     NO_HOP = 0xFFFF,
     MAX_WAITING = 4,
     SERVED_SINKS = MAX_INTERESTS * MAX_GRADIENTS,
-    SERVED_B = (SERVED_SINKS + 7) / 8
+    SERVED_B = (SERVED_SINKS + 7) / 8,
+    PACES_B = (MAX_INTERESTS + 7) / 8
 };
 
 /* The memory of a data message: time and sender of the first copy, the sinks that it was sent towards, how often it was
@@ -87,12 +90,23 @@ struct waiting {
     uint8_t frame[1 + MESSAGE_B];
 };
 
-/* A sample that waits for an interest. `number` counts the node's readings, modulo 2^32. Times in lists have two words
- * of 32 bits where 64 bits would cause padding. */
+/* How often readings that match an entry of the cache go to a sink. `last_us`: when the last one was published. */
+struct pace {
+    uint32_t last_us[2];
+    uint16_t interval; /* tenths of a second */
+    uint16_t sink;
+    uint8_t entry; /* its index in `entries` */
+    bool has_last;
+};
+
+/* A sample that waits for an interest. `number` counts the node's readings, modulo 2^32; `early`: a bit for the first
+ * pace of each sink for which it is too early. Times in lists have two words of 32 bits where 64 bits would cause
+ * padding. */
 struct sample {
     uint32_t ends_us[2];
     uint32_t number;
     bool is_wanted;
+    uint8_t early[PACES_B];
     struct attribute_list attributes;
 };
 
@@ -133,6 +147,7 @@ struct diffusion {
     uint8_t entry_count;
     uint8_t own_count;
     uint8_t waiting_count;
+    uint8_t pace_count;
     uint8_t entry_order[MAX_INTERESTS];
     uint8_t own_order[MAX_INTERESTS];
     uint16_t subscription_count;
@@ -145,6 +160,7 @@ struct diffusion {
 
     struct interest_entry entries[MAX_INTERESTS];
     struct own_interest own_interests[MAX_INTERESTS];
+    struct pace paces[MAX_INTERESTS]; /* oldest first */
     struct diffusion_subscription subscriptions[MAX_SUBSCRIPTIONS];
     struct seen_interest seen_interests[MAX_SEEN_INTERESTS];
     struct sample samples[MAX_DATA];

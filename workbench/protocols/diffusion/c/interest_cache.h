@@ -7,8 +7,8 @@
 
 /* Data for `sink` may go to `neighbor` until `expires_us`. `sequence`: number of the sink's interest that set it;
  * `reinforced_by`: number of its reinforcement; `round`: that of the message that set it last; `ttl`: that of the
- * interest, the higher, the nearer the neighbor is to the sink. Other fields are temporary: see `serving.c` and
- * `note_heads`. */
+ * interest, the higher, the nearer the neighbor is to the sink. Other fields are temporary: see `serving.c`,
+ * `pacing.c` and `note_heads`. */
 struct gradient {
     int64_t expires_us;
     uint32_t sequence;
@@ -25,6 +25,7 @@ struct gradient {
     bool is_open : 1;
     bool may_spread : 1;
     bool is_further : 1;
+    bool is_due : 1;
 };
 
 /* New data of `source` came first from `neighbor`; `sinks`: those whose reinforcements were sent there. */

@@ -262,6 +262,7 @@ static void take_gradient(struct diffusion *node, struct interest_entry *entry, 
 static void take_entry(struct diffusion *node, size_t place, const char *reason)
 {
     const struct interest_entry *entry = entry_at(node, place);
+    forget_paces(node, node->entry_order[place]);
     take_out(node->entry_order, &node->entry_count, place);
     tell(node, INTEREST_REMOVED, NOBODY, "interest", entry->sink, entry->sequence, 0, reason);
 }
@@ -436,6 +437,7 @@ static void cache_interest(struct diffusion *node, const struct interest *intere
                     interest->round, interest->attributes);
     renew_gradient(node, entry, interest, now, false);
     tell_head(node, entry, interest->sink, before);
+    set_pace(node, entry, interest);
     plan_tick(node, now);
 }
 

@@ -33,6 +33,7 @@ static const char *const REASON_NAMES[DIFFUSION_REASONS] = {
     [DIFFUSION_EXPIRED] = "expired",
     [DIFFUSION_FULL] = "full",
     [DIFFUSION_EVICTED] = "evicted",
+    [DIFFUSION_INTERVAL] = "interval",
 };
 
 /* Events */
@@ -118,6 +119,13 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
         return refused;
     int64_t place = own_place_of(node, wanted);
     if (place != NO_PLACE) {
+        struct own_interest *own = own_at(node, (size_t)place);
+        if (interval_of(wanted) < interval_of(view(&own->attributes))) {
+            /* Subscriptions that share an interest get readings as often as the fastest of them asks. */
+            if (wanted.size > MESSAGE_B - INTEREST_HEADER_B)
+                return TOO_LONG;
+            keep(&own->attributes, wanted);
+        }
         /* With the known round, neighbors would drop it and not learn the later expiration. */
         begin_round(node, own_at(node, (size_t)place));
     } else {

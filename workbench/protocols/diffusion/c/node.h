@@ -53,6 +53,12 @@ void set_gradient(struct diffusion *node, struct interest_entry *entry, const st
 void forget_neighbor(struct diffusion *node, uint16_t neighbor);
 void clean(struct diffusion *node, int64_t now);
 
+/* pacing.c: how often a source sends readings to each sink, by the INTERVAL of the sink's interests. */
+void set_pace(struct diffusion *node, const struct interest_entry *entry, const struct interest *interest);
+void forget_paces(struct diffusion *node, uint8_t entry);
+bool find_early(struct diffusion *node, struct sample *sample);
+uint8_t early_sinks(const struct diffusion *node, const struct sample *sample, uint8_t sinks[MAX_INTERESTS * OTHER_B]);
+
 /* data.c */
 void drop_old_samples(struct diffusion *node, int64_t now);
 void offer_sample(struct diffusion *node, int64_t number, struct attributes attributes, int64_t now);

@@ -158,6 +158,7 @@ void receive_reinforcement(struct diffusion *node, const struct interest *reinfo
         entry = new_entry(node, reinforcement);
     }
     set_gradient(node, entry, reinforcement, now, true);
+    set_pace(node, entry, reinforcement);
     (void)send_along(node, reinforcement, &paths);
     plan_tick(node, now);
 }

@@ -29,6 +29,13 @@ static inline uint16_t expiration_s(int64_t now, int64_t ends_us, uint16_t longe
     return left_s > longest_s ? longest_s : (uint16_t)left_s;
 }
 
+/* Return whether a source sends a reading to a sink (A16): the last one, if any, was published an interval before, less
+ * a sixteenth of it. */
+static inline bool is_due(int64_t published_us, bool has_last, int64_t last_us, int64_t interval_us)
+{
+    return !has_last || published_us < last_us || published_us - last_us >= interval_us - (interval_us >> 4);
+}
+
 /* Return the number of hops of a message that was first sent with `first_ttl` and arrives with `ttl`. */
 static inline int hops_taken(int first_ttl, int ttl)
 {

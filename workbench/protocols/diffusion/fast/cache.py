@@ -7,6 +7,7 @@ import numpy as np
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of
 from workbench.protocols.diffusion.fast.memory import Event, Message, Number, Reason
+from workbench.protocols.diffusion.fast.paces import remove_paces
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients
 from workbench.protocols.diffusion.rules import FOREVER_US, gradient_to_replace, is_path_of_round, is_stale
 from workbench.protocols.subscriptions import SECOND_US
@@ -60,7 +61,8 @@ def new_entry(core, state, now, i, list_id, sink, sequence):
 
 @compiled
 def remove_entry(state, i, index):
-    """Remove from node ``i``'s cache the entry ``state.order[i, index]``."""
+    """Remove from node ``i``'s cache the entry ``state.order[i, index]``, with its paces."""
+    remove_paces(state, i, state.order[i, index])
     state.entries[state.order[i, index]].is_used = 0
     state.nodes[i].entries -= 1
     for later in range(index, state.nodes[i].entries):

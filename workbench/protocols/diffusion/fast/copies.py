@@ -27,7 +27,7 @@ WORD_BITS = 64
 def forward_data(core, state, i, sender, message, ttl, seen, now):
     """Send data towards the sinks that no copy has served yet; return False if every sink is served."""
     listed_count = _copy_listed_sinks(state, message)
-    if _wants(state, i, core.messages[message].content):
+    if matches_own(state, i, core.messages[message].content):
         listed_count = _insert(state.served_else, listed_count, i)
     path_count = _find_paths(core, state, i, sender, message, listed_count, now)
     memory = state.seen_data_more[i, seen]
@@ -109,7 +109,8 @@ def _insert(values, count, value):
 
 
 @compiled
-def _wants(state, i, list_id):
+def matches_own(state, i, list_id):
+    """Return whether an own interest of node ``i`` matches data with the attribute list ``list_id``."""
     first = state.own_first[i]
     is_wanted = False
     for index in range(first, first + state.nodes[i].own_interests):

@@ -10,7 +10,7 @@ from workbench.protocols.diffusion.fast.attributes import (
     slice_list,
 )
 from workbench.protocols.diffusion.fast.cache import clean
-from workbench.protocols.diffusion.fast.copies import forward_data
+from workbench.protocols.diffusion.fast.copies import forward_data, matches_own
 from workbench.protocols.diffusion.fast.filters import apply_filters
 from workbench.protocols.diffusion.fast.interests import block_of, detail_of, plan_wake_up
 from workbench.protocols.diffusion.fast.memory import Message, Number, Reason
@@ -22,6 +22,7 @@ from workbench.protocols.diffusion.fast.messages import (
     take_sequence,
     with_attributes,
 )
+from workbench.protocols.diffusion.fast.paces import are_early_for_same_sinks, find_early_sinks
 from workbench.protocols.diffusion.fast.paths import is_reinforced_for, update_data_gradient
 from workbench.protocols.diffusion.fast.reinforcement import reinforce
 from workbench.protocols.diffusion.rules import hops_taken, may_reinforce
@@ -82,12 +83,18 @@ def send_samples(core, state, i, now):
     clean(core, state, now, i)
     drop_old_samples(core, state, i, now)
     wanted_count = _take_matching_samples(state, i)
+    if state.nodes[i].paces:
+        wanted_count = _drop_early_samples(core, state, i, wanted_count, now)
     first = 0
     while first < wanted_count:
         last, list_id = _aggregate(state, first, wanted_count)
         sequence = take_sequence(state, i)
         message = make_message(core, state, Message.DATA, i, sequence, list_id, 0, 0)
         state.message_fields[message].is_aggregate = last > first + 1
+        early = state.wanted[first].early
+        state.message_fields[message].listed_sinks = early
+        for k in range(early):
+            state.listed_sinks[message, k] = state.early_sinks[first, k]
         for k in range(first, last):
             twin.report_originated(core, now, i, message, state.wanted[k].number)
         seen = note_data(state, i, id_of(i, sequence), NONE, state.ttl + 1, now)
@@ -106,6 +113,7 @@ def _take_matching_samples(state, i):
     for index in range(first, first + node.samples):
         if _is_wanted(state, i, state.samples[index].list):
             state.wanted[wanted_count] = state.samples[index]
+            state.wanted[wanted_count].early = 0
             wanted_count += 1
         else:
             if first + remaining_count < index:
@@ -116,11 +124,32 @@ def _take_matching_samples(state, i):
 
 
 @compiled
+def _drop_early_samples(core, state, i, wanted_count, now):
+    """Drop the samples in ``state.wanted`` for which it is too early for every sink; return the count of the others.
+
+    The sinks for which it is too early are stored for each remaining sample in ``state.early_sinks``.
+    """
+    remaining_count = 0
+    for index in range(wanted_count):
+        if remaining_count < index:
+            state.wanted[remaining_count] = state.wanted[index]
+        sample = state.wanted[remaining_count]
+        is_due = find_early_sinks(core, state, i, remaining_count, sample.ends_us - state.sample_lifetime_us, now)
+        if sample.early and not is_due and not matches_own(state, i, sample.list):
+            if core.traces:
+                origin = core.addresses[i]
+                twin.add_row(core, now, i, twin.Event.DROPPED, NONE, Message.DATA, origin, 0, 0, 0, Reason.INTERVAL)
+            else:
+                core.dropped[Reason.INTERVAL] += 1
+        else:
+            remaining_count += 1
+    return remaining_count
+
+
+@compiled
 def _is_wanted(state, i, list_id):
-    first = state.own_first[i]
-    for index in range(first, first + state.nodes[i].own_interests):
-        if matches(state, state.own_interests[state.own_order[index]].list, list_id):
-            return True
+    if matches_own(state, i, list_id):
+        return True
     is_wanted = False
     for index in range(state.nodes[i].entries):
         is_wanted = is_wanted or (matches(state, state.entries[state.order[i, index]].list, list_id))
@@ -137,6 +166,8 @@ def _aggregate(state, first, wanted_count):
     while last < wanted_count:
         next_list = state.lists[state.wanted[last].list]
         if next_list.size_B > room_B or state.attributes[next_list.first, 0] != key:
+            break
+        if not are_early_for_same_sinks(state, first, last):
             break
         if not (has_key_once(state, list_id) and has_key_once(state, state.wanted[last].list)):
             break

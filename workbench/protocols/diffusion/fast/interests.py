@@ -27,6 +27,7 @@ from workbench.protocols.diffusion.fast.messages import (
     take_sequence,
     with_attributes,
 )
+from workbench.protocols.diffusion.fast.paces import interval_us, set_pace
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients, forget_reinforcements
 from workbench.protocols.diffusion.rules import REPEAT_AFTER_US, REPEAT_WITHIN_US, is_stale, next_round
 from workbench.protocols.diffusion.rules import expiration_s as limited_expiration_s
@@ -44,6 +45,9 @@ def begin_subscription(core, state, i, subscription, now):
     if own == NONE:
         own = _new_own_interest(state, i, list_id)
     else:
+        if interval_us(state, list_id) < interval_us(state, state.own_interests[own].list):
+            # Subscriptions that share an interest get readings as often as the fastest of them asks.
+            state.own_interests[own].list = list_id
         _begin_round(state, i, own)
     subscriptions = state.own_interests[own].subscriptions
     twin.append_behind(subscriptions, state.subscription_links, subscriptions.last, subscription)
@@ -334,6 +338,7 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
     _report_cached(core, state, now, i, core.addresses[sender], message)
     set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
     report_head(core, state, now, i, entry, sink, old_head)
+    set_pace(state, i, entry, sink, list_id)
     plan_tick(core, state, i, now)
 
 

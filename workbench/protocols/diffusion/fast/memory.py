@@ -10,6 +10,7 @@ Memory
         40 x max_data                          duplicate list of data, and a bit for each sink that was served
         24 x max_seen_interests                interests already seen
         32 + 40 x gradients + 20 x data gradients             per entry
+        24 x max_interests                     intervals of sinks, if an interest has an INTERVAL
         64 + 20 x data gradients               per subscription
         24                                     per sample that may wait
 
@@ -43,6 +44,7 @@ class Event(twin.Events):
     REINFORCED = auto()
     BLACKLISTED = auto()
     HEAD_SET = auto()
+    WITHHELD = auto()
 
 
 class Reason(twin.Reasons):
@@ -62,6 +64,7 @@ class Reason(twin.Reasons):
     REPLACE = auto()
     DROP = auto()
     FULL = auto()
+    INTERVAL = auto()
 
 
 class Message(twin.Messages):
@@ -85,6 +88,7 @@ NODE = np.dtype(
         ("seen_interests", np.int32),
         ("waiting", np.int32),
         ("served_sinks", np.int32),
+        ("paces", np.int32),
         ("is_evicting", np.int32),
         ("seen_data", twin.RING),
     ],
@@ -115,6 +119,12 @@ GRADIENT = np.dtype(
         ("round", np.int32),
         ("ttl", np.int32),
     ],
+    align=True,
+)
+
+# How often a source sends readings that match an entry to a sink. ``last_us`` is NONE before the first reading.
+PACE = np.dtype(
+    [("interval_us", np.int64), ("last_us", np.int64), ("entry", np.int32), ("sink", np.int32)],
     align=True,
 )
 
@@ -173,7 +183,10 @@ OWN_INTEREST = np.dtype(
 )
 LINK = np.dtype([("next", np.int32)])
 
-SAMPLE_WAITING = np.dtype([("number", np.int64), ("ends_us", np.int64), ("list", np.int32)], align=True)
+# ``early``: the number of sinks for which it is too early to send the sample; only in ``wanted``.
+SAMPLE_WAITING = np.dtype(
+    [("number", np.int64), ("ends_us", np.int64), ("list", np.int32), ("early", np.int32)], align=True
+)
 
 # An interest that was heard.
 SEEN_INTEREST = np.dtype([("id", np.int64), ("time_us", np.int64), ("round", np.int32)], align=True)
@@ -306,6 +319,7 @@ FIELDS: Fields = {
     "order": Array(np.int32, ("nodes", "slots")),
     "entries": Array(ENTRY, "entries"),
     "gradients": Array(GRADIENT, ("entries", "gradients")),
+    "paces": Array(PACE, ("nodes", "paces")),
     "data_gradients": Array(DATA_GRADIENT, ("blocks", "data gradients")),
     "data_gradient_counts": Array(np.int32, "blocks"),
     "marks": Pool(MARK, "marks", Number.FREE_MARK),
@@ -343,6 +357,7 @@ FIELDS: Fields = {
     "served_now": Array(np.int32, "data paths"),
     "served_else": Array(np.int32, "served else"),
     "wanted": Array(SAMPLE_WAITING, "wanted"),
+    "early_sinks": Array(np.int32, ("wanted", "early sinks")),
     "skip_stamp": Array(np.int64, "nodes"),
     "sink_stamp": Array(np.int64, "nodes"),
     "sink_room": Array(np.int64, "nodes"),

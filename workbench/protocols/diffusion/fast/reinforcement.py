@@ -19,6 +19,7 @@ from workbench.protocols.diffusion.fast.cache import (
 from workbench.protocols.diffusion.fast.interests import block_of, expiration_s, plan_tick
 from workbench.protocols.diffusion.fast.memory import Event, Message, Reason
 from workbench.protocols.diffusion.fast.messages import find_in_black_list, make_message, take_sequence
+from workbench.protocols.diffusion.fast.paces import set_pace
 from workbench.protocols.diffusion.fast.paths import has_room_for_sink, is_reinforced_for, mark_reinforced
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
@@ -88,6 +89,7 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
         path_count = _add_paths(core, state, i, message, entry, sender, True, path_count, now)
     old_head = head_of(state, entry, sink)
     set_gradient(core, state, now, i, entry, message, sender, ttl, sequence)
+    set_pace(state, i, entry, state.message_fields[message].origin, core.messages[message].content)
     report_head(core, state, now, i, entry, sink, old_head)
     if path_count and ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)

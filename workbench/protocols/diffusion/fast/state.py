@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench import attributes as attributes_module
+from workbench.attributes.interests import interval_us
 from workbench.attributes.model import Attribute
 from workbench.attributes.text import parse, to_text
 from workbench.attributes.wire import ATTRIBUTE_B, BLOB_HEADER_B
@@ -108,7 +109,8 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
         max(hops + b.interests, b.degree) + hops,
         1 + b.interests + 2 * hops,
     )
-    own_data = MOST_ATTRIBUTES + data + 1  # dropping an old sample adds one row
+    # A dropped sample has a row, and a sample for each sink that does not get it yet.
+    own_data = b.sinks + MOST_ATTRIBUTES + data + 1
     return (
         interest,
         unicast,
@@ -190,7 +192,10 @@ def make_state(setup: Setup, messages: int) -> Any:
 def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> dict[str, int]:
     """Return {name: size} of the sizes in `memory.FIELDS` that follow from the bounds and the attribute lists."""
     protocol = setup.protocol
-    max_listed = max(1, min(wire.max_listed_sinks(0, protocol.profile), b.sinks))
+    is_paced = any(filter_.messages == "interest" for filter_ in protocol.filters) or any(
+        interval_us(lists.list(first, last)) for first, last in setup.work.subscriptions[["first", "last"]].tolist()
+    )
+    max_listed = max(1, b.sinks if is_paced else min(wire.max_listed_sinks(0, protocol.profile), b.sinks))
     max_served = max(1, min(protocol.max_interests * protocol.max_gradients, b.sinks))
     return {
         "seen data": max(1, min(setup.protocol.max_data, setup.work.publications)),
@@ -212,6 +217,8 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> di
         "served words": (max_served + 63) // 64,
         "served else": max_listed + max_served + 1,
         "wanted": b.samples,
+        "paces": protocol.max_interests if is_paced else 1,
+        "early sinks": b.sinks if is_paced else 1,
     }
 
 

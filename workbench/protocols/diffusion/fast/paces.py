@@ -1,0 +1,141 @@
+"""The pace of readings in the fast twin: how often a source sends readings to each sink, by the INTERVAL of interests.
+
+A pace is a row of ``state.paces[i]``: a FIFO of node ``i``, as in `diffusion.pacing`.
+"""
+
+from workbench.attributes.model import INTERVAL, IS
+from workbench.protocols.diffusion import pacing
+from workbench.protocols.diffusion.fast.attributes import matches
+from workbench.protocols.diffusion.fast.memory import Event, Message, Number
+from workbench.sim.fast import twin
+from workbench.sim.fast.twin import NONE, compiled
+
+is_due = compiled(pacing.is_due)
+
+
+@compiled
+def interval_us(state, list_id):
+    """Return the INTERVAL of an interest (µs), given by its attribute list; 0 if it has none."""
+    for a in range(state.lists[list_id].first, state.lists[list_id].last):
+        if state.attributes[a, 0] == INTERVAL and state.attributes[a, 1] == IS:
+            return max(0, state.attributes[a, 2]) * 100000  # an INTERVAL counts tenths of a second
+    return 0
+
+
+@compiled
+def set_pace(state, i, entry, sink, list_id):
+    """Store the INTERVAL of a sink's newest interest or reinforcement in an entry of node ``i``'s cache."""
+    sink_interval_us = interval_us(state, list_id)
+    index = _find(state, i, entry, sink)
+    paces = state.paces[i]
+    if index == NONE:
+        if sink_interval_us == 0:
+            return
+        if state.nodes[i].paces == len(paces):
+            _remove(state, i, 0)
+        index = state.nodes[i].paces
+        state.nodes[i].paces += 1
+        paces[index].entry = entry
+        paces[index].sink = sink
+        paces[index].last_us = NONE
+    paces[index].interval_us = sink_interval_us
+
+
+@compiled
+def _find(state, i, entry, sink):
+    for index in range(state.nodes[i].paces):
+        if state.paces[i, index].entry == entry and state.paces[i, index].sink == sink:
+            return index
+    return NONE
+
+
+@compiled
+def remove_paces(state, i, entry):
+    """Remove the paces of an entry that leaves node ``i``'s cache."""
+    index = 0
+    while index < state.nodes[i].paces:
+        if state.paces[i, index].entry == entry:
+            _remove(state, i, index)
+        else:
+            index += 1
+
+
+@compiled
+def _remove(state, i, index):
+    state.nodes[i].paces -= 1
+    for later in range(index, state.nodes[i].paces):
+        state.paces[i, later] = state.paces[i, later + 1]
+
+
+@compiled
+def find_early_sinks(core, state, i, wanted, published_us, now):
+    """Store the sinks that do not get sample ``state.wanted[wanted]``, as it is too early, in ``early_sinks[wanted]``.
+
+    Report each of them as an event. Return whether the sample is due for another sink.
+    """
+    sample = state.wanted[wanted]
+    # Sinks that are due have this stamp in ``skip_stamp``, sinks for which it is too early in ``sink_stamp``.
+    stamp = state.numbers[Number.STAMP] + 1
+    state.numbers[Number.STAMP] = stamp
+    is_due_now = False
+    for index in range(state.nodes[i].entries):
+        entry = state.order[i, index]
+        if not matches(state, state.entries[entry].list, sample.list):
+            continue
+        for g in range(state.entries[entry].gradients):
+            sink = state.gradients[entry, g].sink
+            if _is_first_gradient(state, entry, g):
+                pace = _find(state, i, entry, sink)
+                if pace == NONE:
+                    is_early = False
+                else:
+                    record = state.paces[i, pace]
+                    is_early = not is_due(published_us, record.last_us, record.interval_us)
+                    if not is_early:
+                        record.last_us = published_us
+                if is_early:
+                    state.sink_stamp[sink] = stamp
+                else:
+                    state.skip_stamp[sink] = stamp
+                    is_due_now = True
+    # Nodes are in the order of addresses.
+    for sink in range(len(state.sink_stamp)):
+        if state.sink_stamp[sink] == stamp and state.skip_stamp[sink] != stamp:
+            state.early_sinks[wanted, sample.early] = sink
+            sample.early += 1
+            origin = core.addresses[i]
+            twin.add_row(
+                core,
+                now,
+                i,
+                Event.WITHHELD,
+                core.addresses[sink],
+                Message.DATA,
+                origin,
+                0,
+                0,
+                sample.number,
+                twin.NO_REASON,
+            )
+    return is_due_now
+
+
+@compiled
+def _is_first_gradient(state, entry, index):
+    """Return whether no earlier gradient of the entry has the same sink."""
+    is_first = True
+    for g in range(index):
+        is_first = is_first and state.gradients[entry, g].sink != state.gradients[entry, index].sink
+    return is_first
+
+
+@compiled
+def are_early_for_same_sinks(state, wanted, other):
+    """Return whether two samples in ``state.wanted`` are too early for the same sinks."""
+    count = state.wanted[wanted].early
+    if state.wanted[other].early != count:
+        return False
+    is_same = True
+    for index in range(count):
+        is_same = is_same and state.early_sinks[wanted, index] == state.early_sinks[other, index]
+    return is_same

@@ -1,0 +1,44 @@
+"""Samples that a source did not send to a sink, because the sink asked for fewer: they are not expected.
+
+A protocol reports them as an event that its class names (``withholds``): node: the source, peer: the sink, value: the
+number of the publication. Only subscriptions that state an INTERVAL ask for fewer samples.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from workbench.attributes.interests import interval_us
+from workbench.attributes.text import parse
+from workbench.columns import find_last, ranges
+from workbench.sim.metrics.workload import ActiveIntervals, Publications, Subscriptions
+from workbench.sim.rows import Columns
+
+
+class Withheld(NamedTuple):
+    """Pairs of a subscription and a publication that its source withheld, two arrays (w,) of indices."""
+
+    subscription: np.ndarray
+    publication: np.ndarray
+
+    def has(self, subscription: np.ndarray, publication: np.ndarray) -> np.ndarray:
+        """Return for each pair of a subscription (n,) and a publication (n,) whether it was withheld."""
+        return find_last((subscription, publication), tuple(self)) >= 0
+
+
+def withheld(
+    rows: Columns, event: str, subscriptions: Subscriptions, publications: Publications, active: ActiveIntervals
+) -> Withheld:
+    """Return the withheld pairs in the rows of a run; ``event``: the name of the protocol's event, or "" without it."""
+    is_paced = np.array([interval_us(parse(text)) > 0 for text in subscriptions.texts], np.bool_)[subscriptions.text]
+    source, sink, number = rows.columns(event if is_paced.any() else "", "node", "peer", "value")
+    publication = find_last((source, number), (publications.node, publications.number))
+    paced = np.flatnonzero(is_paced)
+    paced = paced[np.argsort(subscriptions.node[paced], kind="stable")]
+    first = np.searchsorted(subscriptions.node[paced], sink)
+    count = np.searchsorted(subscriptions.node[paced], sink, side="right") - first
+    publication, subscription = np.repeat(publication, count), paced[ranges(first, count)]
+    is_active = (publication >= 0) & active.has(subscription, publications.time_us[publication])
+    return Withheld(subscription[is_active], publication[is_active])
