@@ -107,7 +107,7 @@ def test_tab_completes_what_can_be_set(typed, completed, use_jedi):
     [
         ("wb.tinymq.vi", {"views"}),
         ("wb.tinymq.views.route_", {"route_drawing", "route_slides"}),
-        ("wb.dps.views.fi", {"fill_chart", "filters_slides"}),
+        ("wb.dps.views.fi", {"fill_chart", "filter_bits", "filter_drawing", "filters_slides"}),
     ],
 )
 def test_tab_completes_a_protocols_views(typed, completed, use_jedi):

@@ -71,7 +71,7 @@ def _rank_values(column: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _span(column: np.ndarray) -> tuple[int, int]:
-    """Return the lowest number, and the number of integers from it to the highest."""
+    """Return (lowest number, count of integers from the lowest to the highest number)."""
     low, high = (int(column.min()), int(column.max())) if len(column) else (0, -1)
     return low, high - low + 1
 
@@ -205,7 +205,7 @@ def mark_first(*columns: np.ndarray) -> np.ndarray:
 
 
 def last_marked(is_marked: np.ndarray) -> np.ndarray:
-    """Return for each row (n,) the last marked row up to and including it, -1 before the first marked row."""
+    """Return for each row (n,) the index of the last marked row up to this row, itself included; -1 if none is."""
     return np.maximum.accumulate(np.where(is_marked, np.arange(len(is_marked)), -1))
 
 

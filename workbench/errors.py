@@ -6,11 +6,11 @@ without knowledge of the workbench can still catch bad input.
 
 
 class WorkbenchError(ValueError):
-    """Base of every error the workbench raises on purpose."""
+    """The base class of all errors that the workbench raises on purpose."""
 
 
 class DecodeError(WorkbenchError):
-    """Bytes that are not a valid message of the protocol that is to decode them."""
+    """Bytes that are not a valid message of the protocol that decodes them."""
 
 
 class EncodeError(WorkbenchError):

@@ -1,7 +1,7 @@
 """The display of the workbench's errors in a notebook: the sentence first, below it the traceback, folded.
 
-    fold(shell)                  display errors so from now on, in the cells of an IPython kernel
-    shortened(sentence, most)    a sentence without its middle if it is longer than `most` letters
+    fold(shell)                  display errors in this form from now on, in the cells of an IPython kernel
+    shortened(sentence, most)    a sentence without its middle if it is longer than about `most` characters
 
 ``import workbench`` in a notebook calls `fold`. Other errors, ``%tb``, ``%debug``, terminals and plain Python are
 unaffected, and so is the reply to a client that executes a notebook. An error handler that the user installs
@@ -27,7 +27,7 @@ def fold(shell: Any) -> None:
 
 
 def shortened(sentence: str, most: int) -> str:
-    """Return a sentence cut to about ``most`` letters: the middle is left out, as the reason is at the end."""
+    """Return a sentence cut to about ``most`` characters: the middle is left out, because the reason is at the end."""
     return sentence if len(sentence) <= most else f"{sentence[: most // 3]}…{sentence[-most * 2 // 3 :]}"
 
 

@@ -12,14 +12,17 @@ REMEDY = "apt-get install openjdk-17-jre-headless, or brew install openjdk@17 (s
 
 
 class Java(NamedTuple):
-    """The result of the search for Java: its version (or a remark, or ""), and whether Spark can use it."""
+    """The result of the search for Java: whether Spark can use it, and its version.
+
+    Without a version, ``version`` is a remark on the fault; it is "" if no Java was found.
+    """
 
     version: str
     is_ok: bool
 
 
 def find_java() -> Java:
-    """Return the Java that Spark would start: that of JAVA_HOME, or else the first on the PATH."""
+    """Find the Java that Spark would start: the one in JAVA_HOME, or else the first on the PATH."""
     home = os.environ.get("JAVA_HOME")
     program = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     try:

@@ -7,7 +7,8 @@
     defaults_of(function)              the defaults of its arguments by name, and the names of required arguments
     signature_of(parameters)           the signature of a call whose keywords are a table's parameters
     documentation(text, parameters)    a docstring with the table as its section "Parameters"
-    signature_with, sections           the same for a call that accepts one of several tables beside its own keywords
+    signature_with, sections           signature and docstring of a call that accepts one of several tables besides its
+                                       own keywords
 
 Notebooks and editors complete keywords from signatures. A table is a sequence of `protocols.parameter.Parameter`.
 """
@@ -30,7 +31,7 @@ Target = TypeVar("Target", bound=Callable[..., Any])
 
 
 class UnknownName(WorkbenchError, AttributeError):
-    """An unknown attribute name, with a suggestion; it is also the AttributeError that look-ups raise."""
+    """An unknown attribute, reported with a similar known one. It is also an AttributeError, as look-ups raise."""
 
     def __init__(self, owner: str, name: str, known: Iterable[str]) -> None:
         public = [name for name in known if not name.startswith("_")]
@@ -44,7 +45,7 @@ class UnknownName(WorkbenchError, AttributeError):
 
 
 class WrongCall(ParameterError, TypeError):
-    """A call with missing or too many arguments; it is also the TypeError that calls raise."""
+    """A call with missing or too many arguments. It is also a TypeError, as Python raises for such calls."""
 
 
 def checked(target: Target) -> Target:
@@ -53,13 +54,13 @@ def checked(target: Target) -> Target:
     For a class, its constructor and its public methods are checked, and its objects raise `UnknownName`.
     """
     if not isinstance(target, type):
-        return _checked(target, target.__name__)
+        return _wrap_checked(target, target.__name__)
     constructor = target.__init__  # type: ignore[misc]
     if constructor is not object.__init__:  # A named tuple is built by __new__, and object.__init__ takes no arguments.
-        target.__init__ = _checked(constructor, target.__name__)  # type: ignore[misc]
+        target.__init__ = _wrap_checked(constructor, target.__name__)  # type: ignore[misc]
     for name, function in list(vars(target).items()):
         if isinstance(function, FunctionType) and not name.startswith("_"):
-            setattr(target, name, _checked(function, f"{target.__name__}.{name}"))
+            setattr(target, name, _wrap_checked(function, f"{target.__name__}.{name}"))
     if not hasattr(target, "__getattr__"):
         target.__getattr__ = refuse_unknown  # type: ignore[attr-defined]
     return target
@@ -118,25 +119,25 @@ def checked_method(method: Any, name: str) -> Any:
 
     Its first parameter is the object, and error messages omit it like ``self``.
     """
-    return _checked(method, name, next(iter(inspect.signature(method).parameters)))
+    return _wrap_checked(method, name, next(iter(inspect.signature(method).parameters)))
 
 
 def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make a package load its public names when they are first used; ``dir`` lists only them and those of ``__all__``.
+    """Make a package load its public names when they are first used; ``dir`` lists only these and ``__all__``.
 
     ``homes`` maps a public name to the module of the package that has it, and a module's name to itself. Other modules
     of the package load by name too, but are not listed. Functions become `checked`. Returns the ``__getattr__``.
     """
     owner = sys.modules[package]
-    further = vars(owner).get("__getattr__")
+    own_getattr = vars(owner).get("__getattr__")
     public = sorted({*homes, *vars(owner).get("__all__", ())})
     vars(owner)["__all__"] = public
 
     def load(name: str) -> Any:
         home = homes.get(name, name)
         if name not in homes and (name.startswith("_") or find_spec(f"{package}.{name}") is None):
-            if further is not None:
-                return further(name)
+            if own_getattr is not None:
+                return own_getattr(name)
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         module = import_module(f"{package}.{home}")
         value = module if home == name else getattr(module, name)
@@ -159,7 +160,7 @@ def new_name(owner: str, name: str, stacklevel: int) -> str:
 
 
 def former(owner: str, name: str, stacklevel: int) -> Any:
-    """Return the object that had the name ``name`` in module ``owner`` and has moved (`FORMER`), with a warning.
+    """Return the object with the former ``name`` in module ``owner``, and warn of its new name (`FORMER`).
 
     Raises AttributeError if no object of this name has moved.
 
@@ -178,7 +179,8 @@ def former(owner: str, name: str, stacklevel: int) -> Any:
         raise AttributeError(f"{owner}.{name} has moved to {home.replace('.', '/')} of the source tree") from error
 
 
-def _checked(function: Any, name: str, hidden: str = "self") -> Any:
+def _wrap_checked(function: Any, name: str, hidden: str = "self") -> Any:
+    """Return a function that raises ParameterError for wrong calls; messages omit the parameter ``hidden``."""
     signature = inspect.signature(function)
     parameters = signature.parameters
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
@@ -191,9 +193,9 @@ def _checked(function: Any, name: str, hidden: str = "self") -> Any:
         for former_name in renamed.keys() & keywords.keys():
             keywords[new_name(name, former_name, stacklevel=2)] = keywords.pop(former_name)
         if not takes_any and not are_known(keywords):
-            wrong = next(keyword for keyword in keywords if keyword not in known)
+            unknown = next(keyword for keyword in keywords if keyword not in known)
             listed = ", ".join(known) or "none"
-            raise ParameterError(f"{name} has no parameter {wrong!r}{meant(wrong, known)}; it has: {listed}")
+            raise ParameterError(f"{name} has no parameter {unknown!r}{meant(unknown, known)}; it has: {listed}")
         try:
             return function(*arguments, **keywords)
         except TypeError:
@@ -207,7 +209,7 @@ def _checked(function: Any, name: str, hidden: str = "self") -> Any:
 def _check_call(
     signature: inspect.Signature, name: str, arguments: tuple[Any, ...], keywords: Mapping[str, Any], hidden: str
 ) -> None:
-    """Raise WrongCall with the correct call's form if arguments are missing or too many."""
+    """Raise WrongCall, which shows the signature, if arguments are missing or too many."""
     try:
         signature.bind(*arguments, **keywords)
     except TypeError as error:
@@ -241,12 +243,12 @@ def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]
     ``self`` is omitted. A default in which the tables differ is shown as ``...``.
     """
     _, *own = inspect.signature(function).parameters.values()
-    further: dict[str, inspect.Parameter] = {}
+    from_tables: dict[str, inspect.Parameter] = {}
     for parameter in (_make_keyword(entry) for table in tables for entry in table):
-        if parameter.default != further.setdefault(parameter.name, parameter).default:
-            further[parameter.name] = parameter.replace(default=...)
+        if parameter.default != from_tables.setdefault(parameter.name, parameter).default:
+            from_tables[parameter.name] = parameter.replace(default=...)
     rest = [parameter for parameter in own if parameter.kind is inspect.Parameter.VAR_KEYWORD]
-    return inspect.Signature([*(parameter for parameter in own if parameter not in rest), *further.values(), *rest])
+    return inspect.Signature([*(parameter for parameter in own if parameter not in rest), *from_tables.values(), *rest])
 
 
 def _make_keyword(parameter: Any) -> inspect.Parameter:
@@ -257,7 +259,7 @@ def _make_keyword(parameter: Any) -> inspect.Parameter:
 
 
 def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the plain defaults of a function's arguments by name, and the names of arguments that it requires."""
+    """Return {argument: default} for numbers, texts and booleans, and the names of the required arguments."""
     try:
         arguments = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # for example a function written in C

@@ -34,7 +34,7 @@ _errors: dict[tuple[str, str], str] = {}
 
 
 class Plugin(NamedTuple):
-    """An installed plug-in; ``error`` is the reason why it cannot be used, or ""."""
+    """A plug-in of an installed distribution; ``error`` is the reason why it is ignored, or ""."""
 
     kind: str
     name: str
@@ -68,7 +68,7 @@ def load_all(kind: str, taken: Collection[str] = ()) -> dict[str, Any]:
 
 
 def leave_out(kind: str, name: str, error: BaseException) -> None:
-    """Stop using a plug-in, and warn with the reason."""
+    """Stop using a plug-in because of ``error``, and warn."""
     sentence = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
     _errors[kind, name] = sentence
     owner = _find_distribution(kind, name)
@@ -88,8 +88,8 @@ def installed() -> list[Plugin]:
         warnings.simplefilter("ignore")
         for kind in KINDS:
             load_all(kind)
-    every = [(kind, name) for kind in KINDS for name in _find_entry_points(kind)]
-    return [Plugin(kind, name, _find_distribution(kind, name), _errors.get((kind, name), "")) for kind, name in every]
+    entries = [(kind, name) for kind in KINDS for name in _find_entry_points(kind)]
+    return [Plugin(kind, name, _find_distribution(kind, name), _errors.get((kind, name), "")) for kind, name in entries]
 
 
 class PluginError(WorkbenchError):

@@ -31,7 +31,7 @@ from workbench.protocols.parameter import Parameter
 from workbench.suggestion import meant
 
 _COMPONENTS = 32
-_SPATIAL, _NOISE = 1, 2  # purposes of the field's draws
+_SPATIAL, _NOISE = 1, 2  # streams of the purpose SENSOR_FIELD
 _LARGEST = 1e9
 
 # Parameter -> (minimum, maximum, unit, meaning); key, seed and hot_spot_path have checks of their own.
@@ -151,7 +151,10 @@ class SensorField:
 
     @classmethod
     def from_dict(cls, form: object) -> "SensorField":
-        """Return the field that ``to_dict`` wrote, with defaults for missing parameters. Raises ScenarioError."""
+        """Return the field with the parameters that ``to_dict`` returned; missing parameters have defaults.
+
+        Raises ScenarioError for an unknown parameter or an invalid value.
+        """
         known = [field.name for field in fields(cls)]
         if not isinstance(form, Mapping):
             raise ScenarioError(

@@ -5,8 +5,8 @@ This file runs on a mote too (MicroPython's subset of Python, which has no diffl
 
 LIKE = 0.65
 CONTAINED = 0.3
-_FEWEST_LETTERS = 3  # a shorter name is not searched for inside other names
-_MOST_LETTERS = 40
+_SHORTEST = 3  # characters; a shorter name is not searched for inside other names
+_LONGEST = 40  # characters of a name that are compared
 
 
 def meant(name, known):
@@ -18,24 +18,24 @@ def meant(name, known):
     >>> meant("collision", ["loss", "collisions", "csma"])
     ' (did you mean collisions?)'
     """
-    wrong = str(name)[:_MOST_LETTERS].lower()
+    unknown = str(name)[:_LONGEST].lower()
     best, closest = LIKE, ""
     for candidate in known:
-        similarity = _similarity(wrong, candidate.lower())
+        similarity = _similarity(unknown, candidate.lower())
         if similarity > best:
             best, closest = similarity, candidate
     return " (did you mean %s?)" % closest if closest else ""
 
 
 def _similarity(name, other):
-    # longest[i]: common subsequence of the letters so far and the first i letters of the other name.
+    # longest[i]: common subsequence of the characters so far and the first i characters of the other name.
     longest = [0] * (len(other) + 1)
-    for letter in name:
+    for character in name:
         diagonal = 0
         for i in range(len(other)):
             above = longest[i + 1]
-            longest[i + 1] = diagonal + 1 if letter == other[i] else max(above, longest[i])
+            longest[i + 1] = diagonal + 1 if character == other[i] else max(above, longest[i])
             diagonal = above
     share = 2 * longest[-1] / max(len(name) + len(other), 1)
-    is_contained = min(len(name), len(other)) >= _FEWEST_LETTERS and (name in other or other in name)
+    is_contained = min(len(name), len(other)) >= _SHORTEST and (name in other or other in name)
     return share + CONTAINED if is_contained else share

@@ -346,7 +346,7 @@ def test_shares_deal_out_each_point_once_also_those_that_come_back(points, worke
             shares.halve(share)
             continue
         dealt += share
-        shares.took(len(share), len(share) * point_s)
+        shares.record_time(len(share), len(share) * point_s)
     assert sorted(dealt) == list(range(points))
 
 
@@ -355,17 +355,17 @@ def test_shares_begin_with_single_points_from_all_over_and_grow_to_their_time():
     probe = [shares.take(4) for _ in range(8)]
     assert {len(share) for share in probe} == {1}
     assert max(probe)[0] > 700_000 > 300_000 > min(probe)[0]
-    shares.took(8, 0.08)
+    shares.record_time(8, 0.08)
     assert len(shares.take(4)) == 64
-    shares.took(64, 0.64)
+    shares.record_time(64, 0.64)
     assert len(shares.take(4)) == 200
-    shares.took(200, 20_000.0)
+    shares.record_time(200, 20_000.0)
     assert len(shares.take(4)) == 1
 
 
 def test_shares_shrink_towards_the_end():
     shares, sizes = Shares(range(100), 10.0), []
-    shares.took(1_000, 0.1)
+    shares.record_time(1_000, 0.1)
     while share := shares.take(2):
         sizes.append(len(share))
     assert sizes[0] == 25

@@ -309,7 +309,7 @@ def test_a_node_without_position_stands_among_those_it_hears_best():
         (HEADER + "1.5,2,0.5\n", "line 2, column transmitter: '1.5'; a node must be"),
         (HEADER + "-1,2,0.5\n", "line 2, column transmitter: '-1'; a node must be"),
         (HEADER + "4,4,0.5\n", "line 2: node 4 has a link to itself"),
-        (HEADER + "1,2,0.5\n\n1,2,0.6\n", r"line 4: link 1 -> 2 repeats that of links.csv, line 2"),
+        (HEADER + "1,2,0.5\n\n1,2,0.6\n", r"line 4: link 1 -> 2 repeats the link of links.csv, line 2"),
     ],
 )
 def test_a_wrong_links_file_names_line_and_column(tmp_path, text, said):

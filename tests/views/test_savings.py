@@ -106,7 +106,7 @@ def test_the_jackknife_of_a_mean_is_the_usual_interval():
 
 def test_a_baseline_that_was_not_swept_is_refused():
     with pytest.raises(
-        wb.ParameterError, match="baseline is 'flooding'; it must be one of the sweep's values: gossip, coded"
+        wb.ParameterError, match="baseline is 'flooding'; it must be one of the values of protocol: gossip, coded"
     ):
         savings.equal_parameter_savings(Table(CURVES, [0.5, 0.75, 1.0]), "flooding")
 

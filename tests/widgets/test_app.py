@@ -98,7 +98,7 @@ def use_keyboard_alone(hand):
     hand.keys.press("Enter")
     tab_to(hand, "group: Network:")
     hand.keys.press("n")
-    tab_to(hand, "button: Let the picked nodes fail", "Shift+Tab")
+    tab_to(hand, "button: Let the selected nodes fail", "Shift+Tab")
     hand.keys.press("Enter")
     hand.sees_run("Diffusion on")
     hand.tab("Data")

@@ -133,7 +133,7 @@ def test_two_filters_of_one_key_are_refused_with_a_sentence(part):
     was = part.value
     part.selected = 0
     part._form.messages.value = "interest"
-    assert "each needs its own" in part._form._message.value
+    assert "give each filter a key of its own" in part._form._message.value
     assert part.value == was
 
 

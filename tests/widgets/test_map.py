@@ -126,7 +126,7 @@ def test_a_link_that_is_picked_has_a_slider_for_each_direction(page):
     there = page.get_by_label("delivery ratio 0 → 1")
     there.fill("60")
     assert sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ab": 0.6, "ba": 0.6}]
-    page.get_by_label("both alike").uncheck()
+    page.get_by_label("same in both directions").uncheck()
     page.get_by_label("delivery ratio 1 → 0").fill("20")
     assert sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ba": 0.2}]
     assert there.input_value() == "60"

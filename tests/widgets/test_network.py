@@ -192,7 +192,7 @@ def test_edits_of_the_map_make_new_networks(network):
     hear(network, "erase", nodes=[8], links=[[0, 1]])
     assert 8 not in network.value and not network.value.has_edge(1, 0)
     assert before.graph["recipe"]["kind"] == "grid" and before.nodes[0]["pos"] == (0.0, 0.0)
-    assert "Changed by hand" in said(network)
+    assert "edited by hand" in said(network)
 
 
 def test_links_follow_moved_and_added_nodes_where_nodes_are_linked_within_a_radius(network):

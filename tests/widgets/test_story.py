@@ -199,7 +199,7 @@ def change(hand):
     hand.open_map()
     before = hand.place(5)
     hand.drag(5, 30, 20)
-    hand.sees("Changed by hand")
+    hand.sees("comes from elsewhere")
     after = hand.place(5)
     assert abs(after[0] - before[0]) > 10
     hand.pick(6)

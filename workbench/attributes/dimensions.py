@@ -13,17 +13,17 @@ from workbench.errors import ParameterError
 def read_dimensions(owner, texts):
     """Return [(key number, lowest value, highest value)] of the dimensions, with values as integers on the wire.
 
-    Raises ParameterError, which names ``owner``, if a dimension is wrong or repeated, or if the list is empty.
+    Raises ParameterError that begins with ``owner`` if a dimension is wrong or repeated, or if the list is empty.
     """
     if not isinstance(texts, (tuple, list)):
         raise ParameterError("%s: dimensions is %r; write a tuple or a list, as in dimensions=[...]" % (owner, texts))
-    dimensions = [_read(owner, text) for text in texts]
+    dimensions = [_read_dimension(owner, text) for text in texts]
     if not dimensions or len({number for number, _, _ in dimensions}) < len(dimensions):
         raise ParameterError("%s: dimensions is %r; it must name at least one key, each once" % (owner, texts))
     return dimensions
 
 
-def _read(owner, text):
+def _read_dimension(owner, text):
     words = text.split() if isinstance(text, str) else []
     if len(words) not in (1, 3):
         raise ParameterError('%s: dimension is %r; it must be a key, as in "TEMP", or "TEMP -20 50"' % (owner, text))

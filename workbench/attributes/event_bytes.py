@@ -20,7 +20,7 @@ LONGEST_EVENT_B = U16
 
 
 def event_bytes(attributes):
-    """Return the bytes of an event's attributes. Raises EncodeError if they are too many or not valid."""
+    """Return the bytes of an event's attributes. Raises EncodeError if they are too many or invalid."""
     if len(attributes) > 255:
         raise EncodeError("an event has %d attributes; at most 255 are allowed" % len(attributes))
     data = bytes((len(attributes),)) + encode_readings(attributes)
@@ -37,7 +37,7 @@ def event_attributes(data):
 
 
 def check_id(origin, sequence):
-    """Raise EncodeError unless origin and sequence fit a frame."""
+    """Raise EncodeError unless origin and sequence fit in 32 bits each."""
     if not (0 <= origin <= U32 and 0 <= sequence <= U32):
         raise EncodeError("origin is %r and sequence is %r; both must be from 0 to %d" % (origin, sequence, U32))
 
@@ -48,7 +48,7 @@ def with_checksum(data):
 
 
 def length_before_checksum_B(frame, header_B):
-    """Return the number of bytes before a frame's checksum. Raises DecodeError if it is wrong or cut off."""
+    """Return the number of bytes before a frame's checksum. Raises DecodeError if it is wrong or incomplete."""
     end = len(frame) - CHECKSUM_B
     if end < header_B:
         raise DecodeError("a frame of %d bytes ends within its header" % len(frame))

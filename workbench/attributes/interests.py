@@ -68,13 +68,13 @@ def is_within(reinforcement, interest):
         outer = [a for a in interest if a.key == key and a.operator != IS]
         if not inner:
             return False
-        within = _blobs_within if is_blob(key) else _integers_within
-        if not within(inner, outer):
+        is_subset = _is_blob_subset if is_blob(key) else _is_integer_subset
+        if not is_subset(inner, outer):
             return False
     return True
 
 
-def _integers_within(inner, outer):
+def _is_integer_subset(inner, outer):
     low, high, holes = _value_set(inner)
     outer_low, outer_high, outer_holes = _value_set(outer)
     if low > high:
@@ -85,7 +85,10 @@ def _integers_within(inner, outer):
 
 
 def _value_set(constraints_of_key):
-    """Return (lowest, highest, holes between them) of the integers that meet all constraints, or lowest > highest."""
+    """Return (lowest, highest, excluded values) of the integers that meet all constraints of a key.
+
+    If no integer meets them, lowest is above highest.
+    """
     low, high, holes = LOWEST, HIGHEST, set()
     for _, operator, bound in constraints_of_key:
         if operator in (EQ, GE):
@@ -105,7 +108,7 @@ def _value_set(constraints_of_key):
     return low, high, holes
 
 
-def _blobs_within(inner, outer):
+def _is_blob_subset(inner, outer):
     allowed = {a.value for a in inner if a.operator == EQ}
     if allowed:
         candidates = [v for v in allowed if all([satisfies(v, a.operator, a.value) for a in inner])]

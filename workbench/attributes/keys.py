@@ -130,7 +130,10 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
 
 
 def key_of(name_or_number):
-    """Return the Key of a name ("TEMP", "TEMP_KEY") or number; an unregistered number is a plain int16 key."""
+    """Return the Key of a name ("TEMP", "TEMP_KEY") or number; an unregistered number is a plain int16 key.
+
+    Raises AttributeFormatError for an unknown name.
+    """
     if isinstance(name_or_number, int):
         known = _keys_by_number.get(name_or_number)
         if known is None:

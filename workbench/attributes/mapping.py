@@ -40,19 +40,19 @@ def _describe(name: Any, value: Any) -> Attribute:
     if isinstance(name, bool) or not isinstance(name, (str, int)):
         raise AttributeFormatError(f"key is {name!r:.60}; it must be a name, as in {{'TEMP': 25}}, or a number")
     key = key_of(name)
-    return make(key.number, IS, _plain(key, value))
+    return make(key.number, IS, _to_plain_value(key, value))
 
 
-def _plain(key: Key, value: Any) -> Any:
+def _to_plain_value(key: Key, value: Any) -> Any:
     """Convert a value for `make`: a blob's text to bytes, application types and numpy's numbers to Python's."""
     if isinstance(value, str):
-        return _from_text(key, value)
+        return _convert_text(key, value)
     if isinstance(value, bool) or not isinstance(value, Real):
         return value
     return operator.index(value) if isinstance(value, Integral) else float(value)
 
 
-def _from_text(key: Key, value: str) -> Any:
+def _convert_text(key: Key, value: str) -> Any:
     if key.type == BLOB:
         return value.encode(errors="surrogatepass")
     numbers = {name.lower(): number for name, number in APPLICATION_TYPES.items()} if key.number == APP else {}
@@ -74,5 +74,5 @@ class _CallableModule(ModuleType):
 
 
 def make_callable(module: str) -> None:
-    """Make a module callable; a call of it is a call of `describe`."""
+    """Make the loaded module with this name callable: a call of the module calls `describe`."""
     sys.modules[module].__class__ = _CallableModule

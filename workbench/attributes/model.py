@@ -76,14 +76,17 @@ def _name_of(key_number):
 
 
 def text_of(attributes):
-    """Return `text.to_text(attributes)` for an error message; the import happens only then."""
+    """Return `text.to_text(attributes)` for an error message; only this call imports `text`."""
     from workbench.attributes.text import to_text
 
     return to_text(attributes)
 
 
 def check(attribute):
-    """Raise AttributeFormatError unless key, operator and value (an int16 or bytes, as on the wire) fit together."""
+    """Check an attribute, and return it unchanged.
+
+    Raises AttributeFormatError unless key, operator and value (an int16 or bytes, as on the wire) fit together.
+    """
     try:
         number, operator, value = attribute
     except (TypeError, ValueError):
@@ -159,6 +162,7 @@ def one_way_match(subscription, publication, strict=False):
 
 
 def _refuse_text(*values):
+    """Raise AttributeFormatError if an argument is a text instead of attributes."""
     for side in values:
         if isinstance(side, str):
             raise AttributeFormatError(
@@ -176,7 +180,7 @@ def _strict_match(subscription, publication):
 
 
 def split_samples(attributes):
-    """Split an aggregate of several readings into samples: a new one begins where the first key repeats (A26)."""
+    """Split an aggregate of several readings into samples: a new sample begins where the first key repeats (A26)."""
     samples = []
     for attribute in attributes:
         if not samples or attribute.key == attributes[0].key:
@@ -186,7 +190,7 @@ def split_samples(attributes):
 
 
 def matching_samples(subscription, publication):
-    """Return the publication in a list if it matches, or an empty list. One reading is one sample.
+    """Return [publication] if it matches the subscription, or []: a publication is a single sample.
 
     >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
     ['TEMP IS 20, TEMP IS 30']
@@ -197,12 +201,15 @@ def matching_samples(subscription, publication):
 
 
 def two_way_match(attributes, others):
-    """Return whether the IS attributes of each side meet the constraints of the other."""
+    """Return whether the IS attributes of each argument meet the constraints of the other argument."""
     return one_way_match(attributes, others) and one_way_match(others, attributes)
 
 
 def check_subscription(attributes, match_all=False):
-    """Raise AttributeFormatError for a subscription without constraints, unless ``match_all`` is set."""
+    """Check the attributes of a subscription, and return them unchanged.
+
+    Raises AttributeFormatError for a wrong attribute, or if all attributes are IS and ``match_all`` is not set.
+    """
     for attribute in attributes:
         check(attribute)
     if not match_all and all([attribute.operator == IS for attribute in attributes]):
@@ -220,7 +227,10 @@ def with_payload(attributes, payload):
 
 
 def check_publication(attributes):
-    """Raise AttributeFormatError unless a publication has attributes, all of them with IS."""
+    """Check the attributes of a publication, and return them unchanged.
+
+    Raises AttributeFormatError unless it has attributes, all of them valid and with IS.
+    """
     for attribute in attributes:
         check(attribute)
         if attribute.operator != IS:

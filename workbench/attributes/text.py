@@ -40,9 +40,10 @@ _DIGITS = "0123456789"
 def parse(text):
     """Parse attributes from text: "APP EQ Temperature, TEMP GE 25". Commas, semicolons and new lines separate them.
 
-    Each is KEY OPERATOR VALUE. KEY is a registered name (TEMP or TEMP_KEY) or a number, OPERATOR one of IS EQ NE GT GE
-    LT LE EQ_ANY (no value) or == != > >= < <=, VALUE a number in the key's unit, an application type for APP, or for
-    blobs a "quoted text" or 0x hex digits. Raises AttributeFormatError, whose message describes the right form.
+    Each attribute is KEY OPERATOR VALUE. KEY is a registered name (TEMP or TEMP_KEY) or a number. OPERATOR is one of
+    IS EQ NE GT GE LT LE EQ_ANY (no value) or == != > >= < <=. VALUE is a number in the key's unit, or an application
+    type for APP. For blobs it is a "quoted text" or 0x and hex digits. Raises AttributeFormatError, whose message
+    describes the right form.
 
     >>> parse("TEMP GE 25")
     (Attribute(key=51, operator=5, value=2500),)
@@ -70,7 +71,7 @@ def _split(text):
 
 
 def _parse_attribute(text):
-    words = _words(text)
+    words = _split_words(text)
     if len(words) < 2:
         hint = '; for a topic write TOPIC EQ "%s"' % text if "/" in text and '"' not in text else ""
         raise AttributeFormatError('%r is not an attribute; write KEY OPERATOR VALUE, as "TEMP GE 25"%s' % (text, hint))
@@ -99,8 +100,8 @@ def _parse_attribute(text):
     return make(key.number, operator, _parse_value(key, words[2].strip()))
 
 
-def _words(text):
-    """Split into key, operator and value; a sign needs no spaces around it, as in "TEMP>=25"."""
+def _split_words(text):
+    """Split a text into [key, operator, value]; a sign needs no spaces around it, as in "TEMP>=25"."""
     begin = 0
     while begin < len(text) and text[begin] not in _SIGNS:
         begin += 1

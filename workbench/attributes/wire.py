@@ -2,7 +2,7 @@
 
 Layout (little-endian, packed)
     attribute  key u8, operator u8, value i16
-    blob       key u8, operator u8, length u8, that many bytes (A8: the key decides which of the two)
+    blob       key u8, operator u8, length u8, that many bytes (A8: the key decides whether it is a blob)
 
     Data (`encode_readings`, `decode_readings`) consists of IS attributes only.
 
@@ -88,7 +88,8 @@ def decode_attributes(frame, offset, count):
 def _check_decoded(key, operator):
     """Raise DecodeError if key or operator is wrong; the value cannot be wrong, as any 2 bytes are valid.
 
-    `model.check` is not used: its messages name keys, and a mote should not load these names because of noise.
+    `model.check` is not used: its messages name keys, and a mote should not load these names because noise has damaged
+    a frame.
     """
     if not APP <= key <= LAST_FILTER_KEY:
         raise DecodeError("key is %d; it must be from 50 to 250" % key)

@@ -1,8 +1,8 @@
-"""Known data sets of real sensor networks: where they are, where they come from, and loaders for their formats.
+"""Known data sets of real sensor networks: their origins, their files on this machine, and loaders for their formats.
 
 Nothing is downloaded, and the workbench contains no data of others. ``describe()`` lists the known data sets and which
-files are on this machine. ``find(name)`` returns the files' paths, or raises an error with where to get them and where
-to put them.
+files are on this machine. ``find(name)`` returns the files' paths. If files are missing, it raises an error that names
+their source, and the folder in which they belong.
 
 The loaders return tidy pandas DataFrames with units in the columns' names. A damaged line is skipped and counted:
 ``frame.attrs`` has ``lines`` (not blank), ``skipped`` and ``first_skipped`` ("line 17: ..."). A file in which fewer

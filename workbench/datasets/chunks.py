@@ -30,7 +30,7 @@ from workbench.errors import DataError
 
 CHUNK_B = 8 << 20
 LONGEST_LINE_B = 256 << 20
-SHOWN = 120  # characters of a rejected line that a message quotes
+SHOWN = 120  # most characters of a rejected line that a message quotes
 UNREADABLE = "unreadable"  # the rule that a line breaks if the parser cannot read it
 
 Part = tuple[np.ndarray, pa.Table]  # indices of lines, and their rows
@@ -56,7 +56,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Rejected:
-    """The rejected lines so far."""
+    """The rejected lines of a chunk: [(number of the line, broken rule, reason, excerpt), ...]."""
 
     lines: list[tuple[int, str, str, str]] = field(default_factory=list)
 
@@ -94,24 +94,30 @@ def chunks(path: str | os.PathLike[str], size_B: int = CHUNK_B) -> Iterator[Piec
 
 
 def read_chunk(data: bytes, form: LineFormat, parse: Parser, first_line: int = 1) -> Chunk:
-    """Return the rows of whole lines; ``first_line`` is the number of the first one in its file."""
-    text = _plain(data, form)
-    lines = _lines(text)
-    original_lines = lines if text == _ended(data) else _lines(_ended(data))
-    parts, rest = _fast_parts(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
+    """Return the rows and rejected lines in ``data``, a part of a file that ends at a line end.
+
+    ``first_line`` is the number of its first line in the file.
+    """
+    text = _normalize(data, form)
+    lines = _split_lines(text)
+    original_lines = lines if text == _end_last_line(data) else _split_lines(_end_last_line(data))
+    parts, rest = _parse_fast(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
     rejected = _Rejected()
-    slow = _parsed(original_lines, rest, form, parse, first_line, rejected)
-    lines_of_rows, rows = _joined([*parts, slow] if len(slow[0]) else parts, form.schema)
+    slow = _parse_lines(original_lines, rest, form, parse, first_line, rejected)
+    lines_of_rows, rows = _join_parts([*parts, slow] if len(slow[0]) else parts, form.schema)
     lines_read = len(rows) + len(rejected.lines)
     if form.checks and len(rows):
-        rows = _checked(rows, lines_of_rows, form.checks, original_lines, first_line, rejected)
+        rows = _reject_broken(rows, lines_of_rows, form.checks, original_lines, first_line, rejected)
     return Chunk(rows, rejected.table(), lines_read)
 
 
-def _parsed(
+def _parse_lines(
     original_lines: pa.Array, indices: np.ndarray, form: LineFormat, parse: Parser, first_line: int, rejected: _Rejected
 ) -> Part:
-    """Return the rows that the format's parser reads from some lines, one by one."""
+    """Return the rows of the lines with these indices, read one by one by the format's parser.
+
+    Lines that the parser cannot read are added to ``rejected``.
+    """
     numbers, values = [], []
     for index in indices.tolist():
         line = original_lines[index].as_py()
@@ -128,13 +134,14 @@ def _parsed(
     return np.array(numbers, np.int64), pa.table(arrays, form.schema)
 
 
-def _ended(data: bytes) -> bytes:
+def _end_last_line(data: bytes) -> bytes:
+    """Return the bytes with a final newline."""
     return data if data.endswith(b"\n") else data + b"\n"
 
 
-def _plain(data: bytes, form: LineFormat) -> bytes:
+def _normalize(data: bytes, form: LineFormat) -> bytes:
     """Return the text with uniform blanks and decimal points, if the format has several, and a final newline."""
-    data = _ended(data)
+    data = _end_last_line(data)
     if form.separator is None and not form.has_text and b"\xa0" in data:
         data = data.replace(b"\xc2\xa0", b" ").replace(b"\xa0", b" ")
     if form.separator is None and b"\t" in data:
@@ -144,39 +151,42 @@ def _plain(data: bytes, form: LineFormat) -> bytes:
     return data
 
 
-def _lines(text: bytes) -> pa.Array:
+def _split_lines(text: bytes) -> pa.Array:
     """Return the lines, with their ends, as an array that shares the text's bytes."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 10).astype(np.int32) + 1
     offsets = np.concatenate((np.zeros(1, np.int32), ends), dtype=np.int32)
     return pa.BinaryArray.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
-def _fast_parts(lines: pa.Array, todo: np.ndarray, form: LineFormat) -> tuple[list[Part], np.ndarray]:
-    """Return [(indices of lines, their rows), ...] that the fast path reads, and the indices of all other lines."""
+def _parse_fast(lines: pa.Array, indices: np.ndarray, form: LineFormat) -> tuple[list[Part], np.ndarray]:
+    """Return [(indices of lines, their rows), ...] that the fast path reads, and the indices of all other lines.
+
+    ``indices`` are the lines to read: the header is left out.
+    """
     parts: list[Part] = []
     if not form.fast:
-        return parts, todo
-    tries: list[Callable[[pa.Array], pa.Array]] = [lambda text: text]
+        return parts, indices
+    preparations: list[Callable[[pa.Array], pa.Array]] = [lambda text: text]
     if form.group is not None:
         index, fields = form.group
         grouped = rf"^((?:[0-9]+ ){{{index}}}[0-9]{{1,3}}) ([0-9]{{3}})((?: [^ \n]+){{{fields - index - 1}}}\n)$"
-        tries.append(lambda text: pc.replace_substring_regex(text, grouped, r"\1\2\3"))
-    for prepared in tries:
-        if not len(todo):
+        preparations.append(lambda text: pc.replace_substring_regex(text, grouped, r"\1\2\3"))
+    for prepare in preparations:
+        if not len(indices):
             break
-        lines_now = prepared(lines if len(todo) == len(lines) else lines.take(pa.array(todo)))
+        lines_now = prepare(lines if len(indices) == len(lines) else lines.take(pa.array(indices)))
         matches = pc.match_substring_regex(lines_now, form.pattern)
         is_read = matches.to_numpy(zero_copy_only=False)
         if is_read.any():
             rows = _read_fast(lines_now if is_read.all() else lines_now.filter(matches), form)
             if rows is not None:
-                parts.append((todo[is_read], rows))
-                todo = todo[~is_read]
-    return parts, todo
+                parts.append((indices[is_read], rows))
+                indices = indices[~is_read]
+    return parts, indices
 
 
 def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
-    """Return the rows of lines that all match the format's pattern, or None if their number differs."""
+    """Return the rows of lines that all match the format's pattern, or None if `pyarrow.csv` cannot read each line."""
     _, offsets, text = lines.buffers()
     first = np.frombuffer(offsets, np.int32)[lines.offset]
     last = np.frombuffer(offsets, np.int32)[lines.offset + len(lines)]
@@ -205,7 +215,7 @@ def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
     return form.finish(table).select(form.schema.names).cast(form.schema) if len(table) == len(lines) else None
 
 
-def _joined(parts: list[Part], schema: pa.Schema) -> Part:
+def _join_parts(parts: list[Part], schema: pa.Schema) -> Part:
     """Return (indices of lines, their rows) in the order of the lines."""
     if not parts:
         return np.zeros(0, np.int64), schema.empty_table()
@@ -216,7 +226,7 @@ def _joined(parts: list[Part], schema: pa.Schema) -> Part:
     return indices[order], pa.concat_tables([rows for _, rows in parts]).take(pa.array(order)).combine_chunks()
 
 
-def _checked(
+def _reject_broken(
     rows: pa.Table,
     lines_of_rows: np.ndarray,
     checks: Mapping[str, str],
@@ -241,12 +251,12 @@ def _checked(
 
 
 def rule_of(reason: str) -> str:
-    """Return a check's name in counts of rows: its reason, with an ellipsis for each value of a row."""
+    """Return the name of a check, for counts of rejected rows: its reason with an ellipsis for each value of a row."""
     return "".join(text + ("" if name is None else "…") for text, name, *_ in Formatter().parse(reason))
 
 
 def broken_rules(rows: pa.Table, checks: Mapping[str, str]) -> np.ndarray:
-    """Return for each condition (first axis) whether each row breaks it (second axis); unknown values break it."""
+    """Return whether each row breaks each condition, as a bool array (conditions, rows); unknown values break it."""
     import duckdb
 
     selected = ", ".join(f"({check}) IS NOT TRUE AS broken_{number}" for number, check in enumerate(checks.values()))

@@ -1,6 +1,7 @@
 """Parsers of single fields of log lines: the definition of valid fields and their values.
 
-Each function takes a field's bytes and returns its value. Raises ValueError with the fault.
+Each function takes the bytes of a field and returns the value. It raises ValueError with a reason if the field is
+invalid.
 """
 
 import re
@@ -14,7 +15,10 @@ _DOTTED = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})_([0-9]{2})\.([0-9]{2})\
 
 
 def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
-    """Join surplus fields until ``count`` remain: the number at ``index`` was split at its thousands separators."""
+    """Return ``count`` fields: the number at ``index``, which was split at its thousands separators, is joined again.
+
+    Raises ValueError if the number of fields cannot be reduced to ``count`` in this way.
+    """
     groups = len(fields) - count
     if groups == 0:
         return fields
@@ -94,8 +98,8 @@ def moment(date: bytes, time: bytes) -> float:
 
 def iso(field: bytes) -> float:
     """Return Unix time in seconds of a time such as "2026-11-22T19:30:00.25+01:00"; without an offset it is UTC."""
-    when = datetime.fromisoformat(field.decode("ascii"))
-    return (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
+    parsed = datetime.fromisoformat(field.decode("ascii"))
+    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
 def dotted_moment(field: bytes) -> float:

@@ -37,7 +37,7 @@ _DECIMAL = r"-?[0-9]{1,12}(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?"
 
 
 class Field(NamedTuple):
-    """A field on the fast path: its column, the pattern that it must match, and its type."""
+    """A field on the fast path: its column, the regular expression that it must match, and its Arrow type."""
 
     column: str
     pattern: str
@@ -85,7 +85,10 @@ def eui64(column: str) -> Field:
 
 
 def word(column: str, between: str = "") -> Field:
-    """Return a field of printable ASCII without blanks and separators; ``column`` "" drops its values."""
+    """Return a field of printable ASCII without blanks and the separator ``between``;
+
+    ``column`` "" drops its values.
+    """
     allowed = "".join(re.escape(chr(code)) for code in range(33, 127) if chr(code) != between)
     return Field(column, f"[{allowed}]{'*' if between else '+'}", TEXT)
 
@@ -99,15 +102,15 @@ class LineFormat:
     """A format of lines.
 
     columns     {name: type} of the rows
-    parser      returns a new function from a line's fields to the values of a row, one function per file
+    parser      function that returns a new parser, from a line's fields to a row's values; each file has its own
     form        the fields of a line, for messages
     separator   the bytes between fields; None: blanks of all kinds
     header      number of header lines at the top of a file
     checks      {reason: condition} of good rows
     fast        the fields of a line on the fast path; empty: no fast path
-    finish      a function from the fields as read to the columns
-    group       (field, fields): that field may be written in groups of three digits, in a line of ``fields`` fields
-    is_whole    the parser remembers earlier lines, so a file cannot be read in parts
+    finish      a function from the table that the fast path reads to the table of the columns
+    group       (index, count): in a line of ``count`` fields, the field at ``index`` may be in groups of three digits
+    is_whole    whether the parser remembers earlier lines, so that a file cannot be read in parts
     """
 
     name: str
@@ -129,7 +132,7 @@ class LineFormat:
 
     @property
     def has_text(self) -> bool:
-        """Whether a column is text. A comma is then part of the text, and a no-break space may be part of a letter."""
+        """Whether a column is text. A comma is then part of the text, and byte A0 may be a part of a UTF-8 letter."""
         return TEXT in self.columns.values()
 
     @property

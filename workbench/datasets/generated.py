@@ -34,7 +34,8 @@ def make_raw_log(
     """Write the log that Mercator would record on a topology whose arcs have ``pdr``: a row for each received packet.
 
     On each channel each node sends ``packets`` packets, one node after the other, and all others log the packets that
-    they receive. On channels above 20 a further tenth is lost. Returns the path.
+    they receive. On channels above 20 a further tenth of the packets
+    is lost. Returns the path.
     """
     path = Path(path)
     path.write_text("\n".join([_RAW_HEADER, *_rows(topology, packets, channels, seed)]) + "\n", encoding="ascii")
@@ -82,19 +83,19 @@ def _row(
     draw: Any, at_s: float, receiver: int, channel: int, rssi_dBm: int, sender: int, transaction: int, packet: int,
     packets: int,
 ) -> str:  # fmt: skip
-    """Return the row of a received packet; at random, of a foreign or damaged packet instead."""
+    """Return the row of a received packet, which is at random replaced by a foreign or damaged packet."""
     moment = f"{_BEGIN + timedelta(seconds=at_s):%Y-%m-%d_%H.%M.%S}"
-    crc, expected, length_B, source, flaw = 1, 1, _LENGTH_B, _name(sender), draw.uniform()
+    crc, expected, length_B, source, flaw = 1, 1, _LENGTH_B, _eui64(sender), draw.uniform()
     if flaw < _FOREIGN:
-        expected, length_B, source = 0, 27, _name(4000 + receiver)
+        expected, length_B, source = 0, 27, _eui64(4000 + receiver)
     elif flaw < _FOREIGN + _BROKEN:
         crc = 0
     elif flaw < _FOREIGN + _BROKEN + _IMPOSSIBLE:
         packet = 0xFFFF - packet
     settings = (transaction, packet, packets, 0, round(1000 * _PACKET_S), _LENGTH_B, "0x0a")
-    return ",".join(map(str, (moment, _name(receiver), channel, length_B, rssi_dBm, crc, expected, source, *settings)))
+    return ",".join(map(str, (moment, _eui64(receiver), channel, length_B, rssi_dBm, crc, expected, source, *settings)))
 
 
-def _name(node: int) -> str:
+def _eui64(node: int) -> str:
     """Return a node's EUI-64."""
     return f"14-15-92-00-12-91-{node >> 8:02x}-{node & 255:02x}"

@@ -26,7 +26,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set: title, origin, licence, files, and how to get it."""
+    """A data set: its title, origin, licence and files; ``how`` is a text on how to get the files."""
 
     name: str
     title: str
@@ -120,10 +120,10 @@ DATA_SETS = (
 
 
 def folder_candidates() -> list[Path]:
-    """Return the folders that are searched for data sets; the first is the one to put them in.
+    """Return the folders that are searched for data sets; new data sets belong in the first.
 
-    They are ``$WORKBENCH_DATA`` if it is set, workbench/datasets below the platform's folder for user data, and the
-    folder shared/datasets beside a checkout if it exists.
+    The folders are ``$WORKBENCH_DATA`` if it is set, workbench/datasets below the platform's folder for user data, and
+    the folder shared/datasets beside a checkout if it exists.
     """
     home = Path(os.path.expanduser("~"))
     if sys.platform == "win32":
@@ -140,7 +140,10 @@ def folder_candidates() -> list[Path]:
 
 
 def named(name: str) -> DataSet:
-    """Return a known data set by name; "strasbourg" is short for "iotlab/strasbourg". Raises DataError."""
+    """Return a known data set by name; "strasbourg" is short for "iotlab/strasbourg".
+
+    Raises DataError for an unknown name.
+    """
     for data_set in DATA_SETS:
         if name in (data_set.name, data_set.name.rpartition("/")[2]):
             return data_set
@@ -151,8 +154,9 @@ def named(name: str) -> DataSet:
 def find(name: str, *roles: str) -> dict[str, Path]:
     """Return {role: path} of the files of a data set that are on this machine.
 
-    Raises DataError if a file of one of the requested ``roles`` is missing, or without roles if all files are. A file
-    with another checksum than the known one is returned with a warning: it may be a newer version, or your own.
+    Raises DataError if a file of one of the requested ``roles`` is missing; without ``roles``, if all files are
+    missing. A file with another checksum than the known one is returned with a warning: it may be a newer version, or
+    your own.
     """
     data_set = named(name)
     unknown = [role for role in roles if role not in {file.role for file in data_set.files}]
@@ -167,7 +171,7 @@ def find(name: str, *roles: str) -> dict[str, Path]:
         files = " and ".join(file.paths[0] for file in missing)
         raise DataError(f"{files} not found; put it below {folder_candidates()[0]}. {data_set.how}.")
     for file in data_set.files:
-        if file.role in paths and not _is_the_known_one(file, paths[file.role]):
+        if file.role in paths and not _has_known_checksum(file, paths[file.role]):
             warnings.warn(
                 f"{paths[file.role]} differs from the known file of data set {data_set.name} (SHA-256 "
                 f"{file.sha256}); results will differ from those of others.",
@@ -177,7 +181,10 @@ def find(name: str, *roles: str) -> dict[str, Path]:
 
 
 def describe() -> "pd.DataFrame":
-    """Return a table of the known data sets: name, title, origin, licence, files, here (roles on this machine), how."""
+    """Return a table of the known data sets.
+
+    Columns: name, title, origin, licence, files, here (roles of the files on this machine), how (to get the files).
+    """
     import pandas as pd
 
     rows = []
@@ -191,12 +198,13 @@ def describe() -> "pd.DataFrame":
 
 
 def _path_of(file: DataFile) -> Path | None:
+    """Return the path of the first copy of a file in `folder_candidates`, or None if this machine has no copy."""
     candidates = (folder / path for folder in folder_candidates() for path in file.paths)
     return next((path for path in candidates if path.is_file()), None)
 
 
-def _is_the_known_one(file: DataFile, path: Path) -> bool:
-    if file.sha256 is None:
+def _has_known_checksum(file: DataFile, path: Path) -> bool:
+    if file.sha256 is None:  # No checksum is known.
         return True
     with open(path, "rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest() == file.sha256

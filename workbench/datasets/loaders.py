@@ -1,4 +1,4 @@
-"""Loaders from a log's file to a pandas DataFrame with units in column names; links from neighbor observations."""
+"""Loaders of logs as pandas DataFrames with units in column names, and links from neighbor observations."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def intel_positions(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def _load(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
-    """Return a DataFrame of the valid lines."""
+    """Return a DataFrame of the valid lines of a file, with the counts of lines in its ``attrs``."""
     from workbench.datasets.parts import Tally, parts_of
 
     tally = Tally()
@@ -101,16 +101,16 @@ def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a link table from neighbor observations: round, node, source; optional packet, lqi, rssi, power_dBm.
 
     Columns: transmitter, receiver, pdr, rounds (number of rounds counted), and the means of lqi, rssi and power_dBm of
-    the received frames. Every mote sends once a round, so the delivery ratio is counted, not estimated from the LQI. It
-    is the share of rounds in which the receiver heard the transmitter, of those in which the receiver's report is
-    complete and any mote heard the transmitter. A report with a gap in its packet numbers was lost in part and does not
-    count. Links that were never heard have pdr 0.
+    the received frames. Every mote sends once a round, so the delivery ratio pdr is counted, not estimated from the
+    LQI. A round counts if the receiver's report is complete and any mote heard the transmitter. pdr is the share of
+    these rounds in which the receiver heard the transmitter. A report with a gap in its packet numbers was lost in part
+    and is not complete. Links that were never heard have pdr 0.
     """
-    wanted = ("round", "node", "source")
+    required = ("round", "node", "source")
     measures = [name for name in ("lqi", "rssi", "power_dBm") if name in frame.columns]
-    lacking = [name for name in wanted if name not in frame.columns]
-    if lacking:
-        raise DataError(f"The neighbor observations have no column {lacking[0]!r}; they need {', '.join(wanted)}.")
+    missing = [name for name in required if name not in frame.columns]
+    if missing:
+        raise DataError(f"The neighbor observations have no column {missing[0]!r}; they need {', '.join(required)}.")
     reports = _whole_reports(frame)
     sent = frame[["source", "round"]].drop_duplicates()
     trials = reports.merge(sent, on="round")
@@ -125,7 +125,10 @@ def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _whole_reports(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return (node, round) of the reports whose packet numbers run from 0 without a gap; all without such numbers."""
+    """Return (node, round) of the reports whose packet numbers run from 0 without a gap.
+
+    Without a column of packet numbers, all reports count.
+    """
     if "packet" not in frame.columns:
         return frame[["node", "round"]].drop_duplicates()
     packets = frame.groupby(["node", "round"])["packet"].agg(["max", "nunique"])

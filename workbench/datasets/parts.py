@@ -1,4 +1,4 @@
-"""Parallel reading of a log's file: pieces become rows on several cores, in the file's order, and lines are counted."""
+"""Parallel reading of a log's file on several cores: its rows in the file's order, and counts of its lines."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from workbench.datasets.chunks import CHUNK_B, Chunk, chunks, read_chunk
 from workbench.datasets.formats import LineFormat
 from workbench.errors import DataError
 
-THREADS = min(4, os.cpu_count() or 1)  # the fast path releases Python's global lock
+THREADS = min(4, os.cpu_count() or 1)  # threads help because the fast path releases Python's global lock
 
 
 @dataclass
 class Tally:
-    """Counts of a file's lines: all lines, rejected lines, and the reason for rejecting the first of these."""
+    """Counts of a file's lines: all lines, rejected lines, and a text on the first rejected line ("line 17: ...")."""
 
     lines: int = 0
     skipped: int = 0
     first_skipped: str = ""
 
     def add(self, part: Chunk) -> None:
-        """Count the lines of a part; call it in the file's order."""
+        """Count the lines of a part. Parts must be added in the file's order."""
         if not self.skipped and len(part.rejected):
             first = part.rejected.slice(0, 1).to_pylist()[0]
             self.first_skipped = f"line {first['line']}: {first['reason']}"
@@ -33,7 +33,7 @@ class Tally:
         self.skipped += len(part.rejected)
 
     def check(self, path: str | os.PathLike[str], form: LineFormat) -> None:
-        """Raise DataError if fewer than one line in twenty is a row: the file is in another format."""
+        """Raise DataError if fewer than one line in twenty is valid, because the file is then in another format."""
         if (self.lines - self.skipped) * 20 < max(self.lines, 1):
             example = f" ({self.first_skipped:.120})" if self.first_skipped else " (it is empty)"
             raise DataError(
@@ -53,12 +53,12 @@ def parts_of(path: str | os.PathLike[str], form: LineFormat, tally: Tally) -> It
 
 
 def _read(path: str | os.PathLike[str], form: LineFormat) -> Iterator[tuple[int, Chunk]]:
-    parse, waiting = form.parser(), deque()
+    parse, pending = form.parser(), deque()
     with ThreadPoolExecutor(1 if form.is_whole else THREADS) as pool:
         for piece in chunks(path, CHUNK_B):
-            waiting.append((len(piece.data), pool.submit(read_chunk, piece.data, form, parse, piece.first_line)))
-            if len(waiting) > THREADS:
-                size_B, part = waiting.popleft()
+            pending.append((len(piece.data), pool.submit(read_chunk, piece.data, form, parse, piece.first_line)))
+            if len(pending) > THREADS:
+                size_B, part = pending.popleft()
                 yield size_B, part.result()
-        for size_B, part in waiting:
+        for size_B, part in pending:
             yield size_B, part.result()

@@ -39,20 +39,26 @@ PARTS = 20  # number of measurements of the node's memory
 SECOND = 1_000_000
 _LAST_US = 1 << 50  # some 35 years; then the clock restarts at 0
 _MIDDLE = 4  # the address in the middle of a grid of nine
-_STRANGER = 60_000
-_HARVESTS = 4
-_WANTED = ("TEMP GE 20", "TEMP GE 20, TEMP LE 30", "HUMIDITY GT 40", "TEMP LE -5", 'TOPIC EQ "a/b"')
-_PUBLISHED = ("TEMP IS 25", "TEMP IS 21, HUMIDITY IS 55", "TEMP IS -9.5", 'TOPIC IS "a/b"', "TEMP IS 22, TEMP IS 23")
+_STRANGER = 60_000  # an address that the grid does not have
+_HARVESTS = 4  # runs from which frames are collected
+_SUBSCRIPTION_TEXTS = ("TEMP GE 20", "TEMP GE 20, TEMP LE 30", "HUMIDITY GT 40", "TEMP LE -5", 'TOPIC EQ "a/b"')
+_PUBLICATION_TEXTS = (
+    "TEMP IS 25",
+    "TEMP IS 21, HUMIDITY IS 55",
+    "TEMP IS -9.5",
+    'TOPIC IS "a/b"',
+    "TEMP IS 22, TEMP IS 23",
+)
 _MOST_SUBSCRIPTIONS = 5
 _MAY_REFUSE = frozenset(("subscribe", "publish"))  # calls that a node may refuse with an error
 
 
 class Fuzzed(NamedTuple):
-    """The results of a fuzzed node.
+    """The results of a test of a node with `fuzz`.
 
-    ``frames`` were passed to it, in ``calls`` calls of all kinds. ``drops``: reason -> number. ``most_frames``,
-    ``most_sent_B``: the largest output of one call. ``memory_B`` (parts,): size of the node's own state after each
-    part.
+    ``frames``: number of frames passed to the node; ``calls``: of all its calls. ``drops``: reason -> number.
+    ``most_frames``, ``most_sent_B``: the largest output of one call, in frames and in bytes. ``memory_B`` (parts,):
+    size of the node's own state after each of `PARTS` parts of the test.
     """
 
     protocol: str
@@ -66,7 +72,7 @@ class Fuzzed(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The ratio of the largest memory in the last quarter to that in the second; about 1 if memory is bounded."""
+        """The largest memory in the last quarter, divided by the largest in the second; about 1 if it is bounded."""
         quarter = len(self.memory_B) // 4
         return max(self.memory_B[-quarter:]) / max(self.memory_B[quarter : 2 * quarter])
 
@@ -109,7 +115,7 @@ class _Trial:
         self.corpus = MutatedCorpus(protocol, harvest(protocol, seed), addresses, self.choose)
         self.node: Node = protocol.make_node(_MIDDLE, draws.Stream(draws.make_key(seed, _MIDDLE)))
         # Drops are only counted. Other events are still created, as that may raise errors too.
-        self.open: list[Any] = []
+        self.subscriptions: list[Any] = []
         self.now = self.frames = self.calls = self.most_frames = self.most_sent_B = 0
         self.last: Frame | None = None
         self.unicasts: deque[tuple[int, bytes]] = deque(maxlen=8)  # whose outcome is not reported yet
@@ -118,7 +124,7 @@ class _Trial:
             self._call_node("link_quality", self.node.link_quality, neighbor, 1.0, 1.0, 0)
 
     def play(self, frames: int) -> None:
-        """Continue until this number of frames has been passed to the node."""
+        """Continue the test until ``frames`` frames have been passed to the node."""
         while self.frames < frames:
             self._advance_clock()
             kind = self.choose.random()
@@ -165,16 +171,16 @@ class _Trial:
         """Perform a random action of the node's application, or report a link quality."""
         choose, node = self.choose, self.node
         if kind < 0.94:
-            self._call_node("publish", node.publish, parse(choose.choice(_PUBLISHED)), self.now)
-        elif kind < 0.96 or not self.open:
+            self._call_node("publish", node.publish, parse(choose.choice(_PUBLICATION_TEXTS)), self.now)
+        elif kind < 0.96 or not self.subscriptions:
             expires_s = choose.choice((None, 1.0, 600.0))
-            if len(self.open) == _MOST_SUBSCRIPTIONS:
-                self._call_node("unsubscribe", node.unsubscribe, self.open.pop(0), self.now)
-            wanted = parse(choose.choice(_WANTED))
-            subscription = self._call_node("subscribe", node.subscribe, wanted, self.now, expires_s)
-            self.open += [] if subscription is None else [subscription]
+            if len(self.subscriptions) == _MOST_SUBSCRIPTIONS:
+                self._call_node("unsubscribe", node.unsubscribe, self.subscriptions.pop(0), self.now)
+            constraints = parse(choose.choice(_SUBSCRIPTION_TEXTS))
+            subscription = self._call_node("subscribe", node.subscribe, constraints, self.now, expires_s)
+            self.subscriptions += [] if subscription is None else [subscription]
         elif kind < 0.98:
-            subscription = self.open.pop(choose.randrange(len(self.open)))
+            subscription = self.subscriptions.pop(choose.randrange(len(self.subscriptions)))
             self._call_node("unsubscribe", node.unsubscribe, subscription, self.now)
         else:
             neighbor = choose.choice((1, 3, 5, 7, _STRANGER))
@@ -190,16 +196,16 @@ class _Trial:
                 return None
             message = f"{self._describe_failure(name)}: it raised {type(error).__name__}: {error}"
             raise FuzzError(message) from error
-        sent = self.node.take_frames()
-        if sent:
-            self.most_frames = max(self.most_frames, len(sent))
-            self.most_sent_B = max(self.most_sent_B, sum(len(data) for _, data in sent))
+        output = self.node.take_frames()
+        if output:
+            self.most_frames = max(self.most_frames, len(output))
+            self.most_sent_B = max(self.most_sent_B, sum(len(data) for _, data in output))
             if type(self.node).sent is not Node.sent:
-                self.unicasts.extend((destination, data) for destination, data in sent if destination is not None)
-            for destination, data in sent[:2]:
+                self.unicasts.extend((destination, data) for destination, data in output if destination is not None)
+            for destination, data in output[:2]:
                 self.corpus.add(Frame(data, self.choose.randrange(9), destination is None))
         self.node.take_events()
-        for subscription in self.open:
+        for subscription in self.subscriptions:
             subscription.take()
         return result
 
@@ -211,44 +217,44 @@ class _Trial:
 
 def harvest(protocol: Protocol, seed: int) -> list[Frame]:
     """Run the protocol in small networks with an outage; return all frames that nodes sent, in the order of time."""
-    harvested = []
+    corpus_frames = []
     for turn in range(_HARVESTS):
         sinks, sources = ((0, 5), (8, 3)) if turn % 2 else ((_MIDDLE, 0), (2, 7))
         workload: tuple[Item, ...] = (
-            subscribe(sinks, _WANTED[turn % 2], start_s=0.5, stop_s=12),
+            subscribe(sinks, _SUBSCRIPTION_TEXTS[turn % 2], start_s=0.5, stop_s=12),
             subscribe(sinks[0], 'TOPIC EQ "a/b"', start_s=1),
             publish(sources, "TEMP IS 25, HUMIDITY IS 50", start_s=4, every_s=2),
             publish(sources[0], 'TOPIC IS "a/b"', start_s=5, every_s=3),
             outage(1, start_s=7, stop_s=10),
         )
         scenario = Scenario(topology.grid(3, 3), protocol, workload, duration_s=15, seed=seed + turn)
-        sent = frames(runner.play(scenario, engine="reference"))
-        columns = (sent[name].to_pylist() for name in ("frame", "node", "peer"))
-        harvested += [Frame(data, node, peer < 0) for data, node, peer in zip(*columns, strict=True)]
-    if not harvested:
+        sent_frames = frames(runner.play(scenario, engine="reference"))
+        columns = (sent_frames[name].to_pylist() for name in ("frame", "node", "peer"))
+        corpus_frames += [Frame(data, node, peer < 0) for data, node, peer in zip(*columns, strict=True)]
+    if not corpus_frames:
         raise ParameterError(f"{protocol!r} sends no frames in a small run; choose a protocol or settings with frames")
-    return harvested
+    return corpus_frames
 
 
 def state_B(node: Node) -> int:
     """Return the size in bytes of a node's own state: all objects it refers to, except settings, classes and code."""
-    seen = {id(node.settings), id(node.settings.settings) if isinstance(node.settings, Protocol) else 0}
-    waiting: deque[Any] = deque([node])
+    seen_ids = {id(node.settings), id(node.settings.settings) if isinstance(node.settings, Protocol) else 0}
+    objects: deque[Any] = deque([node])
     total = 0
-    while waiting:
-        item = waiting.pop()
-        if id(item) in seen or isinstance(item, type) or callable(item):
+    while objects:
+        item = objects.pop()
+        if id(item) in seen_ids or isinstance(item, type) or callable(item):
             continue
-        seen.add(id(item))
+        seen_ids.add(id(item))
         total += sys.getsizeof(item)
         if isinstance(item, dict):
-            waiting.extend(item.keys())
-            waiting.extend(item.values())
+            objects.extend(item.keys())
+            objects.extend(item.values())
         elif isinstance(item, (list, tuple, set, frozenset, deque)):
-            waiting.extend(item)
+            objects.extend(item)
         else:
-            waiting.append(getattr(item, "__dict__", None))
+            objects.append(getattr(item, "__dict__", None))
             for cls in type(item).__mro__:
                 slots = getattr(cls, "__slots__", ())
-                waiting.extend(getattr(item, slot, None) for slot in ((slots,) if isinstance(slots, str) else slots))
+                objects.extend(getattr(item, slot, None) for slot in ((slots,) if isinstance(slots, str) else slots))
     return total

@@ -5,7 +5,7 @@ Theory of operation
     *damaged*. Renumbering puts other numbers into fields, which the protocol's own dissector locates (`frame` of its
     class): the result is well-formed, but has contents that no run has. Damaging changes, cuts, inserts, repeats or
     splices bytes. If a frame ends with its checksum (CRC-32), every second damaged frame gets the new checksum, as a
-    node would not examine a frame with a wrong one.
+    node would not examine a frame with a wrong checksum.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from workbench.attributes.event_bytes import CHECKSUM_B
 from workbench.protocols.dissection import dissect
 
 WIDEST_FIELD_B = 8  # the widest field that is renumbered
-MOST_FIELDS = 3
-LONGEST_B = 4096
+MOST_FIELDS = 3  # fields of a frame that are renumbered at once
+LONGEST_B = 4096  # a longer mutated frame is cut
 MOST_FRAMES = 4000  # limit of the stored frames, including the node's own
 
 
@@ -34,7 +34,7 @@ class Frame(NamedTuple):
 
 
 class MutatedCorpus:
-    """A source of frames drawn at random, by a seed: ``draw()`` returns the next."""
+    """A source of random frames: ``draw()`` returns a stored frame, unchanged or mutated."""
 
     def __init__(
         self, protocol: Any, harvest: Sequence[Frame], addresses: Iterable[int], choose: random.Random
@@ -53,7 +53,7 @@ class MutatedCorpus:
             self._frames[self._choose.randrange(MOST_FRAMES)] = frame
 
     def draw(self) -> Frame:
-        """Return a frame, unchanged or mutated."""
+        """Draw a stored frame, and return it unchanged, renumbered or damaged."""
         choose = self._choose
         frame = choose.choice(self._frames)
         data = frame.data
@@ -123,8 +123,8 @@ def _change(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
 
 
 def _cut(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
-    at = choose.randrange(len(data) + 1)
-    del data[at : at + 1 + int(choose.expovariate(0.2))]
+    position = choose.randrange(len(data) + 1)
+    del data[position : position + 1 + int(choose.expovariate(0.2))]
 
 
 def _truncate(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
@@ -132,13 +132,15 @@ def _truncate(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> Non
 
 
 def _insert(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
-    at = choose.randrange(len(data) + 1)
-    data[at:at] = choose.randbytes(1 + int(choose.expovariate(0.3)))
+    position = choose.randrange(len(data) + 1)
+    data[position:position] = choose.randbytes(1 + int(choose.expovariate(0.3)))
 
 
 def _repeat(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
-    at = choose.randrange(len(data) + 1)
-    data[at:at] = data[at : at + 1 + int(choose.expovariate(0.1))] * (1 + int(choose.expovariate(0.2)))
+    position = choose.randrange(len(data) + 1)
+    data[position:position] = data[position : position + 1 + int(choose.expovariate(0.1))] * (
+        1 + int(choose.expovariate(0.2))
+    )
 
 
 def _splice(data: bytearray, choose: random.Random, frames: Sequence[Frame]) -> None:

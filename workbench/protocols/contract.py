@@ -10,7 +10,7 @@ Theory of operation
     receive(frame, previous_hop, now, broadcast)   a neighbor sent a frame; broadcast False: to this node only
     sent(destination, frame, ok, now)              the radio reports the outcome of a unicast frame of this node
     wake(now)                                      called when ``now`` has reached ``next_wake``
-    subscribe(attributes, now, expires_s, match_all)   -> Subscription; match_all permits one without constraints
+    subscribe(attributes, now, expires_s, match_all)   -> Subscription; match_all: constraints may be missing
     unsubscribe(subscription, now)
     publish(attributes, now, payload)              -> number of this reading at this node
     take_frames()                                  -> [(destination or None for broadcast, bytes), ...]
@@ -43,8 +43,8 @@ from workbench.attributes.model import matching_samples
 from workbench.protocols.subscriptions import Subscription, Subscriptions
 
 NOBODY = -1
-# A node that lost its memory must not number from 0 again: its neighbors would take new messages for known ones.
-# So each start has its own range of numbers; the 256th start begins again with the first range.
+# A node that lost its memory must not number its messages from 0 again: its neighbors would drop the new messages as
+# duplicates. So each start has its own range of numbers; the 256th start begins again with the first range.
 NUMBERS_PER_BOOT = 1 << 24
 
 FIELDS = ("peer", "message", "origin", "sequence", "value", "detail")
@@ -70,11 +70,11 @@ class Settings:
 
 
 class Node:
-    """The base class of nodes: an outbox, events, subscriptions, a wake-up time. Subclasses implement the protocol.
+    """The base class of nodes, with outbox, events, subscriptions and wake-up time. Subclasses implement a protocol.
 
     A fast driver may test ``node.outbox`` and ``node.events`` before it takes them. It may also set ``tells_all`` to
-    False. Then drops are only counted in ``drops`` (reason -> number), and a node may leave out Forwarded events: the
-    driver sees the frame itself.
+    False. Then drops are only counted in ``drops`` (reason -> number), not logged, and a node may omit Forwarded
+    events, because the driver sees the frame itself.
 
     Messages, readings and subscriptions of a node have numbers, which begin with ``first_number``.
 
@@ -108,27 +108,36 @@ class Node:
         """Compute the values that all nodes derive from their settings; called once, before the first node exists."""
 
     def start(self, now, boot=0):
-        """Begin; ``boot`` counts the earlier starts of this node, after each of which it lost its memory."""
+        """Start this node.
+
+        ``boot``: number of its earlier starts; the node loses its memory before each new start.
+        """
         self.first_number = (boot & 0xFF) * NUMBERS_PER_BOOT
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
-        """Subscribe to readings that match ``attributes`` for ``expires_s`` seconds (None: for ever)."""
+        """Subscribe to readings that match ``attributes``; return the `Subscription`.
+
+        ``expires_s``: how long it lasts, in seconds (None: for ever); ``match_all``: permit it without constraints.
+        """
         return self.subscriptions.add(Subscription(self, attributes, now, expires_s, match_all))
 
     def unsubscribe(self, subscription, now):
-        """End a subscription. It has no effect on a subscription that has ended."""
+        """End a subscription. The call has no effect if the subscription has already ended."""
         self.subscriptions.end(subscription)
 
     def publish(self, attributes, now, payload=b""):
-        """Publish a reading; return its number at this node, counted from ``first_number``."""
+        """Publish a reading; return its number at this node. Numbers are counted from ``first_number``."""
         raise NotImplementedError
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Receive a frame from a neighbor. An implementation must not raise, whatever the bytes are."""
+        """Process a frame from a neighbor. An implementation must not raise, whatever the bytes are.
+
+        ``broadcast`` False: the frame was sent to this node only.
+        """
         raise NotImplementedError
 
     def sent(self, destination, frame, ok, now):
-        """React to the outcome of a unicast frame of this node; the default ignores it. Never raise.
+        """React to the outcome of a unicast frame of this node; the default ignores it. Must not raise.
 
         ``ok``: True if the destination's radio acknowledged the frame. False if it acknowledged no transmission, or if
         carrier sense never found the channel free; the frame may still have arrived. The radio reports each frame at
@@ -143,7 +152,10 @@ class Node:
         """Use the link layer's estimates of a neighbor's delivery ratios (0 to 1); the default ignores them."""
 
     def deliver_to(self, subscriptions, attributes, previous_hop, message, origin, sequence, now):
-        """Hand the matching samples of a publication to each of these subscriptions, and log a Delivered for each."""
+        """Deliver to each subscription the samples of a publication that match it; log a Delivered for each sample.
+
+        ``attributes``: those of the publication. The other arguments describe the message that brought it.
+        """
         for subscription in subscriptions:
             if subscription.is_over(now):
                 continue
@@ -152,7 +164,7 @@ class Node:
                 self.events.append(Delivered(previous_hop, message, origin, sequence, subscription.number, sample))
 
     def drop(self, previous_hop, message, origin, sequence, reason):
-        """Count a dropped message by reason, and log it unless the driver only wants counts."""
+        """Count a dropped message by its reason, and log the drop unless ``tells_all`` is False."""
         self.drops[reason] = self.drops.get(reason, 0) + 1
         if self.tells_all:
             self.events.append(Dropped(previous_hop, message, origin, sequence, 0, reason))
@@ -163,6 +175,6 @@ class Node:
         return frames
 
     def take_events(self):
-        """Return the events since the last call, in order, and clear them."""
+        """Return the events that were logged since the last call, in order, and clear them."""
         events, self.events = self.events, []
         return events

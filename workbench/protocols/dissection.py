@@ -77,7 +77,7 @@ class Dissection(NamedTuple):
     fields: tuple[Field, ...]
 
     def leaves(self) -> Iterator[Field]:
-        """Yield the fields without children; in order, their bytes are the frame."""
+        """Yield the fields without children, in order. Together their bytes are the whole frame."""
         for field in self.fields:
             yield from field.leaves()
 
@@ -94,10 +94,10 @@ class Dissection(NamedTuple):
         raise IndexError(f"offset is {offset}; the frame has {len(self.data)} bytes")
 
     def __str__(self) -> str:
-        named = [("  " * depth + field.name, field) for depth, field in self.tree()]
-        width = max((len(name) for name, _ in named), default=0)
+        named_fields = [("  " * depth + field.name, field) for depth, field in self.tree()]
+        width = max((len(name) for name, _ in named_fields), default=0)
         lines = [f"{len(self.data)} bytes"]
-        for name, field in named:
+        for name, field in named_fields:
             digits = "" if field.children else self.data[field.start : min(field.end, field.start + _HEX_B)].hex(" ")
             more = " …" if digits and field.end - field.start > _HEX_B else ""
             lines.append(f"{byte_range(field):<8} {digits + more:<26} {name:<{width}}  {field.text}")
@@ -113,7 +113,7 @@ def byte_range(field: Any) -> str:
 
 @checked
 def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
-    """Dissect a frame; ``of`` is the protocol that sent it, or a scenario or run of that protocol.
+    """Dissect a frame into fields; ``of`` is the protocol that sent it, or a scenario or run of that protocol.
 
     ``broadcast``: whether the frame was sent to all neighbors, as some messages differ only in this. Any bytes can be
     dissected. Raises ParameterError if ``frame`` is not bytes, or if ``of`` has no protocol.
@@ -136,7 +136,7 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
 
 
 def refused(text: str, why: str) -> str:
-    """Add to a field's text the reason why a node refuses the frame, although the field can be read."""
+    """Return a field's text with the reason why a node refuses the frame, although the field can be read."""
     return f"{text} (refused: {why})"
 
 
@@ -165,7 +165,7 @@ class Group:
 
 
 class Cutter:
-    """Cuts a frame into fields from left to right. Raises DecodeError if bytes are missing.
+    """A reader that cuts a frame into fields from left to right. Its methods raise DecodeError if bytes are missing.
 
     ``at`` is the offset of the next byte, ``end`` the limit of the bytes that may be read. ``fields`` are the fields
     of the innermost open group.
@@ -178,7 +178,7 @@ class Cutter:
         self.fields: list[Field] = []
 
     def type_of(self, names: Mapping[int, str]) -> int:
-        """Return the next byte, a key of ``names``, without cutting it off. Raises DecodeError for any other byte."""
+        """Return the next byte without cutting it off. Raises DecodeError if the byte is not a key of ``names``."""
         number = self.frame[self.at] if self.at < self.end else None
         if number is None or number not in names:
             known = ", ".join(f"0x{code:02x} ({name})" for code, name in names.items())
@@ -187,7 +187,10 @@ class Cutter:
         return number
 
     def number(self, name: str, layout: str, meaning: Meaning = "{}") -> int:
-        """Cut off one number in the layout of `struct`, and return it."""
+        """Cut off one number as a field, and return the number.
+
+        ``layout``: its format in `struct`; ``meaning``: how the field's text shows the number.
+        """
         start = self._advance(name, calcsize(layout))
         (value,) = unpack_from(layout, self.frame, start)
         text = meaning.format(value) if isinstance(meaning, str) else meaning(value)
@@ -195,12 +198,15 @@ class Cutter:
         return value
 
     def numbers(self, layout: str, *fields: tuple[str, Meaning]) -> list[int]:
-        """Cut off the numbers of a struct such as "<BH"; ``fields`` has each number's name and meaning."""
+        """Cut off and return the numbers of a struct such as "<BH"; ``fields``: (name, meaning) of each number."""
         order, codes = layout[0], layout[1:]
         return [self.number(name, order + code, meaning) for code, (name, meaning) in zip(codes, fields, strict=True)]
 
     def octets(self, name: str, size_B: int, meaning: Callable[[bytes], str] | None = None) -> bytes:
-        """Cut off ``size_B`` bytes as a field, unless ``size_B`` is 0. Its text is ``meaning(bytes)``, or the size."""
+        """Cut off ``size_B`` bytes as a field, and return them. If ``size_B`` is 0, no field is added.
+
+        The field's text is ``meaning(bytes)``, or the size if ``meaning`` is None.
+        """
         start = self._advance(name, size_B)
         data = self.frame[start : self.at]
         if data:
@@ -214,14 +220,14 @@ class Cutter:
         return self.at - size_B
 
     def leave(self, end: int, why: str) -> None:
-        """Make one field `NOT_READ` of the remaining bytes up to ``end``, if any; its text is the reason ``why``."""
+        """Add the remaining bytes up to ``end``, if any, as one field `NOT_READ` whose text is the reason ``why``."""
         if self.at < end:
             self.fields.append(Field(NOT_READ, self.at, end, why))
             self.at = end
 
     @contextmanager
     def group(self, name: str) -> Iterator[Group]:
-        """Collect the fields that are cut off within the block as children of one field, unless no field is cut off."""
+        """Add the fields that the ``with`` block cuts off as children of one field; an empty block adds no field."""
         group, outer, start = Group(), self.fields, self.at
         self.fields = []
         try:
@@ -236,7 +242,10 @@ class Cutter:
 
     @contextmanager
     def before_checksum(self) -> Iterator[None]:
-        """Read a block whose bytes are followed by a checksum at the frame's end (`attributes/event_bytes.py`)."""
+        """Limit the ``with`` block to the bytes before the checksum at the frame's end; then cut off the checksum.
+
+        `attributes/event_bytes.py` defines the checksum.
+        """
         self.end = len(self.frame) - CHECKSUM_B
         yield
         self.leave(self.end, "nothing should follow here but the checksum")
@@ -252,7 +261,7 @@ class Cutter:
         )
 
     def attributes(self, count: int, are_readings: bool = False) -> None:
-        """Cut off ``count`` attributes in the layout of `attributes/wire.py`; readings have only IS attributes."""
+        """Cut off ``count`` attributes in the layout of `attributes/wire.py`; ``are_readings`` permits only IS."""
         attributes = []
         with self.group("attributes") as group:
             try:
@@ -292,6 +301,6 @@ def _operator(number: int) -> str:
 
 
 def _value(attribute: Attribute) -> str:
-    """Return an integer on the wire as text, with its value in its key's unit."""
+    """Return an attribute's integer on the wire as text, followed by its value in the key's unit if that differs."""
     key = key_of(attribute.key)
     return f"{attribute.value}" if key.steps == 1 else f"{attribute.value}: {in_units(attribute):g} {key.unit}"

@@ -1,4 +1,4 @@
-"""The estimation of a node's link qualities from beacons, which nodes broadcast at random times.
+"""Estimates of a node's link qualities from beacons, which nodes broadcast at random times.
 
 Theory of operation
     A beacon carries a number that its sender counts, so a gap between two numbers is the number of beacons that were
@@ -28,17 +28,17 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 MARK = 0xBE
 UNKNOWN = 1.0  # the ratio of a new neighbor until the first sample
-WINDOW = 10  # beacons of a sample
-WEIGHT = 0.25  # of a new sample
-MAX_LISTED = 20  # neighbors in a beacon
-NUMBERS = 65536  # the number of a beacon has two bytes
+WINDOW = 10  # number of beacons in a sample
+WEIGHT = 0.25  # weight of a new sample in the mean
+MAX_LISTED = 20  # largest number of neighbors in a beacon
+NUMBERS = 65536  # beacons are counted modulo this, as their number has two bytes
 HEADER_B, ENTRY_B = 3, 5
 MAX_NEIGHBORS = 64
 # Beacons are sent in the second half of an interval, which doubles with each beacon, as in Trickle (RFC 6206). Radios
 # that sleep send them rarely in the end, as each one occupies the channel for a whole wake-up interval.
 FIRST_INTERVAL_US, LONGEST_INTERVAL_US, LONGEST_ASLEEP_US = 1000000, 16000000, 128000000
-_RESTART = 256  # a larger gap does not count: the neighbor has restarted, or was out of reach for long
-_UNSAMPLED = -1.0  # in place of a ratio
+_RESTART = 256  # a larger gap is not counted as loss: the neighbor has restarted, or was out of reach for long
+_UNSAMPLED = -1.0  # value of a ratio without a sample
 
 
 def half_interval_us(earlier, longest_us):
@@ -52,12 +52,12 @@ class LinkEstimator:
     def __init__(self, address, max_neighbors=MAX_NEIGHBORS):
         self.address = address
         self.max_neighbors = max_neighbors
-        self.number = 0  # of the latest beacon
+        self.number = 0  # number of this node's latest beacon
         self._neighbors = {}  # address -> _Link
         self._next_listed = 0
 
     def make_beacon(self):
-        """Return the next beacon's bytes: at most 3 + 5 * MAX_LISTED."""
+        """Return the next beacon as bytes, at most 3 + 5 * MAX_LISTED of them."""
         self.number = (self.number + 1) % NUMBERS
         frame = bytearray((MARK, self.number & 255, self.number >> 8))
         sampled = [(address, link.inbound) for address, link in self._neighbors.items() if link.inbound >= 0]
@@ -102,7 +102,7 @@ class LinkEstimator:
         return [(neighbor, ratios_of(link)) for neighbor, link in self._neighbors.items()]
 
     def _find_own_ratio(self, frame):
-        """Return the byte after this node's address in a beacon's list of ratios, or -1."""
+        """Return the byte after this node's address in a beacon's list of ratios; -1 if the address is not listed."""
         for start in range(HEADER_B, len(frame), ENTRY_B):
             if int.from_bytes(frame[start : start + 4], "little") == self.address:
                 return frame[start + 4]
@@ -110,13 +110,13 @@ class LinkEstimator:
 
 
 class _Link:
-    """The beacons of one neighbor, and the ratios that follow from them."""
+    """The counts of one neighbor's beacons, and the link's delivery ratios that result from them."""
 
     def __init__(self, number):
-        self.number = number  # of the latest beacon
-        self.beacons = 1  # received
-        self.expected = 0  # in this window
-        self.received = 0
+        self.number = number  # number of the neighbor's latest beacon
+        self.beacons = 1  # number of beacons received in total
+        self.expected = 0  # beacons that the neighbor sent in the current window
+        self.received = 0  # beacons of these that this node received
         self.inbound = self.outbound = _UNSAMPLED
         self.reported_inbound = self.reported_outbound = _UNSAMPLED
 
@@ -125,7 +125,7 @@ class _Link:
 
 
 def count_beacon(link, number):
-    """Count a beacon; after a whole window, update the inbound ratio."""
+    """Count a neighbor's beacon with a number; if a window is complete, update the link's inbound ratio."""
     gap = (number - link.number) % NUMBERS
     link.number = number
     link.beacons += 1
@@ -143,8 +143,9 @@ def count_beacon(link, number):
 
 
 def update_outbound(link, listed, entries, own_number):
-    """Update the outbound ratio by a beacon with ``entries`` neighbors; ``listed``: the byte for this node, or -1.
+    """Update the outbound ratio of a link from a neighbor's beacon.
 
+    ``listed``: the byte that the beacon lists for this node, or -1; ``entries``: number of neighbors that it lists;
     ``own_number``: number of this node's latest beacon.
     """
     if listed >= 0:
@@ -160,7 +161,7 @@ def ratios_of(link):
 
 
 def has_changed(link):
-    """Return whether the ratios of a link differ from the last ones reported, and note them as reported."""
+    """Return whether a link's ratios differ from those last reported, and store them as reported."""
     inbound, outbound = ratios_of(link)
     if inbound == link.reported_inbound and outbound == link.reported_outbound:
         return False
@@ -170,5 +171,5 @@ def has_changed(link):
 
 
 def byte_of(ratio):
-    """Return a delivery ratio as it is listed in a beacon: in steps of 1/255."""
+    """Return the byte that stands for a delivery ratio (0 to 1) in a beacon, in steps of 1/255."""
     return int(ratio * 255 + 0.5)

@@ -1,4 +1,4 @@
-"""Parameters of protocols and filters: an entry of a parameter table, and the check of a value.
+"""Parameters of protocols and filters: the entries of a parameter table, and the check of a parameter's value.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -15,14 +15,14 @@ Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "u
 def check_parameter(owner, parameter, value):
     """Return ``value`` converted to the default's type. Raises ParameterError if its type or range is wrong.
 
-    ``minimum`` or ``maximum`` None: the range has no such limit; ``minimum`` a tuple: the allowed values. Lists become
-    tuples, and numbers of other libraries become Python's.
+    A ``minimum`` or ``maximum`` of None sets no limit; if ``minimum`` is a tuple, it contains the allowed values. Lists
+    become tuples, and numbers of other libraries become Python's. ``owner``: the name that begins an error message.
     """
     name, default, minimum, maximum, unit, _ = parameter
     value = _plain(value, default)
     if isinstance(minimum, tuple):
         if value not in minimum:
-            from workbench.suggestion import meant  # Not before: a mote has no room for it.
+            from workbench.suggestion import meant  # Only here, because a mote has no room for it.
 
             hint = meant(value, [choice for choice in minimum if isinstance(choice, str)])
             raise ParameterError(
@@ -34,26 +34,26 @@ def check_parameter(owner, parameter, value):
         raise ParameterError(
             "%s: %s is %.60s; it must be a tuple or a list, as in %s=[...]" % (owner, name, repr(value), name)
         )
-    number = isinstance(default, (int, float)) and not isinstance(default, bool)
-    right_type = (
+    is_number = isinstance(default, (int, float)) and not isinstance(default, bool)
+    has_right_type = (
         isinstance(value, (int, float) if isinstance(default, float) else int) and not isinstance(value, bool)
-        if number
+        if is_number
         else isinstance(value, type(default))
     )
     # These conditions also reject NaN and, even in a range without a limit, infinity: JSON can represent neither.
     largest = _LARGEST if isinstance(default, float) else _LARGEST_WHOLE
-    too_small = number and right_type and not value >= (-largest if minimum is None else minimum)
-    too_large = number and right_type and not value <= (largest if maximum is None else maximum)
-    if not right_type or too_small or too_large:
-        kind = "a number" if isinstance(default, float) else "a whole number" if number else type(default).__name__
-        highest = maximum if maximum is not None else largest if too_large else "any"
+    is_too_small = is_number and has_right_type and not value >= (-largest if minimum is None else minimum)
+    is_too_large = is_number and has_right_type and not value <= (largest if maximum is None else maximum)
+    if not has_right_type or is_too_small or is_too_large:
+        kind = "a number" if isinstance(default, float) else "a whole number" if is_number else type(default).__name__
+        highest = maximum if maximum is not None else largest if is_too_large else "any"
         limits = "" if minimum is None else " from %s to %s" % (minimum, highest)
         raise ParameterError("%s: %s is %.60s; it must be %s%s %s" % (owner, name, repr(value), kind, limits, unit))
     return value
 
 
 def _plain(value, default):
-    """Convert a list to a tuple, and a number of another library to Python's, if the default is of that type."""
+    """Return a list as a tuple, or another library's number as Python's, if ``default`` is of that type."""
     if isinstance(default, tuple):
         return tuple(value) if isinstance(value, list) else value
     if isinstance(default, bool) or not isinstance(default, (int, float)) or type(value) in (bool, int, float):
@@ -63,6 +63,6 @@ def _plain(value, default):
             return value.__index__()
         if isinstance(default, float) and hasattr(value, "__float__"):
             return float(value)
-    except TypeError:  # An array has these names too.
+    except TypeError:  # An array has these methods too, but raises TypeError.
         pass
     return value

@@ -53,7 +53,7 @@ class Protocol:
     # Whether a publication is meant to reach every node, so that the metric "coverage" applies.
     disseminates = False
     # The module of the nodes' fast twin (the fast engine's version of the node), by name, or "". Subclasses do not
-    # inherit it, as their nodes may behave differently; one with the same nodes sets ``fast = Flooding.fast``.
+    # inherit it, as their nodes may behave differently. A subclass with the same nodes sets ``fast = Flooding.fast``.
     fast = ""
     # The reason why this protocol has no twin, if there is a particular one.
     why_not_fast = ""
@@ -62,7 +62,7 @@ class Protocol:
     # The event (name in the trace, detail) by which nodes log that they changed a message's samples on purpose, as
     # filters do. Its other fields identify the message. (): nodes never do so, and any changed sample is an error.
     changes = ()
-    # The event by which a source logs that it does not send a sample to a sink, because the sink's INTERVAL asks for
+    # The event by which a source logs that it does not send a sample to a sink, because the sink's INTERVAL requests
     # fewer samples: peer is the sink, value the sample's number. The sink does not expect it. "": never.
     withholds = ""
     # The module of the metrics that only this protocol has, by name, or "". It has
@@ -78,10 +78,10 @@ class Protocol:
     # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; see diffusion/filters/catalogue.py.
     catalogue = ""
     # The nature of messages that do not carry readings, {name in the trace: "set_up" or "upkeep"}: "set_up" is sent
-    # once for a node, a subscription or a change; "upkeep" is repeated while nothing changes. All others are of use.
+    # once for a node, a subscription or a change; "upkeep" is repeated while nothing changes. All others are useful.
     natures = {}
-    # The reasons with which nodes drop messages of use, and no others, because they bring nothing new. (): unknown, so
-    # there is no metric "usefulness_ratio".
+    # The reasons for which nodes drop useful messages that bring nothing new; no other messages are dropped for them.
+    # (): unknown, so a run lacks the metric "usefulness_ratio".
     known_already = ()
     # Published settings, {name: {setting: value}}, which forms offer. Missing settings have their defaults; nodes and
     # filters are unchanged. A subclass with other parameters has presets of its own.
@@ -155,11 +155,11 @@ class Protocol:
 
     @classmethod
     def settings_from_plain(cls, values):
-        """Convert the plain values of `plain` back to settings. Raises ParameterError for invalid values."""
+        """Return settings from their plain values (see `plain`). Raises ParameterError for invalid values."""
         return values
 
     def parts(self):
-        """Return the objects in the settings that are not plain values, such as filters. Each of them has:
+        """Return the objects in the settings that are not plain values, such as filters. Each object has:
 
         kind, name                for messages: "filter", "running_mean"
         to_dict()                 its plain values; `settings_from_plain` is the inverse
@@ -192,15 +192,15 @@ class Protocol:
         return () if cls.why_not_on_motes else (cls.node.__module__,)
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Estimate the reference engine's receptions on each arc of the topology during a run.
+        """Estimate how many frames are received on each arc of the topology during a run.
 
         The result decides whether loading the fast engine saves time. ``readings`` and ``subscriptions`` are numbers in
-        the whole network. One flood takes one reception on each arc.
+        the whole network. A flood causes one reception on each arc.
         """
         return readings
 
     def sizes_in_c(self):
-        """Return {name in C: number}, the constants for compiling a mote's C program; None without nodes in C.
+        """Return {name in C: number}, the constants for compiling a mote's C program, or None without C nodes.
 
         The C sources are in the folder ``c`` beside the node's module; their interface to the mote is in ``c/mote``.
         """
@@ -236,7 +236,10 @@ class Protocol:
 
 
 def plain(value):
-    """Return a setting as JSON represents it: numbers, texts, True, False, None, lists of them, or its ``to_dict``."""
+    """Return a setting as a value that JSON can represent; an object is converted by its ``to_dict``.
+
+    Raises ParameterError if the setting contains other values than numbers, texts, True, False, None, lists and dicts.
+    """
     if hasattr(value, "to_dict"):
         value = value.to_dict()
     if isinstance(value, (tuple, list)):

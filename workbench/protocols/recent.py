@@ -17,11 +17,11 @@ class RecentIds:
         self.values = {}
 
     def get(self, id):
-        """Return the value stored with an id, or None."""
+        """Return the value that is stored with an id, or None if the id is not stored."""
         return self.values.get(id)
 
     def put(self, id, value=True):
-        """Store an id; if the memory is full, it replaces the oldest."""
+        """Store a value with an id; if the memory is full, a new id replaces the oldest id."""
         if id not in self.values:
             if len(self._ids) < self.size:
                 self._ids.append(id)

@@ -6,9 +6,9 @@ Theory of operation
     it expires. From the time ``expires_us`` on it receives no samples, even if its node has not removed it: a node
     without timers never calls `expire`.
 
-    A protocol that sends a message for a subscription (an interest, a query) stores it as ``request``. Checks that may
-    refuse a subscription come before `Subscriptions.add`: a refused subscription leaves no state, and the next
-    subscription gets its number.
+    A protocol that sends a message for a subscription (an interest, a query) stores the message as ``request``. Checks
+    that may refuse a subscription come before `Subscriptions.add`, so a refused subscription leaves no state, and the
+    next subscription gets its number.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -35,7 +35,7 @@ class Subscription:
         self._samples = []
 
     def put(self, attributes):
-        """Append a sample (called by the node)."""
+        """Append a sample, given as its attributes; the node calls this."""
         self._samples.append(attributes)
 
     def take(self):
@@ -60,7 +60,7 @@ class Subscriptions:
 
     def __init__(self):
         self.open = []  # Read-only for others; public because a node checks it for every publication.
-        self.added = 0
+        self.added = 0  # subscriptions added so far, from which the next one gets its number
 
     def add(self, subscription):
         """Open a subscription, and return it."""
@@ -83,5 +83,5 @@ class Subscriptions:
         return expired
 
     def of(self, request):
-        """Return the open subscriptions for which ``request`` was sent."""
+        """Return the open subscriptions for which the message ``request`` was sent."""
         return [subscription for subscription in self.open if subscription.request is request]

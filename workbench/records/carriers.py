@@ -1,11 +1,12 @@
-"""Writes the text of a record into a file, and reads it from a file. It is stored in
+"""Functions that write the text of a record into a file, and that read it from a file. The text is stored in
 
 PNG       a tEXt chunk with the keyword "workbench-record", in front of the pixels
 SVG       <metadata class="workbench-record">
-page      <script type="application/json" class="workbench-record">, one for the run, and one for each figure of others
+page      <script type="application/json" class="workbench-record">, one for the run, and one for each figure of other
+          runs
 Parquet   the key "workbench.record" of the metadata of the file's schema
 
-The functions that read accept any bytes. They return texts. The DataErrors that they raise do not name the file.
+The functions that read accept any bytes, and return the texts of records. Their DataErrors do not name the file.
 """
 
 from __future__ import annotations

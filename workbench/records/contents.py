@@ -1,4 +1,4 @@
-"""Reads from a file or folder everything that its reproduction needs: records, a run's trace, or rows of a sweep."""
+"""Functions that read a file or folder for its reproduction: records, a run's trace, or rows of a sweep."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workbench.sweeps.store import files
 from workbench.sweeps.store.columns import COLUMNS, METRIC
 
 ROWS_AT_ONCE = 500
-LARGEST_B = 1 << 30  # of a picture, a page or a record: these are read into memory
+LARGEST_B = 1 << 30  # largest picture, page or record, since these are read into memory
 _NO_RECORD = "the file contains no record of the workbench"
 
 
@@ -106,7 +106,7 @@ def _read_file(path: Path) -> Contents:
 
 
 def _size_B(path: Path) -> int:
-    """Return the size of a regular file. Raises DataError for a pipe or a device, whose end may never come."""
+    """Return the size of a regular file in bytes. Raises DataError for a pipe or a device, whose end may never come."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise DataError("the path is a pipe, a socket or a device; save its content as a regular file first")
@@ -139,7 +139,7 @@ def _read_parquet(path: Path) -> Contents:
         return Contents("Parquet file of a sweep", results=(path,))
     records = _parse_records(carriers.texts_of_schema(schema))
     if not set(SCHEMA.names) <= set(schema.names):
-        raise DataError("the file has a record, but its columns are not those of a trace")
+        raise DataError("the file has a record, but its columns are not the columns of a trace")
     trace = _read_trace(path).select(SCHEMA.names)
     try:
         return Contents("Parquet file of a run", records, trace.cast(SCHEMA))

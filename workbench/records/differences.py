@@ -1,4 +1,4 @@
-"""Compares the recorded surroundings, metrics and trace of a run with those of a run that repeats it."""
+"""Comparison of a recorded run with its repetition: surroundings (versions, code, platform), metrics and trace."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def compare_surroundings(recorded: Mapping[str, Any], current: Mapping[str, Any]
         for name, version in _mapping_in(recorded, "versions").items()
         if version != current["versions"].get(name)
     ]
-    for room, digest in _mapping_in(recorded, "code").items():
-        if digest != current["code"].get(room):
-            differences.append(Difference(f"the code of {room}", str(digest), current["code"].get(room, "missing")))
+    for folder, digest in _mapping_in(recorded, "code").items():
+        if digest != current["code"].get(folder):
+            differences.append(Difference(f"the code of {folder}", str(digest), current["code"].get(folder, "missing")))
     for name, origin in _mapping_in(recorded, "user_code").items():
         installed = current.get("user_code", {}).get(name)
         if installed and isinstance(origin, Mapping) and origin.get("digest") != installed["digest"]:
@@ -48,7 +48,10 @@ def compare_surroundings(recorded: Mapping[str, Any], current: Mapping[str, Any]
 
 
 def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Difference]:
-    """Return the differences in versions; a row of a sweep names them as "workbench 0.1.0, Python 3.11.7, ..."."""
+    """Return the differences in versions.
+
+    ``recorded`` is as in a row of a sweep: "workbench 0.1.0, Python 3.11.7, ...".
+    """
     words = [piece.split() for piece in recorded.split(", ")]
     versions = {name.lower(): version for name, version in (pair for pair in words if len(pair) == 2)}
     return [
@@ -59,13 +62,14 @@ def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Differen
 
 
 def compare_code(recorded: str | None, current: str) -> list[Difference]:
-    """Return the difference between two code digests as a list; empty if they are equal or none was recorded."""
+    """Return the difference between two code digests as a list; empty if they are equal or ``recorded`` is missing."""
     return [Difference("the code", recorded, current)] if recorded and recorded != current else []
 
 
 def _mapping_in(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = record.get(name)
-    return table if isinstance(table, Mapping) else {}
+    """Return a record's field, or {} if it is missing or not a mapping."""
+    content = record.get(name)
+    return content if isinstance(content, Mapping) else {}
 
 
 def compare_metrics(
@@ -104,7 +108,7 @@ def names_to_compare(recorded: Iterable[str], current: Iterable[str]) -> Iterato
 
 
 def names_of_measure(recorded: Iterable[str], current: Mapping[str, float]) -> list[str]:
-    """Return the names of the recorded metrics that a sweep's measure function added to those of a run."""
+    """Return the names of the recorded metrics that come from a sweep's measure function, not from the run itself."""
     return [name for name in recorded if name not in current and name not in COMMON and not name.startswith(COUNTS)]
 
 

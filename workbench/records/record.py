@@ -95,7 +95,10 @@ def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
 
 
 def surroundings_for(record: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
-    """Return the present versions, platform, and digests of the code that a record names, for a run of the protocol."""
+    """Return the present versions, platform and code digests for a run of the protocol.
+
+    The digests are of the folders of the package that ``record`` names, and of the user's code.
+    """
     folders = record.get("code")
     return _surroundings(digests_of_folders(folders if isinstance(folders, Mapping) else ()), [protocol])
 
@@ -130,7 +133,7 @@ def _version(library: str) -> str:
 
 
 def add_digest(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of this content: its format is added in front, its digest at the end."""
+    """Return the record with this content: the format and version are added in front, the digest at the end."""
     record = {"format": FORMAT, "version": VERSION, **content}
     return {**record, "digest": _digest(record)}
 
@@ -199,7 +202,7 @@ def _folder_digest(folder: str) -> str:
 
 
 def user_digests(protocol: Protocol) -> dict[str, dict[str, str]]:
-    """Return {name: {"module", "digest"}} of the user's code that a protocol calls; may be empty."""
+    """Return {name: {"module", "digest"}} of the user's code that a protocol calls; {} if it calls only the package."""
     from workbench.sweeps import user_code
 
     return {name: _origin(name, code_object) for name, code_object in user_code.of(protocol).items()}

@@ -1,4 +1,4 @@
-"""`wb.reproduce`: runs the scenario recorded in a file again, and reports "identical" or the differences.
+"""`wb.reproduce`: runs a scenario recorded in a file again, and reports "identical" or the differences.
 
 The scenario is read from the record and played; code in a file is never executed. A user's own protocol or filter is
 recorded by name only, so it must be imported beforehand. Rows of a sweep run one after the other in this process.
@@ -39,7 +39,7 @@ class Reproduction:
 
     kind             the kind of file: "PNG", "page", "folder of a sweep", ...
     runs             number of runs played
-    identical_runs   number of them whose results equal the recorded ones
+    identical_runs   number of played runs whose results equal the recorded ones
     made_with        differences in versions, code and platform: a list of `Difference`
     differences      differences in the results: a list of `Difference`
     notes            sentences about rows and values that were not compared
@@ -118,7 +118,7 @@ def reproduce(
     """Run the scenario recorded in a file again and compare the results.
 
     path       a PNG, SVG or page of a run, its Parquet file, the folder of `Run.save`; a sweep's chart, its folder or a
-               Parquet file of that
+               Parquet file in that folder
     engine     the engine that plays it, as for `Scenario.run`
     most       number of rows to run of a sweep, from the first; None for all
     progress   function called with the number of runs done and the total
@@ -185,7 +185,10 @@ def _reproduce_run(
     engine: str,
     name: str,
 ) -> None:
-    """Play a recorded run and compare. ``trace`` is the trace in the file, or None."""
+    """Play a recorded run, and add the differences to ``answer``.
+
+    ``trace`` is the trace in the file, or None. ``name`` begins the subject of each difference: "NAME: " or "".
+    """
     if fields.get("engine") == LIVE:
         raise DataError(
             "the record is of a run on motes with clocks of their own, which cannot be repeated exactly; "
@@ -247,7 +250,8 @@ def _play(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference
 
 
 def _failure(error: Exception) -> Difference:
-    return Difference("the run", "whole", " ".join(f"ended by {type(error).__name__}: {error}".split()))
+    """Return an error of the repeated run as a Difference from the recorded run, which was complete."""
+    return Difference("the run", "complete", " ".join(f"ended by {type(error).__name__}: {error}".split()))
 
 
 def build_scenario(document: Any, record: Mapping[str, Any]) -> Scenario:
@@ -264,7 +268,7 @@ def build_scenario(document: Any, record: Mapping[str, Any]) -> Scenario:
 
 
 def _name_user_code(user_code: Mapping[str, Any]) -> str:
-    """Return a phrase that names the user's code in a record and how to import it."""
+    """Return a phrase for a message: the names of the user's code in a record, and how to import it."""
     modules = {
         name: origin.get("module") or "" if isinstance(origin, Mapping) else "" for name, origin in user_code.items()
     }
@@ -287,7 +291,7 @@ def _suggest_import(modules: list[str]) -> str:
 def _reproduce_chart(
     answer: Reproduction, record: Mapping[str, Any], engine: str, most: int | None, progress: Progress
 ) -> None:
-    """Run the points of a sweep's chart again; the record contains their scenarios."""
+    """Run the points of a sweep's chart again, and add the differences; the record contains their scenarios."""
     if "points" not in record:
         raise DataError(
             f"the record is of {_format_count(record.get('rows'))} runs, too many to include their scenarios; "
@@ -331,7 +335,10 @@ def _compare_point(
 
 
 def _find_measure(name: Any) -> Callable[..., Any] | None:
-    """Return the function named "module:name", or None. Only modules of protocols are imported for it, for safety."""
+    """Return the function named "module:name" if its module is loaded, else None.
+
+    The modules of this package's protocols are imported if needed; for safety, no other modules are.
+    """
     module, _, function = str(name or "").partition(":")
     package, is_of_a_protocol = module.partition(".")[0], module.startswith("workbench.protocols.")
     if package in sys.stdlib_module_names or (package == "workbench" and not is_of_a_protocol):
@@ -346,7 +353,7 @@ def _find_measure(name: Any) -> Callable[..., Any] | None:
 
 
 def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | None) -> dict[str, float] | Difference:
-    """Return a point's metrics with those of the sweep's measure, or the error as a Difference if the run fails."""
+    """Return the metrics of a point and of the sweep's measure, or the error as a Difference if the run fails."""
     run = _play(scenario, engine, measure is not None)
     if isinstance(run, Difference):
         return run
@@ -360,7 +367,7 @@ def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | N
 def _reproduce_rows(
     answer: Reproduction, rows: Iterable[contents.SweepRow], engine: str, progress: Callable[[], Any]
 ) -> None:
-    """Run rows of a sweep's folder again and compare them."""
+    """Run rows of a sweep's folder again, and add the differences."""
     codes: dict[str, Codes] = {}
     unknown: set[str] = set()
     failed = 0

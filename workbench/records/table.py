@@ -1,8 +1,8 @@
-"""Makes the record of a sweep's rows, which a chart of the sweep stores.
+"""Records of a sweep's rows, which a chart of the sweep stores.
 
-Besides the fields of every record (`workbench.records`), it has
+Besides the fields of every record (`workbench.records`), such a record has
 
-    scenario, scenario_hash     the sweep's base scenario; that of the first sweep if the chart has several
+    scenario, scenario_hash     base scenario of the sweep, or of the first sweep if the chart has several
     design                      the varied parameters in words
     measure                     "module:name" of the sweep's own measure, if it has one
     rows, rows_digest           number of rows, and a digest of all of them
@@ -35,7 +35,7 @@ Drawn = TypeVar("Drawn", bound=Any)  # a `Drawing`; this package must not import
 def record_of_table(
     rows: Iterable[Row], plan: Plan, drawn: Iterable[str] = (), others: Iterable[tuple[Iterable[Row], Plan]] = ()
 ) -> dict[str, Any]:
-    """Return the record of a sweep's rows, given in the order of its plan.
+    """Return the record of a sweep's rows, which are in the order of its plan.
 
     ``drawn`` names the metrics that the chart shows. ``others`` are (rows, plan) of further sweeps with the same
     measure, for a chart of several.
@@ -92,17 +92,18 @@ def points_of(documents: Sequence[str]) -> dict[str, Any]:
     """Return scenarios in a form that stores each different value of a field once.
 
     The form is {"values": {field: different values}, "places": {field: for each scenario, an index into the values}}.
-    ``places`` has only the fields that differ. None stands for a missing field; an empty document has only None.
+    ``places`` has only the fields that differ. None stands for a missing field; all fields of an empty document are
+    None.
     """
-    parsed = [json.loads(document) if document else {} for document in documents]
-    names = sorted({name for scenario in parsed for name in scenario})
+    scenarios = [json.loads(document) if document else {} for document in documents]
+    names = sorted({name for scenario in scenarios for name in scenario})
     values, places = {}, {}
     for name in names:
-        known: dict[str, int] = {}
-        texts = [json.dumps(scenario.get(name), sort_keys=True) for scenario in parsed]
-        indices = [known.setdefault(text, len(known)) for text in texts]
-        values[name] = [json.loads(text) for text in known]
-        if len(known) > 1:
+        index_of: dict[str, int] = {}
+        texts = [json.dumps(scenario.get(name), sort_keys=True) for scenario in scenarios]
+        indices = [index_of.setdefault(text, len(index_of)) for text in texts]
+        values[name] = [json.loads(text) for text in index_of]
+        if len(index_of) > 1:
             places[name] = indices
     return {"values": values, "places": places}
 

@@ -8,7 +8,7 @@ Contract
     A driver of nodes that run elsewhere, such as motes, has its own application with an ``act`` method. It shares
     `plan`, `reading` and `Outages`.
 
-In the fast engine, `workbench.sim.fast.prepare` does this beforehand, and the loop performs the actions.
+In the fast engine, `workbench.sim.fast.prepare` lists the actions before the run, and the loop performs them.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from workbench.sim.kernel import ACTION, Kernel
 
 
 def plan(scenario: Any, kernel: Kernel, duration_us: int) -> None:
-    """Put all actions of the workload on the heap."""
+    """Schedule all actions of the workload: put them on the kernel's heap."""
     for action in workload.expand(scenario.workload, kernel.addresses, duration_us, scenario.seed):
         kernel.push(action.time_us, ACTION, action)
 
 
 def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute, ...]:
-    """Return the attributes that a publication has at this node and time.
+    """Return the attributes that a publish action publishes at the time ``now`` (µs).
 
-    The attributes of a text are always the same. A sensor field, or a list of readings, is evaluated.
+    A text always gives the same attributes. A sensor field, or `Readings`, gives those of the node and the time.
     """
     text = action.item.what
     if not isinstance(text, str):
@@ -43,7 +43,7 @@ def reading(scenario: Any, action: workload.Action, now: int) -> tuple[Attribute
 
 
 def _record(kernel: Kernel, now: int, node: int, event: str, sequence: int, value: int, detail: str) -> None:
-    """Record an action of the application at a node, or a failure or recovery of the node."""
+    """Append a row to the trace: an action of the application at a node, or the node's failure or recovery."""
     kernel.recorder.append((now, node, event, NOBODY, "", node, sequence, 0, value, detail))
 
 
@@ -73,7 +73,7 @@ class Outages:
 
 
 class Application:
-    """The application of nodes that run in this process."""
+    """The application layer for nodes that run in this process: it performs the actions of the workload."""
 
     def __init__(self, scenario: Any, kernel: Kernel, outages: Outages) -> None:
         self.scenario, self.kernel, self.outages = scenario, kernel, outages
@@ -81,7 +81,9 @@ class Application:
         kernel.handlers[ACTION] = self.act
 
     def act(self, now: int, action: workload.Action) -> None:
-        """Perform an action of the workload; a node that is down performs none.
+        """Perform an action of the workload at its time ``now`` (µs).
+
+        A node that is down does not subscribe, unsubscribe or publish.
 
         Raises ScenarioError, which ends the run, if the node refuses the action.
         """

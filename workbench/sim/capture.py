@@ -1,7 +1,7 @@
-"""The strength of received frames, by which a radio with ``capture_dB`` receives the stronger of two that overlap.
+"""The strength of received frames: a radio with ``capture_dB`` receives the stronger of two overlapping frames.
 
 Strength is transmit power less path loss, 10 * exponent * log10(distance), with the exponent 3.0 of `wb.topology`'s
-propagation model. It follows from the positions of the nodes alone, as topologies do not keep walls and shadowing. All
+propagation model. It depends only on the positions of the nodes, as topologies do not store walls and shadowing. All
 nodes send with the same power, so only differences count. Rounded to tenths of a dB, strengths are the same on every
 machine.
 
@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 _EXPONENT = 3.0
-_SHORTEST_M = 1.0  # the path loss of shorter links is that of a metre
+_SHORTEST_M = 1.0  # shorter links have the path loss of one metre
 
 
 def strengths_ddB(positions_m: np.ndarray, senders: Any, receivers: Any) -> np.ndarray:
-    """Return the strength of each arc in tenths of a dB, int32 (arcs,); 0 at a metre, negative beyond.
+    """Return the received strength of each arc in tenths of a dB, int32 (arcs,); 0 up to 1 m, negative beyond.
 
     ``positions_m`` (nodes, 2); ``senders`` and ``receivers`` (arcs,) are indices of nodes.
     """
@@ -30,5 +30,5 @@ def strengths_ddB(positions_m: np.ndarray, senders: Any, receivers: Any) -> np.n
 
 
 def threshold_ddB(capture_dB: float) -> int:
-    """Return a threshold in tenths of a dB; 0 for none."""
+    """Convert the threshold ``capture_dB`` to tenths of a dB; 0 means that the radio has no capture."""
     return round(10 * capture_dB)

@@ -64,11 +64,11 @@ ACKNOWLEDGEMENT_B = 5
 BEACON_NAME = "beacon"  # of radios with learned link qualities, in the trace
 
 # Outcomes of a unicast transmission. UNDECIDED: the frame is sent again, or the radio does not use acknowledgements.
-# STROBING: the acknowledgement is missing, and the sender goes on with copies of the frame.
+# STROBING: the acknowledgement is missing, and the sender continues to send copies of the frame.
 UNACKNOWLEDGED, ACKNOWLEDGED, UNDECIDED, STROBING = range(4)
 
 
-# Receiver's index, delivery ratio, and the key of its draws, None if the arc loses no frame.
+# Receiver's index, delivery ratio, and the key of the arc's loss draws, None if the arc loses no frame.
 _Arc = tuple[int, float, Any]
 
 
@@ -107,7 +107,7 @@ class Arcs:
             )
         self._by_receiver: list[dict[int, _Arc]] = [{} for _ in index]
 
-    def between(self, sender: int, receiver: int) -> _Arc | None:
+    def find(self, sender: int, receiver: int) -> _Arc | None:
         """Return the arc between two nodes, given by their indices, or None."""
         arcs = self._by_receiver[sender]
         if not arcs:
@@ -135,7 +135,7 @@ class Channel:
         self.draw_counts = [0] * count  # counter of the draws of a node's radio
         self.outages = [0] * count  # number of failures of each node
         self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # with csma: waiting frames
-        self.audible: list[list[Transmission]] = [[] for _ in range(count)]  # what each node hears now
+        self.audible: list[list[Transmission]] = [[] for _ in range(count)]  # transmissions that each node hears
         self.backoff_keys = self._make_keys(purposes.BACKOFF) if self.csma else []
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
         self.jitter = Delays(self._make_keys(purposes.JITTER), shortest_us, longest_us) if longest_us else None
@@ -182,11 +182,14 @@ class Channel:
         return dict(zip(pairs, strengths_ddB(positions_m, senders, receivers).tolist(), strict=True))
 
     def _draw_phases(self) -> list[int]:
-        """Return when each node wakes up for the first time, in µs."""
+        """Draw the time of each node's first wake-up, in µs."""
         return [draws.below(key, 0, self.wake_interval_us) for key in self._make_keys(purposes.WAKE_PHASE)]
 
     def radio_states_us(self, end_us: int) -> np.ndarray | None:
-        """Return the time of each node in each state of its radio, as `RadioLedger.finish`; None without currents."""
+        """Return each node's time in each state of its radio, in µs, as `RadioLedger.finish` does.
+
+        Returns None if the radio states no currents.
+        """
         return None if self.ledger is None else self.ledger.finish(end_us)
 
     def _make_keys(self, purpose: int) -> list[int]:
@@ -194,7 +197,7 @@ class Channel:
         return node_keys(draws.make_key(self.scenario.seed, purpose), self.addresses)
 
     def report_links(self, i: int, now: int) -> None:
-        """Report to a node the delivery ratios of its links in both directions: true ones, or those learned so far."""
+        """Report to node ``i`` the delivery ratios of its links in both directions, true or learned so far."""
         if self.motes_learn:
             return
         if self.learns:
@@ -206,7 +209,7 @@ class Channel:
         arcs, address = self.arcs, self.addresses[i]
         for neighbor in sorted(self.scenario.topology.predecessors(address)):
             index = self.kernel.index[neighbor]
-            inbound_arc, outbound_arc = arcs.between(index, i), arcs.between(i, index)
+            inbound_arc, outbound_arc = arcs.find(index, i), arcs.find(i, index)
             inbound, outbound = (0.0 if arc is None else arc[1] for arc in (inbound_arc, outbound_arc))
             self.nodes[i].link_quality(neighbor, inbound, outbound, now)
 
@@ -295,7 +298,7 @@ class Channel:
         if destination is None:
             heard = self._deliver(self.arcs.receivers[i], transmission, now)
         else:
-            arc = self.arcs.between(i, destination)
+            arc = self.arcs.find(i, destination)
             heard = 0 if arc is None else self._deliver((arc,), transmission, now)
             if arc is None and peer != NOBODY:
                 self.record((now, peer, "lost", sender, message, origin, sequence, size, 0, "link"))
@@ -307,11 +310,11 @@ class Channel:
             self._finish(transmission, outcome, now)
 
     def _finish(self, transmission: Transmission, outcome: int, now: int) -> None:
-        """Let the sender's next frame contend, and report the outcome of a unicast."""
+        """End a transmission: start the sender's next frame, and report the outcome of a unicast to the sender."""
         if self.learns and transmission.label[0] == BEACON_NAME:
             self.beacons_waiting[transmission.sender] = False
         if self.csma:
-            self._next_in_queue(transmission.sender, now)
+            self._advance_queue(transmission.sender, now)
         if outcome != UNDECIDED and self.reports:
             self._report_outcome(transmission, outcome == ACKNOWLEDGED, now)
 
@@ -319,7 +322,7 @@ class Channel:
         return self.addresses[index] if index >= 0 else NOBODY
 
     def _deliver(self, arcs: Sequence[_Arc], transmission: Transmission, now: int) -> int:
-        """Deliver a frame to the receivers of these arcs that do not lose it; return how many received it."""
+        """Deliver a frame to the receivers of these arcs, unless they lose it; return the number that received it."""
         sender = self.addresses[transmission.sender]
         message, origin, sequence = transmission.label
         frame = transmission.frame
@@ -377,7 +380,7 @@ class Channel:
         return reason
 
     def _is_captured(self, receiver: int, sender: int, other: int) -> bool:
-        """Return whether a receiver hears a sender's frame in spite of another sender's."""
+        """Return whether a sender's frame is strong enough at a receiver to survive the frame of sender ``other``."""
         strengths = self.strengths_ddB
         return strengths[sender, receiver] - strengths[other, receiver] >= self.capture_ddB
 
@@ -421,7 +424,7 @@ class Channel:
             self._back_off(transmission, now)
         else:
             self._give_up(transmission, now, "channel_busy")
-            self._next_in_queue(i, now)
+            self._advance_queue(i, now)
             if transmission.destination is not None and self.reports:
                 self._report_outcome(transmission, False, now)
 
@@ -433,7 +436,7 @@ class Channel:
         sender = self.addresses[transmission.sender]
         self.record((now, sender, "given_up", NOBODY, message, origin, sequence, len(transmission.frame), 0, reason))
 
-    def _next_in_queue(self, i: int, now: int) -> None:
+    def _advance_queue(self, i: int, now: int) -> None:
         queue = self.queues[i]
         if queue:
             queue.pop(0)
@@ -448,13 +451,16 @@ class Channel:
         self.kernel.collect(i, now)
 
     def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> int:
-        """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged; return the outcome."""
+        """Simulate the acknowledgement of a unicast frame, and repeat the frame if it is missing; return the outcome.
+
+        ``arrived``: whether the receiver got the frame.
+        """
         i, receiver = transmission.sender, transmission.destination
         assert receiver is not None
         wait = TURNAROUND_US + self.radio.airtime_us(ACKNOWLEDGEMENT_B)
         if arrived and self.ledger is not None:
             self.ledger.add(now + TURNAROUND_US, now + wait, receiver, UNREACHABLE, ACKNOWLEDGEMENT, now)
-        is_acknowledged = arrived and not self._acknowledgement_lost(transmission)
+        is_acknowledged = arrived and not self._is_acknowledgement_lost(transmission)
         if self.wake_interval_us and not is_acknowledged and self._continue_strobe(transmission, now):
             return STROBING
         self.free_at[i] = max(self.free_at[i], now + wait)
@@ -480,11 +486,11 @@ class Channel:
             self._schedule_start(retry, self.free_at[i], now)
         return UNDECIDED
 
-    def _acknowledgement_lost(self, transmission: Transmission) -> bool:
+    def _is_acknowledgement_lost(self, transmission: Transmission) -> bool:
         receiver = transmission.destination
         if receiver is None:
             return False
-        arc = self.arcs.between(receiver, transmission.sender)
+        arc = self.arcs.find(receiver, transmission.sender)
         if arc is None:
             return True
         _, ratio, _ = arc
@@ -499,7 +505,7 @@ class Channel:
     # Learned link qualities
 
     def _receive_beacon(self, i: int, neighbor: int, frame: bytes, now: int) -> None:
-        """Update the estimates of node ``i`` and report to it the delivery ratios that have changed."""
+        """Update the link estimates of node ``i`` from a neighbor's beacon; report changed ratios to the node."""
         ratios = self.estimators[i].receive(neighbor, frame)
         if ratios is not None:
             inbound, outbound = ratios
@@ -507,14 +513,17 @@ class Channel:
             self.kernel.collect(i, now)
 
     def _plan_beacon(self, i: int, earlier: int, now: int) -> None:
-        """Schedule the next beacon of node ``i``, which has sent ``earlier`` ones."""
+        """Schedule the next beacon of node ``i``; ``earlier`` is the number of its beacons so far."""
         half_us = half_interval_us(earlier, self.radio.longest_beacon_interval_us)
         key = draws.make_key(self.scenario.seed, purposes.BEACON, self.addresses[i])
         self.kernel.push(now + half_us + draws.below(key, earlier, half_us), BEACON, (i, earlier))
 
-    def _send_beacon(self, now: int, planned: tuple[int, int]) -> None:
-        """Send a beacon, unless the node has failed or its last beacon still waits for the channel."""
-        i, earlier = planned
+    def _send_beacon(self, now: int, beacon: tuple[int, int]) -> None:
+        """Send a beacon, unless the node has failed or its last beacon still waits for the channel.
+
+        ``beacon``: (node's index, number of its earlier beacons).
+        """
+        i, earlier = beacon
         if not self.down[i] and not self.beacons_waiting[i]:
             self.beacons_waiting[i] = True
             frame = self.estimators[i].make_beacon()
@@ -524,15 +533,15 @@ class Channel:
     # Low-power listening: see `workbench.sim.low_power`
 
     def _find_copy(self, i: int, transmission: Transmission) -> tuple[int, int]:
-        """Return start and end of the copy of a strobe that node ``i`` receives."""
+        """Return (start, end), in µs, of the copy of a strobe that node ``i`` receives."""
         start, airtime = transmission.start, self.airtimes_us[len(transmission.frame)]
         end = copy_end(start, next_wake(self.phases_us[i], self.wake_interval_us, start), airtime)
         return end - airtime, end
 
     def _find_first_end(self, transmission: Transmission, airtime: int) -> int:
-        """Return when a strobe ends, or when the receiver of a unicast can acknowledge a copy."""
+        """Return the time, in µs, when a strobe ends, or when the receiver of a unicast can acknowledge a copy."""
         receiver = transmission.destination
-        if receiver is None or receiver < 0 or self.arcs.between(transmission.sender, receiver) is None:
+        if receiver is None or receiver < 0 or self.arcs.find(transmission.sender, receiver) is None:
             return strobe_end(transmission.start, airtime, self.wake_interval_us)
         return self._find_copy(receiver, transmission)[1]
 
@@ -542,7 +551,7 @@ class Channel:
         return self.known_phases.get((i, transmission.destination)) == self.outages[i]
 
     def _continue_strobe(self, transmission: Transmission, now: int) -> bool:
-        """Continue a strobe that was not acknowledged; return False if it was long enough."""
+        """Continue a strobe that was not acknowledged; return False if it ends now instead."""
         i = transmission.sender
         airtime = self.airtimes_us[len(transmission.frame)]
         end = strobe_end(transmission.start, airtime, self.wake_interval_us)

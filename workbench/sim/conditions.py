@@ -1,7 +1,7 @@
-"""The conditions under which a protocol ran: what a reader must know before comparing its numbers with another's.
+"""The conditions under which a protocol ran, to be checked before its metrics are compared with another protocol's.
 
 conditions(scenario)      a `Conditions`, one line of text
-warnings(conditions)      sentences about what some of the protocols have and others lack
+warnings(conditions)      sentences about advantages that only some of the protocols have
 """
 
 from __future__ import annotations
@@ -48,36 +48,36 @@ class Conditions(NamedTuple):
 def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
     """Return the conditions of the protocol of a scenario.
 
-    ``name``: its name in charts, by default that of its class. ``rule``: how nodes with roles were chosen.
+    ``name``: the protocol's name in charts, by default its class's name. ``rule``: how nodes with roles were chosen.
     """
     protocol, radio = scenario.protocol, scenario.radio
     quality = "unused"
     if uses_quality(protocol):
         quality = "known" if radio.link_quality == "true" else "learned"
         if quality == "known" and not knows_links(radio, protocol, scenario.topology):
-            quality = "unused"  # all links are equally good, so there is nothing to know
+            quality = "unused"  # No link loses frames, so the ratios do not help.
     named = protocol.named_nodes()
     roles = "; ".join(
-        f"{setting} ({len(nodes)}) {rule or f'given: {_list(nodes)}'}" for setting, nodes in named.items()
+        f"{setting} ({len(nodes)}) {rule or f'given: {_join_names(nodes)}'}" for setting, nodes in named.items()
     )
     frame = ""
     if radio.max_frame_B:
         count = protocol.max_fragments
         frame = f"frames up to {radio.max_frame_B} B" + (f", up to {count} fragments" if count > 1 else "")
     filters = tuple(part.name for part in protocol.parts())
-    changed = tuple(
-        f"{parameter.name}={_write(protocol.settings[parameter.name])}"
+    changed_settings = tuple(
+        f"{parameter.name}={_format_value(protocol.settings[parameter.name])}"
         for parameter in protocol.parameters
         if parameter.name not in named
         and parameter.unit != "Filter"
         and protocol.settings[parameter.name] != parameter.default
     )
     shown = name or type(protocol).public_class().__name__
-    return Conditions(shown, quality, own_retries(protocol), roles, frame, filters, changed)
+    return Conditions(shown, quality, own_retries(protocol), roles, frame, filters, changed_settings)
 
 
 def warnings(compared: Sequence[Conditions]) -> list[str]:
-    """Return a sentence for each condition that some protocols have and others lack."""
+    """Return a sentence for each advantage that some protocols have and others lack."""
     advantages: tuple[tuple[str, Callable[[Conditions], Any]], ...] = (
         ("the true link qualities from the start (an oracle)", lambda each: each.link_quality == "known"),
         ("filters, which change what is sent", lambda each: each.filters),
@@ -85,24 +85,24 @@ def warnings(compared: Sequence[Conditions]) -> list[str]:
     )
     sentences = []
     for name, has in advantages:
-        some = [each.name for each in compared if has(each)]
-        others = [each.name for each in compared if not has(each)]
-        if some and others:
-            sentences.append(f"With {name}: {', '.join(some)}. Without: {', '.join(others)}.")
+        names_with = [each.name for each in compared if has(each)]
+        names_without = [each.name for each in compared if not has(each)]
+        if names_with and names_without:
+            sentences.append(f"With {name}: {', '.join(names_with)}. Without: {', '.join(names_without)}.")
     return sentences
 
 
 def shared(scenarios: Mapping[str, Any]) -> str:
-    """Return a sentence about an ideal radio if all scenarios have one, or ""."""
+    """Return a sentence that warns of an ideal radio if all scenarios have one, or ""."""
     if scenarios and all(is_ideal(each.radio, each.topology) for each in scenarios.values()):
         return "The radio is ideal: no frame is lost and none collide, so costs and delays look better than on motes."
     return ""
 
 
-def _list(names: Sequence[Any]) -> str:
+def _join_names(names: Sequence[Any]) -> str:
     *first, last = map(str, names)
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _write(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""Random delays of broadcasts for a whole network: the draws of `workbench.draws`, computed a column at a time.
+"""Random delays of broadcasts for a whole network: the draws of `workbench.draws`, computed for all nodes at once.
 
 Theory of operation
     All nodes that a flood reaches need draw number ``counter`` at about the same time. Once an eighth of them have

@@ -1,4 +1,4 @@
-"""One run on the reference engine, which combines kernel, channel and application."""
+"""Functions that play a scenario on the reference engine, which combines kernel, channel and application."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def without_collector() -> Iterator[None]:
 
 
 def _sinks(scenario: Any) -> frozenset[int]:
-    """Return the nodes that subscribe."""
+    """Return the addresses of the nodes at which the workload subscribes."""
     return frozenset(
         node
         for item in scenario.workload

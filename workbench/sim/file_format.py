@@ -1,7 +1,7 @@
 """The file format of scenarios: their JSON form, in both directions. Scenario hashes are digests of this form.
 
-A file contains no code: a protocol is a name and its parameters. The names that a scenario uses must be known where
-it is read.
+A file contains no code: a protocol is a name and its parameters. The program that reads a file must know the names of
+its protocol and user code.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Made = TypeVar("Made")
 
 
 def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
-    """Return a scenario as plain values; ``network`` stands in for its topology."""
+    """Return a scenario as plain values; ``network`` is the value written as its topology."""
     values = {
         "format": FORMAT,
         "version": VERSION,

@@ -2,15 +2,15 @@
 
 Theory of operation
     Each future event is an entry of one heap, (time_us, counter, kind, argument). The counter orders entries with the
-    same time. Because of that order, and because no draw depends on another (`workbench/draws.py`), a run is a
-    function of its scenario.
+    same time. Because of that order, and because no draw depends on another (`workbench/draws.py`), a run depends
+    only on its scenario.
 
     At the end of the duration, publications and timers stop, but frames in transit are played to their end. So a
     reading published in the last moment is not counted as lost.
 
 Layers of a run
     kernel        loop, heap, nodes and their wake-ups: this file
-    channel       `workbench.sim.channel`: who hears whom, radios, carrier sense, acknowledgements, losses
+    channel       `workbench.sim.channel`: radios, receptions, losses, carrier sense, acknowledgements
     application   `workbench.sim.application`: the workload's actions, failures and recoveries
 
     The kernel is created first, then a channel for it, then an application for both. Each registers the methods that
@@ -44,10 +44,10 @@ class Kernel:
 
     ``nodes`` are in ascending order of their addresses. All layers refer to a node by its index ``i`` in that order.
 
-    The other layers register here what the kernel calls:
+    The other layers register the functions that the kernel calls:
 
-        handlers[kind](now, argument)              an entry of that kind is due. ACTION is the application's, WAKE the
-                                                   kernel's own, the others are the channel's
+        handlers[kind](now, argument)              an entry of that kind is due. The application handles ACTION, the
+                                                   kernel WAKE, the channel all other kinds
         channel.send(i, destination, frame, now)   node ``i`` sends a frame, to one neighbor or (None) to all
         channel.report_links(i, now)               call ``link_quality`` of node ``i`` for each of its links
 

@@ -65,21 +65,25 @@ def _write_topology(graph: Any) -> str:
 
 def _write_protocol(protocol: Protocol) -> str:
     cls = type(protocol).public_class()
-    changed: dict[str, Any] = {
+    changed_settings: dict[str, Any] = {
         parameter.name: protocol.settings[parameter.name]
         for parameter in protocol.parameters
         if protocol.settings[parameter.name] != parameter.default
     }
     name = cls.__name__
     is_public = name in public_names.PROTOCOLS or plugins.load("protocols", name) is cls
-    return _write_call(f"wb.{name}" if is_public else name, changed)
+    return _write_call(f"wb.{name}" if is_public else name, changed_settings)
 
 
 def _write_item(item: Any) -> str:
     verb = next(verb for kind, verb in _VERBS.items() if isinstance(item, kind))
     values = _find_changed_fields(item)
-    at = values.pop("at", item.at)
-    literal = repr(at[0]) if isinstance(at, tuple) and len(at) == 1 else repr(at if isinstance(at, str) else list(at))
+    nodes = values.pop("at", item.at)
+    literal = (
+        repr(nodes[0])
+        if isinstance(nodes, tuple) and len(nodes) == 1
+        else repr(nodes if isinstance(nodes, str) else list(nodes))
+    )
     return _write_call(f"wb.{verb}", values, literal)
 
 

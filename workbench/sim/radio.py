@@ -1,4 +1,4 @@
-"""The radio: what a transmission costs and which neighbors receive it, as a value that the channel applies.
+"""The radio: a value with the settings by which the channel computes receptions, airtime and energy.
 
 Model
     airtime      (frame + overhead_B) bytes at bit_rate_bps. 802.15.4: 250 kb/s, 6 bytes of PHY header.
@@ -8,7 +8,7 @@ Model
                  at once. Unicast frames wait only until their own radio is free.
     collisions   a frame is lost at a receiver that hears any other transmission during its airtime, or transmits
                  itself (half duplex). Every arc of the topology is loud enough to disturb. With ``capture_dB``, a
-                 frame that is so much stronger than each of the others is received (`workbench.sim.capture`).
+                 frame that is stronger than each of them by that many dB is received (`workbench.sim.capture`).
     frame limit  with ``max_frame_B``, a longer frame is sent as fragments if its protocol permits (``max_fragments`` of
                  `Protocol`), and otherwise refused with an error. Fragments follow each other as a burst with one
                  back-off and one acknowledgement; each has a header of 5 bytes (RFC 4944), the radio's overhead, and a
@@ -16,7 +16,7 @@ Model
     csma         unslotted CSMA/CA of IEEE 802.15.4: a random back-off, then a check of the channel, up to five times
                  with a doubling range; then the frame is given up. Without collisions it only costs time and frames.
     retries      times a unicast frame is sent again when no acknowledgement comes (802.15.4: 3). An acknowledgement is
-                 lost as any frame on the reverse arc would be; it takes its time, but disturbs no other frame.
+                 lost like a frame on the reverse arc; it takes airtime, but disturbs no other frame.
     energy       per byte sent, and per byte of each frame that is addressed to a receiver and reaches it, received or
                  collided; overhead included. Idle listening and overhearing other nodes' unicasts are not counted.
                  Defaults: CC2420 at 3 V, 17.4 mA sending (0 dBm) and 18.8 mA receiving (its data sheet, table 5).
@@ -56,7 +56,7 @@ _ENERGY = f"a number of µJ from 0 to {MOST_UJ_PER_B:,}"
 PARAMETERS = (
     Parameter("loss", "links", None, None, "", "each arc's own delivery ratio, as measured or modelled"),
     Parameter(
-        "collisions", False, None, None, "", "a frame is lost where another is heard meanwhile; off: an ideal channel"
+        "collisions", False, None, None, "", "a frame is lost where another is heard during it; off: an ideal channel"
     ),
     Parameter(
         "csma",
@@ -67,7 +67,7 @@ PARAMETERS = (
         "listen before sending, as 802.15.4 does; without collisions this only costs time",
     ),
     Parameter(
-        "capture_dB", 0.0, 0.0, 100.0, "dB", "a frame that is so much stronger survives a collision; 0: none does"
+        "capture_dB", 0.0, 0.0, 100.0, "dB", "a frame stronger by this much survives a collision; 0: no frame survives"
     ),
     Parameter(
         "max_frame_B",
@@ -232,7 +232,7 @@ class Radio:
         return -(-bits * 1_000_000 // self.bit_rate_bps) + (fragments - 1) * FRAGMENT_GAP_US
 
     def longest_frame_B(self, max_fragments: int) -> int:
-        """Return the size of the longest frame that may be sent in up to ``max_fragments`` fragments."""
+        """Return the size in bytes of the longest frame that fits in ``max_fragments`` fragments; 2^30 if unlimited."""
         if not self.max_frame_B:
             return 1 << 30
         if max_fragments == 1:
@@ -289,7 +289,7 @@ def describe_long_frame(radio: Radio, protocol: Any, node: int, message: str, fr
 
 
 def is_ideal(radio: Radio, topology: Any) -> bool:
-    """Return whether this radio loses no frame in this network (a networkx graph), by a link or a collision."""
+    """Return whether this radio loses no frame in this network (a networkx graph): no lossy links, no collisions."""
     if radio.collisions or (radio.loss != "links" and radio.delivery_ratio(1.0) < 1):
         return False
     return radio.loss != "links" or all(pdr == 1 for _, _, pdr in topology.edges(data="pdr"))

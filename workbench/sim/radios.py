@@ -2,7 +2,7 @@
 
 A preset sets everything that the standard and the maker state: bit rate and overhead of a frame, collisions, carrier
 sense, retransmissions, the limit of a frame (IEEE 802.15.4-2011: 250 kb/s, 6 bytes of PHY header, 127 bytes with a
-check sum of 2, macMaxFrameRetries 3), currents and supply voltage, and the energy per byte that follows from them::
+checksum of 2, macMaxFrameRetries 3), currents and supply voltage, and the energy per byte that follows from them::
 
     wb.Scenario(topology, protocol, workload, radio=wb.radios.cc2420())
     wb.radios.cc2420(retries=0)  # the same radio without retransmissions
@@ -16,7 +16,7 @@ these ratios send no beacons.
 
 The currents give ``run.energy()``: the charge of each node by the state of its radio. The metric ``energy_mJ`` counts
 sending and receiving only; `workbench.sim.radio` lists what it omits. Limits: frames have no link-layer header, as the
-protocols' frames carry what they need of it; capture is off, as the makers' figures for it are not at hand.
+protocols' frames contain the fields that they need of it; capture is off, as makers' figures for it were not available.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["at86rf231", "cc2340r5", "cc2420", "ideal", "nrf52840", "stm32wb55"]
 
 BIT_RATE_BPS = 250_000
 PHY_HEADER_B = 6
-MAX_FRAME_B = 125  # 127 without the check sum of 2 bytes
+MAX_FRAME_B = 125  # 127 without the checksum of 2 bytes
 MAX_FRAME_RETRIES = 3
 _JITTER_INTERVALS = 4  # wake-up intervals over which the broadcasts of nodes that received the same frame are spread
 
@@ -64,7 +64,7 @@ def at86rf231(**fields: Any) -> Radio:
 def cc2340r5(**fields: Any) -> Radio:
     """Return the CC2340R5 in 802.15.4 mode: 5.1 mA sending at 0 dBm, 5.3 mA receiving, at 3 V.
 
-    Source: its data sheet. The current while asleep was not at hand; it is 0.
+    Source: its data sheet. The current while asleep is 0, as no figure was available.
     """
     return _ieee_802_15_4(5.1, 5.3, 0.0, 3.0, fields)
 
@@ -73,7 +73,7 @@ def nrf52840(**fields: Any) -> Radio:
     """Return the nRF52840 in 802.15.4 mode: 6.40 mA sending at 0 dBm, 6.53 mA receiving, at 3 V with DC/DC converter.
 
     The currents are those of the whole chip. Source: product specification, I_RADIO_TX5 and I_RADIO_RX2. The current
-    while asleep is 0, as no figure of the maker was at hand.
+    while asleep is 0, as no figure of the maker was available.
     """
     return _ieee_802_15_4(6.40, 6.53, 0.0, 3.0, fields)
 
@@ -128,10 +128,10 @@ answer_for(__name__)
 
 def describe_radio(radio: Radio) -> str:
     """Return the name of the most similar radio of `named_radios`, and the fields in which it differs."""
-    changed = {
-        name: [item.name for item in fields(Radio) if getattr(radio, item.name) != getattr(known, item.name)]
-        for name, known in named_radios().items()
+    changed_fields = {
+        name: [item.name for item in fields(Radio) if getattr(radio, item.name) != getattr(known_radio, item.name)]
+        for name, known_radio in named_radios().items()
     }
-    name, differences = min(changed.items(), key=lambda entry: len(entry[1]))
+    name, differences = min(changed_fields.items(), key=lambda entry: len(entry[1]))
     texts = [f"{difference}={getattr(radio, difference)}" for difference in differences]
     return f"{name} with {', '.join(texts)}" if texts else name

@@ -12,7 +12,7 @@ Theory of operation
     each. The position of an interval within its dimension is uniform.
 
     Draws are counter-based (`workbench.draws`), with a stream for each kind of item: the first n of many queries are
-    the same as n queries alone, and events do not depend on queries.
+    the same as those of a list of n, and events do not depend on queries.
 
 Cost
     Some 20 µs an item.
@@ -86,7 +86,7 @@ def range_events(
 ) -> list[Publish]:
     """Return ``count`` publications, each at one of ``nodes`` with a value of each dimension.
 
-    Times are as in `range_queries`.
+    The first is published at ``start_s``, each further one ``every_s`` later. Errors are as in `range_queries`.
     """
     spaces = _read_dimensions(dimensions)
     items = []
@@ -107,8 +107,8 @@ def random_outage(
     _check_share("share", share)
     nodes = _check_nodes(nodes)
     key = draws.make_key(seed, purposes.WORKLOAD, _OUTAGES)
-    chosen = sorted(nodes, key=lambda node: draws.bits(key, node))[: max(1, round(share * len(nodes)))]
-    return outage(sorted(chosen), start_s, stop_s)
+    outage_nodes = sorted(nodes, key=lambda node: draws.bits(key, node))[: max(1, round(share * len(nodes)))]
+    return outage(sorted(outage_nodes), start_s, stop_s)
 
 
 def _draw_items(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[tuple[int, int, draws.Stream]]:

@@ -1,6 +1,6 @@
 """Measured readings: values with the times at which a node publishes them.
 
-`workbench.replay` makes them from a table of readings; ``publish(at=5, what=Readings(...))`` publishes them.
+`workbench.replay` makes `Readings` from a table; ``publish(at=5, what=Readings(...))`` publishes them.
 
 Cost
     Some 100 B a reading, and 300 B more during a run: 54 motes that measure every 31 s for a week have a million
@@ -31,10 +31,11 @@ Column = tuple[float | None, ...]
 @checked
 @dataclass(frozen=True)
 class Readings:
-    """Times in seconds from the start of the run, ascending, and the values of each key at these times, in its unit.
+    """Values of attribute keys, and the times at which they are published, in seconds from the start of the run.
 
-    None (or NaN) marks a missing value; each time needs at least one value. Values are rounded to the key's resolution
-    before they are published. Raises ScenarioError for values out of a key's range, and for times that do not ascend.
+    Times ascend. ``values`` has for each key a list with a value, in the key's unit, for each time. None (or NaN) marks
+    a missing value; each time needs at least one value. Values are rounded to the key's resolution before they are
+    published. Raises ScenarioError for values out of a key's range, and for times that do not ascend.
 
     >>> Readings((0.0, 31.0), {"TEMP": (21.504, 21.6), "HUMIDITY": (None, 40)}).attributes(3, 0.0, 0.0, 31.0)
     'TEMP IS 21.6, HUMIDITY IS 40.0'
@@ -52,11 +53,11 @@ class Readings:
         if is_missing.any():
             raise ScenarioError(f"the reading at {times_us[is_missing.argmax()] / 1e6} s has no value; leave it out")
         object.__setattr__(self, "times_s", tuple((times_us / 1e6).tolist()))
-        object.__setattr__(self, "values", tuple((key, _with_none(column)) for key, column in columns.items()))
+        object.__setattr__(self, "values", tuple((key, _replace_nan(column)) for key, column in columns.items()))
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys that are published."""
+        """The names of the keys that the readings have."""
         return tuple(key for key, _ in self.values)
 
     @cached_property
@@ -67,7 +68,10 @@ class Readings:
     def attributes(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (0.0, 0.0)
     ) -> str:
-        """Return the latest reading at ``time_s`` as text. The parameters are those of a sensor field."""
+        """Return the latest reading at or before ``time_s`` as attributes in text.
+
+        The other parameters are not used; `SensorField` has the same method with them.
+        """
         index = max(0, bisect_right(self.times_us, round(time_s * 1e6)) - 1)
         return ", ".join(f"{key} IS {column[index]}" for key, column in self.values if column[index] is not None)
 
@@ -105,10 +109,10 @@ def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
         shown = "no times" if wrong is None else repr(wrong)
         raise ScenarioError(f"times_s has {shown:.40}; it must have numbers of seconds, 0 to {LONGEST_S:g}")
     times_us = np.rint(np.array(times_s, float) * 1e6)
-    late = np.flatnonzero(np.diff(times_us) < 1)
-    if len(late):
-        before, after = times_s[late[0] : late[0] + 2]
-        raise ScenarioError(f"times_s has {after} after {before}; times must ascend, by a microsecond at least")
+    wrong_positions = np.flatnonzero(np.diff(times_us) < 1)
+    if len(wrong_positions):
+        earlier, later = times_s[wrong_positions[0] : wrong_positions[0] + 2]
+        raise ScenarioError(f"times_s has {later} after {earlier}; times must ascend, by a microsecond at least")
     return times_us
 
 
@@ -147,7 +151,7 @@ def _rounded(key: Any, value: float) -> float:
         raise ScenarioError(str(error)) from None
 
 
-def _with_none(column: np.ndarray) -> Column:
+def _replace_nan(column: np.ndarray) -> Column:
     missing = np.isnan(column)
     values = column.tolist()
     return tuple(None if is_missing else value for is_missing, value in zip(missing.tolist(), values, strict=True))

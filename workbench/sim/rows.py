@@ -1,6 +1,6 @@
 """The columns of a trace as numpy arrays, and selections of its rows, for metrics, explanations and views.
 
-A column of text holds a code for each row; `Columns.words` has the texts. So rows of an event are found by comparing
+A column of text holds a code for each row; `Columns.words` has the texts. So rows of an event are selected by comparing
 small integers, and no method runs a Python step for each row of the trace.
 """
 
@@ -89,29 +89,29 @@ class Columns:
     # Rows by words
 
     def where(self, rows: np.ndarray | None = None, **equal: str | Iterable[str]) -> np.ndarray:
-        """Return the rows, ascending, at which each named text column has one of its words: ``where(event="sent")``.
+        """Return the ascending numbers of the rows whose text columns have the given words: ``where(event="sent")``.
 
-        ``rows``: search only these rows.
+        Several words for a column are alternatives. ``rows``: search only these rows.
         """
-        wanted = {name: self._mark_codes(name, _as_set(words)) for name, words in equal.items()}
-        if not all(marks.any() for marks in wanted.values()):  # The words do not occur in the trace.
+        marks_of = {name: self._mark_codes(name, _as_set(words)) for name, words in equal.items()}
+        if not all(marks.any() for marks in marks_of.values()):  # The words do not occur in the trace.
             return np.arange(0)
-        if rows is None and "event" in wanted:
-            rows = self._find_event_rows(tuple(np.flatnonzero(wanted.pop("event")).tolist()))
+        if rows is None and "event" in marks_of:
+            rows = self._find_event_rows(tuple(np.flatnonzero(marks_of.pop("event")).tolist()))
         rows = np.arange(self.rows) if rows is None else rows
-        for name, marks in wanted.items():
+        for name, marks in marks_of.items():
             rows = rows[marks[self.codes[name][rows]]]
         return rows
 
-    def _find_event_rows(self, wanted: tuple[int, ...]) -> np.ndarray:
+    def _find_event_rows(self, event_codes: tuple[int, ...]) -> np.ndarray:
         """Return the rows of events with these codes; the result is cached."""
-        if wanted not in self._rows_of:
+        if event_codes not in self._rows_of:
             events = self._event_codes()
-            is_wanted = events == wanted[0]
-            for code in wanted[1:]:
-                is_wanted |= events == code  # faster than indexing with each row's code
-            self._rows_of[wanted] = np.flatnonzero(is_wanted)
-        return self._rows_of[wanted]
+            is_match = events == event_codes[0]
+            for code in event_codes[1:]:
+                is_match |= events == code  # faster than indexing with each row's code
+            self._rows_of[event_codes] = np.flatnonzero(is_match)
+        return self._rows_of[event_codes]
 
     def _event_codes(self) -> np.ndarray:
         if self._events is None:
@@ -128,7 +128,10 @@ class Columns:
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
-        """Return for each of the ascending ``rows`` the number of an event's rows from there to the next one."""
+        """Count an event's rows from each of ``rows`` up to the next of ``rows``, or to the end; int64 (len(rows),).
+
+        ``rows`` must ascend.
+        """
         code = self.code("event", event)
         if not len(rows) or code < 0:
             return np.zeros(len(rows), np.int64)
@@ -141,7 +144,7 @@ class Columns:
         return np.array([*self.words[name], ""], dtype=object)[self.codes[name][rows]]
 
     def says(self, name: str, rows: np.ndarray, word: str) -> np.ndarray:
-        """Return for each of ``rows`` whether a text column has this word there; bool (len(rows),)."""
+        """Return for each of ``rows`` whether a text column has this word in that row; bool (len(rows),)."""
         return self._mark_codes(name, {word})[self.codes[name][rows]]
 
     def coded(self, name: str, rows: np.ndarray) -> tuple[np.ndarray, list[str]]:
@@ -150,7 +153,7 @@ class Columns:
         return inverse, [self.words[name][code] for code in occurring.tolist()]
 
     def numbered(self, name: str, rows: np.ndarray, numbers: Mapping[str, int]) -> np.ndarray:
-        """Return for each row the number that ``numbers`` has for its word in a text column, or -1."""
+        """Return ``numbers[word]`` for the word of each row in a text column, or -1 for words that it lacks."""
         number_of = np.array([numbers.get(word, -1) for word in self.words[name]] or [-1])
         return number_of[self.codes[name][rows]]
 
@@ -192,7 +195,7 @@ def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
         column = column.dictionary_encode()
     # A single chunk has one dictionary. Copying the codes of a long trace takes as long as computing its layers.
     whole = column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # what older releases of pyarrow return
+    if isinstance(whole, pa.ChunkedArray):  # as returned by older releases of pyarrow
         whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
     words = ["" if word is None else str(word) for word in whole.dictionary.to_pylist()]
     indices = whole.indices

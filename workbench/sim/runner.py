@@ -24,15 +24,16 @@ def run(
     progress: Callable[[float], Any] | None = None,
     on: Any = None,
 ) -> Run:
-    """Play the scenario and return its Run; ``on`` motes (`workbench.motes`) the returned run is still in progress.
+    """Play the scenario and return its Run.
 
-    ``engine="auto"`` takes the fast engine if it can play the scenario and loading it pays: a small run ends before
-    that engine is loaded. ``"fast"`` requires it, and raises ScenarioError with the reason if it cannot play the
+    ``engine="auto"`` takes the fast engine if it can play the scenario, and if the run takes longer than loading that
+    engine. ``"fast"`` requires it, and raises ScenarioError with the reason if it cannot play the
     scenario. Both engines give the same run, row by row. ``record="metrics"`` stores no trace.
 
-    ``progress`` is called regularly with the share done, 0 to 1. If it returns True, the run ends there, and
-    `Run.scenario` has that duration. Motes need the reference engine and always record a trace. A warning names an item
-    of the workload that starts after the end of the run.
+    ``progress`` is called regularly with the share done, 0 to 1. If it returns True, the run ends then, and
+    the duration of `Run.scenario` is the time of that end. ``on``: motes (`workbench.motes`) that run the nodes; the
+    returned run is still in progress. Motes need the reference engine and always record a trace. A warning names an
+    item of the workload that starts after the end of the run.
     """
     engine = checked_engine(engine)
     if record not in RECORDS:
@@ -59,23 +60,23 @@ def play(
 ) -> Run:
     """Play a scenario in the simulator, as `run` does, but without the warning about late workload items.
 
-    A sweep would warn once per process, and the lab at every change; there `Run.explain` names such items.
+    A sweep would warn once per process, and the lab at every change. In both, `Run.explain` names such items.
     """
     engine = checked_engine(engine)
     reason = 'engine="reference" was requested'
     if engine != "reference":
         try:
             if engine == "fast" or fast.is_worth_it(scenario):
-                return _run_of(scenario, "fast", fast.run(scenario, record, progress))
+                return _make_run(scenario, "fast", fast.run(scenario, record, progress))
             reason = "the run is so small that loading the fast engine would take longer"
         except WorkbenchError as error:
             if engine == "fast":
                 raise ScenarioError(f"the scenario cannot run on the fast engine: {error}") from error
             reason = str(error)
-    return _run_of(scenario, "reference", reference.run(scenario, record, progress), reason)
+    return _make_run(scenario, "reference", reference.run(scenario, record, progress), reason)
 
 
-def _run_of(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
+def _make_run(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
     """Return the `Run` with a recorder's rows; a run that was stopped early gets a scenario of that duration."""
     ended_us = recorder.ended_us
     played = scenario if ended_us is None else scenario.replace(duration_s=ended_us / 1e6)

@@ -83,8 +83,8 @@ class Scenario:
             )
         workload.check_nodes(self.workload, nodes)
         workload.check_size(self.workload, len(nodes), round(self.duration_s * 1_000_000))
-        for setting, named in self.protocol.named_nodes().items():
-            for node in named:
+        for setting, role_nodes in self.protocol.named_nodes().items():
+            for node in role_nodes:
                 if node not in nodes:
                     name = self.protocol.public_class().__name__
                     raise ScenarioError(
@@ -144,7 +144,7 @@ class Scenario:
         Raises ScenarioError or ParameterError for an unknown path and a value that the scenario cannot have.
         """
         values = {name: getattr(self, name) for name in FIELDS}
-        # All changes of the network at once: with only one of them its generator may fail.
+        # The changes of the network are applied together: with only some of them, its generator may fail.
         arguments = {path.partition(".")[2]: changes.pop(path) for path in [*changes] if path.startswith("topology.")}
         if arguments:
             values["topology"] = recipes.regenerated(normal_form(changes.pop("topology", self.topology)), arguments)
@@ -166,17 +166,17 @@ class Scenario:
         return [*FIELDS, *own, *(f"radio.{field.name}" for field in fields(Radio))]
 
     def user_keys(self) -> list[list[Any]]:
-        """Return the attribute keys, registered by the user, that workload and protocol use, for the scenario's file.
+        """Return the attribute keys that the user has registered, and that workload or protocol use.
 
         Each is [number, name, type, unit, steps, minimum, maximum].
         """
-        used = set()
+        used_keys = set()
         for item in self.workload:
-            used |= workload.keys_of(item)
+            used_keys |= workload.keys_of(item)
         for component in self.protocol.parts():
-            used.update(component.keys())
-        mine = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
-        return [list(attributes.key_of(number)) for number in sorted(used) if number in mine]
+            used_keys.update(component.keys())
+        user_numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
+        return [list(attributes.key_of(number)) for number in sorted(used_keys) if number in user_numbers]
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the scenario as JSON text, which `from_json` reads."""
@@ -184,7 +184,10 @@ class Scenario:
 
     @staticmethod
     def from_json(text: str) -> Scenario:
-        """Return the scenario of a JSON text. Raises ScenarioError that names the wrong field and what is allowed."""
+        """Return the scenario that a JSON text describes.
+
+        Raises ScenarioError that names the wrong field and what is allowed.
+        """
         return file_format.from_json(text, Scenario)
 
 
@@ -212,7 +215,7 @@ _normal_forms: WeakKeyDictionary[nx.Graph, nx.DiGraph] = WeakKeyDictionary()
 
 
 def normal_form(graph: Any) -> nx.DiGraph:
-    """Return a topology as scenarios store it: in normal form, frozen, and with a known digest."""
+    """Return a topology as scenarios store it: in normal form, frozen, and with its digest in the cache."""
     if isinstance(graph, nx.DiGraph) and graph in _digests:
         return graph
     if isinstance(graph, nx.Graph) and graph in _normal_forms:
@@ -235,6 +238,7 @@ def _names_keys(values: Mapping[Any, Any]) -> bool:
 
 
 def _replace_value(value: Any, head: str, path: str, new: Any) -> Any:
+    """Return the scenario's field ``head`` with ``new`` at a path within it; ``value`` is the field as it is."""
     if head == "protocol":
         return value.public_class()(**{**value.settings, path: new})
     if head == "radio":
@@ -250,5 +254,5 @@ def _replace_value(value: Any, head: str, path: str, new: Any) -> Any:
         new = new.hex()
     elif name == "what" and isinstance(new, Mapping) and kind == "publish" and _names_keys(new):
         new = attributes.to_text(attributes.describe(new))
-    changed = workload.from_dict({kind: {**fields_, name: new}}, f"workload item {index}")
-    return (*value[:index], changed, *value[index + 1 :])
+    new_item = workload.from_dict({kind: {**fields_, name: new}}, f"workload item {index}")
+    return (*value[:index], new_item, *value[index + 1 :])

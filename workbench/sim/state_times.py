@@ -1,4 +1,4 @@
-"""How long each node's radio is in which state: sending, receiving, overhearing, idle listening, off.
+"""The time that each node's radio spends in each state: sending, receiving, overhearing, idle listening, off.
 
 Both engines record intervals in a ledger if the scenario's radio states its currents (`Radio.tx_mA`): each
 transmission, acknowledgement, wait for an acknowledgement, check of the channel, failure and recovery. The ledger adds
@@ -72,7 +72,7 @@ _MANY_STEPS = 200_000  # from here on machine code is faster, although it has to
 
 
 class RadioLedger:
-    """The times that the radios of a run spend in each state.
+    """A ledger of the time that each radio of a run spends in each state.
 
     ``first`` (nodes + 1,) and ``hearers`` (arcs,) are the network: node i is heard by hearers[first[i]:first[i + 1]].
     ``phases_us`` (nodes,): with low-power listening, when each node first wakes up.
@@ -89,24 +89,24 @@ class RadioLedger:
         self._first, self._hearers = np.asarray(first, np.int64), np.asarray(hearers, np.int64)
         self._interval_us = radio.wake_interval_us
         self._phases_us = np.asarray(phases_us, np.int64) if self._interval_us else np.zeros(nodes, np.int64)
-        self._checks_us = np.zeros(nodes, np.int64)  # of wake-ups in time that the unions or failures cover
+        self._checks_us = np.zeros(nodes, np.int64)  # of wake-ups during intervals that the unions or failures cover
         self._longest_overheard_us = radio.airtime_us(ADDRESS_B) if radio.overhearing == "address" else 1 << 60
         self._unions_us = np.zeros(_BUSY * nodes, np.int64)
         self._covered_us = np.zeros(_BUSY * nodes, np.int64)  # the latest end of the intervals in each union
         self._off_us = np.zeros(nodes, np.int64)
         self._failed_us = np.full(nodes, -1, np.int64)  # when a node failed; -1 for nodes that are up
-        self._waiting: list[tuple[int, int, int, int, int, int]] = []
+        self._entries: list[tuple[int, int, int, int, int, int]] = []
         self._settle_at = _ENTRIES_AT_ONCE  # entries
 
     def add(self, start: int, end: int, node: int, receiver: int, kind: int, now: int, copy_us: int = 0) -> None:
-        """Add an interval in µs; ``now`` is the time of the event that causes it, at most ``start``."""
-        self._waiting.append((start, end, node, receiver, kind, copy_us))
-        if len(self._waiting) >= self._settle_at:
-            self._waiting = self.settle(np.array(self._waiting, ENTRY), now).tolist()
-            self._settle_at = max(_ENTRIES_AT_ONCE, 2 * len(self._waiting))
+        """Add an interval, in µs, with the fields of ENTRY; ``now`` is the time of its cause, at most ``start``."""
+        self._entries.append((start, end, node, receiver, kind, copy_us))
+        if len(self._entries) >= self._settle_at:
+            self._entries = self.settle(np.array(self._entries, ENTRY), now).tolist()
+            self._settle_at = max(_ENTRIES_AT_ONCE, 2 * len(self._entries))
 
     def settle(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Count the entries that can no longer change at the time ``now``; return the others, in order."""
+        """Add up the entries that can no longer change at the time ``now``; return the remaining entries, in order."""
         _cut_transmissions(entries)
         entries = self._add_receptions(entries, now)
         is_open = _is_transmission(entries) & (entries["end"] > now)
@@ -118,10 +118,10 @@ class RadioLedger:
     def finish(self, end_us: int, entries: np.ndarray | None = None) -> np.ndarray:
         """Return the time in each state, int64 (nodes, len(STATES)) in µs, of a run that ended at ``end_us``.
 
-        ``entries``: the last ones, if they are not in the ledger.
+        ``entries``: the entries that are not added up yet, if they are stored outside the ledger.
         """
-        rest = np.array(self._waiting, ENTRY) if entries is None else entries
-        self._waiting = []
+        rest = np.array(self._entries, ENTRY) if entries is None else entries
+        self._entries = []
         _cut_transmissions(rest)
         rest = self._add_receptions(rest, 1 << 62)
         self._count(rest[rest["start"] < end_us])
@@ -141,7 +141,7 @@ class RadioLedger:
         return states_us
 
     def _find_idle_checks(self, end_us: int, covered_us: np.ndarray) -> np.ndarray:
-        """Return how long each node checked a channel that was free; ``covered_us``: the end of its last busy time."""
+        """Return how long each node checked a free channel, in µs; ``covered_us``: ends of the last busy intervals."""
         idle_us = np.zeros(len(covered_us), np.int64)
         columns = self._phases_us, self._checks_us, covered_us, self._failed_us
         for i, (phase, checked, covered, failed) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
@@ -152,12 +152,15 @@ class RadioLedger:
         return idle_us
 
     def _add_receptions(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Return the entries with those of the nodes that woke up during strobes that have ended."""
-        chosen = np.flatnonzero((entries["kind"] == STROBE) & (entries["end"] <= now))
-        if not len(chosen):
+        """Return the entries, and one for each node that woke up during a strobe that ended by ``now``.
+
+        Such strobes become entries of the kind FRAME.
+        """
+        strobe_indices = np.flatnonzero((entries["kind"] == STROBE) & (entries["end"] <= now))
+        if not len(strobe_indices):
             return entries
-        strobes = entries[chosen]
-        entries["kind"][chosen] = FRAME
+        strobes = entries[strobe_indices]
+        entries["kind"][strobe_indices] = FRAME
         first = self._first[strobes["node"]]
         counts = self._first[strobes["node"] + 1] - first
         strobe = np.repeat(strobes, counts)
@@ -199,7 +202,7 @@ def _is_transmission(entries: np.ndarray) -> np.ndarray:
 
 
 def _cut_transmissions(entries: np.ndarray) -> None:
-    """End the frames of failed nodes at their failure."""
+    """End the transmissions of failed nodes at the time of their failure; ``entries`` are changed in place."""
     for position in np.flatnonzero(entries["kind"] == FAILURE).tolist():
         earlier, failed_us = entries[:position], entries["start"][position]
         is_cut = _is_transmission(earlier) & (earlier["node"] == entries["node"][position])

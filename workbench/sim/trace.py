@@ -17,7 +17,7 @@ Events of the radio (time is the end of the airtime)
     received   peer: transmitter
     lost       node: the receiver that missed the frame; peer: transmitter; detail: link (also of a unicast frame to
                a node that no arc leads to), collision, half_duplex or down
-    given_up   the channel was busy too often (csma) or the node went down before the frame was sent; detail: which
+    given_up   the frame was not sent; detail: the reason, channel_busy (csma) or down (the node failed)
 Events of the application
     subscribed     sequence: the subscription's number at this node; value: when it expires in µs, -1 never
     unsubscribed   sequence: the subscription's number
@@ -176,7 +176,7 @@ class MetricsRecorder(Recorder):
         self.append = self._count_or_store
 
     def count_frame(self, message: str, size_B: int, heard: int) -> None:
-        """Count a sent frame of ``size_B`` bytes, and its ``heard`` receivers."""
+        """Count a sent frame of ``size_B`` bytes, and the ``heard`` nodes that received it."""
         traffic = self._traffic.get(message)
         if traffic is None:
             traffic = self._traffic[message] = [0, 0, 0, 0]
@@ -265,7 +265,10 @@ def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
 
 
 def tally(table: pa.Table) -> tuple[Counts, Sizes]:
-    """Return (counts, bytes), each by (event, message, reason), of a full trace; see MetricsRecorder."""
+    """Return (counts, bytes), each by (event, message, reason), of a full trace.
+
+    They are the same as those of `MetricsRecorder.tally`: "held" counts each node and publication once.
+    """
     events, event_names = codes(table.column("event"))
     messages, message_names = codes(table.column("message"))
     kinds = list(product(event_names, message_names))
@@ -288,9 +291,9 @@ def tally(table: pa.Table) -> tuple[Counts, Sizes]:
     }
     for event in sorted(_WITH_REASON.intersection(rows)):
         _count_reasons(table, event, rows[event], messages[rows[event]], message_names, (counts, sizes))
-    held = rows.get("held", np.zeros(0, np.int64))
+    held_rows = rows.get("held", np.zeros(0, np.int64))
     counts["held", "", ""] = count_distinct(
-        *(table.column(name).to_numpy()[held] for name in ("node", "origin", "sequence"))
+        *(table.column(name).to_numpy()[held_rows] for name in ("node", "origin", "sequence"))
     )
     return +counts, +sizes
 
@@ -303,16 +306,19 @@ def _count_reasons(
     names: list[str],
     totals: tuple[Counts, Sizes],
 ) -> None:
-    """Add the rows (n,) of an event with reasons to ``totals``; ``messages`` (n,) are codes of ``names``."""
+    """Add the number and bytes of an event's rows (n,), by message and reason, to ``totals``.
+
+    ``messages`` (n,) are codes of ``names``.
+    """
     counts, sizes = totals
     details, texts = codes(table.column("detail"))
     details = details[rows]
-    used = np.flatnonzero(np.bincount(details, minlength=len(texts)))
+    used_codes = np.flatnonzero(np.bincount(details, minlength=len(texts)))
     new_code = np.zeros(len(texts), np.int64)
-    new_code[used] = np.arange(len(used))
-    kind = np.multiply(messages, len(used), dtype=np.int64) + new_code[details]
-    kinds = product(names, [texts[code] for code in used.tolist()])
-    number = np.bincount(kind, minlength=len(names) * len(used)).tolist()
+    new_code[used_codes] = np.arange(len(used_codes))
+    kind = np.multiply(messages, len(used_codes), dtype=np.int64) + new_code[details]
+    kinds = product(names, [texts[code] for code in used_codes.tolist()])
+    number = np.bincount(kind, minlength=len(names) * len(used_codes)).tolist()
     total_B = np.bincount(kind, table.column("size_B").to_numpy()[rows], len(number)).tolist()
     for (message, reason), count, count_B in zip(kinds, number, total_B, strict=True):
         counts[event, message, reason] += count

@@ -44,7 +44,7 @@ class Action:
 
 @dataclass(frozen=True)
 class Subscribe:
-    """Node(s) ``at`` subscribe to ``what`` at ``start_s``.
+    """A workload item: node(s) ``at`` subscribe to ``what`` at ``start_s``.
 
     The subscription expires after ``expires_s``, or is ended at ``stop_s``.
     """
@@ -57,24 +57,24 @@ class Subscribe:
     match_all: bool = False
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Yield the subscriptions, and their ends at ``stop_s``."""
-        for node in _nodes(self.at, nodes):
+        """Yield the subscribe action of each node and, if ``stop_s`` is given, its unsubscribe action."""
+        for node in _select_nodes(self.at, nodes):
             yield Action(_to_us(self.start_s), SUBSCRIBE, node, self, index)
             if self.stop_s is not None:
                 yield Action(_to_us(self.stop_s), UNSUBSCRIBE, node, self, index)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
-        """Return the largest number of actions in a network of that many nodes."""
-        return _count(self.at, nodes) * (1 if self.stop_s is None else 2)
+        """Return the largest number of actions in a network of ``nodes`` nodes."""
+        return _count_nodes(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
 @dataclass(frozen=True)
 class Publish:
-    """Node(s) ``at`` publish ``what`` at ``start_s`` and, if ``every_s`` is given, repeatedly until ``stop_s``.
+    """A workload item: node(s) ``at`` publish ``what`` at ``start_s``; with ``every_s``, repeatedly until ``stop_s``.
 
     ``what`` is text ("TEMP IS 26.5"), a SensorField, which computes the reading of a node at its position and time, or
-    Readings, which have their own times: those in [``start_s``, ``stop_s``) are published. ``stagger`` gives each node
-    its own phase within ``every_s``, so that many sources do not publish at once.
+    Readings, which have their own times: readings in [``start_s``, ``stop_s``) are published. ``stagger`` gives each
+    node its own phase within ``every_s``, so that many sources do not publish at once.
     """
 
     at: At
@@ -86,10 +86,10 @@ class Publish:
     stagger: bool = False
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Yield one action per reading and node."""
+        """Yield one publish action per reading and node."""
         stop_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
         period_us = None if self.every_s is None else _to_us(self.every_s)
-        for node in _nodes(self.at, nodes):
+        for node in _select_nodes(self.at, nodes):
             if isinstance(self.what, Readings):
                 start_us = _to_us(self.start_s)
                 for at_us in self.what.times_us:
@@ -106,7 +106,7 @@ class Publish:
                 time_us += period_us
 
     def most_readings(self, nodes: int, duration_us: int) -> int:
-        """Return the number of actions in a network of that many nodes.
+        """Return the number of publications in a network of ``nodes`` nodes.
 
         It is an upper bound with ``stagger``, which may omit each node's last reading.
         """
@@ -115,19 +115,19 @@ class Publish:
         if stop_us <= start_us:
             return 0
         if isinstance(self.what, Readings):
-            each = self.what.count(start_us, stop_us)
+            per_node = self.what.count(start_us, stop_us)
         else:
-            each = 1 if self.every_s is None else -(-(stop_us - start_us) // _to_us(self.every_s))
-        return each * _count(self.at, nodes)
+            per_node = 1 if self.every_s is None else -(-(stop_us - start_us) // _to_us(self.every_s))
+        return per_node * _count_nodes(self.at, nodes)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
-        """Return the largest number of actions in a network of that many nodes."""
+        """Return the largest number of actions in a network of ``nodes`` nodes."""
         return self.most_readings(nodes, duration_us)
 
 
 @dataclass(frozen=True)
 class Outage:
-    """Node(s) ``at`` are down in [``start_s``, ``stop_s``) (None: to the end).
+    """A workload item: node(s) ``at`` are down in [``start_s``, ``stop_s``), or to the end if ``stop_s`` is None.
 
     A node that is down sends and receives nothing, its timers do not fire, and actions of its application in this time
     (subscribe, unsubscribe, publish) do not happen. It keeps its memory and continues with it.
@@ -143,14 +143,14 @@ class Outage:
         stop_us = None if self.stop_s is None else _to_us(self.stop_s)
         if start_us == stop_us:
             return  # At one instant, recoveries come before failures: the node would stay down.
-        for node in _nodes(self.at, nodes):
+        for node in _select_nodes(self.at, nodes):
             yield Action(start_us, FAIL, node, self, index)
             if stop_us is not None:
                 yield Action(stop_us, RECOVER, node, self, index)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
-        """Return the largest number of actions in a network of that many nodes."""
-        return _count(self.at, nodes) * (1 if self.stop_s is None else 2)
+        """Return the largest number of actions in a network of ``nodes`` nodes."""
+        return _count_nodes(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
 Item = Subscribe | Publish | Outage
@@ -221,7 +221,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {"subscribe": subscribe, "publish": pub
 
 
 def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed: int) -> list[Action]:
-    """Return all actions of a workload before its end, in the order in which they happen."""
+    """Return all actions of a workload before ``duration_us``, in the order in which they happen."""
     actions = [
         action
         for index, item in enumerate(items)
@@ -253,39 +253,42 @@ def to_dict(item: Item) -> dict[str, Any]:
 
 
 def from_dict(values: Any, where: str = "workload item") -> Item:
-    """Return the item of plain values. Raises ScenarioError that names the wrong field, after ``where``."""
+    """Return the item that plain values describe.
+
+    Raises ScenarioError that begins with ``where`` and names the wrong field.
+    """
     if not isinstance(values, Mapping) or len(values) != 1 or next(iter(values)) not in _KINDS:
         raise ScenarioError(f'{where} is {values!r}; it must be {{"subscribe"|"publish"|"outage": {{...}}}}')
-    ((kind, given),) = values.items()
-    if not isinstance(given, Mapping):
-        raise ScenarioError(f"{where}: {kind} is {given!r}; it must be an object with fields")
-    _check_fields(where, kind, given)
-    arguments = dict(given)
+    ((kind, item_fields),) = values.items()
+    if not isinstance(item_fields, Mapping):
+        raise ScenarioError(f"{where}: {kind} is {item_fields!r}; it must be an object with fields")
+    _check_fields(where, kind, item_fields)
+    arguments = dict(item_fields)
     try:
         if "payload" in arguments:
             arguments["payload"] = _from_hex(arguments["payload"])
         if isinstance(arguments.get("what"), Mapping):
-            kind_of = Readings if "times_s" in arguments["what"] else SensorField
-            arguments["what"] = kind_of.from_dict(arguments["what"])
+            reading_class = Readings if "times_s" in arguments["what"] else SensorField
+            arguments["what"] = reading_class.from_dict(arguments["what"])
         return _MAKERS[kind](**arguments)
     except WorkbenchError as error:
         raise ScenarioError(f"{where}: {error}") from None
 
 
-def _check_fields(where: str, kind: str, given: Mapping[str, Any]) -> None:
+def _check_fields(where: str, kind: str, item_fields: Mapping[str, Any]) -> None:
     known = {field.name: field.default for field in fields(_KINDS[kind])}
-    for name in given:
+    for name in item_fields:
         if name not in known:
             raise ScenarioError(
                 f"{where}: {kind} has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}"
             )
     for name, default in known.items():
-        if default is MISSING and name not in given:
+        if default is MISSING and name not in item_fields:
             raise ScenarioError(f"{where}: {kind} lacks {name}; it has: {', '.join(known)}")
 
 
 def keys_of(item: Item) -> set[int]:
-    """Return the numbers of the keys in an item."""
+    """Return the numbers of the attribute keys that an item uses."""
     what = getattr(item, "what", None)
     if isinstance(what, str):
         return {attribute.key for attribute in attributes_module.parse(what)}
@@ -307,11 +310,15 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
 
 def describe_late(items: Iterable[Item], duration_s: float) -> str:
     """Return a sentence that warns of items that start after the run's end, or "" if all items start before."""
-    late = [(index, item.start_s) for index, item in enumerate(items) if item.start_s >= duration_s]
-    if not late:
+    late_items = [(index, item.start_s) for index, item in enumerate(items) if item.start_s >= duration_s]
+    if not late_items:
         return ""
-    index, start_s = late[0]
-    which = f"workload item {index} never happens" if len(late) == 1 else f"{len(late)} workload items never happen"
+    index, start_s = late_items[0]
+    which = (
+        f"workload item {index} never happens"
+        if len(late_items) == 1
+        else f"{len(late_items)} workload items never happen"
+    )
     return (
         f"{which}: item {index} starts at {start_s:g} s, and the run ends at {duration_s:g} s; "
         "choose an earlier start_s or a longer duration_s"
@@ -323,9 +330,9 @@ def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
     items = list(items)
     count = sum(item.most_actions(nodes, duration_us) for item in items)
     if count > MOST_ACTIONS:
-        published = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
+        publications = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
         raise ScenarioError(
-            f"the workload makes {count:,} actions, {published:,} of them publications; "
+            f"the workload makes {count:,} actions, {publications:,} of them publications; "
             f"a scenario has {MOST_ACTIONS:,} at most: choose a longer every_s, fewer nodes, or a shorter duration_s"
         )
 
@@ -414,9 +421,9 @@ def _to_us(seconds: float) -> int:
     return round(seconds * 1_000_000)
 
 
-def _nodes(at: At, nodes: tuple[int, ...]) -> tuple[int, ...]:
+def _select_nodes(at: At, nodes: tuple[int, ...]) -> tuple[int, ...]:
     return nodes if isinstance(at, str) else at
 
 
-def _count(at: At, nodes: int) -> int:
+def _count_nodes(at: At, nodes: int) -> int:
     return nodes if isinstance(at, str) else len(at)

@@ -12,12 +12,12 @@ user_code   the user's filters and protocols: digests of their code, and shippin
 references  the user's code that a function or class refers to
 sources     sources of the user's modules, for workers that cannot import them
 runners     LocalRunner, the interface of runners, and the default runner
-processes   ProcessRunner
+processes   ProcessRunner: runs points on all cores of this machine
 forking     processes that run points, and the server that forks them
 limits      time and memory limits of a point
 shares      division of points into shares that take about the same time
-spark       SparkRunner
-store       stores results in a folder (Parquet) or in memory, each once; docs/SWEEPS.md
+spark       SparkRunner: runs points on a cluster
+store       stores of results, in a folder (Parquet) or in memory; each result is stored once (docs/SWEEPS.md)
 progress    a bar in a notebook, a line in a terminal
 table       SweepTable: the results as a frame, a summary, a figure
 means       means over runs with their 95 % confidence intervals; `workbench.views.sweeps` draws them

@@ -1,10 +1,15 @@
-"""The digest of the code that a point runs. Results that were computed by different code are different results.
+"""Digests of the code that a point of a sweep runs. Results of different code count as different results.
 
-The digest covers the sources of the package that every run executes (`FOLDERS`, and modules beside them), the folder
-of the point's protocol and of protocols that it refers to, and the user's own code: protocol, filters, measure. Modules
-that only draw or communicate over a network (`LEFT_OUT`) are excluded. A file without its source counts by its compiled
-code. Line ends are normalized, since they differ on Windows. A record (`records.record`) has a digest of the same
-sources for each folder. The package's version is not used, since it does not change during development.
+The digest of a point covers
+
+    the sources of the package that every run executes: `FOLDERS`, and the modules beside them
+    the folder of the point's protocol, and of the protocols to which it refers
+    the user's own code: protocol, filters, measure
+
+Modules that only draw or communicate over a network (`LEFT_OUT`) are excluded. A module without its source is
+represented by its compiled code. Line ends are normalized, since they differ on Windows. A record (`records.record`)
+has a digest of the same sources for each folder. The package's version is not used, since it does not change during
+development.
 """
 
 from __future__ import annotations
@@ -31,23 +36,19 @@ _PROTOCOLS = "protocols"
 GENERIC = ("draws", _PROTOCOLS, *FOLDERS)
 _PROTOCOLS_MODULE = f"{PACKAGE}.{_PROTOCOLS}"
 LEFT_OUT = ("views", "cli", "udp", "processes", "dissector", "explain")
-_NOT_EXECUTED = (
-    "__init__",
-    "java",
-    "public_names",
-    "folded_errors",
-    "extensions",
-)  # among the modules beside the folders
+# Modules beside the folders that no run executes.
+_NOT_EXECUTED = ("__init__", "java", "public_names", "folded_errors", "extensions")
 _COMPILED_HEADER_B = 16
 _MENTIONED = re.compile(rb"workbench\.protocols\.(\w+)")
 _IMPORTED = re.compile(rb"from workbench\.protocols import ([\w, ]+)")
 
 
 class Codes:
-    """Digests of the code of a sweep's points. The user's code is digested once, when a run begins.
+    """The code digests of a sweep's points. The user's code is digested once, when a run begins.
 
-    When pickled it includes the digests of the user's code, which is sent by value. Digests of the package are computed
-    anew by each worker, so that they show which package the worker has.
+    ``measure`` is the sweep's measure function; the code of ``protocols`` is digested at once. Pickling keeps the
+    digests of the user's code, which is sent to workers by value. It drops the digests of the package: each worker
+    computes them from its own package, so that a different package shows.
     """
 
     def __init__(self, measure: Callable[..., Any] | None = None, protocols: Iterable[Protocol] = ()) -> None:
@@ -71,18 +72,16 @@ class Codes:
 
     @property
     def untracked(self) -> list[str]:
-        """Descriptions, a few words each, of steps in the user's code that a digest cannot follow."""
-        return list(dict.fromkeys(step for _, piece in self._pieces.values() for step in piece.untracked))
+        """Actions of the user's code that a digest does not cover, in a few words each, such as reading a file."""
+        return list(dict.fromkeys(action for _, piece in self._pieces.values() for action in piece.untracked))
 
     def _piece(self, name: str, code_object: Any) -> user_code.Piece:
         if name in self._received:
             return self._received[name]
         identity = (name, id(code_object))
         if identity not in self._pieces:
-            self._pieces[identity] = (
-                code_object,
-                user_code.piece(name, code_object),
-            )  # Holding the object keeps its id unique.
+            # Holding the object keeps its id unique.
+            self._pieces[identity] = code_object, user_code.piece(name, code_object)
         return self._pieces[identity][1]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -118,33 +117,33 @@ def package_digest(protocols: frozenset[str]) -> str:
 
 
 def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
-    """Return {folder: its sources} of these protocols and of all protocols to which they refer."""
-    waiting = sorted(protocols)
-    seen, sources_by_name = set(waiting), {}
-    while waiting:
-        name = waiting.pop()
+    """Return {folder name: its sources as bytes} of these protocols and of all protocols to which they refer."""
+    queue = sorted(protocols)
+    seen, sources_by_name = set(queue), {}
+    while queue:
+        name = queue.pop()
         content = sources(f"{_PROTOCOLS}/{name}")
         if content is None:
             continue  # A module beside the protocols' folders: `GENERIC` contains it.
         sources_by_name[name] = content
         mentioned = _protocols_mentioned(content) - seen
         seen |= mentioned
-        waiting += sorted(mentioned)
+        queue += sorted(mentioned)
     return sources_by_name
 
 
 def sources(folder: str) -> bytes | None:
-    """Return names and contents of the modules in a folder of `GENERIC`, or in "protocols/NAME".
+    """Return the names and contents of the modules in a folder as one string of bytes.
 
-    Returns None if the package has no such folder.
+    ``folder`` is an entry of `GENERIC`, or "protocols/NAME". Returns None if the package has no such folder.
     """
     root = resources.files(PACKAGE)
-    of_protocol = folder.removeprefix(f"{_PROTOCOLS}/")
+    protocol_name = folder.removeprefix(f"{_PROTOCOLS}/")
     if folder == GENERIC[0]:
         contents = _module_contents(root, is_deep=False, without=_NOT_EXECUTED)
     elif folder == _PROTOCOLS:
         contents = _module_contents(root / folder, is_deep=False)
-    elif folder in FOLDERS or (of_protocol != folder and of_protocol.isidentifier() and (root / folder).is_dir()):
+    elif folder in FOLDERS or (protocol_name != folder and protocol_name.isidentifier() and (root / folder).is_dir()):
         contents = _module_contents(root.joinpath(*folder.split("/")), is_deep=True)
     else:
         return None
@@ -152,13 +151,13 @@ def sources(folder: str) -> bytes | None:
 
 
 def _check_loaded(protocols: Iterable[str]) -> None:
-    """Raise WorkbenchError if a source was edited after it was loaded: the digest would be of other code."""
-    covered = (
+    """Raise WorkbenchError if a module was edited after it was loaded: its digest would not fit the loaded code."""
+    covered_modules = (
         *(f"{PACKAGE}.{name_of_folder}" for name_of_folder in FOLDERS),
         *(f"{_PROTOCOLS_MODULE}.{protocol}" for protocol in protocols),
     )
     for name, module in list(sys.modules.items()):
-        is_covered = name.startswith(tuple(f"{name_of_folder}." for name_of_folder in covered)) or name in covered
+        is_covered = name in covered_modules or name.startswith(tuple(f"{covered}." for covered in covered_modules))
         if is_covered and not set(name.split(".")) & set(LEFT_OUT) and was_edited(module):
             raise WorkbenchError(
                 f"{module.__file__} was edited after this process had loaded it; restart the process (in a notebook: "
@@ -175,7 +174,7 @@ def _protocols_mentioned(text: bytes) -> set[str]:
 
 
 def _module_contents(folder: Traversable, is_deep: bool, without: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """Yield name and content of each module in a folder, sorted by name; with ``is_deep`` also of its subfolders."""
+    """Yield name and content of each module in a folder, by name; with ``is_deep`` also of modules in subfolders."""
     entries = {entry.name: entry for entry in folder.iterdir()}
     for name in sorted(entries):
         stem, _, ending = name.rpartition(".")

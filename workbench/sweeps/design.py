@@ -1,7 +1,8 @@
 """Designs: the points of a sweep. `Grid` has all combinations of its axes; `wb.plans` makes the other designs.
 
 A design maps the number of a point to the values of the varied parameters: path -> value, with paths as for
-`Scenario.replace`. It is independent of a scenario, small, and pickled to workers; it stores nothing per point.
+`Scenario.replace`. It does not depend on a scenario. It stores nothing per point, so it is small, and it is pickled for
+workers.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from workbench.errors import ScenarioError
 from workbench.sweeps import values
 
 PROBES = 100  # points of a design that are checked before it runs
-_AXIS_PROBES = 1000
-_MOST_VALUES = 1000
+_AXIS_PROBES = 1000  # values of an axis that are checked before it runs
+_MOST_VALUES = 1000  # labels of an axis that a description lists
 
 
 class Design:
@@ -36,17 +37,18 @@ class Design:
         raise NotImplementedError
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path: label in tables} of a point: the value itself if number, text or boolean, else a text."""
+        """Return {path: label in tables} of a point: a number, text or boolean unchanged, a text for other values."""
         return {path: values.label(value) for path, value in self.overrides(number).items()}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return all labels that a path can have, or nothing if they are not known."""
+        """Return all labels that a path can have, or an empty sequence if they are not known."""
         return ()
 
     def probes(self) -> Sequence[int]:
-        """Return up to about a thousand numbers of points, ascending, that are checked before a sweep runs.
+        """Return the numbers of the points to check before a sweep runs: ascending, about a thousand at most.
 
-        Each object (protocol, filter, ...) of the design should occur in one of them, so that its user code is found.
+        Each object (protocol, filter, ...) of the design should occur in one of these points, so that its user code is
+        found.
         """
         return evenly(len(self), PROBES)
 
@@ -61,7 +63,7 @@ class Design:
     # Operators on designs; a mapping as the other operand means its grid.
 
     def __mul__(self, other: Any) -> Design:
-        """Return each point of this design combined with each point of ``other``, which varies fastest."""
+        """Return the design of all pairs of a point of this design and a point of ``other``, which varies fastest."""
         from workbench.sweeps.plans import combined
 
         return combined.crossed(self, other)
@@ -72,7 +74,7 @@ class Design:
         return combined.crossed(other, self)
 
     def __or__(self, other: Any) -> Design:
-        """Return the points of this design, then those points of ``other`` that this design does not contain."""
+        """Return the design of this design's points, then the points of ``other`` that this design does not contain."""
         from workbench.sweeps.plans import combined
 
         return combined.union(self, other)
@@ -98,7 +100,8 @@ def evenly(count: int, most: int) -> Sequence[int]:
 class Axis:
     """A varied parameter: its path as for `Scenario.replace`, its values, and their labels in tables.
 
-    The label of a number, text or boolean is the value itself; others have a text. Labels are unique.
+    The label of a number, text or boolean is the value itself; the label of any other value is a text. Labels are
+    unique.
     """
 
     path: str
@@ -121,7 +124,7 @@ class Grid(Design):
         return math.prod(len(axis.values) for axis in self.axes)
 
     def indices(self, number: int) -> list[int]:
-        """Return the index of a point on each axis."""
+        """Return for each axis the index of a point's value."""
         indices = []
         for axis in reversed(self.axes):
             number, index = divmod(number, len(axis.values))
@@ -148,9 +151,9 @@ class Grid(Design):
         return next(axis.labels for axis in self.axes if axis.path == path)
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs: with every value of each axis, and others spread evenly.
+        """Return the points to check before a sweep runs: they contain each value of each axis, and some others.
 
-        Of an axis with many values, they contain about a thousand.
+        Of an axis with many values, they contain about a thousand values.
         """
         longest = max(len(axis.values) for axis in self.axes)
         steps = evenly(longest, _AXIS_PROBES)
@@ -158,14 +161,14 @@ class Grid(Design):
         return sorted(diagonal | set(evenly(len(self), PROBES)))
 
     def text(self) -> str:
-        """Return the axes with their numbers of values."""
+        """Return each axis with its number of values: "protocol.ttl (5) × seed (30)"."""
         return " × ".join(f"{axis.path} ({len(axis.values)})" for axis in self.axes)
 
     def describe(self) -> dict[str, Any]:
-        """Return the axes with their labels; for long axes the first labels and the number of all."""
+        """Return the axes with their labels, as JSON values; for a long axis the first labels and their full number."""
         labels: dict[str, Any] = {axis.path: list(axis.labels[:_MOST_VALUES]) for axis in self.axes}
-        long = {axis.path: len(axis.labels) for axis in self.axes if len(axis.labels) > _MOST_VALUES}
-        return {"design": "Grid", "points": len(self), "over": labels, **({"values": long} if long else {})}
+        lengths = {axis.path: len(axis.labels) for axis in self.axes if len(axis.labels) > _MOST_VALUES}
+        return {"design": "Grid", "points": len(self), "over": labels, **({"values": lengths} if lengths else {})}
 
 
 def grid(over: Mapping[str, Any]) -> Grid:
@@ -178,7 +181,10 @@ def grid(over: Mapping[str, Any]) -> Grid:
 
 
 def axis(path: Any, choices: Any) -> Axis:
-    """Return the axis of a path with these values. Raises ScenarioError if values are missing or repeated."""
+    """Return the axis of a path with these ``choices``: a list of values, or {name: value}.
+
+    Raises ScenarioError if values are missing or repeated.
+    """
     if not isinstance(path, str):
         raise ScenarioError(f'the path is {path!r:.80}; it must be a text such as "protocol.ttl" or "seed"')
     if isinstance(choices, (str, bytes, nx.Graph)) or not isinstance(choices, Iterable):
@@ -200,9 +206,9 @@ def axis(path: Any, choices: Any) -> Axis:
 
 
 def _check_distinct(path: str, axis_values: Sequence[Any], labels: Sequence[Any]) -> None:
-    first: dict[str, int] = {}
+    first_index: dict[str, int] = {}
     for index, value in enumerate(axis_values):
-        earlier = first.setdefault(values.identity_text(value), index)
+        earlier = first_index.setdefault(values.identity_text(value), index)
         if earlier != index:
             raise ScenarioError(
                 f"{path}={labels[earlier]} and {path}={labels[index]} are the same scenario; "

@@ -2,8 +2,8 @@
 
 Theory of operation
     A point may end its process, or never end. So points run in *point processes*, which can be killed without harm.
-    Point processes are forked from a *server*: a fresh Python that has imported the modules of a run (a second), has no
-    threads, and does nothing else. A fork takes milliseconds.
+    Point processes are forked from a *server*: a fresh Python process that does nothing else. It has no threads. It
+    has imported the modules of a run, which takes a second. A fork takes milliseconds.
 
     The server ends when its socket is closed, hence with the process that started it, and ends its point processes.
     Before a point begins, its number is written to memory that the server shares. When a process has ended, the server
@@ -34,10 +34,10 @@ from typing import Any, NamedTuple, NoReturn
 from workbench.errors import WorkbenchError
 from workbench.sweeps import limits
 
-FLUSH_S = 0.1  # the longest that rows wait while further points run
+FLUSH_S = 0.1  # longest time that rows wait while further points run
 _REQUEST = struct.Struct("!cq")  # kind of request, process
-_ANSWER = struct.Struct("!qqq?")  # process, exit status, its point, and whether that was late
-_PLACE = struct.Struct("!q")  # the number of a point; `limits.DEADLINE` follows
+_ANSWER = struct.Struct("!qqq?")  # process, exit status, its running point, and whether the point was late
+_NUMBER = struct.Struct("!q")  # the number of the running point, in shared memory; `limits.DEADLINE` follows
 _BATCH = struct.Struct("!cd")  # kind of message, seconds
 _FORK, _END = b"f", b"e"
 _ROWS, _ERROR = b"r", b"e"
@@ -45,7 +45,10 @@ _NO_POINT = -1
 
 
 class End(NamedTuple):
-    """The end of a point process: its cause in words, whether it was the time limit, and the running point or None."""
+    """The end of a point process.
+
+    The fields are: the cause in words; whether the cause was the time limit; the number of the running point, or None.
+    """
 
     how: str
     is_late: bool
@@ -53,7 +56,7 @@ class End(NamedTuple):
 
 
 class PointProcess:
-    """A process that runs the shares of points sent to it, one after the other."""
+    """A process that runs shares of points in the order in which they were sent to it."""
 
     def __init__(self, server: Server, pid: int, connection: Connection) -> None:
         self._server = server
@@ -65,7 +68,7 @@ class PointProcess:
         self._send(packed, timeout_s, memory_MB)
 
     def send_share(self, numbers: list[int]) -> None:
-        """Send points, which run after those sent before."""
+        """Send the numbers of points, which run after all points sent earlier."""
         self._send(numbers)
 
     def _send(self, *content: Any) -> None:
@@ -73,13 +76,13 @@ class PointProcess:
             self.connection.send_bytes(pickle.dumps(content))
 
     def receive(self) -> tuple[bytes, float]:
-        """Return the next rows as a stream of one Arrow batch, and the seconds that they took without compiling.
+        """Return the next rows, as the bytes of an Arrow stream of one batch, and their seconds without compiling.
 
         Raises EOFError if the process has ended, and WorkbenchError if it could not unpack the plan.
         """
         try:
             message = self.connection.recv_bytes()
-        except OSError:  # It ended in the middle of a message, or before one.
+        except OSError:  # The process ended in the middle of a message, or before one.
             raise EOFError from None
         kind, seconds = _BATCH.unpack_from(message)
         content = message[_BATCH.size :]
@@ -102,34 +105,34 @@ class PointProcess:
 
 
 class Server:
-    """A process that forks point processes. It ends with this one, or with `close`."""
+    """A process that forks point processes. It ends when this process ends, or with `close`."""
 
     def __init__(self) -> None:
         if not hasattr(os, "fork"):
             raise WorkbenchError(
                 "ProcessRunner needs os.fork, which this system does not have; use runner=LocalRunner()"
             )
-        self._control, theirs = socket.socketpair()
+        self._control, server_end = socket.socketpair()
         self._lock = threading.Lock()
         path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
-        with theirs:
+        with server_end:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", f"from {__name__} import serve; serve({theirs.fileno()})"],
+                [sys.executable, "-c", f"from {__name__} import serve; serve({server_end.fileno()})"],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[server_end.fileno()],
                 env=os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
                 start_new_session=True,  # Ctrl-C then reaches this process only, which ends its point processes.
             )
 
     def fork(self) -> PointProcess:
         """Fork a point process and return it."""
-        ours, theirs = socket.socketpair()
-        with theirs:
-            pid, *_ = self._request(_FORK, 0, [theirs.fileno()])
-        return PointProcess(self, pid, Connection(ours.detach()))
+        own_end, point_end = socket.socketpair()
+        with point_end:
+            pid, *_ = self._request(_FORK, 0, [point_end.fileno()])
+        return PointProcess(self, pid, Connection(own_end.detach()))
 
     def end(self, pid: int) -> tuple[int, int, bool]:
-        """End a point process. Return its status as from `os.waitpid`, its point, and whether the point was late."""
+        """End a point process. Return its status as from `os.waitpid`, its running point, and whether it was late."""
         _, status, number, is_late = self._request(_END, pid, [])
         return status, number, is_late
 
@@ -172,7 +175,7 @@ def _describe_status(status: int) -> str:
 
 
 def serve(handle: int) -> None:
-    """Serve requests until the other end of the socket is closed: the main function of the server."""
+    """Serve requests until the other end of the socket ``handle`` is closed: the main function of the server."""
     import pandas  # noqa: F401 (every run needs it; forks find it loaded)
 
     import workbench.sim.engine
@@ -197,12 +200,13 @@ def serve(handle: int) -> None:
 
 
 def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
-    shared = mmap.mmap(-1, _PLACE.size + limits.DEADLINE.size)
-    _PLACE.pack_into(shared, 0, _NO_POINT)
-    limits.DEADLINE.pack_into(shared, _PLACE.size, limits.NEVER)
+    """Fork a point process that communicates over the socket ``handle``; return the values of an `_ANSWER`."""
+    shared = mmap.mmap(-1, _NUMBER.size + limits.DEADLINE.size)
+    _NUMBER.pack_into(shared, 0, _NO_POINT)
+    limits.DEADLINE.pack_into(shared, _NUMBER.size, limits.NEVER)
     pid = os.fork()
     if pid == 0:
-        os.setsid()  # A point that ends its whole group ends itself alone.
+        os.setsid()  # A point that kills its process group then kills only its own process.
         control.close()
         _run(Connection(handle), shared)
     os.close(handle)
@@ -211,10 +215,11 @@ def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mma
 
 
 def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
-    os.kill(pid, signal.SIGKILL)  # No effect if it has ended; its number is not reused before the waitpid.
+    """Kill a point process and wait for its end; return the values of an `_ANSWER`."""
+    os.kill(pid, signal.SIGKILL)  # No effect if the process has ended; its number is not reused before the waitpid.
     _, status = os.waitpid(pid, 0)
     shared = shared_memory.pop(pid)
-    (number,), (deadline,) = _PLACE.unpack_from(shared), limits.DEADLINE.unpack_from(shared, _PLACE.size)
+    (number,), (deadline,) = _NUMBER.unpack_from(shared), limits.DEADLINE.unpack_from(shared, _NUMBER.size)
     return pid, status, number, time.monotonic() >= deadline
 
 
@@ -242,19 +247,19 @@ def _run_shares(connection: Connection, shared: mmap.mmap) -> None:
     plan, timer, backstop = None, limits.Timer(None), limits.backstop()
     while True:
         try:
-            first, *rest = pickle.loads(connection.recv_bytes())
+            content, *limit_values = pickle.loads(connection.recv_bytes())
         except EOFError:
             return
-        if not rest:
-            if not _run_share(plan, first, timer, connection, shared):
+        if not limit_values:
+            if not _run_share(plan, content, timer, connection, shared):
                 return
             continue
-        timeout_s, memory_MB = rest
+        timeout_s, memory_MB = limit_values
         limits.limit_memory(memory_MB)
-        timer = limits.Timer(timeout_s, backstop, shared, _PLACE.size)
+        timer = limits.Timer(timeout_s, backstop, shared, _NUMBER.size)
         code_cache.around_loading = timer.paused
         try:
-            plan = user_code.unpack(first)
+            plan = user_code.unpack(content)
         except Exception as error:
             sentence = str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"
             connection.send_bytes(_BATCH.pack(_ERROR, 0.0) + sentence.encode(errors="backslashreplace"))
@@ -262,24 +267,24 @@ def _run_shares(connection: Connection, shared: mmap.mmap) -> None:
 
 
 def _run_share(plan: Any, numbers: list[int], timer: limits.Timer, connection: Connection, shared: mmap.mmap) -> bool:
-    """Run points and send their rows. Returns False if this process should run no more."""
+    """Run points and send their rows. Return False if this process should not run further points."""
     from workbench.sweeps.work import OUT_OF_MEMORY, run_point
 
     rows: list[Any] = []
     flushed = time.perf_counter()
     for number in numbers:
-        _PLACE.pack_into(shared, 0, number)
+        _NUMBER.pack_into(shared, 0, number)
         timer.start()
         rows.append(run_point(plan, number))
         timer.stop()
-        _PLACE.pack_into(shared, 0, _NO_POINT)  # The point is not to blame if the process ends while rows are sent.
+        _NUMBER.pack_into(shared, 0, _NO_POINT)  # The point is not to blame if the process ends while rows are sent.
         now = time.perf_counter()
-        is_full = (rows[-1].error or "").startswith(OUT_OF_MEMORY)
-        if is_full or now - flushed >= FLUSH_S:
+        is_out_of_memory = (rows[-1].error or "").startswith(OUT_OF_MEMORY)
+        if is_out_of_memory or now - flushed >= FLUSH_S:
             _send_rows(connection, rows, now - flushed)
             rows, flushed = [], now
-        if is_full:
-            return False  # Memory that the point leaves in use would be missing for the next ones.
+        if is_out_of_memory:
+            return False  # The next points would lack the memory that this one leaves in use.
     if rows:
         _send_rows(connection, rows, time.perf_counter() - flushed)
     return True

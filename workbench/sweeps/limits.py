@@ -1,6 +1,6 @@
 """Limits of a process that runs a point: a timer that kills the process, and a bound on its memory.
 
-A point cannot lift either by accident.
+A point cannot remove these limits by accident.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from mmap import mmap
 from pathlib import Path
 
-KILL_AFTER_S = 1.0  # after the time limit, if the point has not ended by then
-SHARE_OF_MEMORY = 0.75  # of the machine's, for one point, if nothing else is set
+KILL_AFTER_S = 1.0  # time after the time limit at which a point that is still running is killed
+SHARE_OF_MEMORY = 0.75  # share of the machine's memory for one point, if no limit is set
 DEADLINE = struct.Struct("!d")  # in the seconds of time.monotonic, which all processes of a machine share
 NEVER = float("inf")
 _MONOTONIC, _BY_SIGNAL = 1, 0  # clock and kind of notification, as <time.h> and <signal.h> number them on Linux
@@ -50,7 +50,7 @@ class Timer:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Stop the time while code is loaded or compiled."""
+        """Pause the timer inside the context, while code is loaded or compiled."""
         left_s, kill_left_s = self._arm(0.0, 0.0)
         try:
             yield
@@ -113,9 +113,10 @@ def backstop() -> Backstop | None:
 
 
 def limit_memory(memory_MB: float | None) -> None:
-    """Limit this process to ``memory_MB`` more than it uses now; None: `SHARE_OF_MEMORY` of the machine's memory.
+    """Limit this process's memory to ``memory_MB`` megabytes above its present use.
 
-    Beyond that an allocation raises MemoryError. Does nothing where the platform has no such limit.
+    None stands for `SHARE_OF_MEMORY` of the machine's memory. Beyond the limit an allocation raises MemoryError. The
+    function does nothing on a platform without such a limit.
     """
     import resource
 
@@ -130,7 +131,7 @@ def limit_memory(memory_MB: float | None) -> None:
 
 
 def machine_B() -> float:
-    """Return the memory of this machine, or of its container if that has less."""
+    """Return the memory in bytes of this machine, or of its container if the container has less."""
     sizes = [float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))]
     for path in _CGROUP_LIMITS:
         with suppress(OSError, ValueError):

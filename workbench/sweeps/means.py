@@ -26,8 +26,9 @@ _SHARES = ("ratio", "coverage", "share")
 
 
 def student_t(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t: from the table, or by the first terms of its series in 1 / freedom.
+    """Return the 97.5 % quantile of Student's t for a number of degrees of freedom.
 
+    Up to 30 degrees it is read from a table. Above, it is the sum of the first terms of its series in 1 / freedom.
     Source: M. Abramowitz, I. Stegun: Handbook of mathematical functions, 26.7.5.
     """
     if freedom <= len(_T_975):
@@ -37,9 +38,10 @@ def student_t(freedom: int) -> float:
 
 
 def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame:
-    """Return mean, interval and number of runs of ``y`` for each (by, x).
+    """Return a frame with the mean, interval (low, high) and number of runs of the metric ``y`` for each (by, x).
 
-    Numbers are in ascending order, other values in the order of the plan. Runs in which ``y`` is NaN do not count.
+    Rows are in ascending order of numbers, and in the order of the plan for other values. Runs in which ``y`` is NaN
+    do not count.
     """
     import pandas as pd
 
@@ -67,12 +69,16 @@ def is_share(metric: str, values: pd.Series) -> bool:
 
 
 def _plan_order(column: pd.Series) -> Any:
+    """Return a sort key for pandas: the order in which values first occur in the column."""
     order = {value: index for index, value in enumerate(column.unique())}
     return lambda values: values.map(order)
 
 
 def interval(values: list[float]) -> tuple[float, float, int]:
-    """Return (mean, half the width of its 95 % confidence interval, number of values); NaN if undefined."""
+    """Return (mean, half the width of its 95 % confidence interval, number of values).
+
+    Without values the mean is NaN, and with fewer than two values the width is NaN.
+    """
     runs = len(values)
     if runs == 0:
         return math.nan, math.nan, 0
@@ -84,7 +90,7 @@ def interval(values: list[float]) -> tuple[float, float, int]:
 
 
 def share_interval(values: list[float]) -> tuple[float, float, float]:
-    """Return (mean, low, high) of shares: their 95 % confidence interval, clipped to [0, 1]."""
+    """Return (mean, low, high) of shares; low and high bound the mean with 95 % confidence, clipped to [0, 1]."""
     mean, half, _ = interval(values)
     return (mean, *_clip(mean, half, 1.0))
 

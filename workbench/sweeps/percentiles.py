@@ -1,9 +1,9 @@
 """Statistics without an assumed distribution: bounds of percentiles, trends, and how many runs a claim needs.
 
 Theory of operation
-    A percentile of a metric over all possible runs is bounded by order statistics of the runs at hand. Of n independent
-    runs, the number below the percentile p is binomial (n, p), whatever the distribution of the metric. So a bound
-    needs a minimum of runs: a median needs 5 runs at 95 % confidence, a 90th percentile 29.
+    A percentile of a metric over all possible runs is bounded by order statistics of the available runs. Of n
+    independent runs, the number below the percentile p is binomial (n, p), whatever the distribution of the metric. So
+    a bound needs a minimum of runs: a median needs 5 runs at 95 % confidence, a 90th percentile 29.
 
     A trend in a series is the Theil-Sen slope: the median of the slopes of all pairs of points. A few outliers do not
     change it. A series has converged from a point on if the interval of its slope over the rest allows only a small
@@ -27,11 +27,11 @@ from workbench.errors import ParameterError
 from workbench.topology.graphs import is_number
 
 _STEPS = 10  # a warm-up is a multiple of a tenth of the series
-_FEWEST = 10  # points without which a trend means little
+_FEWEST = 10  # points that a trend needs
 
 
 class Trend(NamedTuple):
-    """The relative change of a series from ``first`` to its end, with its 95 % interval; ``first`` is an index."""
+    """The relative change of a series from index ``first`` to its end; low and high are the change's 95 % interval."""
 
     first: int
     change: float
@@ -40,7 +40,7 @@ class Trend(NamedTuple):
 
 
 def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
-    """Return the smallest number of runs that bounds a percentile on one side.
+    """Return the smallest number of runs that bounds a percentile on one side with this confidence.
 
     ``percentile`` is in (0, 100), ``confidence`` in (0, 1). Raises ParameterError otherwise.
 
@@ -55,8 +55,8 @@ def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
 def percentile_bounds(values: Sequence[float], percentile: float = 50, confidence: float = 0.95) -> tuple[float, float]:
     """Return (low, high), between which a percentile of the metric lies with this confidence.
 
-    A bound that the number of values does not allow is NaN. Infinite values, such as latencies of undelivered samples,
-    count as large. NaN values are left out.
+    A bound that needs more values is NaN. Infinite values, such as latencies of undelivered samples, count as large.
+    NaN values are left out.
     """
     from scipy.stats import binom
 
@@ -93,10 +93,10 @@ def trend(times: Sequence[float], values: Sequence[float], first: int = 0) -> Tr
 
 
 def converged(times: Sequence[float], values: Sequence[float], tolerance: float = 0.1) -> Trend | None:
-    """Return the trend after the shortest warm-up after which the series changes by at most ``tolerance``, or None.
+    """Return the trend of a series after its warm-up, or None if the series does not converge.
 
-    The warm-up is 0, 10, ... 50 % of the points: those before ``first`` of the result. The whole interval of the
-    relative change must be within the tolerance.
+    The warm-up is the smallest of 0, 10, ... 50 % of the points after which the relative change, with its whole 95 %
+    interval, is within ±``tolerance``. ``first`` of the result is the index of the first point after the warm-up.
     """
     for step in range(_STEPS // 2 + 1):
         first = step * len(times) // _STEPS
@@ -109,18 +109,19 @@ def converged(times: Sequence[float], values: Sequence[float], tolerance: float 
 
 
 def pairs_needed(differences: Sequence[float], power: float = 0.8) -> int:
-    """Return the number of pairs of runs that shows that a mean difference like this one is not 0.
+    """Return the number of pairs of runs that are needed to show that a mean difference is not 0.
 
-    ``differences``: paired differences at hand, such as those of ten seeds. With as many pairs as the result, the 95 %
-    interval of the mean excludes 0 with this probability, if mean and deviation are those at hand. Raises
-    ParameterError if there are fewer than two differences, or their mean is 0.
+    ``differences`` are the paired differences of a first experiment, for example of ten seeds. With the returned number
+    of pairs, the 95 % interval of the mean excludes 0 with probability ``power``, if the mean and the deviation of
+    ``differences`` are the true ones. Raises ParameterError if fewer than two differences are given, or their mean
+    is 0.
     """
     from scipy.stats import norm
 
     known = np.array([value for value in differences if not math.isnan(value)])
     if len(known) < 2 or not np.isfinite(known).all() or known.mean() == 0:
         raise ParameterError(
-            f"differences has {len(known)} values; it needs two or more finite ones whose mean is not 0"
+            f"differences has {len(known)} values; it needs two or more finite values whose mean is not 0"
         )
     quantiles = float(norm.ppf(0.975) + norm.ppf(_share("power", power, 1)))
     return max(2, math.ceil((quantiles * float(known.std(ddof=1)) / float(known.mean())) ** 2))

@@ -32,7 +32,7 @@ _MOST_CACHED = 500  # texts of varied objects; each object may be a network
 
 
 class Point(NamedTuple):
-    """A point of a plan: number, point_key, the key of its result, its scenario's hash and seed, its labels."""
+    """A point of a plan: its number and point_key, the key of its result, its scenario's hash and seed, its labels."""
 
     number: int
     point_key: str
@@ -78,11 +78,11 @@ class Plan:
         return self.design.labels(number)
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path: value} of a point. A whole protocol comes before its parameters, to keep them."""
+        """Return {path: value} of a point. A protocol comes before its parameters, so that it does not reset them."""
         return dict(sorted(self.design.overrides(number).items(), key=lambda override: override[0].count(".")))
 
     def scenario_of(self, number: int) -> Scenario:
-        """Return the scenario of a point. Raises an error of `values.WRONG` if it is invalid."""
+        """Return the scenario of a point. Raises one of the errors `values.WRONG` if the scenario is invalid."""
         return self.scenario.replace(**self.overrides(number))
 
     def text_of(self, number: int) -> str:
@@ -90,14 +90,14 @@ class Plan:
         return ", ".join(f"{path}={label}" for path, label in self.labels(number).items())
 
     def seed_of(self, number: int) -> int:
-        """Return the seed of a point, whose scenario may be invalid."""
+        """Return the seed of a point, even if the scenario of the point is invalid."""
         seed = self.design.overrides(number).get("seed", self.scenario.seed)
         return seed if isinstance(seed, int) else self.scenario.seed
 
     # Keys
 
     def fresh(self) -> Plan:
-        """Return the plan with the user's present code; a filter may have been registered again."""
+        """Return a copy of the plan for the user's present code, since a filter may have been registered again."""
         return replace(self, codes=Codes(self.measure, self.protocols), _texts={}, _code={})
 
     def key(self, scenario: str, code: str) -> str:
@@ -127,9 +127,9 @@ class Plan:
 
     def _compute_code(self, overrides: Mapping[str, Any]) -> str:
         protocol = overrides.get("protocol", self.scenario.protocol)
-        own = {path.partition(".")[2]: value for path, value in overrides.items() if path.startswith("protocol.")}
+        settings = {path.partition(".")[2]: value for path, value in overrides.items() if path.startswith("protocol.")}
         try:
-            protocol = protocol.public_class()(**{**protocol.settings, **own})
+            protocol = protocol.public_class()(**{**protocol.settings, **settings})
         except values.WRONG:
             return ""
         return self.codes.digest(protocol)
@@ -139,15 +139,13 @@ class Plan:
             return repr(value)  # the same as JSON, but faster
         if isinstance(value, (bool, int, float, str)):
             return json.dumps(value)
-        known = self._texts.get(id(value))
-        if known is None:
+        entry = self._texts.get(id(value))
+        if entry is None:
             if len(self._texts) >= _MOST_CACHED:
                 self._texts.clear()
-            known = self._texts[id(value)] = (
-                value,
-                values.identity_text(value),
-            )  # Holding the object keeps its id unique.
-        return known[1]
+            # Holding the object keeps its id unique.
+            entry = self._texts[id(value)] = value, values.identity_text(value)
+        return entry[1]
 
     def point(self, number: int) -> Point:
         """Return a point with its scenario's hash and the key of its result."""
@@ -182,9 +180,9 @@ def make_plan(
     measure: Measure | None,
     keeps_traces: bool = False,
 ) -> Plan:
-    """Return the plan of a sweep after building some of its points.
+    """Return the plan of a sweep, after building some of its points as a check.
 
-    ScenarioError names the path whose value cannot be used.
+    Raises ScenarioError for an invalid argument; if a value cannot be used, the message names its path.
     """
     if not isinstance(scenario, Scenario):
         raise ScenarioError(f"the scenario of the sweep is {scenario!r:.80}; it must be a Scenario")
@@ -201,14 +199,14 @@ def make_plan(
 
 
 def _check_labels(labels: Mapping[str, Any]) -> None:
-    """Raise ScenarioError for a label that no file can store."""
+    """Raise ScenarioError for a label that is not valid Unicode, because no file can store it."""
     for path, label in labels.items():
         if isinstance(label, str) and not values.is_unicode(label):
             raise ScenarioError(f"the label {label!a} of {path} is not valid Unicode: it contains a lone surrogate")
 
 
 def _examples(protocols: Iterable[Protocol]) -> tuple[Protocol, ...]:
-    """Return one protocol for each different set of user code."""
+    """Return one protocol for each different set of user code in the protocols."""
     return tuple({tuple(user_code.of(protocol)): protocol for protocol in protocols}.values())
 
 
@@ -220,7 +218,7 @@ def _build(plan: Plan, number: int) -> Scenario:
 
 
 def _invalid_override(plan: Plan, number: int) -> str:
-    """Return the override that is invalid by itself, or all if only their combination is invalid."""
+    """Return "path=label" of the override that is invalid by itself; all overrides if only their combination is."""
     labels = plan.labels(number)
     for path, value in plan.overrides(number).items():
         try:

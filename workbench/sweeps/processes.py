@@ -1,10 +1,11 @@
 """ProcessRunner: runs the points of a sweep on all cores of this machine, in processes that may be killed.
 
 Theory of operation
-    A group of point processes (`forking`) receives shares of points (`shares`). Each process has one share more than it
-    is running, so that none waits. Rows are returned a few times a second. When a process ends, the server reports
-    the point that was running. A point that took too long becomes a row with an error. A point that ended its process
-    is run again, and becomes a row with an error the second time. The other points of the process are run again.
+    A group of point processes (`forking`) receives shares of points (`shares`). Each process has a
+    second share besides the running one, so that it never waits. Rows are returned a few times a second. When a process
+    ends, the server reports the point that was running. A point that took too long becomes a row with an error. A point
+    that ended its process is run again, and becomes a row with an error the second time. The other points of the
+    process are run again.
 
     Processes stay alive for some minutes after their sweep, ready for the next one; the server stays longer.
 """
@@ -32,23 +33,23 @@ from workbench.sweeps.plan import Plan
 from workbench.sweeps.shares import Shares
 from workbench.sweeps.work import Row, failed_row, rows_from_table
 
-SHARE_S = 0.5
-POLL_S = 0.25
-IDLE_S = 300.0  # after which idle processes end
+SHARE_S = 0.5  # intended duration of a share
+POLL_S = 0.25  # longest wait for rows
+IDLE_S = 300.0  # time without a sweep after which idle processes end
 MOST_MEMORY_MB = 1e9
-_TRIES = 2
-_ENDS_IN_A_ROW = 20
-_SHARES_SENT = 2
+_TRIES = 2  # runs of a point that ends its process
+_ENDS_IN_A_ROW = 20  # for each process of a group; after more ends without a row between them, a sweep gives up
+_SHARES_SENT = 2  # shares that a process has at a time
 
 
 @checked
 class ProcessRunner:
     """A runner that runs points in processes of this machine, without Java.
 
-    ``processes`` is the number of processes, by default that of cores. ``timeout_s`` is the longest time of a point in
-    seconds, without compilation. ``memory_MB`` is the largest memory of a point beyond that of an idle process; None
-    for three quarters of the machine's. A point that exceeds a limit, or ends its process twice, becomes a row with an
-    error. Raises ScenarioError if a value is not a number above 0.
+    ``processes`` is the number of processes, by default the number of cores. ``timeout_s`` is the longest time of a
+    point in seconds, without compilation. ``memory_MB`` is the largest memory of a point beyond that of an idle
+    process; None stands for three quarters of the machine's memory. A point that exceeds a limit, or ends its process
+    twice, becomes a row with an error. Raises ScenarioError if a value is not a number above 0.
     """
 
     def __init__(
@@ -97,7 +98,7 @@ def cores() -> int:
 
 
 def check_limit(name: str, value: float | None, unit: str, below: float = float("inf")) -> None:
-    """Raise ScenarioError for a limit that is neither None nor a number above 0."""
+    """Raise ScenarioError for a limit that is neither None nor a number above 0 and under ``below``."""
     if value is not None and not (isinstance(value, (int, float)) and 0 < value < below):
         raise ScenarioError(f"{name} is {value!r:.80}; it must be a number of {unit} above 0, or None")
 
@@ -118,7 +119,7 @@ def pack(plan: Plan) -> bytes:
 
 
 class Failure(NamedTuple):
-    """A point without a result because it ended its process or did not end, and the reason as a sentence."""
+    """The failure of a point that ended its process or did not end: its number, and the reason as a sentence."""
 
     number: int
     sentence: str
@@ -136,23 +137,23 @@ def _rows_of_result(plan: Plan, result: pa.RecordBatch | Failure) -> list[Row]:
 
 
 class _Member:
-    """A point process of a group, and its unfinished shares."""
+    """A point process of a group, with its unfinished shares. ``is_new``: the process has not served another sweep."""
 
     def __init__(self, process: PointProcess, is_new: bool) -> None:
         self.process, self.is_new = process, is_new
         self.shares: deque[deque[int]] = deque()
-        self.since = time.monotonic()
+        self.progress_s = time.monotonic()
 
     def send(self, share: list[int]) -> None:
         """Send a share to the process."""
         if not self.shares:
-            self.since = time.monotonic()
+            self.progress_s = time.monotonic()
         self.shares.append(deque(share))
         self.process.send_share(share)
 
     def remove_finished(self, points: int) -> None:
-        """Remove finished points from the first share."""
-        self.since = time.monotonic()
+        """Remove this number of finished points from the first share."""
+        self.progress_s = time.monotonic()
         for _ in range(points):
             self.shares[0].popleft()
         if not self.shares[0]:
@@ -170,9 +171,9 @@ class ProcessGroup:
         self._members: list[_Member] = []
 
     def feed(self, shares: Shares) -> bool:
-        """Send shares to processes with fewer than two.
+        """Send shares to the processes that have fewer than two.
 
-        Return False if no process has a share, which means all points are done.
+        Return whether any process has a share; False means that all points are done.
         """
         while len(self._members) < self._size:
             self._members.append(self._start_member())
@@ -206,13 +207,13 @@ class ProcessGroup:
             batch = read_batch(stream)
             self._ends_in_a_row = 0
             member.remove_finished(len(batch))
-            shares.took(len(batch), seconds)
+            shares.record_time(len(batch), seconds)
             yield batch
 
     def _handle_end(self, member: _Member, shares: Shares) -> Iterator[Failure]:
-        """Return an ended process's points to the shares.
+        """Put the points of an ended process back into the shares.
 
-        Yield a failure for a point that was late or ended two processes.
+        Yield a failure for a point that exceeded the time limit or ended two processes.
         """
         self._members.remove(member)
         how, is_late, number = member.process.end()
@@ -223,26 +224,26 @@ class ProcessGroup:
             )
         first, *later = [list(share) for share in member.shares] or [[]]
         for share in later:
-            shares.again(share)
+            shares.put_back(share)
         if number is None or number not in first:  # No point was running, or its row was received.
-            shares.again(first)
+            shares.put_back(first)
             return
         first.remove(number)
-        shares.again(first)
-        shares.took(1, time.monotonic() - member.since)
+        shares.put_back(first)
+        shares.record_time(1, time.monotonic() - member.progress_s)
         self._tries[number] += 1
         if is_late:
             yield Failure(number, f"the point did not end within {self._timeout_s:g} s and was stopped")
         elif self._tries[number] >= _TRIES:
             yield Failure(number, f"the point ended its process twice ({how})")
         else:
-            shares.again([number])
+            shares.put_back([number])
 
     def doing(self) -> list[str]:
-        """Return a short text on the work of each process."""
+        """Return a short text on the work of each process, such as "point 12 for 3 s" or "idle"."""
         now = time.monotonic()
         return [
-            f"point {member.shares[0][0]} for {now - member.since:.0f} s" if member.shares else "idle"
+            f"point {member.shares[0][0]} for {now - member.progress_s:.0f} s" if member.shares else "idle"
             for member in self._members
         ]
 
@@ -261,7 +262,7 @@ class ProcessGroup:
 
 
 class _Pool:
-    """The server and the idle point processes, which end after some minutes without use."""
+    """A pool of idle point processes, and the server that forks them. Idle processes end after `IDLE_S` seconds."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -284,7 +285,7 @@ class _Pool:
             return self._server.fork(), True
 
     def take_back(self, process: PointProcess) -> None:
-        """Take back an idle process."""
+        """Add a process that has become idle to the pool."""
         with self._lock:
             self._idle.append(process)
             if self._timer is not None:

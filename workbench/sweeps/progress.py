@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-SHOWN_S = 0.1
-PACE_S = 60.0
+SHOWN_S = 0.1  # least time between two updates of the display
+PACE_S = 60.0  # time over which the rate of points is computed
 _MOST_WORKERS_SHOWN = 4
 
 
@@ -24,22 +24,22 @@ class Display:
         """Show the finished share (0 to 1) and a line of text."""
 
     def close(self, summary: str) -> None:
-        """Replace the progress by the summary."""
+        """Show the summary in place of the progress."""
 
 
 class TerminalLine(Display):
-    """One line on stderr that is overwritten."""
+    """A display as one line on stderr, which each update overwrites."""
 
     def __init__(self) -> None:
         self._width = 0
 
     def show(self, share: float, text: str) -> None:
-        """Overwrite the line."""
+        """Overwrite the line with the text."""
         self._width = max(self._width, len(text))
         print(f"\r{text:{self._width}}", end="", file=sys.stderr, flush=True)
 
     def close(self, summary: str) -> None:
-        """Overwrite the line for the last time."""
+        """Overwrite the line with the summary, and end it."""
         self.show(1.0, summary)
         print(file=sys.stderr, flush=True)
 
@@ -57,18 +57,21 @@ class NotebookBar(Display):
         self._shown = display(self._box, display_id=True)
 
     def show(self, share: float, text: str) -> None:
-        """Move the bar."""
+        """Set the bar to the share, and show the text."""
         self._bar.value = share
         self._text.value = text
 
     def close(self, summary: str) -> None:
-        """Replace the bar by text, because a saved notebook cannot show the bar."""
+        """Replace the bar by the summary as text, because a saved notebook cannot show the bar."""
         self._shown.update({"text/plain": summary}, raw=True)
         self._box.close()
 
 
 def display_for(wanted: bool | None) -> Display:
-    """Return the display for this environment. ``wanted`` True: also without a terminal; False: none."""
+    """Return the display for this environment: in a notebook or a terminal, else a `Display` that shows nothing.
+
+    ``wanted`` True: show a line even without a terminal; False: show nothing.
+    """
     if wanted is False:
         return Display()
     if _in_notebook():
@@ -87,7 +90,11 @@ def _in_notebook() -> bool:
 
 
 class Progress:
-    """A counter of finished points that updates a display."""
+    """A counter of finished points that updates a display.
+
+    ``total`` is the number of points of the sweep, ``done`` the number of points that already have a result.
+    ``worker_texts`` returns a short text on the work of each worker.
+    """
 
     def __init__(
         self, display: Display, total: int, done: int, worker_texts: Callable[[], Sequence[str]] | None = None
@@ -104,7 +111,7 @@ class Progress:
 
     @property
     def elapsed_s(self) -> float:
-        """Wall time since the sweep began."""
+        """The wall time since the sweep began, in seconds."""
         return time.perf_counter() - self._begin
 
     def advance(self, points: int, failed: int = 0) -> None:
@@ -115,7 +122,7 @@ class Progress:
         self.update(0.0)
 
     def update(self, points: float) -> None:
-        """Update the display; ``points`` is an estimate of points finished beyond those counted."""
+        """Update the display; ``points`` estimates the number of finished points that are not counted yet."""
         now = time.perf_counter()
         done = min(self.done + points, self.total)
         # An update takes longer than a short point, so updates are limited in rate.
@@ -145,12 +152,12 @@ class Pace:
     """
 
     def __init__(self) -> None:
-        self._bursts: deque[tuple[float, int]] = deque()  # time (s), number of points until then
+        self._bursts: deque[tuple[float, int]] = deque()  # time (s), number of points up to this time
 
     def add(self, now: float, points: int) -> None:
-        """Record a burst of points."""
-        before = self._bursts[-1][1] if self._bursts else 0
-        self._bursts.append((now, before + points))
+        """Record that a burst of points was finished at the time ``now`` in seconds."""
+        earlier_points = self._bursts[-1][1] if self._bursts else 0
+        self._bursts.append((now, earlier_points + points))
         # At least two bursts stay, so that rare bursts still give a rate.
         while len(self._bursts) > 2 and now - self._bursts[1][0] > PACE_S:
             self._bursts.popleft()
@@ -159,10 +166,10 @@ class Pace:
         """Return the rate in points a second, or 0.0 while it is unknown."""
         if len(self._bursts) < 2:
             return 0.0
-        (begin, before), (last, points) = self._bursts[0], self._bursts[-1]
-        usual_s = (last - begin) / (len(self._bursts) - 1)
-        seconds = last - begin + max(0.0, now - last - usual_s)
-        return (points - before) / seconds if seconds > 0 else 0.0
+        (begin_s, begin_points), (last_s, last_points) = self._bursts[0], self._bursts[-1]
+        usual_s = (last_s - begin_s) / (len(self._bursts) - 1)
+        seconds = last_s - begin_s + max(0.0, now - last_s - usual_s)
+        return (last_points - begin_points) / seconds if seconds > 0 else 0.0
 
 
 def format_rate(per_second: float) -> str:
@@ -174,7 +181,7 @@ def format_rate(per_second: float) -> str:
 
 
 def _describe_workers(worker_texts: Sequence[str]) -> str:
-    """Return text on the work of the first workers and the number of others."""
+    """Return a text on the work of the first workers, with the number of further workers."""
     if not worker_texts:
         return ""
     listed = "; ".join(worker_texts[:_MOST_WORKERS_SHOWN])

@@ -7,8 +7,8 @@ Theory of operation
     classes and constants. Python's own modules and installed packages are left out, as their versions identify them.
     This package is left out too, as `code` digests its sources.
 
-    Not everything can be followed. `Walk.untracked` lists, in a few words each, what a function does beyond that: it
-    reads files or the environment, looks names up by text, or assigns globals.
+    A walk cannot follow everything. `Walk.untracked` lists, in a few words each, the actions of functions that it
+    misses: a function reads files or the environment, looks names up by text, or assigns globals.
 """
 
 from __future__ import annotations
@@ -65,10 +65,12 @@ def _is_library(path: Path) -> bool:
 
 
 class Walk:
-    """A walk through the user's code. ``own``: packages that count as the user's although they are installed.
+    """A walk through the user's code, with a memory of the code that it has visited.
+
+    ``own``: packages that count as the user's although they are installed.
 
     packages     packages of the user's code that was reached
-    modules      names of its modules, with those that functions import when they are called
+    modules      names of its modules, including modules that functions import when they are called
     untracked    actions of the code that the walk cannot follow, such as reading a file, in a few words each
     """
 
@@ -189,13 +191,13 @@ class Walk:
         self._note_untracked(function)
 
     def _attribute_texts(self, modules: list[ModuleType], names: list[str]) -> Iterator[str]:
-        """Yield the texts of the attributes that code may take from modules of the user, and from their submodules."""
-        passed = set()
+        """Yield the texts of the attributes with these names in modules of the user, and in their submodules."""
+        visited = set()
         while modules:
             module = modules.pop()
-            if module.__name__ in passed or not self._is_users(module):
+            if module.__name__ in visited or not self._is_users(module):
                 continue
-            passed.add(module.__name__)
+            visited.add(module.__name__)
             for name in dict.fromkeys(names):
                 value = vars(module).get(name)
                 if value is not None:
@@ -203,22 +205,22 @@ class Walk:
                     modules += [value] if isinstance(value, ModuleType) else []
 
     def _imports(self, function: FunctionType) -> Iterator[ModuleType]:
-        """Yield the modules of the user that a function imports when it is called; they are imported now."""
+        """Yield the user's modules that a function imports when it is called, and import them now."""
         package = function.__globals__.get("__package__") or ""
         for code in codes_in(function.__code__):
-            before: list[Any] = []
+            earlier_arguments: list[Any] = []
             for step in dis.get_instructions(code):
                 if step.opname == "IMPORT_NAME":
-                    level, names = before[-2:]
+                    level, names = earlier_arguments[-2:]
                     for name in (step.argval, *(f"{step.argval}.{name}" for name in names or ())):
                         module = self._module("." * level + name, package)
                         if module is not None:
                             yield module
                 if step.opname != "EXTENDED_ARG":
-                    before.append(step.argval)
+                    earlier_arguments.append(step.argval)
 
     def _module(self, name: str, package: str) -> ModuleType | None:
-        """Return a module of the user by the name in an import; None for a library's, and for a module's attribute."""
+        """Return the user's module that an import names, or None if the name is of a library or not of a module."""
         # If an import fails, the walk ignores it: a point that executes the import fails with a message of its own.
         with suppress(Exception):
             name = importlib.util.resolve_name(name, package)

@@ -14,55 +14,55 @@ from collections import deque
 from collections.abc import Sequence
 
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_GROWTH = 8
+_GROWTH = 8  # largest size of a share, as a multiple of the points measured so far
 _MEMORY = 0.8  # weight of earlier shares in the mean, multiplied with each new share
-_SHORTEST_S = 1e-5
+_SHORTEST_S = 1e-5  # least time that is assumed for a point
 
 
 class Shares:
     """A queue of shares of points, each about ``goal_s`` seconds long.
 
-    Points whose worker was lost can be returned to it.
+    The points of a lost worker can be put back into the queue.
 
-    Towards the end shares are shorter, but not below ``least_s``, so that all workers end at about the same time. A
-    share has at most ``growth`` times the number of points measured so far.
+    Towards the end shares are shorter, but not below ``least_s`` seconds, so that all workers end at about the same
+    time. A share has at most ``growth`` times the number of points measured so far.
     """
 
     def __init__(self, numbers: Sequence[int], goal_s: float, least_s: float = 0.0, growth: int = _GROWTH) -> None:
         self._numbers = numbers
         self._step = _stride(len(numbers))
         self._taken = 0
-        self._again: deque[list[int]] = deque()
+        self._returned: deque[list[int]] = deque()
         self._goal_s, self._least_s, self._growth = goal_s, least_s, growth
         self._points, self._seconds = 0.0, 0.0
         self._measured = 0
 
     def take(self, workers: int) -> list[int]:
         """Return the points of the next share for one of ``workers`` workers; empty if no point is left at present."""
-        if self._again:
-            return self._again.popleft()
+        if self._returned:
+            return self._returned.popleft()
         left = len(self._numbers) - self._taken
         size = min(left, self._size(self._goal_s), max(self._size(self._least_s), left // (2 * workers)))
         walk = range(self._taken, self._taken + size)
         self._taken += size
         return [int(self._numbers[i * self._step % len(self._numbers)]) for i in walk]
 
-    def took(self, points: int, seconds: float) -> None:
+    def record_time(self, points: int, seconds: float) -> None:
         """Record the time that finished points took on their worker."""
         self._points = self._points * _MEMORY + points
         self._seconds = self._seconds * _MEMORY + seconds
         self._measured += points
 
-    def again(self, numbers: list[int]) -> None:
+    def put_back(self, numbers: list[int]) -> None:
         """Put points back into the queue as one share, which is taken before new points."""
         if numbers:
-            self._again.append(numbers)
+            self._returned.append(numbers)
 
     def halve(self, numbers: list[int]) -> None:
         """Put points back into the queue as two shares, to isolate a point that ends its worker."""
         middle = (len(numbers) + 1) // 2
-        self.again(numbers[:middle])
-        self.again(numbers[middle:])
+        self.put_back(numbers[:middle])
+        self.put_back(numbers[middle:])
 
     def _size(self, seconds: float) -> int:
         if not self._measured:

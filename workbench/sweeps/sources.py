@@ -1,4 +1,4 @@
-"""Collects the source text of the user's modules for workers, which import this text instead of files on their disks.
+"""Sources of the user's modules, for workers that import these texts instead of files on their disks.
 
 Code is sent by value where possible. Some objects (such as a cached function) are pickled by name only, and some
 modules are imported when a function is called: then a worker needs the module. It receives the source that the driver
@@ -37,7 +37,7 @@ _EDITED = """\
 from workbench.errors import WorkbenchError
 raise WorkbenchError({!r})
 """
-_sent: dict[str, tuple[ModuleSpec, Source]] = {}  # by name: a reload of a module makes another spec
+_sent: dict[str, tuple[ModuleSpec, Source]] = {}  # by name, with the spec of the module: a reload makes another spec
 
 
 def of_modules(names: Iterable[str]) -> dict[str, Source]:
@@ -47,18 +47,18 @@ def of_modules(names: Iterable[str]) -> dict[str, Source]:
     """
     is_users: dict[str, bool] = {}
     sources: dict[str, Source] = {}
-    waiting, passed = list(names), {"__main__"}
-    while waiting:
-        name = waiting.pop()
+    queue, visited = list(names), {"__main__"}
+    while queue:
+        name = queue.pop()
         top, module = name.partition(".")[0], sys.modules.get(name)
-        if name in passed or not isinstance(module, ModuleType):
+        if name in visited or not isinstance(module, ModuleType):
             continue
-        passed.add(name)
+        visited.add(name)
         if top not in is_users:
             is_users[top] = is_of_user(top)
         if not is_users[top]:
             continue
-        waiting += {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
+        queue += {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
         source = _source(module)
         if source is not None:
             sources[name] = source
@@ -104,22 +104,22 @@ def _read(module: ModuleType) -> Source | None:
 
 
 def was_edited(module: Any) -> bool:
-    """Return whether a module's file was edited after this process had loaded it, as far as that is known.
+    """Return whether a module's file was edited after this process had loaded it; False if that is unknown.
 
-    The compiled file records when its source was last changed. Without a compiled file, the result is False.
+    The compiled file records when its source was last changed. It is unknown without a compiled file.
     """
     with suppress(OSError, AttributeError, TypeError, struct.error):
         edited_s = Path(module.__file__).stat().st_mtime
         if sys.dont_write_bytecode or edited_s <= _process_began_s():
             return False
         with open(module.__cached__, "rb") as file:
-            flags, of_s = struct.unpack("<II", file.read(12)[4:])
-        return flags == 0 and of_s != int(edited_s) & 0xFFFFFFFF
+            flags, compiled_edit_s = struct.unpack("<II", file.read(12)[4:])
+        return flags == 0 and compiled_edit_s != int(edited_s) & 0xFFFFFFFF
     return False
 
 
 def _process_began_s() -> float:
-    """Return the start of this process as a file time. Raises OSError on systems other than Linux."""
+    """Return the start of this process in Unix time, like a file time. Raises OSError on systems other than Linux."""
     (booted,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     return int(booted) + int(ticks) / os.sysconf("SC_CLK_TCK")
@@ -128,14 +128,14 @@ def _process_began_s() -> float:
 def _is_current(module: ModuleType, source: Source) -> bool:
     """Return whether the loaded functions of a module equal those compiled from its source text."""
     try:
-        there = set(codes_in(compile(source.text, source.path, "exec", dont_inherit=True)))
+        file_codes = set(codes_in(compile(source.text, source.path, "exec", dont_inherit=True)))
     except (SyntaxError, ValueError):
         return False
-    return all(code in there for code in _loaded(module, source.path))
+    return all(code in file_codes for code in _loaded_codes(module, source.path))
 
 
-def _loaded(module: ModuleType, path: str) -> Iterator[CodeType]:
-    """Yield the code of a module's functions and methods that comes from its file."""
+def _loaded_codes(module: ModuleType, path: str) -> Iterator[CodeType]:
+    """Yield the code objects of the functions and methods that a module defines in its file ``path``."""
     for value in list(vars(module).values()):
         members = list(vars(value).values()) if isinstance(value, type) else [value]
         for member in members:

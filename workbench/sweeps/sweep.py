@@ -20,7 +20,7 @@ from workbench.sweeps.store import FolderStore, MemoryStore
 from workbench.sweeps.table import SweepTable
 from workbench.sweeps.work import Row
 
-_MOST_NAMED = 3  # steps in the user's code that a digest cannot follow
+_MOST_NAMED = 3  # actions of the user's code, not covered by a digest, that a summary names
 
 
 @keywords.checked
@@ -96,22 +96,22 @@ class Sweep:
         plan = self.plan.fresh()
         store = self._memory if out is None else FolderStore(out)
         rows = store.open(plan, retry)
-        shown = None
+        tracker = None
         try:
             if len(rows) < len(plan):
                 rows = store.begin(rows)
             numbers = [number for number in range(len(plan)) if number not in rows] if rows else range(len(plan))
             runner = runner or default_runner(plan, len(numbers))
-            shown = Progress(display_for(progress), len(plan), len(rows), getattr(runner, "doing", None))
-            for new_rows in _checked_rows(plan, runner, numbers, shown):
+            tracker = Progress(display_for(progress), len(plan), len(rows), getattr(runner, "doing", None))
+            for new_rows in _run_checked(plan, runner, numbers, tracker):
                 store.add(new_rows)
                 # Documents and traces are long, and the store has them.
                 rows.update((row.number, row._replace(document="", trace=b"")) for row in new_rows)
         except BaseException as error:
             close_error = _close_store(store)
-            raise (_with_note(error, shown, store.place, close_error) if shown else error) from error.__cause__
+            raise (_with_note(error, tracker, store.place, close_error) if tracker else error) from error.__cause__
         store.close()
-        shown.close(_summary(shown, len(numbers), store.place, plan.codes.untracked))
+        tracker.close(_summary(tracker, len(numbers), store.place, plan.codes.untracked))
         self._report_failures([rows[number] for number in sorted(rows) if rows[number].error], not numbers)
         return SweepTable(plan, [rows[number] for number in range(len(plan))])
 
@@ -120,23 +120,23 @@ class Sweep:
             return
         first = f"{self.plan.text_of(failed[0].number)}: {failed[0].error}"
         if len(failed) == len(self):
-            again = "; run(retry=True) runs them again" if is_stored else ""
-            raise WorkbenchError(f"every point of the sweep failed, the first with {first}{again}")
+            hint = "; run(retry=True) runs them again" if is_stored else ""
+            raise WorkbenchError(f"every point of the sweep failed, the first with {first}{hint}")
         more = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
         warnings.warn(f"{len(failed)} of {len(self)} points failed: {first}{more}", stacklevel=4)
 
 
-def _checked_rows(plan: Plan, runner: Runner, numbers: Sequence[int], shown: Progress) -> Iterator[list[Row]]:
+def _run_checked(plan: Plan, runner: Runner, numbers: Sequence[int], tracker: Progress) -> Iterator[list[Row]]:
     """Yield the rows of a runner. Raises WorkbenchError if it skips points or its workers run different code."""
     is_missing = bytearray(len(plan))
     for number in numbers:
         is_missing[number] = 1
-    for rows in runner.run(plan, numbers, shown.update) if numbers else ():
+    for rows in runner.run(plan, numbers, tracker.update) if numbers else ():
         for row in rows:
             is_missing[row.number] = 0
             _check_code(plan, row, runner)
         yield rows
-        shown.advance(len(rows), sum(row.error is not None for row in rows))
+        tracker.advance(len(rows), sum(row.error is not None for row in rows))
     missing = is_missing.count(1)
     if missing:
         first = plan.text_of(is_missing.index(1))
@@ -144,7 +144,7 @@ def _checked_rows(plan: Plan, runner: Runner, numbers: Sequence[int], shown: Pro
 
 
 def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
-    """Raise WorkbenchError for a result of other code than this process has."""
+    """Raise WorkbenchError if a result was computed by other code than this process has."""
     if row.code and row.code != plan.code_of(row.number):
         raise WorkbenchError(
             f"a worker of {runner!r} has other code than this process ({plan.text_of(row.number)}: {row.code}, here "
@@ -153,7 +153,7 @@ def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
 
 
 def _close_store(store: FolderStore | MemoryStore) -> WorkbenchError | None:
-    """Close the store of a sweep that has ended early; return the error if that fails."""
+    """Close the store of a sweep that has ended early. Return the error if closing fails, else None."""
     try:
         store.close()
     except WorkbenchError as error:
@@ -161,27 +161,31 @@ def _close_store(store: FolderStore | MemoryStore) -> WorkbenchError | None:
     return None
 
 
-def _with_note(error: BaseException, shown: Progress, place: str, close_error: WorkbenchError | None) -> BaseException:
+def _with_note(
+    error: BaseException, tracker: Progress, place: str, close_error: WorkbenchError | None
+) -> BaseException:
     """Return the error that ended a sweep, with a note on the stored points, which the display shows too."""
-    sentence = f"sweep stopped: {shown.done} of {shown.total} points are stored in {place}; run it again to continue"
+    sentence = (
+        f"sweep stopped: {tracker.done} of {tracker.total} points are stored in {place}; run it again to continue"
+    )
     if close_error is not None:
         reason = "" if str(close_error) == str(error) else f" ({close_error})"
         sentence = (
-            f"sweep stopped after {shown.done} of {shown.total} points, and {place} could not be tidied{reason}; "
+            f"sweep stopped after {tracker.done} of {tracker.total} points, and {place} could not be tidied{reason}; "
             "run it again to continue with the stored points"
         )
-    shown.close(sentence)
+    tracker.close(sentence)
     if isinstance(error, KeyboardInterrupt):
         return KeyboardInterrupt(sentence).with_traceback(error.__traceback__)
     error.add_note(sentence)
     return error
 
 
-def _summary(shown: Progress, ran: int, place: str, untracked: Sequence[str]) -> str:
-    text = f"sweep: {shown.total} points, {ran} run in {format_duration(shown.elapsed_s)}"
-    if ran < shown.total:
-        text += f", {shown.total - ran} already in {place}"
-    text += f", {shown.failed} failed" if shown.failed else ""
+def _summary(tracker: Progress, points_run: int, place: str, untracked: Sequence[str]) -> str:
+    text = f"sweep: {tracker.total} points, {points_run} run in {format_duration(tracker.elapsed_s)}"
+    if points_run < tracker.total:
+        text += f", {tracker.total - points_run} already in {place}"
+    text += f", {tracker.failed} failed" if tracker.failed else ""
     if untracked:
         more = f" and {len(untracked) - _MOST_NAMED} more" if len(untracked) > _MOST_NAMED else ""
         text += f"; changes of these are not detected: {', '.join(untracked[:_MOST_NAMED])}{more}"

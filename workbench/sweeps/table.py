@@ -26,7 +26,11 @@ _ROWS_SHOWN = 10
 @extensible
 @checked
 class SweepTable:
-    """A sweep's results: ``to_pandas()``, ``summary(x, y)``, ``plot(x, y)``, ``drawing(x, y)``, ``failed``."""
+    """A table of a sweep's results, one row per point.
+
+    Its methods are ``to_pandas()``, ``summary(x, y)``, ``plot(x, y)`` and ``drawing(x, y)``; ``failed`` has the points
+    that failed.
+    """
 
     def __init__(self, plan: Plan, rows: Sequence[Row]) -> None:
         self.plan = plan
@@ -39,7 +43,7 @@ class SweepTable:
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The names of all metrics: first those that every run has, in their order, then the others by name."""
+        """The names of all metrics: first the metrics of every run, in their usual order, then the others by name."""
         names = {name for row in self.rows for name in row.metrics}
         return (*(name for name in COMMON if name in names), *sorted(names - set(COMMON)))
 
@@ -63,20 +67,21 @@ class SweepTable:
 
     @property
     def varied(self) -> list[str]:
-        """The paths that have more than one value."""
+        """The paths of the parameters that have more than one value in this table."""
         return [path for path in self.axes if self._frame[path].nunique(dropna=False) > 1]
 
     def to_pandas(self) -> pd.DataFrame:
         """Return a frame with one row per point.
 
         Columns: point, each axis, seed, scenario (hash), engine, version, wall_s, error, each metric. ``version`` is
-        that of the workbench that ran the point. ``error`` is None, or the reason for a failure; then metrics are NaN.
+        the version of the workbench that ran the point. ``error`` is None, or the reason for a failure; then metrics
+        are NaN.
         """
         return self._frame.copy()
 
     @property
     def failed(self) -> pd.DataFrame:
-        """The points that failed: their axes, seed and error."""
+        """A frame of the points that failed: their point key, axes, seed and error."""
         frame = self._frame
         return frame.loc[frame["error"].notna(), ["point", *dict.fromkeys((*self.axes, "seed")), "error"]]
 
@@ -94,7 +99,7 @@ class SweepTable:
 
     @cached_property
     def radio_note(self) -> str:
-        """Text that a chart adds to its note: see `radio_note`."""
+        """The remarks on radio, link qualities and retries that a chart adds to its note; "" without remarks."""
         return radio_note(self.plan)
 
     def _check(self, x: str, y: str, by: str | None) -> None:
@@ -171,21 +176,23 @@ def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | Non
 
 
 def radio_note(plan: Plan) -> str:
-    """Return the text to add to a chart's note: an ideal radio, protocols that know all link qualities, own retries."""
+    """Return the remarks to add to a chart's note: an ideal radio, protocols that know link qualities, own retries."""
     paths = [path for path in plan.paths if path.partition(".")[0] in ("protocol", "radio", "topology")]
     numbers = plan.design.probes() if paths else [0]
     # One point for each radio, network and protocol, because building a scenario takes time.
     chosen = {tuple(str(plan.labels(number)[path]) for path in paths): number for number in numbers}
     scenarios = [plan.scenario_of(number) for number in chosen.values()]
-    ideal = all(is_ideal(first.radio, second.topology) for first in scenarios for second in scenarios)
-    knowing = {
+    has_ideal_radio = all(is_ideal(first.radio, second.topology) for first in scenarios for second in scenarios)
+    oracle_names = {
         type(first.protocol).__name__ for first in scenarios if knows_links(first.radio, first.protocol, first.topology)
     }
-    oracle = f"; {' and '.join(sorted(knowing))}: link qualities known (an oracle)" if knowing else ""
+    oracle = f"; {' and '.join(sorted(oracle_names))}: link qualities known (an oracle)" if oracle_names else ""
     counts = {(type(first.protocol).__name__, own_retries(first.protocol)) for first in scenarios}
-    own = ", ".join(f"{name} {count}" for name, count in sorted(counts) if count)
+    retries = ", ".join(f"{name} {count}" for name, count in sorted(counts) if count)
     return (
-        ("; ideal radio (no loss, no collision)" if ideal else "") + oracle + (f"; own retries: {own}" if own else "")
+        ("; ideal radio (no loss, no collision)" if has_ideal_radio else "")
+        + oracle
+        + (f"; own retries: {retries}" if retries else "")
     )
 
 
@@ -215,7 +222,10 @@ def _parameter_unit(column: str, plan: Plan) -> str:
 
 
 def chart_lines(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]]:
-    """Return lines of a summary for `views.line_chart`. Raises ParameterError if ``x`` is not numeric."""
+    """Return the lines of a summary, one per value of ``by``, for `views.line_chart`.
+
+    Raises ParameterError if ``x`` is not numeric.
+    """
     import pandas as pd
 
     if not pd.api.types.is_numeric_dtype(summary[x]) or pd.api.types.is_bool_dtype(summary[x]):

@@ -1,7 +1,7 @@
 """The user's own code in a sweep: functions named in a protocol's settings, its class, its metrics, a measure function.
 
-A scenario contains only their names. So a sweep distinguishes results by a digest of the code (after an edit,
-a filter's earlier rows no longer apply), and ships the code by value to workers that cannot import it.
+A scenario contains only the names of this code. So a sweep distinguishes results by a digest of the code: after an
+edit of a filter, its earlier rows no longer apply. Workers that cannot import the code receive it by value.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _sources(module: str) -> str:
 
 
 class Piece(NamedTuple):
-    """A piece of user code: its digest, the workbench protocols it refers to, and steps that it cannot follow."""
+    """A piece of user code: digest, workbench protocols to which it refers, and actions that its digest misses."""
 
     digest: str
     protocols: tuple[str, ...]
@@ -101,19 +101,20 @@ def _digest(texts: Iterable[str]) -> str:
     return sha.hexdigest()[:16]
 
 
-# Shipping it
+# Shipping
 
 
 def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] | None = None) -> bytes:
-    """Return ``work`` and the user's code as bytes for a worker: classes and functions by value, keys, search path.
+    """Return ``work`` and the user's code as bytes for a worker.
 
-    Since everything is sent by value, a worker needs neither the user's modules nor the data set of a testbed.
+    The bytes contain classes and functions by value, the user's attribute keys, and the search path. Since everything
+    is sent by value, a worker needs neither the user's modules nor the data set of a testbed.
     """
     from pyspark import cloudpickle
 
     protocols = tuple(protocols)
     code = {name: code_object for protocol in protocols for name, code_object in of(protocol).items()}
-    registered = [
+    registrations = [
         (component.register, name, code_object)
         for protocol in protocols
         for component in protocol.parts()
@@ -121,23 +122,22 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] |
     ]
     metrics = {protocol.metrics for protocol in protocols if protocol.metrics}
     modules = [(name, *_metrics_of_module(name)) for name in sorted(metrics) if name.partition(".")[0] != PACKAGE]
-    plugged_in = [(name, module.measure, module.LOOKS_AT) for name, module in plugins.load_all("metrics").items()]
+    plugin_metrics = [(name, module.measure, module.LOOKS_AT) for name, module in plugins.load_all("metrics").items()]
     code_objects = [*code.values(), *([] if measure is None else [measure])]
     walk = _walk(code_objects)
-    content = (work, registered, modules, plugged_in, _user_keys())
+    content = (work, registrations, modules, plugin_metrics, _user_keys())
     try:
         with _pickling_by_value(cloudpickle, walk.packages):
             packed = cloudpickle.dumps(content)
     except Exception:
-        own = set(map(package_of, code_objects))
-        if walk.packages <= own:
+        # A helper module may contain a lock, for example. Then a worker imports its source.
+        direct_packages = set(map(package_of, code_objects))
+        if walk.packages <= direct_packages:
             raise
-        with _pickling_by_value(
-            cloudpickle, own
-        ):  # A helper module may contain a lock, for example. Then a worker imports its source.
+        with _pickling_by_value(cloudpickle, direct_packages):
             packed = cloudpickle.dumps(content)
-    shipped = sources.of_modules(walk.modules)
-    return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], shipped, packed))
+    module_sources = sources.of_modules(walk.modules)
+    return pickle.dumps(([os.path.abspath(folder) for folder in sys.path], module_sources, packed))
 
 
 def pickle_functions(code_objects: Mapping[str, Callable[..., Any]]) -> bytes:
@@ -149,7 +149,7 @@ def pickle_functions(code_objects: Mapping[str, Callable[..., Any]]) -> bytes:
 
 
 def _walk(code_objects: Iterable[Any]) -> Walk:
-    """Return a walk through all code to which these functions and classes refer."""
+    """Return a `Walk` that has visited all code to which these functions and classes refer."""
     code_objects = list(code_objects)
     walk = Walk(map(package_of, code_objects))
     for code_object in code_objects:
@@ -168,28 +168,28 @@ def unpack(packed: bytes) -> Any:
 
     Modules that an earlier plan installed are unloaded.
     """
-    path, shipped, content = pickle.loads(packed)
+    path, module_sources, content = pickle.loads(packed)
     # Modules of the previous plan may have the same names.
     sys.path[:] = [folder for folder in sys.path if folder not in _added_path]
     _added_path[:] = [folder for folder in path if folder not in sys.path]
     sys.path += _added_path
-    sources.install(shipped)
-    work, registered, modules, plugged_in, keys = pickle.loads(content)
+    sources.install(module_sources)
+    work, registrations, modules, plugin_metrics, keys = pickle.loads(content)
     for number, name, type_, unit, steps, minimum, maximum in keys:
         attributes.register_key(number, name, unit, steps, type_, minimum, maximum)
-    for register, name, make in registered:
+    for register, name, make in registrations:
         register(name, make)
     for name, measure, looks_at in modules:
         _provide_metrics(name, measure, looks_at)
-    # Only those of the driver, so that all rows have the same metrics.
+    # Only the driver's plug-ins are used, so that all rows have the same metrics.
     plugins.provide(
-        "metrics", {name: SimpleNamespace(measure=measure, LOOKS_AT=events) for name, measure, events in plugged_in}
+        "metrics", {name: SimpleNamespace(measure=measure, LOOKS_AT=events) for name, measure, events in plugin_metrics}
     )
     return work
 
 
 def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
-    """Give this process a protocol's metrics module with the driver's ``measure`` and ``LOOKS_AT``."""
+    """Set ``measure`` and ``LOOKS_AT`` of a protocol's metrics module as on the driver; create a missing module."""
     try:
         module = importlib.import_module(name)
     except ImportError:
@@ -198,6 +198,7 @@ def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str
 
 
 def _user_keys() -> list[tuple[Any, ...]]:
+    """Return the attribute keys that the user has registered, as plain tuples."""
     numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
     # A key that is not registered has its number as name.
     return [tuple(key) for key in map(attributes.key_of, numbers) if key.name != str(key.number)]
@@ -207,8 +208,8 @@ def _user_keys() -> list[tuple[Any, ...]]:
 def _pickling_by_value(cloudpickle: ModuleType, packages: Iterable[str]) -> Iterator[None]:
     """Pickle objects of these packages by value inside the context."""
     packages = set(packages) - {"__main__", PACKAGE}
-    already = cloudpickle.list_registry_pickle_by_value()
-    modules = [sys.modules[name] for name in packages - already if name in sys.modules]
+    registered = cloudpickle.list_registry_pickle_by_value()
+    modules = [sys.modules[name] for name in packages - registered if name in sys.modules]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:

@@ -1,4 +1,4 @@
-"""Runs one point of a sweep and returns its row. Workers import little else.
+"""The run of one point of a sweep, and the row of its results. Workers import little else.
 
 Rows are sent between processes as Arrow batches of `ROW_SCHEMA`.
 """

@@ -1,10 +1,10 @@
 """Networks for experiments: networkx graphs with positions and a delivery ratio for each direction of each link.
 
-    regular     grid, line, ring                  every link delivers everything
-    random      disc, from_positions              links within a radius, everything delivered
+    regular     grid, line, ring                  every link delivers all frames
+    random      disc, from_positions              links within a radius, which deliver all frames
     radio       random_geometric, office          delivery ratios from distance, walls and shadowing (Propagation)
     measured    from_links, testbed               measured delivery ratios
-    numbering   spread, renumbered,               sites far apart, and a numbering in which they come first
+    numbering   spread, renumbered,               nodes far apart, and a numbering in which they come first
                 field_with_roots                  the field of TinyMQ's evaluation with this numbering
     form        check, digest, to_dict, from_dict the form that a scenario stores and compares
 
@@ -50,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # A module of this package that is about to be imported is not a plug-in.
+    # Importing a submodule calls this function too; the name of a submodule is not a plug-in.
     generator = None if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None else generator_of(name)
     if generator is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
 """Edited networks: moved, added and removed nodes, and links with other delivery ratios.
 
-Every function returns a new network in normal form and leaves the old one unchanged. An edited network has no recipe
-and is stored node by node. A moved node keeps its links: positions only determine where it is drawn, and links come
-from a generator.
+Every function returns a new network in normal form and leaves its argument unchanged. An edited network has no recipe
+and is stored node by node. A moved node keeps its links: positions only determine where nodes are drawn,
+and links come from a generator.
 
 `linked_again` applies the rule of a generator to an edited network: links within a radius, or by radio propagation.
 """
@@ -25,13 +25,13 @@ def moved(graph: nx.DiGraph, positions_m: Mapping[int, tuple[float, float]]) -> 
     """Return the network with some nodes moved. Raises ParameterError for an unknown node or a wrong (x_m, y_m)."""
     arrays = to_arrays(graph)
     new_positions_m = arrays.positions_m.copy()
-    for row, position in zip(_rows(arrays, positions_m), positions_m.values(), strict=True):
+    for row, position in zip(_find_rows(arrays, positions_m), positions_m.values(), strict=True):
         new_positions_m[row] = _check_position(position)
-    return _built(graph, arrays._replace(positions_m=new_positions_m), set(positions_m))
+    return _build_edited(graph, arrays._replace(positions_m=new_positions_m), set(positions_m))
 
 
 def link_rule(graph: nx.DiGraph) -> dict[str, Any] | None:
-    """Return the rule by which a generated network links its nodes, or None if its links do not follow from positions.
+    """Return the rule by which a generated network links its nodes, or None if positions do not determine links.
 
     The rule is a dictionary of arguments of `from_positions`: the radius, or the propagation with its walls and seed.
     """
@@ -50,7 +50,7 @@ def link_rule(graph: nx.DiGraph) -> dict[str, Any] | None:
 
 
 def has_link_rule(graph: nx.DiGraph) -> bool:
-    """Return whether positions determine the links of a network, so that `link_rule` returns a rule."""
+    """Return whether positions determine the links of a network; then `link_rule` returns the rule."""
     return (graph.graph.get("recipe") or {}).get("kind") in ("disc", "random_geometric", "office", "from_positions")
 
 
@@ -64,11 +64,11 @@ def with_node(graph: nx.DiGraph, position_m: tuple[float, float]) -> nx.DiGraph:
     arrays = to_arrays(graph)
     nodes = np.append(arrays.nodes, next_node(graph))
     new_positions_m = np.vstack((arrays.positions_m, _check_position(position_m)))
-    return _built(graph, arrays._replace(nodes=nodes, positions_m=new_positions_m))
+    return _build_edited(graph, arrays._replace(nodes=nodes, positions_m=new_positions_m))
 
 
 def next_node(graph: nx.DiGraph) -> int:
-    """Return the number of a new node: one above the largest, or the smallest free one if that exceeds the limit."""
+    """Return the number of a new node: the largest plus 1, or the smallest free number if that exceeds the limit."""
     largest = max(graph)
     return largest + 1 if largest < LARGEST_NODE else next(node for node in range(len(graph) + 1) if node not in graph)
 
@@ -79,46 +79,56 @@ def without(graph: nx.DiGraph, nodes: Iterable[int] = (), links: Iterable[Link] 
     Raises ParameterError for an unknown node, or if no node would remain. Unknown links are ignored.
     """
     arrays, removed_nodes = to_arrays(graph), set(nodes)
-    _rows(arrays, removed_nodes)
+    _find_rows(arrays, removed_nodes)
     if len(removed_nodes) == len(arrays.nodes):
         raise ParameterError("nodes lists all nodes of the network; at least one must remain")
     ends = np.array(sorted(removed_nodes), dtype=np.int64)
-    stays = ~np.isin(arrays.nodes, ends)
+    is_retained_node = ~np.isin(arrays.nodes, ends)
     removed_arcs = {pair for a, b in links for pair in ((a, b), (b, a))}
-    is_kept = ~np.isin(arrays.arcs, ends).any(axis=1)
+    is_retained_arc = ~np.isin(arrays.arcs, ends).any(axis=1)
     if removed_arcs:
-        is_kept &= np.array([tuple(arc) not in removed_arcs for arc in arrays.arcs.tolist()], dtype=bool)
-    remaining = Arrays(arrays.nodes[stays], arrays.positions_m[stays], arrays.arcs[is_kept], arrays.pdr[is_kept])
-    return _built(graph, remaining, removed_nodes)
+        is_retained_arc &= np.array([tuple(arc) not in removed_arcs for arc in arrays.arcs.tolist()], dtype=bool)
+    remaining = Arrays(
+        arrays.nodes[is_retained_node],
+        arrays.positions_m[is_retained_node],
+        arrays.arcs[is_retained_arc],
+        arrays.pdr[is_retained_arc],
+    )
+    return _build_edited(graph, remaining, removed_nodes)
 
 
 def with_links(graph: nx.DiGraph, pdr: Mapping[Link, float]) -> nx.DiGraph:
-    """Return the network with these delivery ratios of (transmitter, receiver); 0 removes a direction, new links count.
+    """Return the network with changed or new links: ``pdr`` is {(transmitter, receiver): delivery ratio}.
 
+    A ratio of 0 removes that direction of a link.
     Raises ParameterError for an unknown node, a link of a node to itself, and a ratio outside [0, 1].
     """
     arrays = to_arrays(graph)
-    _rows(arrays, {node for link in pdr for node in link})
+    _find_rows(arrays, {node for link in pdr for node in link})
     for transmitter, receiver in pdr:
         if transmitter == receiver:
             raise ParameterError(f"Link is {transmitter} -> {receiver}; it must join two different nodes.")
     ratios = [number("pdr", ratio, 0, 1) for ratio in pdr.values()]
-    is_kept = np.array([tuple(arc) not in pdr for arc in arrays.arcs.tolist()], dtype=bool)
-    arcs = np.concatenate((arrays.arcs[is_kept], np.array(list(pdr), dtype=np.int64).reshape(-1, 2)))
-    return _built(graph, arrays._replace(arcs=arcs, pdr=np.concatenate((arrays.pdr[is_kept], ratios))))
+    is_retained_arc = np.array([tuple(arc) not in pdr for arc in arrays.arcs.tolist()], dtype=bool)
+    arcs = np.concatenate((arrays.arcs[is_retained_arc], np.array(list(pdr), dtype=np.int64).reshape(-1, 2)))
+    return _build_edited(graph, arrays._replace(arcs=arcs, pdr=np.concatenate((arrays.pdr[is_retained_arc], ratios))))
 
 
-def _built(graph: nx.DiGraph, arrays: Arrays, placed: set[int] | frozenset[int] = frozenset()) -> nx.DiGraph:
-    """Return the graph of changed arrays; the nodes in ``placed`` lose their marks as estimated or moved."""
+def _build_edited(graph: nx.DiGraph, arrays: Arrays, placed: set[int] | frozenset[int] = frozenset()) -> nx.DiGraph:
+    """Return the graph of changed arrays, with the walls and name of ``graph``.
+
+    The nodes in ``placed`` are no longer listed in positions_estimated and positions_moved.
+    """
     attributes: dict[str, Any] = {key: graph.graph[key] for key in ("walls", "name") if key in graph.graph}
     for key in ("positions_estimated", "positions_moved"):
-        still = [node for node in graph.graph.get(key, ()) if node not in placed]
-        if still:
-            attributes[key] = still
+        others = [node for node in graph.graph.get(key, ()) if node not in placed]
+        if others:
+            attributes[key] = others
     return build(*arrays, **attributes)
 
 
-def _rows(arrays: Arrays, nodes: Iterable[int]) -> list[int]:
+def _find_rows(arrays: Arrays, nodes: Iterable[int]) -> list[int]:
+    """Return the row of each node in ``arrays``. Raises ParameterError for an unknown node."""
     row = {node: index for index, node in enumerate(arrays.nodes.tolist())}
     for node in nodes:
         if node not in row:

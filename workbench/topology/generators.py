@@ -25,7 +25,7 @@ from workbench.topology.propagation import POSITION, Propagation, key_of, links_
 from workbench.topology.tables import read_positions
 
 _DISC_TRIES = 100
-_HOPELESS = 10  # with more isolated nodes, the chance that the next attempt has none is below 1 in 20,000
+_HOPELESS = 10  # with more isolated nodes, the next attempt lacks isolated nodes with a chance below 1 in 20,000
 
 
 @checked
@@ -36,36 +36,38 @@ def grid(rows: int, columns: int, spacing_m: float = 10.0) -> nx.DiGraph:
     [1, 3]
     """
     rows, columns = whole("rows", rows, 1, MOST_NODES), whole("columns", columns, 1, MOST_NODES)
-    spacing_m = _spacing(spacing_m, max(rows, columns))
+    spacing_m = _check_spacing(spacing_m, max(rows, columns))
     if rows * columns > MOST_NODES:
         raise ParameterError(f"A grid has {rows} x {columns} nodes; at most {MOST_NODES:,} are allowed.")
     index = np.arange(rows * columns).reshape(rows, columns)
     positions = np.column_stack((index.ravel() % columns, index.ravel() // columns)) * spacing_m
-    pairs = np.concatenate((_pairs(index[:, :-1], index[:, 1:]), _pairs(index[:-1], index[1:])))
-    return _ideal(positions, pairs, {"kind": "grid", "rows": rows, "columns": columns, "spacing_m": spacing_m})
+    pairs = np.concatenate((_make_pairs(index[:, :-1], index[:, 1:]), _make_pairs(index[:-1], index[1:])))
+    return _build_lossless(positions, pairs, {"kind": "grid", "rows": rows, "columns": columns, "spacing_m": spacing_m})
 
 
 @checked
 def line(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
-    """Return ``nodes`` in a row, each linked to the next."""
+    """Return a line of ``nodes`` nodes, each linked to the next."""
     nodes = whole("nodes", nodes, 1, MOST_NODES)
-    spacing_m = _spacing(spacing_m, nodes)
+    spacing_m = _check_spacing(spacing_m, nodes)
     index = np.arange(nodes)
     positions = np.column_stack((index * spacing_m, np.zeros(nodes)))
-    return _ideal(positions, _pairs(index[:-1], index[1:]), {"kind": "line", "nodes": nodes, "spacing_m": spacing_m})
+    return _build_lossless(
+        positions, _make_pairs(index[:-1], index[1:]), {"kind": "line", "nodes": nodes, "spacing_m": spacing_m}
+    )
 
 
 @checked
 def ring(nodes: int, spacing_m: float = 10.0) -> nx.DiGraph:
-    """Return ``nodes`` (3 or more) on a circle, each linked to the next and the last to the first."""
+    """Return a ring of ``nodes`` nodes (3 or more), each linked to the next, and the last to the first."""
     nodes = whole("nodes", nodes, 3, MOST_NODES)
-    spacing_m = _spacing(spacing_m, nodes)
+    spacing_m = _check_spacing(spacing_m, nodes)
     index = np.arange(nodes)
     angle = 2 * np.pi * index / nodes
     radius_m = spacing_m / (2 * math.sin(math.pi / nodes))
     positions = radius_m * (1 + np.column_stack((np.cos(angle), np.sin(angle))))
     recipe = {"kind": "ring", "nodes": nodes, "spacing_m": spacing_m}
-    return _ideal(positions, _pairs(index, (index + 1) % nodes), recipe)
+    return _build_lossless(positions, _make_pairs(index, (index + 1) % nodes), recipe)
 
 
 @checked
@@ -76,7 +78,7 @@ def disc(nodes: int, width_m: float, height_m: float, radius_m: float = 20.0, se
     seed), so the result is uniform among connected networks. Raises ParameterError, with a sufficient radius, after
     100 attempts or if more than 10 nodes have no neighbor.
     """
-    arguments = _area(nodes, width_m, height_m, seed)
+    arguments = _check_area(nodes, width_m, height_m, seed)
     radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
     recipe = {"kind": "disc", **arguments, "radius_m": radius_m}
     _check_density(arguments, radius_m)
@@ -85,12 +87,12 @@ def disc(nodes: int, width_m: float, height_m: float, radius_m: float = 20.0, se
         pairs = pairs_within(positions, radius_m)
         isolated = np.count_nonzero(np.bincount(pairs.ravel(), minlength=len(positions)) == 0)
         if isolated == 0 or len(positions) == 1:
-            graph = _ideal(positions, pairs, recipe)
+            graph = _build_lossless(positions, pairs, recipe)
             if nx.is_weakly_connected(graph):  # every link goes both ways
                 return graph
         elif isolated > _HOPELESS:
             break
-    raise ParameterError(_not_connected(arguments, radius_m))
+    raise ParameterError(_describe_disconnected(arguments, radius_m))
 
 
 @checked
@@ -107,7 +109,7 @@ def random_geometric(
     Positions are uniform. Arcs with a delivery ratio below ``min_pdr`` are omitted; the network may be disconnected,
     and its links asymmetric. ``propagation`` is a Propagation, or None for the defaults, which reach about 75 m.
     """
-    arguments = _area(nodes, width_m, height_m, seed)
+    arguments = _check_area(nodes, width_m, height_m, seed)
     min_pdr = number("min_pdr", min_pdr, 0.001, 1)
     propagation = as_propagation(propagation, Propagation())
     reach_m = propagation.range_m(min_pdr, propagation.greatest_luck_dB)
@@ -133,9 +135,9 @@ def from_positions(
 
     positions     {node: (x_m, y_m)}, a pandas DataFrame or a CSV file with the columns node, x_m, y_m
     propagation   if it is given, delivery ratios come from distance, shadowing and walls as in `random_geometric` and
-                  `office`, and ``radius_m`` does not count; arcs with a delivery ratio below ``min_pdr`` are omitted
+                  `office`, and ``radius_m`` is ignored; arcs with a delivery ratio below ``min_pdr`` are omitted
     walls         segments ((x0_m, y0_m), (x1_m, y1_m)), each of which attenuates by ``wall_dB``
-    seed          of the shadowing; ``attempt`` is that of an office's floor, of which a node was moved
+    seed          of the shadowing; ``attempt`` is the attempt of an office's floor, if the positions are from an office
     """
     known = read_positions(positions)
     nodes = np.array(sorted(known))
@@ -144,7 +146,9 @@ def from_positions(
     recipe: dict[str, Any] = {"kind": "from_positions", "positions": rows}
     if propagation is None:
         radius_m = number("radius_m", radius_m, 0.001, LARGEST_COORDINATE_M, "m")
-        return _ideal(positions_m, nodes[pairs_within(positions_m, radius_m)], {**recipe, "radius_m": radius_m}, nodes)
+        return _build_lossless(
+            positions_m, nodes[pairs_within(positions_m, radius_m)], {**recipe, "radius_m": radius_m}, nodes
+        )
     propagation = as_propagation(propagation, Propagation())
     min_pdr, wall_dB = number("min_pdr", min_pdr, 0.001, 1), number("wall_dB", wall_dB, 0, 100, "dB")
     draw = whole("seed", seed, 0, 2**63 - 1), whole("attempt", attempt, 0, 2**31 - 1)
@@ -169,11 +173,11 @@ def as_propagation(value: object, default: Propagation) -> Propagation:
     return Propagation(**{**known, **value})
 
 
-def _spacing(spacing_m: float, nodes: int) -> float:
+def _check_spacing(spacing_m: float, nodes: int) -> float:
     return number("spacing_m", spacing_m, 0.001, LARGEST_COORDINATE_M / nodes, "m")
 
 
-def _area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[str, Any]:
+def _check_area(nodes: int, width_m: float, height_m: float, seed: int) -> dict[str, Any]:
     """Check the arguments of random placement, and return them by name."""
     return {
         "nodes": whole("nodes", nodes, 1, MOST_NODES),
@@ -200,10 +204,10 @@ def _check_density(arguments: dict[str, Any], radius_m: float) -> None:
         )
 
 
-def _not_connected(arguments: dict[str, Any], radius_m: float) -> str:
+def _describe_disconnected(arguments: dict[str, Any], radius_m: float) -> str:
     nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
     degree = mean_degree(nodes, width_m, height_m, radius_m)
-    radius = _sufficient_radius(arguments, radius_m)
+    radius = _find_sufficient_radius(arguments, radius_m)
     advice = f"use radius_m={radius:.4g}" if radius else "use a larger radius_m"
     return (
         f"A disc network of {nodes} nodes in {width_m:g} m x {height_m:g} m with radius_m={radius_m:g} has a mean "
@@ -211,8 +215,11 @@ def _not_connected(arguments: dict[str, Any], radius_m: float) -> str:
     )
 
 
-def _sufficient_radius(arguments: dict[str, Any], radius_m: float) -> float | None:
-    """Return a radius that connects the first attempt, searched in steps of 10 %, or None if it is too dense."""
+def _find_sufficient_radius(arguments: dict[str, Any], radius_m: float) -> float | None:
+    """Return a radius in m that connects the first attempt, searched in steps of 10 %.
+
+    Returns None if such a network would exceed the limit of arcs.
+    """
     nodes, width_m, height_m = arguments["nodes"], arguments["width_m"], arguments["height_m"]
     positions = _random_positions(arguments, 0)
     expected_m = math.sqrt(width_m * height_m * math.log(nodes) / (math.pi * nodes))
@@ -225,14 +232,14 @@ def _sufficient_radius(arguments: dict[str, Any], radius_m: float) -> float | No
     return None
 
 
-def _pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _make_pairs(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return np.column_stack((np.ravel(first), np.ravel(second)))
 
 
-def _ideal(
+def _build_lossless(
     positions: np.ndarray, pairs: np.ndarray, recipe: dict[str, Any], nodes: np.ndarray | None = None
 ) -> nx.DiGraph:
-    """Return a graph whose links are symmetric and lose nothing."""
+    """Return a graph with symmetric links between ``pairs`` of nodes; every link delivers all frames."""
     nodes = np.arange(len(positions)) if nodes is None else nodes
     arcs = np.concatenate((pairs, pairs[:, ::-1]))
     return build(nodes, positions, arcs, np.ones(len(arcs)), recipe=recipe)

@@ -27,11 +27,11 @@ LARGEST_COORDINATE_M = 1e8  # 0.1 mm of it is still exact in a float
 MOST_NODES = 1_000_000
 MOST_ARCS = 10_000_000  # networkx takes about 300 B for each
 
-_MOST_ARCS_READ = 100_000  # for more arcs, a network's text has no details
+_MOST_ARCS_READ = 100_000  # a larger network's ``repr`` omits details
 
 _POSITION_STEPS = 1e4
 _PDR_STEPS = 1e6
-_KEPT_ATTRIBUTES = ("walls", "positions_estimated", "positions_moved", "name")
+_PRESERVED_ATTRIBUTES = ("walls", "positions_estimated", "positions_moved", "name")
 
 
 class Arrays(NamedTuple):
@@ -49,12 +49,12 @@ class Network(nx.DiGraph):
 
     def __repr__(self) -> str:
         # Details need all arcs, which takes seconds for millions.
-        details = _details(self) if self.number_of_edges() <= _MOST_ARCS_READ else ""
+        details = _describe_details(self) if self.number_of_edges() <= _MOST_ARCS_READ else ""
         return f"<{self}{details}>"
 
 
-def _details(graph: nx.DiGraph) -> str:
-    """Return the range of delivery ratios, and the generator's call unless the network has changed since, as text."""
+def _describe_details(graph: nx.DiGraph) -> str:
+    """Return a text with the range of delivery ratios and, for an unedited network, the generator's call."""
     pdr = [value for _, _, value in graph.edges(data="pdr") if is_number(value)]
     ratios = f", delivery ratios {min(pdr):.2g} to {max(pdr):.2g}" if pdr and min(pdr) < 1 else ""
     recipe = graph.graph.get("recipe")
@@ -85,7 +85,7 @@ def build(
 
 
 def digest(graph: nx.Graph) -> str:
-    """Return the SHA-256 (hex) of nodes, positions, arcs and delivery ratios: equal for equal networks anywhere."""
+    """Return the SHA-256 (hex) of nodes, positions, arcs and delivery ratios; it is the same on every machine."""
     return digest_of(to_arrays(graph))
 
 
@@ -105,13 +105,13 @@ def digest_of(arrays: Arrays) -> str:
 def check(graph: nx.Graph) -> nx.DiGraph:
     """Return a copy of ``graph`` in normal form, as scenarios need it. Raises ScenarioError if that is impossible.
 
-    A link without ``pdr`` delivers everything (1.0); a link with pdr 0 is dropped. An undirected link becomes two arcs.
-    If no node has ``pos``, all are laid out; if only some have, the others are placed among their neighbors. Warns if
-    links have other attributes, such as ``weight``, and none has ``pdr``.
+    A link without ``pdr`` delivers all frames (1.0); a link with pdr 0 is dropped. An undirected link becomes two arcs.
+    If no node has ``pos``, all nodes are laid out; if only some have it, the others are placed among their neighbors.
+    Warns if links have other attributes, such as ``weight``, but no link has ``pdr``.
     """
     arrays = to_arrays(graph)
     _warn_of_other_attributes(graph)
-    graph_attributes = {key: graph.graph[key] for key in _KEPT_ATTRIBUTES if key in graph.graph}
+    graph_attributes = {key: graph.graph[key] for key in _PRESERVED_ATTRIBUTES if key in graph.graph}
     if "walls" in graph_attributes:
         graph_attributes["walls"] = check_walls(graph_attributes["walls"])
     if "recipe" in graph.graph and graph.graph.get("digest") == digest_of(arrays):
@@ -250,7 +250,7 @@ def _warn_of_other_attributes(graph: nx.Graph) -> None:
 
 
 def _positions(graph: nx.Graph, nodes: list[int]) -> list[tuple[float, float]]:
-    """Return the positions of ``nodes``: as given, or estimated if missing, or all laid out if none is given."""
+    """Return the positions (x_m, y_m) of ``nodes``; estimate missing positions, or lay out all if none is given."""
     known: dict[int, tuple[float, float]] = {}
     for node, position in graph.nodes(data="pos"):
         if position is not None:

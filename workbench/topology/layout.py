@@ -27,7 +27,7 @@ _SHIFT_M = 0.3
 
 
 def lay_out(graph: nx.Graph) -> dict[int, tuple[float, float]]:
-    """Return {node: (x_m, y_m)} for every node, starting at (0, 0); one hop is about 10 m long."""
+    """Return {node: (x_m, y_m)} for every node; the smallest x and y are 0, and a hop is about 10 m long."""
     nodes = sorted(graph)
     undirected = graph.to_undirected(as_view=True) if graph.is_directed() else graph
     hops = _hops_to_pivots(undirected, nodes)
@@ -41,29 +41,29 @@ def lay_out(graph: nx.Graph) -> dict[int, tuple[float, float]]:
 def estimate_positions(graph: nx.Graph, known: dict[int, tuple[float, float]]) -> dict[int, tuple[float, float]]:
     """Return {node: (x_m, y_m)} for the nodes not in ``known``: the mean position of their five best neighbors.
 
-    The quality of a neighbor is the mean pdr of both directions; neighbors equal to the fifth count too. A node without
-    placed neighbors is placed after them, or in the middle of all known nodes. Each is shifted by 0.3 m, so that nodes
-    with the same neighbors remain distinguishable.
+    The quality of a neighbor is the mean pdr of both directions; neighbors as good as the fifth count too. A node
+    without placed neighbors is placed after its neighbors, or in the middle of all known nodes. Each position is
+    shifted by 0.3 m, so that nodes with the same neighbors remain distinguishable.
     """
-    placed = dict(known)
+    known_positions = dict(known)
     estimated: dict[int, tuple[float, float]] = {}
-    waiting = sorted(node for node in graph if node not in known)
-    while waiting:
-        best = {node: _best_neighbors(graph, node, placed) for node in waiting}
-        ready = [node for node in waiting if best[node]] or waiting
+    unplaced = sorted(node for node in graph if node not in known)
+    while unplaced:
+        best_neighbors = {node: _best_neighbors(graph, node, known_positions) for node in unplaced}
+        ready = [node for node in unplaced if best_neighbors[node]] or unplaced
         for node in ready:
-            neighbors_m = [placed[neighbor] for neighbor in best[node]] or list(known.values())
+            neighbors_m = [known_positions[neighbor] for neighbor in best_neighbors[node]] or list(known.values())
             estimated[node] = _shift(np.mean(neighbors_m, axis=0), len(estimated))
-        placed.update(estimated)
-        waiting = [node for node in waiting if node not in placed]
+        known_positions.update(estimated)
+        unplaced = [node for node in unplaced if node not in known_positions]
     return {int(node): position for node, position in estimated.items()}
 
 
-def _best_neighbors(graph: nx.Graph, node: int, placed: dict[int, tuple[float, float]]) -> list[int]:
+def _best_neighbors(graph: nx.Graph, node: int, known_positions: dict[int, tuple[float, float]]) -> list[int]:
     quality: dict[int, float] = {}
     for transmitter, receiver in _arcs_around(graph, node):
         neighbor = receiver if transmitter == node else transmitter
-        if neighbor in placed:
+        if neighbor in known_positions:
             quality[neighbor] = quality.get(neighbor, 0.0) + graph.edges[transmitter, receiver].get("pdr", 1.0)
     ranked = sorted(quality.values(), reverse=True)[:_BEST_NEIGHBORS]
     return sorted(neighbor for neighbor in quality if quality[neighbor] >= ranked[-1])
@@ -81,7 +81,7 @@ def _shift(position: np.ndarray, index: int) -> tuple[float, float]:
 
 
 def _hops_to_pivots(graph: nx.Graph, nodes: list[int]) -> np.ndarray:
-    """Return hop distances (nodes, pivots); if not all nodes are pivots, each pivot is farthest from earlier ones."""
+    """Return hop distances (nodes, pivots); unless all nodes are pivots, each pivot is farthest from earlier pivots."""
     index = {node: row for row, node in enumerate(nodes)}
     pivots = len(nodes) if len(nodes) <= _SMALL else _PIVOTS
     hops = np.full((len(nodes), pivots), np.nan)

@@ -15,9 +15,9 @@ from workbench.topology.layout import estimate_positions, lay_out
 from workbench.topology.propagation import Propagation, packet_reception
 from workbench.topology.tables import read_links, read_positions, read_rows
 
-MIN_PDR = 0.1  # as in generated networks: a pair that delivers less is heard occasionally, but is not a link
+MIN_PDR = 0.1  # as in generated networks; nodes with a lower ratio hear each other only occasionally
 
-_SHIFT_PER_M = 0.35  # metres in x and y for each metre of height, where nodes hang above each other
+_SHIFT_PER_M = 0.35  # metres in x and y for each metre of height, for nodes above each other
 
 
 @checked
@@ -28,14 +28,16 @@ def from_links(path_or_frame: object, positions: object = None, min_pdr: float =
     of its own. ``positions`` is as for ``from_positions``. Nodes without a position are placed among the neighbors that
     they hear best (``graph.graph["positions_estimated"]``); without any positions all nodes are laid out. A table from
     `workbench.pipelines.links` has counts, heard and sent, and may have several rows for a link, for channels or time
-    intervals: their pdr is averaged, weighted by sent. Raises DataError with the file, row and column of a fault.
+    intervals: their pdr is averaged, weighted by sent. Raises DataError that names file, row and column of the error.
     """
     min_pdr = number("min_pdr", min_pdr, 0, 1)
     links = read_links(path_or_frame)
     known = {} if positions is None else read_positions(positions)
-    known, estimated = _complete_positions(links, known)
+    known, estimated_nodes = _complete_positions(links, known)
     path = str(path_or_frame) if isinstance(path_or_frame, str | Path) else None
-    return _build_network(links, known, estimated, min_pdr, {"kind": "from_links", "path": path, "min_pdr": min_pdr})
+    return _build_network(
+        links, known, estimated_nodes, min_pdr, {"kind": "from_links", "path": path, "min_pdr": min_pdr}
+    )
 
 
 @checked
@@ -44,7 +46,7 @@ def testbed(
 ) -> nx.DiGraph:
     """Return the measured links of a testbed: "strasbourg" (64 nodes), "lille" (224), or "intel-lab" (54).
 
-    name            also "iotlab/strasbourg", ...; ``workbench.datasets.describe()`` lists those on this machine
+    name            also "iotlab/strasbourg", ...; ``workbench.datasets.describe()`` lists the data sets on this machine
     min_pdr         links that deliver less give no arc
     max_range_m     longer links give no arc (distance in space, by the measured positions)
     attenuation_dB  reduction of every mote's transmit power: each delivery ratio is multiplied by the share of frames
@@ -63,19 +65,19 @@ def testbed(
     if max_range_m is not None:
         max_range_m = number("max_range_m", max_range_m, 0.001, LARGEST_COORDINATE_M, "m")
     data_set = datasets.named(name)
-    links, positions_3d_m = _site(data_set.name)
-    known, moved = _separate(positions_3d_m)
-    known, estimated = _complete_positions(links, known)
+    links, positions_3d_m = _read_testbed(data_set.name)
+    known, moved_nodes = _separate(positions_3d_m)
+    known, estimated_nodes = _complete_positions(links, known)
     if max_range_m is not None or attenuation_dB > 0:
         links = _attenuate(links, _in_space(data_set.name, positions_3d_m, known), max_range_m, attenuation_dB)
     recipe: dict[str, Any] = {"kind": "testbed", "name": data_set.name, "min_pdr": min_pdr}
     recipe |= {"max_range_m": max_range_m, "attenuation_dB": attenuation_dB}
-    attributes = {"positions_moved": moved} if moved else {}
-    return _build_network(links, known, estimated, min_pdr, recipe, **attributes)
+    attributes = {"positions_moved": moved_nodes} if moved_nodes else {}
+    return _build_network(links, known, estimated_nodes, min_pdr, recipe, **attributes)
 
 
-def _site(name: str) -> tuple[list[tuple[int, int, float]], dict[int, tuple[float, float, float]]]:
-    """Return (links, {node: (x_m, y_m, z_m)}) of a testbed."""
+def _read_testbed(name: str) -> tuple[list[tuple[int, int, float]], dict[int, tuple[float, float, float]]]:
+    """Return the links (transmitter, receiver, pdr) and the positions {node: (x_m, y_m, z_m)} of a testbed."""
     files = datasets.find(name, "links")
     if name == "intel-lab":
         rows = datasets.intel_connectivity(files["links"]).itertuples(index=False)
@@ -83,16 +85,16 @@ def _site(name: str) -> tuple[list[tuple[int, int, float]], dict[int, tuple[floa
         frame = datasets.intel_positions(files["positions"]) if "positions" in files else None
         rows = () if frame is None else frame.itertuples(index=False)
         return links, {row.node: (row.x_m, row.y_m, 0.0) for row in rows}
-    places = {}
+    positions_3d_m = {}
     if "positions" in files:
         known = read_positions(files["positions"])
         rows = read_rows(files["positions"], ("node", "z_m"), "positions")
         heights = {int(row.values[0]): row.values[1] for row in rows}
-        places = {node: (x, y, _height(heights[node])) for node, (x, y) in known.items()}
-    return read_links(files["links"]), places
+        positions_3d_m = {node: (x, y, _parse_height(heights[node])) for node, (x, y) in known.items()}
+    return read_links(files["links"]), positions_3d_m
 
 
-def _height(text: Any) -> float:
+def _parse_height(text: Any) -> float:
     try:
         height = float(text)
     except (TypeError, ValueError):
@@ -101,23 +103,25 @@ def _height(text: Any) -> float:
 
 
 def _in_space(
-    name: str, places: dict[int, tuple[float, float, float]], known: dict[int, tuple[float, float]]
+    name: str, positions_3d_m: dict[int, tuple[float, float, float]], known: dict[int, tuple[float, float]]
 ) -> dict[int, tuple[float, float, float]]:
-    """Return {node: (x_m, y_m, z_m)} of every node; an estimated position gets the mean height of the others."""
-    if not places:
+    """Return {node: (x_m, y_m, z_m)} of every node; nodes without a measured position get the mean height."""
+    if not positions_3d_m:
         raise DataError(f"Data set {name} has no positions on this machine; max_range_m and attenuation_dB need them.")
-    height = sum(z for _, _, z in places.values()) / len(places)
-    return {node: places.get(node, (*known[node], height)) for node in known}
+    height = sum(z for _, _, z in positions_3d_m.values()) / len(positions_3d_m)
+    return {node: positions_3d_m.get(node, (*known[node], height)) for node in known}
 
 
 def _attenuate(
     links: list[tuple[int, int, float]],
-    places: dict[int, tuple[float, float, float]],
+    positions_3d_m: dict[int, tuple[float, float, float]],
     max_range_m: float | None,
     attenuation_dB: float,
 ) -> list[tuple[int, int, float]]:
     """Return the links with delivery ratios reduced for weaker transmitters, and 0 for links that are too long."""
-    length_m = np.array([math.dist(places[transmitter], places[receiver]) for transmitter, receiver, _ in links])
+    length_m = np.array(
+        [math.dist(positions_3d_m[transmitter], positions_3d_m[receiver]) for transmitter, receiver, _ in links]
+    )
     propagation = Propagation()
     snr_dB = propagation.snr_dB(length_m)
     at_full_power = packet_reception(snr_dB, propagation.frame_B)
@@ -127,13 +131,15 @@ def _attenuate(
     return [(transmitter, receiver, pdr * link_share) for (transmitter, receiver, pdr), link_share in shares_of_links]
 
 
-def _separate(places: dict[int, tuple[float, float, float]]) -> tuple[dict[int, tuple[float, float]], list[int]]:
-    """Return ({node: (x_m, y_m)}, moved nodes): nodes above another one are shifted in proportion to their height."""
+def _separate(
+    positions_3d_m: dict[int, tuple[float, float, float]],
+) -> tuple[dict[int, tuple[float, float]], list[int]]:
+    """Return ({node: (x_m, y_m)}, moved nodes): a node above another is shifted in proportion to its height."""
     lowest: dict[tuple[float, float], float] = {}
-    for x, y, z in places.values():
+    for x, y, z in positions_3d_m.values():
         lowest[x, y] = min(z, lowest.get((x, y), z))
-    shift = {node: _SHIFT_PER_M * (z - lowest[x, y]) for node, (x, y, z) in places.items()}
-    positions = {node: (x + shift[node], y + shift[node]) for node, (x, y, _) in places.items()}
+    shift = {node: _SHIFT_PER_M * (z - lowest[x, y]) for node, (x, y, z) in positions_3d_m.items()}
+    positions = {node: (x + shift[node], y + shift[node]) for node, (x, y, _) in positions_3d_m.items()}
     return positions, sorted(node for node in shift if shift[node] > 0)
 
 
@@ -157,7 +163,7 @@ def _build_network(
     recipe: dict[str, Any],
     **attributes: Any,
 ) -> nx.DiGraph:
-    """Return the network of links (transmitter, receiver, pdr), laid out if it has no positions."""
+    """Return the network of links (transmitter, receiver, pdr); its nodes are laid out if ``positions`` is empty."""
     graph = _graph_of(links, min_pdr)
     nodes, positions = sorted(graph), positions or lay_out(graph)
     arcs = list(graph.edges(data="pdr"))

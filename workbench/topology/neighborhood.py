@@ -18,23 +18,24 @@ def pairs_within(positions_m: np.ndarray, radius_m: float) -> np.ndarray:
     Raises ParameterError if there are more candidate pairs than a topology may have arcs.
     """
     reach = radius_m + _TOUCHING_M
-    order, starts, counts, cells = _cells(positions_m, reach)
-    pairs = [_within(positions_m, _pairs_inside(order, starts, counts), reach)]
+    order, starts, counts, cells = _sort_into_cells(positions_m, reach)
+    pairs = [_select_close_pairs(positions_m, _pairs_inside(order, starts, counts), reach)]
     for offset in _HALF_OF_THE_CELLS_AROUND:
-        pairs.append(_within(positions_m, _pairs_across(order, starts, counts, cells, offset), reach))
+        pairs.append(_select_close_pairs(positions_m, _pairs_across(order, starts, counts, cells, offset), reach))
     return np.concatenate(pairs)
 
 
-def _cells(positions_m: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _sort_into_cells(positions_m: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Sort nodes into square cells.
 
-    Returns the nodes sorted by cell (n,), and of each occupied cell the start (c,), the count (c,) and (x, y) (c, 2).
+    Returns (order, starts, counts, cells): the nodes sorted by cell (n,), and for each occupied cell the position of
+    its first node in ``order`` (c,), its number of nodes (c,) and its grid coordinates (c, 2).
     """
     extent = float(np.ptp(positions_m, axis=0).max())
     size = max(reach, extent / 1e6)  # keeps cell numbers small; a cell may be larger than the reach
-    places = np.floor((positions_m - positions_m.min(axis=0)) / size).astype(np.int64)
-    order = np.lexsort((places[:, 1], places[:, 0]))
-    cells, starts, counts = np.unique(places[order], axis=0, return_index=True, return_counts=True)
+    cell_of_node = np.floor((positions_m - positions_m.min(axis=0)) / size).astype(np.int64)
+    order = np.lexsort((cell_of_node[:, 1], cell_of_node[:, 0]))
+    cells, starts, counts = np.unique(cell_of_node[order], axis=0, return_index=True, return_counts=True)
     return order, starts, counts, cells
 
 
@@ -58,7 +59,7 @@ def _pairs_across(
 
 
 def _expand(order: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return pairs of node ``order[index[i]]`` with each of the ``count[i]`` nodes from ``order[first[i]]`` on."""
+    """Return the pairs of node ``order[index[i]]`` with each node in ``order[first[i] : first[i] + count[i]]``."""
     total = int(count.sum())
     if total > 2 * MOST_ARCS:
         raise ParameterError(
@@ -67,7 +68,8 @@ def _expand(order: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.n
     return np.column_stack((order[np.repeat(index, count)], order[ranges(first, count)]))
 
 
-def _within(positions_m: np.ndarray, pairs: np.ndarray, reach: float) -> np.ndarray:
+def _select_close_pairs(positions_m: np.ndarray, pairs: np.ndarray, reach: float) -> np.ndarray:
+    """Return the pairs of nodes that are at most ``reach`` metres apart, the smaller index first."""
     difference_m = positions_m[pairs[:, 0]] - positions_m[pairs[:, 1]]
     close = pairs[(difference_m**2).sum(axis=1) <= reach * reach]
     return np.sort(close, axis=1)

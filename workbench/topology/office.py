@@ -17,14 +17,14 @@ MOST_NODES = 5000
 GOOD_PDR = 0.5
 
 _TRIES = 50
-_DOOR_M = 0.9
+_DOORWAY_M = 0.9
 _FROM_WALL_M = 0.5  # motes keep this distance from walls
 _CORRIDOR_SHARE = 0.2  # of the motes; the others are in the rooms
 _OPEN_PARTITIONS = 0.35  # share of the partitions that are omitted, which makes larger rooms
 _QUARTERS = ((0, 0), (1, 1), (0, 1), (1, 0))  # of a room, diagonally opposite ones first
 
 # Motes at low power, as in testbeds with several hops (the CC2420's two lowest levels are -25 and -15 dBm).
-# The exponent is the one of IEEE Std 802.15.4-2006, E.5.3, beyond 8 m.
+# The exponent is that of IEEE Std 802.15.4-2006, E.5.3, beyond 8 m.
 OFFICE = Propagation(transmit_power_dBm=-20.0, exponent=3.3, shadowing_dB=4.0)
 
 
@@ -41,8 +41,8 @@ def office(
 
     Some neighboring rooms are joined into larger ones; each room has a door to the corridor. A fifth of the nodes are
     along the corridor, the others in the rooms; they are numbered from left to right. Each wall between two nodes
-    attenuates by ``wall_dB`` (8 dB for brick, 3 to 5 for plasterboard), doors by nothing. Loss, shadowing and delivery
-    ratios are those of ``propagation`` (None: -20 dBm and exponent 3.3). Arcs below ``min_pdr`` are omitted.
+    attenuates by ``wall_dB`` (8 dB for brick, 3 to 5 for plasterboard); doors do not attenuate. Loss, shadowing and
+    delivery ratios are those of ``propagation`` (None: -20 dBm and exponent 3.3). Arcs below ``min_pdr`` are omitted.
 
     The floor is drawn again (attempt 0, 1, ... of the seed) until links that deliver at least half their frames connect
     every node to every other. Raises ParameterError after 50 attempts. ``graph.graph["walls"]`` lists the walls as
@@ -63,7 +63,7 @@ def office(
         arcs, pdr = links_between(
             np.arange(nodes), positions, propagation, (seed, attempt), min_pdr, floor.walls, wall_dB
         )
-        if _well_connected(nodes, arcs[pdr >= GOOD_PDR]):
+        if _is_strongly_connected(nodes, arcs[pdr >= GOOD_PDR]):
             walls = [tuple(map(tuple, wall)) for wall in round_positions(floor.walls).tolist()]
             return build(np.arange(nodes), positions, arcs, pdr, recipe=recipe, walls=walls)
     raise ParameterError(
@@ -74,7 +74,10 @@ def office(
 
 
 def attempt_of(recipe: Mapping[str, Any], positions_m: np.ndarray) -> int:
-    """Return the attempt at which an office's recipe gave these positions (n, 2)."""
+    """Return the number of the attempt (0, 1, ...) at which an office's recipe gave these positions (n, 2).
+
+    Raises ParameterError if no attempt did.
+    """
     for attempt in range(_TRIES):
         floor = Floor(recipe["rooms"] // 2, (recipe["seed"], attempt))
         if np.array_equal(floor.place(recipe["nodes"]), positions_m):
@@ -95,9 +98,9 @@ class Floor:
         self.draw = draw
         self.width_m = columns * self.module_m
         self.height_m = 2 * self.depth_m + self.corridor_m
-        closed = uniforms(key_of(draw, ROOM), np.arange(2 * (columns - 1))) >= _OPEN_PARTITIONS
+        has_wall = uniforms(key_of(draw, ROOM), np.arange(2 * (columns - 1))) >= _OPEN_PARTITIONS
         # The borders between rooms of the lower and the upper side, in modules from the left.
-        self.borders = [[0, *(1 + np.flatnonzero(side)).tolist(), columns] for side in closed.reshape(2, columns - 1)]
+        self.borders = [[0, *(1 + np.flatnonzero(side)).tolist(), columns] for side in has_wall.reshape(2, columns - 1)]
         self.walls = np.array([*self._outside(), *self._partitions(), *self._corridor_walls()])
 
     def _outside(self) -> list[Segment]:
@@ -115,9 +118,9 @@ class Floor:
         for borders, y in zip(self.borders, (self.depth_m, self.depth_m + self.corridor_m), strict=True):
             x = 0.0
             for border in borders[:-1]:
-                door_m = border * self.module_m + 1.0
-                yield [(x, y), (door_m, y)]
-                x = door_m + _DOOR_M
+                opening_m = border * self.module_m + 1.0
+                yield [(x, y), (opening_m, y)]
+                x = opening_m + _DOORWAY_M
             yield [(x, y), (self.width_m, y)]
 
     def _sides(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -125,7 +128,7 @@ class Floor:
         return (0.0, self.depth_m), (self.depth_m + self.corridor_m, self.height_m)
 
     def place(self, nodes: int) -> np.ndarray:
-        """Return positions (n, 2) from left to right: a share along the corridor, the others in the modules."""
+        """Return the positions (n, 2) of ``nodes`` motes in the corridor and the modules, sorted from left to right."""
         in_corridor = min(nodes, max(1, round(_CORRIDOR_SHARE * nodes)))
         spread = uniforms(key_of(self.draw, POSITION), np.arange(2 * nodes)).reshape(-1, 2)
         positions = np.concatenate((self._in_corridor(spread[:in_corridor]), self._in_rooms(spread[in_corridor:])))
@@ -133,16 +136,17 @@ class Floor:
         return positions[np.lexsort((positions[:, 1], positions[:, 0]))]
 
     def _in_corridor(self, spread: np.ndarray) -> np.ndarray:
-        """Return positions spread evenly along the corridor, within its middle half."""
+        """Return positions along the corridor, within its middle half; ``spread`` (n, 2) are draws in [0, 1)."""
         step_m = self.width_m / len(spread)
         x = (np.arange(len(spread)) + 0.3 + 0.4 * spread[:, 0]) * step_m
         y = self.height_m / 2 + (spread[:, 1] - 0.5) * self.corridor_m / 2
         return np.column_stack((x, y))
 
     def _in_rooms(self, spread: np.ndarray) -> np.ndarray:
-        """Return positions spread over the modules in a random order; their numbers differ by at most one.
+        """Return positions in the modules, which are filled in a random order; ``spread`` (n, 2) are draws in [0, 1).
 
-        The motes of a module take its four quarters in turn, so that they are not on top of each other.
+        The numbers of motes in two modules differ by at most one. The motes of a module take its four quarters in turn,
+        so that they are not on top of each other.
         """
         modules = 2 * self.columns
         draw = uniforms(key_of(self.draw, ROOM), 2 * self.columns + np.arange(2 * modules)).reshape(2, modules)
@@ -156,7 +160,7 @@ class Floor:
         return corners + _FROM_WALL_M + (quarter + 0.2 + 0.6 * spread) * inner / 2
 
 
-def _well_connected(nodes: int, arcs: np.ndarray) -> bool:
+def _is_strongly_connected(nodes: int, arcs: np.ndarray) -> bool:
     graph = nx.DiGraph(arcs.tolist())
     graph.add_nodes_from(range(nodes))
     return bool(nx.is_strongly_connected(graph))

@@ -1,7 +1,7 @@
 """Parameter tables of the network generators, from which forms are built.
 
-Ranges suit a slider and are narrower than those of the generators. The tables have the generators' names and defaults,
-or the values of a small network where a generator has no default.
+Ranges suit a slider and are narrower than those of the generators. The tables have the generators' names and defaults.
+A parameter without a default has the value of a small network.
 """
 
 from collections.abc import Mapping
@@ -86,13 +86,13 @@ _RADIO = {
 _DEFAULTS = {"random_geometric": Propagation(), "office": OFFICE}
 # Radio propagation, for the generators with the argument ``propagation``.
 PROPAGATION: dict[str, tuple[Parameter, ...]] = {
-    kind: tuple(Parameter(name, getattr(default, name), *line) for name, line in _RADIO.items())
+    kind: tuple(Parameter(name, getattr(default, name), *field) for name, field in _RADIO.items())
     for kind, default in _DEFAULTS.items()
 }
 
 
 def table_of(kind: str) -> tuple[Parameter, ...]:
-    """Return a generator's table. A plug-in's table is its ``parameters``, or built from its signature."""
+    """Return the parameter table of a generator; for a plug-in, its ``parameters``, or a table from its signature."""
     if kind in TABLES:
         return TABLES[kind]
     if kind == "from_positions":
@@ -106,32 +106,34 @@ def of_network(graph: nx.DiGraph) -> dict[str, Parameter]:
     """Return {path: parameter} for the arguments of a network's generator that `Scenario.replace` can change.
 
     A path is "topology.nodes" or "topology.propagation.exponent". The default of a parameter is its present value. The
-    result is empty for a network without a recipe, as one that was edited by hand.
+    result is empty for a network without a recipe, such as an edited network.
     """
     recipe = graph.graph.get("recipe")
     if recipe is None:
         return {}
-    kind, present = recipe["kind"], values_of(recipe["kind"], recipe)
+    kind, present_values = recipe["kind"], values_of(recipe["kind"], recipe)
     table = {entry.name: entry for entry in table_of(kind)}
     table |= {f"propagation.{entry.name}": entry for entry in PROPAGATION.get(kind, ())}
     unset = {name for name, value in recipe.items() if value is None}
     return {
-        f"topology.{path}": table[path]._replace(default=present[table[path].name])
+        f"topology.{path}": table[path]._replace(default=present_values[table[path].name])
         for path in argument_paths(recipe)
         if path in table and path not in unset
     }
 
 
 def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return {parameter: value} of a kind's tables, from a recipe where it has them, or else the defaults."""
+    """Return {parameter: value} for a kind's tables: the recipe's values, or defaults where the recipe has no value."""
     recipe = recipe or {}
-    given = {**recipe, **(recipe.get("propagation") or {})}
+    arguments = {**recipe, **(recipe.get("propagation") or {})}
     table = (*table_of(kind), *PROPAGATION.get(kind, ()))
-    return {entry.name: entry.default if given.get(entry.name) is None else given[entry.name] for entry in table}
+    return {
+        entry.name: entry.default if arguments.get(entry.name) is None else arguments[entry.name] for entry in table
+    }
 
 
 def generate(kind: str, values: Mapping[str, Any], name: str = "") -> nx.DiGraph:
-    """Return the network of a kind with these values of its tables (`values_of`); ``name`` is that of a testbed.
+    """Return the network of a kind with these values of its tables (`values_of`); ``name``: the testbed's name.
 
     Raises ParameterError and DataError as the generator does.
     """

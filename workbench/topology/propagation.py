@@ -76,13 +76,13 @@ class Propagation:
         return self.transmit_power_dBm - loss_dB - self.noise_dBm
 
     def range_m(self, pdr: float, luck_dB: float = 0.0) -> float:
-        """Return the distance at which the mean link, if ``luck_dB`` better, still has ``pdr``."""
+        """Return the distance in m up to which a link that is ``luck_dB`` better than the mean link has ``pdr``."""
         spare_dB = float(self.snr_dB(1.0)) + luck_dB - _snr_needed_dB(pdr, self.frame_B)
         return float(10 ** min(9.0, max(0.0, spare_dB) / (10 * self.exponent)))
 
     @property
     def greatest_luck_dB(self) -> float:
-        """The greatest gain of any link over the mean link."""
+        """The greatest gain, in dB, of any link over the mean link."""
         return CUT_OFF * (self.shadowing_dB + self.asymmetry_dB)
 
 
@@ -103,10 +103,11 @@ def links_between(
     walls: npt.ArrayLike = (),
     wall_dB: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw (arcs (m, 2), pdr (m,)) of ``nodes`` (n,) at ``positions_m`` (n, 2), from distance, walls and shadowing.
+    """Draw the links of ``nodes`` (n,) at ``positions_m`` (n, 2); return arcs (m, 2) and their ``pdr`` (m,).
 
-    Each of the ``walls`` (w, 2, 2) that the line between two nodes crosses attenuates by ``wall_dB``. Shadowing and
-    asymmetry of a link depend on ``draw``, (seed, attempt), and on its two nodes, not on their positions.
+    Delivery ratios follow from distance, walls and shadowing. Each of the ``walls`` (w, 2, 2) that the line between two
+    nodes crosses attenuates by ``wall_dB``. Shadowing and asymmetry of a link depend on ``draw``, (seed, attempt), and
+    on its two nodes, not on their positions.
     """
     pairs = pairs_within(positions_m, propagation.range_m(min_pdr, propagation.greatest_luck_dB))
     ends_m = positions_m[pairs]
@@ -118,7 +119,7 @@ def links_between(
 
 
 def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
-    """Return which of the segments (p, 2, 2) cross the wall (2, 2); segments that touch its ends may count."""
+    """Return for each of the segments (p, 2, 2) whether it crosses the wall (2, 2); touching its ends may count."""
     wall_sides = _side(segments[:, 0], segments[:, 1], wall[0]) * _side(segments[:, 0], segments[:, 1], wall[1])
     node_sides = _side(wall[0], wall[1], segments[:, 0]) * _side(wall[0], wall[1], segments[:, 1])
     return (wall_sides < 0) & (node_sides < 0)
@@ -162,7 +163,7 @@ def _snr_needed_dB(pdr: float, frame_B: int) -> float:
 
 
 def key_of(draw: tuple[int, int], purpose: int) -> int:
-    """Return the key of one purpose of one attempt at a topology; ``draw`` is (seed, attempt)."""
+    """Return the key of the draws for one purpose; ``draw`` is (seed, attempt)."""
     seed, attempt = draw
     return draws.make_key(seed, purposes.TOPOLOGY, purpose, attempt)
 

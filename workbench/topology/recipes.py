@@ -65,7 +65,7 @@ def _with_recipe(kind: str, function: Callable[..., nx.Graph]) -> Callable[..., 
 
 
 def to_dict(graph: nx.Graph) -> dict[str, Any]:
-    """Return {"recipe", "digest"} of an unchanged generated network, or {"nodes", "links", "walls"} of another one.
+    """Return {"recipe", "digest"} of an unedited generated network, or {"nodes", "links", "walls"} of other networks.
 
     nodes [[node, x_m, y_m], ...], links [[transmitter, receiver, pdr], ...], walls [[[x0, y0], [x1, y1]], ...] or
     absent. ``graph`` is any networkx graph that ``check`` accepts.
@@ -74,7 +74,7 @@ def to_dict(graph: nx.Graph) -> dict[str, Any]:
     recipe, walls = graph.graph.get("recipe"), check_walls(graph.graph.get("walls", []))
     digest = digest_of(arrays)
     wall_rows = [[list(end) for end in wall] for wall in walls]
-    is_unchanged = graph.graph.get("digest") == digest and _can_be_repeated(recipe)
+    is_unchanged = graph.graph.get("digest") == digest and _is_repeatable(recipe)
     if is_unchanged and (not walls or recipe["kind"] == "office" or recipe.get("walls") == wall_rows):
         return {"recipe": recipe, "digest": digest}
     positions = zip(arrays.nodes.tolist(), arrays.positions_m.tolist(), strict=True)
@@ -87,18 +87,21 @@ def to_dict(graph: nx.Graph) -> dict[str, Any]:
 
 
 def from_dict(form: object) -> nx.DiGraph:
-    """Return the network that ``to_dict`` wrote. Raises ScenarioError, also if a recipe now gives another network.
+    """Return the network of the plain values that ``to_dict`` returned.
 
-    Raises DataError, with where to get the data, for a testbed whose data are not on this machine.
+    Raises ScenarioError for invalid values, and if a recipe now gives a network with another digest. Raises DataError,
+    with where to get the data, for a testbed whose data are not on this machine.
     """
     if not isinstance(form, Mapping):
         raise ScenarioError(
             f"The topology is {form!r:.60}; it must be an object with a recipe, or with nodes and links."
         )
     known = {"recipe", "digest", "nodes", "links", "walls"}
-    unknown = sorted(str(key) for key in form if key not in known)
-    if unknown:
-        raise ScenarioError(f"The topology has a field {unknown[0]!r:.60}; it may have {', '.join(sorted(known))}.")
+    unknown_fields = sorted(str(key) for key in form if key not in known)
+    if unknown_fields:
+        raise ScenarioError(
+            f"The topology has a field {unknown_fields[0]!r:.60}; it may have {', '.join(sorted(known))}."
+        )
     if "recipe" in form and len(form) > 1 + ("digest" in form):
         raise ScenarioError("The topology has a recipe and also nodes, links or walls; it must have one or the other.")
     graph = _from_recipe(form["recipe"]) if "recipe" in form else _from_lists(form)
@@ -126,10 +129,10 @@ def regenerated(graph: nx.Graph, changes: Mapping[str, Any]) -> nx.DiGraph:
             f"The topology of {len(graph)} nodes was not made by a generator, or was edited since, so "
             f"'topology.{next(iter(changes))}' cannot be changed; pass whole networks as the topology."
         )
-    changed = json.loads(json.dumps(recipe))
+    new_recipe = json.loads(json.dumps(recipe))
     for path, value in changes.items():
         *outer, name = path.split(".")
-        arguments = changed
+        arguments = new_recipe
         for key in outer:
             arguments = arguments.get(key)
             if not isinstance(arguments, dict):
@@ -139,14 +142,14 @@ def regenerated(graph: nx.Graph, changes: Mapping[str, Any]) -> nx.DiGraph:
             raise ScenarioError(f"The topology's recipe {recipe['kind']} has no topology.{path}; it has {known}.")
         arguments[name] = value
     try:
-        text = json.dumps(changed)
+        text = json.dumps(new_recipe)
     except (TypeError, ValueError, RecursionError):
         raise ScenarioError(f"The changes {changes!r:.60} of the topology must be numbers or texts.") from None
     return _generate_once(text)
 
 
 def argument_paths(recipe: Mapping[str, Any]) -> list[str]:
-    """Return the arguments of a recipe, as `regenerated` takes them: numbers, texts and those of the propagation."""
+    """Return the names of a recipe's arguments that `regenerated` can change, such as "propagation.exponent"."""
     paths = []
     for name, value in recipe.items():
         if isinstance(value, Mapping):
@@ -162,7 +165,7 @@ def _generate_once(text: str) -> nx.DiGraph:
     return nx.freeze(_from_recipe(json.loads(text)))
 
 
-def _can_be_repeated(recipe: Any) -> bool:
+def _is_repeatable(recipe: Any) -> bool:
     kind = recipe.get("kind") if isinstance(recipe, Mapping) else None
     if kind != "from_positions" and generator_of(kind) is None:
         return False
@@ -211,7 +214,7 @@ def _call(kind: str, generator: Callable[..., nx.DiGraph], arguments: dict[str, 
 def _from_lists(form: Mapping[str, Any]) -> nx.DiGraph:
     positions = _read_positions("the topology's nodes", form.get("nodes"))
     nodes = [node for node, _ in positions]
-    links = _links(form.get("links"), set(nodes))
+    links = _check_links(form.get("links"), set(nodes))
     walls = check_walls(form["walls"]) if form.get("walls") else []
     attributes = {"walls": walls} if walls else {}
     return build(
@@ -226,7 +229,7 @@ def _from_lists(form: Mapping[str, Any]) -> nx.DiGraph:
 def _read_positions(name: str, rows: Any) -> list[tuple[int, tuple[float, float]]]:
     """Return [(node, (x_m, y_m)), ...] from a list of [node, x_m, y_m]."""
     if not isinstance(rows, list) or not rows:
-        raise ScenarioError(f"In a stored topology {name} must be a list of [node, x_m, y_m] with at least one.")
+        raise ScenarioError(f"In a stored topology {name} must be a list of [node, x_m, y_m] with at least one node.")
     seen: dict[int, tuple[float, float]] = {}
     for index, row in enumerate(rows):
         are_numbers = isinstance(row, list) and len(row) == 3 and _is_node(row[0]) and all(map(_is_finite, row[1:]))
@@ -234,12 +237,12 @@ def _read_positions(name: str, rows: Any) -> list[tuple[int, tuple[float, float]
         if position is None:
             raise ScenarioError(f"Entry {index} of {name} is {row!r:.60}; it must be [node, x_m, y_m].")
         if row[0] in seen:
-            raise ScenarioError(f"Entry {index} of {name} repeats node {row[0]}; each node must be there once.")
+            raise ScenarioError(f"Entry {index} of {name} repeats node {row[0]}; each node must be listed once.")
         seen[row[0]] = position
     return list(seen.items())
 
 
-def _links(rows: Any, nodes: set[int]) -> list[list[Any]]:
+def _check_links(rows: Any, nodes: set[int]) -> list[list[Any]]:
     if not isinstance(rows, list):
         raise ScenarioError("The topology's links must be a list of [transmitter, receiver, pdr].")
     seen: set[tuple[int, int]] = set()

@@ -1,8 +1,8 @@
 """Sites in a network: nodes far apart from each other, for sinks and roots; and a numbering in which they come first.
 
-    spread              nodes far apart
-    renumbered          the same network with other numbers, given nodes first
-    field_with_roots    a field of the density of TinyMQ's evaluation, its roots numbered first
+    spread              choose nodes far apart
+    renumbered          number the nodes of a network anew, given nodes first
+    field_with_roots    a field with the density of TinyMQ's evaluation, its roots numbered first
 
 Theory of operation
     The first site is the node nearest to the middle of the area. Each further site is a node with the most hops to the
@@ -30,9 +30,10 @@ PLACES = ("spread", "random")
 
 
 def spread(graph: nx.Graph, count: int) -> tuple[int, ...]:
-    """Return ``count`` nodes far apart, the middle one first; ties go to the lowest number. Each takes one search.
+    """Return ``count`` nodes far apart, first the node in the middle; ties go to the lowest number.
 
-    A node without a path from any site counts as farthest. Raises ParameterError if ``count`` exceeds the nodes.
+    Each site takes one search. A node without a path from any site counts as farthest. Raises ParameterError if
+    ``count`` exceeds the nodes.
 
     >>> from workbench.topology import line
     >>> spread(line(9), 3)
@@ -55,7 +56,7 @@ def spread(graph: nx.Graph, count: int) -> tuple[int, ...]:
 
 
 def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
-    """Return the network with nodes numbered from 0: those in ``first``, then the others in their order.
+    """Return the network with nodes numbered from 0: the nodes of ``first``, then the others in their order.
 
     So parameters with node numbers, such as ``roots=(0, 1, 2)``, have the same meaning in different networks. The new
     network is stored link by link. Raises ParameterError for an unknown or repeated node.
@@ -67,8 +68,8 @@ def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
             raise ParameterError(f"first contains {node!r:.60}, which is not a node of this network")
     if len(set(first)) < len(first):
         raise ParameterError(f"first is {first!r:.60}; it must name each node once")
-    chosen = set(first)
-    order = [*first, *(node for node in sorted(graph) if node not in chosen)]
+    first_nodes = set(first)
+    order = [*first, *(node for node in sorted(graph) if node not in first_nodes)]
     return check(nx.relabel_nodes(graph, {node: number for number, node in enumerate(order)}))
 
 
@@ -76,9 +77,9 @@ def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
 def field_with_roots(nodes: int, count: int, roots: str = "spread", seed: int = 1) -> nx.DiGraph:
     """Return a connected field of the density of 1500 nodes in 500 m x 200 m, with links up to 20 m.
 
-    The first ``count`` nodes are intended as roots. With ``roots="spread"`` they are those of `spread`: node 0 is in
-    the middle, node 1 farthest from it, and fewer roots are the first of more. "random": they are at random positions.
-    Raises ParameterError for other values.
+    The first ``count`` nodes are intended as roots. With ``roots="spread"`` they are the result of `spread`: node 0
+    is in the middle, and node 1 farthest from it. A smaller ``count`` gives the first of these roots. With "random"
+    they are at random positions. Raises ParameterError for other values.
     """
     if roots not in PLACES:
         raise ParameterError(f"roots is {roots!r:.60}; it must be one of {', '.join(PLACES)}")

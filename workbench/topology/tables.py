@@ -21,22 +21,24 @@ def read_links(source: object) -> list[tuple[int, int, float]]:
     """Return [(transmitter, receiver, pdr), ...] of a CSV file or DataFrame with these columns, in its order.
 
     A table with the further columns heard and sent may have several rows for a link, for example one for each channel:
-    its pdr is then their mean, weighted by ``sent``.
+    the link's pdr is then the mean of these rows, weighted by ``sent``.
     """
     if _COUNTS.issubset(column_names(source)):
-        return _counted_links(source)
+        return _average_links(source)
     links: list[tuple[int, int, float]] = []
-    seen: dict[tuple[int, int], str] = {}
+    location_of_link: dict[tuple[int, int], str] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr"), "links"):
         transmitter, receiver = _ends_in(row)
-        if (transmitter, receiver) in seen:
-            first = seen[transmitter, receiver]
-            raise DataError(f"{row.location}: link {transmitter} -> {receiver} repeats that of {first}; keep one.")
-        seen[transmitter, receiver] = row.location
+        if (transmitter, receiver) in location_of_link:
+            earlier_location = location_of_link[transmitter, receiver]
+            raise DataError(
+                f"{row.location}: link {transmitter} -> {receiver} repeats the link of {earlier_location}; keep one."
+            )
+        location_of_link[transmitter, receiver] = row.location
         links.append((transmitter, receiver, _ratio_in(row, row.values[2])))
     if not links:
         raise DataError(
-            f"{_name(source, 'links')} has no rows; it needs a row transmitter, receiver, pdr for each link."
+            f"{_describe_source(source, 'links')} has no rows; it needs a row transmitter, receiver, pdr for each link."
         )
     return links
 
@@ -44,7 +46,7 @@ def read_links(source: object) -> list[tuple[int, int, float]]:
 _COUNTS = {"heard", "sent"}
 
 
-def _counted_links(source: object) -> list[tuple[int, int, float]]:
+def _average_links(source: object) -> list[tuple[int, int, float]]:
     """Return the links of a table with packet counts; the rows of a link are averaged, weighted by ``sent``."""
     sums: dict[tuple[int, int], tuple[float, float]] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr", "sent"), "links"):
@@ -55,7 +57,7 @@ def _counted_links(source: object) -> list[tuple[int, int, float]]:
         weighted, weight = sums.get(link, (0.0, 0.0))
         sums[link] = weighted + pdr * sent, weight + sent
     if not sums:
-        raise DataError(f"{_name(source, 'links')} has no rows; it needs a row for each link.")
+        raise DataError(f"{_describe_source(source, 'links')} has no rows; it needs a row for each link.")
     return [(*link, min(1.0, weighted / weight)) for link, (weighted, weight) in sums.items()]
 
 
@@ -68,7 +70,7 @@ def _ends_in(row: Row) -> tuple[int, int]:
 
 
 def column_names(source: object) -> list[str]:
-    """Return the columns of a CSV file or a DataFrame, or [] for anything else and for an unreadable file."""
+    """Return the names of the columns of a CSV file or DataFrame; [] for other objects and unreadable files."""
     if not isinstance(source, str | os.PathLike):
         return [str(name) for name in getattr(source, "columns", ())]
     try:
@@ -84,7 +86,10 @@ def read_positions(source: object) -> dict[int, tuple[float, float]]:
     Rows with blank (or NaN) x and y are nodes without a position and are omitted.
     """
     if isinstance(source, Mapping):
-        rows = [Row(f"positions, node {node!r:.60}", (node, *_position_of(node, at))) for node, at in source.items()]
+        rows = [
+            Row(f"positions, node {node!r:.60}", (node, *_position_of(node, position)))
+            for node, position in source.items()
+        ]
     else:
         rows = list(read_rows(source, ("node", "x_m", "y_m"), "positions"))
     positions: dict[int, tuple[float, float]] = {}
@@ -101,12 +106,17 @@ def read_positions(source: object) -> dict[int, tuple[float, float]]:
             )
         positions[node] = position_m
     if not positions:
-        raise DataError(f"{_name(source, 'positions')} has no node with a position; it needs node, x_m, y_m.")
+        raise DataError(
+            f"{_describe_source(source, 'positions')} has no node with a position; it needs node, x_m, y_m."
+        )
     return positions
 
 
 def read_rows(source: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]:
-    """Yield the named columns of a CSV file (a path) or a DataFrame, row by row. Raises DataError if one is missing."""
+    """Yield each row of a CSV file (a path) or DataFrame with the named columns.
+
+    Raises DataError if a column is missing. ``what``: the name of the table in messages.
+    """
     if isinstance(source, str | os.PathLike):
         yield from _file_rows(Path(source), columns)
     elif hasattr(source, "toPandas"):  # a DataFrame of Spark
@@ -118,7 +128,7 @@ def read_rows(source: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]
 
 
 def node_in(row: Row, column: str, value: Any) -> int:
-    """Return a node number; "7", 7 and 7.0 (pandas' form of a column with gaps) are all node 7."""
+    """Return the node number in a cell; "7", 7 and 7.0 (pandas' form of a column with gaps) are all node 7."""
     node = _float(value)
     if isinstance(value, bool) or node is None or not node.is_integer() or not 0 <= node <= LARGEST_NODE:
         raise DataError(
@@ -135,7 +145,7 @@ def _ratio_in(row: Row, value: Any) -> float:
 
 
 def _float(value: Any) -> float | None:
-    """Return a finite float, or None; numbers with underscores, which Python accepts, are refused."""
+    """Return a value as a finite float, or None; numbers with underscores, which Python accepts, give None."""
     try:
         result = None if isinstance(value, str) and "_" in value else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -154,7 +164,7 @@ def _position_of(node: Any, position: Any) -> tuple[float, float]:
     return coordinates_m
 
 
-def _name(source: object, name: str) -> str:
+def _describe_source(source: object, name: str) -> str:
     return Path(source).name if isinstance(source, str | os.PathLike) else f"The {name} table"
 
 
@@ -163,10 +173,10 @@ def _file_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file)
             header = [name.strip() for name in next(reader, [])]
-            wanted = [_column(header, name, path.name) for name in columns]
+            indices = [_find_column(header, name, path.name) for name in columns]
             for cells in reader:
                 if any(cell.strip() for cell in cells):
-                    yield Row(f"{path.name}, line {reader.line_num}", _cells(cells, wanted))
+                    yield Row(f"{path.name}, line {reader.line_num}", _select_cells(cells, indices))
     except OSError as error:
         raise DataError(f"{path} cannot be read ({error.strerror}); give the path of a CSV file.") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -177,21 +187,21 @@ def _file_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
         raise DataError(f"{str(path)!r:.60} is not the path of a file ({error}).") from error
 
 
-def _cells(cells: list[str], wanted: list[int]) -> tuple[str | None, ...]:
-    """Return the wanted cells of a row; None for cells beyond the end of a short row."""
-    return tuple(cells[index].strip() if index < len(cells) else None for index in wanted)
+def _select_cells(cells: list[str], indices: list[int]) -> tuple[str | None, ...]:
+    """Return the cells of a row at ``indices``; None for cells beyond the end of a short row."""
+    return tuple(cells[index].strip() if index < len(cells) else None for index in indices)
 
 
-def _frame_rows(frame: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]:
+def _frame_rows(frame: Any, columns: tuple[str, ...], table_name: str) -> Iterator[Row]:
     names = [str(name) for name in frame.columns]
     for name in columns:
-        _column(names, name, f"The {what} table")
+        _find_column(names, name, f"The {table_name} table")
     values = [frame[name].tolist() for name in columns]
     for label, row in zip(frame.index.tolist(), zip(*values, strict=True), strict=True):
-        yield Row(f"{what} table, row {label}", row)
+        yield Row(f"{table_name} table, row {label}", row)
 
 
-def _column(header: list[str], name: str, owner: str) -> int:
+def _find_column(header: list[str], name: str, owner: str) -> int:
     if name not in header:
         present = ", ".join(header)[:200] or "none"
         raise DataError(f"{owner} has no column {name!r}; its columns are: {present}.")

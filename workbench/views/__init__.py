@@ -1,6 +1,6 @@
 """Views: a player for notebooks and pages, figures for papers, and tables.
 
-Views of a run over time draw its layers (`layers`): those that every run has, and those of its protocol::
+Views of a run over time draw its layers (`layers`): common layers of all runs, and layers of its protocol::
 
     show(run, event=None)                 the player, in a notebook or as a page
     show_live(run)                        a run on motes while it is in progress

@@ -29,9 +29,9 @@ def nodes(graph: Any) -> str:
 
 
 def workload(run: Any) -> str:
-    """Return a sentence about which nodes subscribe to what, and which publish what.
+    """Return a text with the subscriptions and publications of a workload; "" if the workload is empty.
 
-    If the workload has more than three such items, return only the number of its items.
+    If it has more than three of them, or only other items, the text is the number of the workload's items.
     """
     items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
     texts = [text for item in items if (text := _describe_item(item))]
@@ -61,7 +61,7 @@ def _describe_item(item: Any) -> str:
 
 
 def key_numbers(run: Any) -> list[tuple[str, str]]:
-    """Return (label, formatted value) for those of `KEY_METRICS` that the run has."""
+    """Return (label, formatted value) for each of `KEY_METRICS` that has a finite value in the run."""
     metrics = run.metrics
     values = [(label, form, float(metrics[name])) for name, label, form in KEY_METRICS if name in metrics]
     return [(label, form.format(value)) for label, form, value in values if math.isfinite(value)]
@@ -74,7 +74,10 @@ def conditions(run: Any) -> str:
 
 
 def round_length(length: float) -> float:
-    """Return the largest number of the series 1, 2, 5, 10, 20, ... up to ``length``: a round length for a scale bar."""
+    """Return a round length for a scale bar: the largest of ..., 0.5, 1, 2, 5, 10, ... that is at most ``length``.
+
+    Return 1.0 if ``length`` is 0 or negative.
+    """
     if length <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(length))

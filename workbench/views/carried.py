@@ -1,4 +1,4 @@
-"""Attach to drawings the record of the runs or sweeps that they show: how to reproduce them (`workbench.records`).
+"""Functions that attach a record to drawings: how to reproduce the runs or sweeps shown (`workbench.records`).
 
 ``@carries_record`` decorates a function whose first argument is a run, or a mapping of names to runs, and which returns
 a `Drawing` or a `Stepper`. `carries_sweep` attaches the record of sweep tables to a drawing. The record is built only
@@ -22,15 +22,15 @@ Drawn = TypeVar("Drawn", Drawing, Stepper)
 
 
 def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
-    """Attach the record of the runs in a view's first argument to the drawings that the view returns."""
+    """Wrap a view: attach the record of the runs in its first argument to the drawings that it returns."""
 
     @wraps(view)
     def with_record(*args: P.args, **kwargs: P.kwargs) -> Drawn:
-        drawn = view(*args, **kwargs)
+        result = view(*args, **kwargs)
         record = _record_of(next(iter((*args, *kwargs.values()))))
-        for drawing in drawn.drawings if isinstance(drawn, Stepper) else (drawn,):
+        for drawing in result.drawings if isinstance(result, Stepper) else (result,):
             drawing.record = record
-        return drawn
+        return result
 
     return with_record
 
@@ -61,15 +61,17 @@ def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:
 
 
 def _runs_by_name(subject: Mapping[str, Any]) -> dict[str, Run]:
-    """Return the runs in a mapping by their names.
+    """Return {name: run} for the runs in a mapping; a value is a run or a list of runs.
 
-    If a name has a list of runs, each gets the name and a number, such as "name #1". Other values are left out.
+    Several runs in a list get the name and a number, such as "name #1". Values of other types are left out.
     """
     named_runs: dict[str, Run] = {}
     for name, value in subject.items():
         runs = [value] if isinstance(value, Run) else value if isinstance(value, (list, tuple)) else []
-        several = len(runs) > 1
+        is_numbered = len(runs) > 1
         named_runs |= {
-            f"{name} #{number}" if several else name: run for number, run in enumerate(runs, 1) if isinstance(run, Run)
+            f"{name} #{number}" if is_numbered else name: run
+            for number, run in enumerate(runs, 1)
+            if isinstance(run, Run)
         }
     return named_runs

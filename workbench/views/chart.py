@@ -22,8 +22,8 @@ from workbench.views.drawing import Drawing, text_width
 SIZE = 11.0
 TICKS = 6
 MOST_MARKS = 40
-SPREAD = 0.3  # of the width of a category, shared by the series that stand side by side
-TURN = 30.0  # degrees, of category names that are too long to be horizontal
+SPREAD = 0.3  # share of a category's width over which the points of its series are distributed
+TURN = 30.0  # angle in degrees of category names that are too long to be horizontal
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Series:
     marks: bool = True
 
     def colour_at(self, index: int) -> str:
-        """Return the colour of this series, the one at ``index`` in its chart."""
+        """Return the colour of this series; ``index``: its position among the series of its chart."""
         return self.colour or palette.SERIES[index % len(palette.SERIES)]
 
 
@@ -140,7 +140,7 @@ def steps_chart(
 
 
 def _visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the indices of the steps that are visible: in each pixel column, the largest value and the last one.
+    """Return the indices of the visible steps: in each pixel column, the step with the largest value and the last step.
 
     ``columns``: the x position of each step in px. The result is ascending.
     """
@@ -222,15 +222,15 @@ class _Frame:
         self.right = width - 18.0
         self.bottom = height - 46.0 - (16 if has_note else 0)
         self.x_labels: list[str] = labels(self.x_ticks)
-        self.turned = 0.0
+        self.label_angle = 0.0
 
-    def name_categories(self, names: Sequence[str], turned: float, widest: float) -> None:
-        """Label the x axis with names instead of numbers. The names are rotated by ``turned`` degrees."""
-        self.x_ticks, self.x_labels, self.turned = list(map(float, range(len(names)))), list(names), turned
+    def name_categories(self, names: Sequence[str], angle: float, widest: float) -> None:
+        """Label the x axis with names instead of numbers. The names are rotated by ``angle`` degrees."""
+        self.x_ticks, self.x_labels, self.label_angle = list(map(float, range(len(names)))), list(names), angle
         self.x0, self.x1 = -0.5, len(names) - 0.5
-        self.bottom -= math.sin(math.radians(turned)) * widest
-        if turned:  # the first name begins to the left of its tick
-            reach = math.cos(math.radians(turned)) * text_width(names[0], SIZE)
+        self.bottom -= math.sin(math.radians(angle)) * widest
+        if angle:  # the first name begins to the left of its tick
+            reach = math.cos(math.radians(angle)) * text_width(names[0], SIZE)
             self.left = max(self.left, reach - 0.5 * (self.right - self.left) / len(names) + 8 + 1.5 * SIZE)
 
     def x(self, value: float) -> float:
@@ -271,7 +271,7 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def labels(values: Sequence[float]) -> list[str]:
-    """Return numbers as axis labels. All have as many decimals as the number that needs most."""
+    """Return numbers as axis labels. All labels have as many decimals as the number that needs the most."""
     texts = [f"{value:.6g}" for value in values]
     if any("e" in text for text in texts):
         return texts
@@ -289,8 +289,8 @@ def _draw_axes(drawing: Drawing, frame: _Frame, x_label: str, y_label: str) -> N
     for value, label in zip(frame.x_ticks, frame.x_labels, strict=True):
         x, label_width = frame.x(value), text_width(label, SIZE)
         drawing.segment(x, frame.bottom, x, frame.bottom + 4, colour=palette.OUTLINE, width=1)
-        if frame.turned:
-            drawing.text(x + 4, frame.bottom + 6 + SIZE, label, size=SIZE, anchor="end", turn=frame.turned)
+        if frame.label_angle:
+            drawing.text(x + 4, frame.bottom + 6 + SIZE, label, size=SIZE, anchor="end", turn=frame.label_angle)
         elif x - label_width / 2 > next_free:
             drawing.text(x, frame.bottom + 6 + SIZE, label, size=SIZE, anchor="middle")
             next_free = x + label_width / 2 + 6
@@ -302,7 +302,7 @@ def _draw_axes(drawing: Drawing, frame: _Frame, x_label: str, y_label: str) -> N
 
 
 def _finite_runs(line: Series, columns: Sequence[Sequence[float]]) -> list[list[tuple[float, ...]]]:
-    """Return the points of a series as (x, *columns), divided where a value is not finite."""
+    """Return lists of successive points (x, *values of ``columns``), split where a value is not finite."""
     runs: list[list[tuple[float, ...]]] = [[]]
     for point in zip(line.x, *columns, strict=True):
         if all(math.isfinite(value) for value in point):

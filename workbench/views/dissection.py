@@ -65,7 +65,7 @@ def _shorten_text(text: str) -> str:
 
 
 def hex_lines(data: bytes, ranges: Iterable[ByteRange]) -> str:
-    """Return bytes in hex as HTML: 16 bytes on a line, after the offset of the first.
+    """Return bytes in hex as HTML, 16 bytes a line; each line begins with the offset of its first byte.
 
     Only the first `MOST_BYTES` bytes are written; a last line states how many follow. ``ranges`` are consecutive and
     together cover all bytes.
@@ -80,9 +80,9 @@ def hex_lines(data: bytes, ranges: Iterable[ByteRange]) -> str:
             until = min(part.end, (line + 1) * PER_LINE)
             lines[line].append(f'<span style="{style}" title="{title}">{data[at:until].hex(" ")}</span>')
             at = until
-    shown = [
+    line_texts = [
         f'<span class="offset">{PER_LINE * index:5d}</span>  ' + " ".join(line) for index, line in enumerate(lines)
     ]
     if len(data) > MOST_BYTES:
-        shown.append(f'<span class="offset">and {len(data) - MOST_BYTES:,} bytes more</span>')
-    return "\n".join(shown)
+        line_texts.append(f'<span class="offset">and {len(data) - MOST_BYTES:,} bytes more</span>')
+    return "\n".join(line_texts)

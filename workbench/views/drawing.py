@@ -32,7 +32,7 @@ from workbench.records.record import to_text
 from workbench.views.palette import BACKGROUND, TEXT, in_dark
 
 FONT_FAMILY = "Aileron, Helvetica, Arial, 'DejaVu Sans', sans-serif"
-IN_A_PATH = 32  # shapes in a path: browsers draw longer paths slowly
+SHAPES_PER_PATH = 32  # browsers draw longer paths slowly
 Points = Sequence[tuple[float, float]]
 
 
@@ -144,7 +144,7 @@ class Text:
 
 
 Item = Segment | Circle | Polyline | Polygon | Text | Segments | Circles | Polygons
-_COLOURED = ("colour", "fill", "stroke", "halo")
+_COLOUR_FIELDS = ("colour", "fill", "stroke", "halo")
 
 
 @dataclass
@@ -153,6 +153,8 @@ class Drawing:
 
     is_dark: whether the colours are for a dark page. record: a function that returns the record (`workbench.records`)
     to store in SVG and PNG files; None if the drawing does not show a run.
+
+    In the methods that add items, ``look`` contains further fields of the item, such as ``colour`` and ``width``.
     """
 
     width: float
@@ -186,7 +188,7 @@ class Drawing:
         self.items.append(Circle(x, y, radius, **look))
 
     def rectangle(self, x: float, y: float, width: float, height: float, **look: Any) -> None:
-        """Add a rectangle by its upper left corner, as a `Polygon`."""
+        """Add a rectangle, given its upper left corner and its size, as a `Polygon`."""
         self.polygon([(x, y), (x + width, y), (x + width, y + height), (x, y + height)], **look)
 
     def polyline(self, points: Points, **look: Any) -> None:
@@ -198,7 +200,7 @@ class Drawing:
         self.items.append(Polygon(tuple(points), **look))
 
     def frame(self, x: float, y: float, frame_width: float, frame_height: float, **look: Any) -> None:
-        """Add a rectangle by its upper left corner, as a `Polygon`. ``look`` may contain the outline's ``width``."""
+        """Add a rectangle, given its upper left corner and its size; ``look`` may contain the outline's ``width``."""
         self.polygon([(x, y), (x + frame_width, y), (x + frame_width, y + frame_height), (x, y + frame_height)], **look)
 
     def cross(self, x: float, y: float, radius: float, **look: Any) -> None:
@@ -253,14 +255,14 @@ class Drawing:
             self.items.append(Polygons(corners, **look))
 
     def arrows(self, ends: np.ndarray, head: float | np.ndarray, at: float, **look: Any) -> None:
-        """Add an `arrow` for each row of ``ends``. ``head``: its length in px, or an array with one for each row."""
+        """Add an `arrow` for each row of ``ends``. ``head``: length of the heads in px, or one for each row."""
         self.segments(ends, **look)
         has_length = (ends[:, :2] != ends[:, 2:]).any(axis=1)
         fill = {"fill": look.get("colour", TEXT), "opacity": look.get("opacity", 1.0)}
         self.polygons(_head_triangles(ends[has_length], np.broadcast_to(head, len(ends))[has_length], at), **fill)
 
     def crosses(self, centers: np.ndarray, radius: float, **look: Any) -> None:
-        """Add a `cross` around each row of ``centers``, shape (crosses, 2)."""
+        """Add a `cross` at each position in ``centers``, shape (crosses, 2)."""
         both = np.tile(centers, 2)
         down, up = np.array([-1, -1, 1, 1]) * radius, np.array([-1, 1, 1, -1]) * radius
         self.segments(np.stack([both + down, both + up], axis=1).reshape(-1, 4), **look)
@@ -275,7 +277,7 @@ class Drawing:
         width: float = 1.0,
         opacity: float = 1.0,
     ) -> None:
-        """Add a `marker` around each row of ``centers``, shape (markers, 2)."""
+        """Add a `marker` at each position in ``centers``, shape (markers, 2)."""
         look: dict[str, Any] = {"fill": fill, "stroke": stroke, "width": width, "opacity": opacity}
         if kind == "circle":
             self.circles(centers, radius, **look)
@@ -331,7 +333,10 @@ class Drawing:
         return carriers.add_to_png(data, to_text(self.record())) if self.record else data
 
     def save(self, path: str | Path, scale: float = 2, dark: bool = False) -> Path:
-        """Write the drawing to an .svg or .png file, as the suffix of the path requires, and return the path."""
+        """Write the drawing to an .svg or .png file, as the suffix of the path requires, and return the path.
+
+        Raises ParameterError for any other suffix.
+        """
         path = Path(path)
         if path.suffix.lower() == ".svg":
             path.write_text(self.to_svg(dark), encoding="utf-8")
@@ -375,7 +380,7 @@ _SPELLINGS = {
 
 
 def spell(text: str) -> str:
-    """Return the text with only characters of Pillow's font: "µs" -> "us", "½" -> "1/2", unknown ones -> "?"."""
+    """Return the text with only characters of Pillow's font: "µs" -> "us", "½" -> "1/2", unknown characters -> "?"."""
     return "".join(map(_spell_character, text))
 
 
@@ -394,14 +399,14 @@ def text_width(text: str, size: float = 12.0) -> float:
 
 @lru_cache(maxsize=64)
 def font(size: float) -> Any:
-    """Return Pillow's built-in font in a size in px."""
+    """Return Pillow's built-in font; ``size``: in px."""
     from PIL import ImageFont
 
     return ImageFont.load_default(size)
 
 
 def _head_triangles(ends: np.ndarray, head: float | np.ndarray, at: float) -> np.ndarray:
-    """Return the triangles of arrow heads, shape (arrows, 3, 2). No arrow may have length 0."""
+    """Return the triangles of arrow heads (`Drawing.arrows`), shape (arrows, 3, 2). No arrow may have length 0."""
     start, direction = ends[:, :2], ends[:, 2:] - ends[:, :2]
     along = direction / np.hypot(direction[:, :1], direction[:, 1:]) * np.reshape(head, (-1, 1))
     side = 0.42 * np.stack([-along[:, 1], along[:, 0]], axis=1)
@@ -410,7 +415,7 @@ def _head_triangles(ends: np.ndarray, head: float | np.ndarray, at: float) -> np
 
 
 def _item_in_dark(item: Item) -> Item:
-    colours = {name: getattr(item, name, None) for name in _COLOURED}
+    colours = {name: getattr(item, name, None) for name in _COLOUR_FIELDS}
     dark_colours: dict[str, Any] = {name: in_dark(colour) for name, colour in colours.items() if colour}
     return replace(item, **dark_colours)
 
@@ -460,7 +465,7 @@ def themed(body: str, background: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape text for XML, without the control characters that XML forbids."""
+    """Escape text for XML, and remove control characters, which XML forbids."""
     return saxutils.escape("".join(character for character in text if character.isprintable()))
 
 
@@ -500,8 +505,8 @@ def _svg_segment(item: Segment) -> list[str]:
 
 
 def _svg_circle(item: Circle) -> list[str]:
-    where = f'cx="{_format_number(item.x)}" cy="{_format_number(item.y)}" r="{_format_number(item.radius)}"'
-    return [_close_element(f"<circle {where} {_area_style(item)}{_dash_attribute(item)}", item.tooltip)]
+    geometry = f'cx="{_format_number(item.x)}" cy="{_format_number(item.y)}" r="{_format_number(item.radius)}"'
+    return [_close_element(f"<circle {geometry} {_area_style(item)}{_dash_attribute(item)}", item.tooltip)]
 
 
 def _svg_polyline(item: Polyline) -> list[str]:
@@ -524,7 +529,7 @@ def _path_data(numbers: np.ndarray, shape: str) -> list[str]:
     """
     rows = np.round(numbers, 1) + 0.0  # + 0.0 turns -0 into 0
     template = shape.replace("%", "%g")
-    chunks = (rows[start : start + IN_A_PATH] for start in range(0, len(rows), IN_A_PATH))
+    chunks = (rows[start : start + SHAPES_PER_PATH] for start in range(0, len(rows), SHAPES_PER_PATH))
     return [template * len(chunk) % tuple(chunk.ravel().tolist()) for chunk in chunks]
 
 

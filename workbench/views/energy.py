@@ -1,4 +1,4 @@
-"""Pictures of the charge of a run's radios: stacked bars of the states, and a map of the nodes."""
+"""Charts of the charge that a run's radios consume: stacked bars of the radio states, and a map of the nodes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from workbench.analysis.energy import Energy
 
-# From the bottom of a bar upwards.
+# The colour of each radio state, in the order from the bottom of a bar upwards.
 COLOURS = {
     "transmit": palette.LOST,
     "acknowledge": palette.DATA,
@@ -31,30 +31,30 @@ COLOURS = {
 }
 TITLES = {state: state.replace("_", " ") for state in COLOURS} | {"idle": "idle listening"}
 WIDTH, HEIGHT = 700, 380
-_MOSTLY_IDLE = 0.9  # share of the charge from which idle listening would hide all other states
+_MOSTLY_IDLE = 0.9  # from this share of the charge on, idle listening would hide all other states
 _LEGEND_LINE = 17
 
 
 def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, height: int = HEIGHT) -> Drawing:
-    """Draw the charge of each node as a stacked bar, the node with the highest bar first.
+    """Draw the charge (mC) of each node as a stacked bar of its radio states, the node with the highest bar first.
 
-    ``states``: the states to draw. By default all, but idle listening only if it takes less than nine tenths of the
-    charge; otherwise a note states its share. Raises ParameterError for an unknown state.
+    ``states``: the radio states to draw. None means all states, but idle listening only if it takes less than nine
+    tenths of the charge. A note states the share of each omitted state. Raises ParameterError for an unknown state.
     """
-    drawn = _choose_states(energy, states)
+    drawn_states = _choose_states(energy, states)
     charge_mC = energy.charge_mC
-    order = charge_mC[drawn].sum(axis=1).sort_values(ascending=False, kind="stable").index
-    return _draw_bars(charge_mC.loc[order, drawn], _describe_hidden(energy, drawn), width, height)
+    order = charge_mC[drawn_states].sum(axis=1).sort_values(ascending=False, kind="stable").index
+    return _draw_bars(charge_mC.loc[order, drawn_states], _describe_hidden(energy, drawn_states), width, height)
 
 
 def lifetime_map(
     energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, dark: bool = False
 ) -> Drawing:
-    """Draw each node as a disc of its charge in the states that `plot` would draw, and name the largest."""
-    drawn = _choose_states(energy, states)
-    hidden = [TITLES[state] for state in COLOURS if state not in drawn]
+    """Draw a map with a disc for each node: its area is the charge in the radio states that `plot` would draw."""
+    drawn_states = _choose_states(energy, states)
+    hidden = [TITLES[state] for state in COLOURS if state not in drawn_states]
     metric = "charge in mC" + (f", without {', '.join(hidden)}," if hidden else "")
-    loads = energy.charge_mC[drawn].sum(axis=1).rename(metric).reset_index()
+    loads = energy.charge_mC[drawn_states].sum(axis=1).rename(metric).reset_index()
     loads[f"{metric}_low"] = loads[f"{metric}_high"] = loads[metric]
     return load_map(loads, energy.run.scenario.topology, metric, width, dark)
 
@@ -76,8 +76,10 @@ def _share(energy: Energy, state: str) -> float:
     return float(energy.charge_mC[state].sum()) / total_mC if total_mC else 0.0
 
 
-def _describe_hidden(energy: Energy, drawn: list[str]) -> str:
-    hidden = [f"{TITLES[state]}, {_share(energy, state):.2%} of the charge" for state in COLOURS if state not in drawn]
+def _describe_hidden(energy: Energy, drawn_states: list[str]) -> str:
+    hidden = [
+        f"{TITLES[state]}, {_share(energy, state):.2%} of the charge" for state in COLOURS if state not in drawn_states
+    ]
     return f"not drawn: {'; '.join(hidden)}" if hidden else ""
 
 
@@ -93,7 +95,7 @@ def _draw_bars(charge_mC: pd.DataFrame, note: str, width: int, height: int) -> D
         drawing.segment(left, y, right, y, colour=palette.GRID, width=1)
         drawing.text(left - 6, y + 0.36 * SIZE, text, size=SIZE, anchor="end")
     slot = (right - left) / len(charge_mC)
-    every = math.ceil(max(text_width(str(node), SIZE) for node in charge_mC.index) * 1.4 / slot)
+    label_step = math.ceil(max(text_width(str(node), SIZE) for node in charge_mC.index) * 1.4 / slot)
     for position, (node, values) in enumerate(charge_mC.iterrows()):
         x0, x1 = left + (position + 0.1) * slot, left + (position + 0.9) * slot
         y = bottom
@@ -102,7 +104,7 @@ def _draw_bars(charge_mC: pd.DataFrame, note: str, width: int, height: int) -> D
             corners = [(x0, y), (x1, y), (x1, y - rise), (x0, y - rise)]
             drawing.polygon(corners, fill=COLOURS[state], tooltip=f"node {node}, {TITLES[state]}: {value:,.4g} mC")
             y -= rise
-        if position % every == 0:
+        if position % label_step == 0:
             drawing.text((x0 + x1) / 2, bottom + 6 + SIZE, str(node), size=SIZE, anchor="middle")
     drawing.segment(left, bottom, right, bottom, colour=palette.OUTLINE, width=1)
     drawing.text((left + right) / 2, bottom + 34, "node", size=SIZE + 1, anchor="middle")

@@ -1,4 +1,4 @@
-"""Events of a run: list them, and select the rows of a trace that concern one of them.
+"""Functions that list the events of a run, and select the rows of a trace that concern one event.
 
 An event is identified by its origin (a node) and its sequence number there.
 """
@@ -24,13 +24,13 @@ def chosen_event(columns: Columns, event: Event | None) -> Event:
 
     Raises ParameterError if the trace does not have the event.
     """
-    known = events_of(columns)
-    if event is None and known:
-        return known[0]
-    if event is None or tuple(event) not in known:
-        examples = ", ".join(map(str, known[:5])) or "none"
+    run_events = events_of(columns)
+    if event is None and run_events:
+        return run_events[0]
+    if event is None or tuple(event) not in run_events:
+        examples = ", ".join(map(str, run_events[:5])) or "none"
         raise ParameterError(
-            f"event is {event!r}, which this run does not have; give (origin, sequence), such as {examples}"
+            f"event is {event!r}, which this run does not have; its events as (origin, sequence): {examples}"
         )
     return int(event[0]), int(event[1])
 
@@ -38,7 +38,7 @@ def chosen_event(columns: Columns, event: Event | None) -> Event:
 def of_event(columns: Columns, event: Event | None) -> Columns:
     """Return only the rows of a trace that concern one event, or all rows if ``event`` is None.
 
-    Rows about no event at all, such as failures and subscriptions, remain too.
+    Rows that do not concern any event, such as failures and subscriptions, remain too.
     """
     if event is None:
         return columns

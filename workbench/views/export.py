@@ -1,4 +1,4 @@
-"""Write a run as one HTML page with the player.
+"""The export of a run as one HTML page with the player.
 
 The page contains the script and all data, so it needs neither a kernel nor a network connection.
 """
@@ -45,13 +45,13 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
     from workbench.views.seeing import see
 
     sections = [(title, text, _check_figure(title, figure)) for title, text, figure in extra]
-    head, drawn = _embed_figures([figure for _, _, figure in sections])
+    head, figures_html = _embed_figures([figure for _, _, figure in sections])
     head += _record_elements(run, [figure for _, _, figure in sections])
     payload = pack(see(run, event), dissect_first(run))
     parts = [player_html(payload, name_of(payload), level=SMALL)]
     parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
     parts.append(f"<section><h2>Metrics</h2>{_metrics_html(run)}{_scenario_html(run)}</section>")
-    for (title, text, _), figure in zip(sections, drawn, strict=True):
+    for (title, text, _), figure in zip(sections, figures_html, strict=True):
         paragraph = f"<p>{html.escape(text)}</p>" if text else ""
         parts.append(f"<section><h2>{html.escape(title)}</h2>{paragraph}{figure}</section>")
     parts.append(f"<footer>{html.escape(_footer_text(run))}</footer>")

@@ -66,9 +66,9 @@ def draw(
     dark: bool = False,
     message: int | None = None,
 ) -> Drawing:
-    """Draw the figure from a `RunView`, which `views.seeing.see` makes. The caller can use it for several times.
+    """Return the drawing of `network_drawing`, made from a `RunView` (`views.seeing.see`).
 
-    The other parameters are those of `network_drawing`.
+    One `RunView` suffices for drawings at several times. The other parameters are those of `network_drawing`.
     """
     scene = LayerScene(view, time_us, width, layers, message)
     map_ = scene.draw()
@@ -108,13 +108,13 @@ def _path_sentence(view: RunView, time_us: int, message: int | None, scene: Laye
     return f"followed: {path.label}" + (f": {path.description}" if path.description else "")
 
 
-def _draw_heading(run: Any, time_us: int, width: int, followed: str) -> Drawing:
+def _draw_heading(run: Any, time_us: int, width: int, path_sentence: str) -> Drawing:
     """Draw the title and the time, then the workload, the conditions and the key numbers."""
     numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
     lines = [caption.workload(run), caption.conditions(run) + (f" · {numbers}" if numbers else "")]
     if time_us < run.scenario.duration_s * 1e6:
         lines.append(_counts_text(run.trace, time_us))
-    lines.append(followed)
+    lines.append(path_sentence)
     drawing = Drawing(width, 0)
     clock = f"t = {time_us / 1e6:,.3f} s"
     drawing.text(width - MARGIN, 26, clock, size=14, anchor="end")

@@ -15,7 +15,7 @@ from workbench.views.player.playback import PlaybackClock, make_clock
 from workbench.views.spans import sampled, thinned
 
 MOST = 60_000
-LOST_AT = 0.6
+LOST_AT = 0.6  # share of the link, from the sender on, after which a lost frame gets its cross
 
 BROADCASTS, PACKETS, QUIET = "broadcasts", "packets", "quiet messages"
 LOST = Look("lost", palette.LOST, 0.95, 8, 2.4)
@@ -104,10 +104,10 @@ def _frames_layer(
     return Layer("frames", table(**columns_of_layer), looks, words=words, notes=notes)
 
 
-def _omission_note(plural: str, drawn: int, all_of_them: int) -> tuple[str, ...]:
-    if drawn == all_of_them:
+def _omission_note(plural: str, drawn_count: int, total: int) -> tuple[str, ...]:
+    if drawn_count == total:
         return ()
-    return (f"Of {all_of_them:,} {plural} {drawn:,} are drawn; all of them are counted.",)
+    return (f"Of {total:,} {plural} {drawn_count:,} are drawn; all of them are counted.",)
 
 
 def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
@@ -151,7 +151,7 @@ def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple
 
 
 def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
-    """Return for each row the index of the message that it is about in ``paths``, or -1; int32, shape (rows,)."""
+    """Return the index in ``paths`` of the message that each row of the trace concerns, or -1; int32, shape (rows,)."""
     frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
     codes = {name: code for code, name in enumerate(columns.words["message"])}
     frame_keys = (

@@ -2,7 +2,7 @@
 
     inspect_node(run, node, time_s=None)     returns a `NodeState`, which a notebook shows as tables
 
-``words.js`` does the same in the player.
+``words.js`` builds the same tables in the player.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def node_state(view: RunView, trace: pa.Table, node: int, time_us: int) -> NodeS
         if layer.section is None or not len(rows):
             continue
         text_columns = [column for column in layer.section.columns if column[2] != "echelon"]
-        cells = [[_cell_text(layer, name, how, row) for row in rows.tolist()] for _, name, how in text_columns]
+        cells = [[_cell_text(layer, name, form, row) for row in rows.tolist()] for _, name, form in text_columns]
         tables[layer.section.title] = (tuple(heading for heading, _, _ in text_columns), list(zip(*cells, strict=True)))
         if len(text_columns) < len(layer.section.columns):
             matrices += [_decoding_matrix(layer, row) for row in rows.tolist()]
@@ -106,7 +106,7 @@ def _rows_at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
 
 
 def _role_of(view: RunView, node: int, time_us: int) -> str:
-    """Return the role of a node: of the looks in which it could be drawn, the label of the one with the lowest rank."""
+    """Return the role of a node, such as "sink": the label of the look with the lowest rank in which it is drawn."""
     looks = [NODE_LOOK]
     for layer in view.layers:
         indices = layer.column("look")[_rows_at_node(layer, node, time_us)] if layer.looks else ()
@@ -118,7 +118,7 @@ def _role_of(view: RunView, node: int, time_us: int) -> str:
 def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
     """Count the rows of a trace about a node up to a time: {"sent data": 3, "dropped duplicate": 7, ...}."""
     columns = Columns(trace)
-    # Rows of a trace are in order of time, so those up to a time are its beginning.
+    # A trace is in order of time, so the rows up to a time are its first rows.
     until = int(np.searchsorted(columns["time_us"], time_us, "right"))
     node_rows = np.flatnonzero(columns["node"][:until] == node)
     counters: dict[str, int] = {}
@@ -135,10 +135,10 @@ def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
 # How values are written
 
 
-def _cell_text(layer: Layer, name: str, how: str, row: int) -> str:
+def _cell_text(layer: Layer, name: str, form: str, row: int) -> str:
     value = layer.column(name)[row].item()
-    if how != "word":
-        return write(value, how)
+    if form != "word":
+        return write(value, form)
     if name == "look":
         return layer.looks[value].label
     return str(layer.words[value]) if value >= 0 else ""
@@ -165,10 +165,10 @@ def _decoding_matrix(layer: Layer, row: int) -> tuple[int, tuple[int, ...]]:
 
 
 def matrix_html(generation_size: int, pivots: Sequence[int]) -> str:
-    """Return a decoding matrix as HTML, as far as the columns of its pivots determine it.
+    """Return a decoding matrix as an HTML table. ``pivots``: the columns of its pivots.
 
     The matrix is in reduced row echelon form: a row has 0 before its pivot, and all other rows have 0 in a pivot's
-    column. Packets that are missing are empty rows.
+    column. Values that this form does not determine are shaded cells. The rows of missing packets are empty.
     """
     pivot_columns = set(pivots)
     rows = [

@@ -109,7 +109,7 @@ class Look(NamedTuple):
     rank: of several looks of one node, the look with the lowest rank is drawn.
     lane: distance by which arrows are shifted to the right, as a multiple of a node's diameter.
     head: position of the head along an arrow, 0 to 1; 0 means no head.
-    mark, chip: the mark, and the name of the player's button, if they differ from those of the layer.
+    mark, chip: the mark, and the name of the player's button, if they differ from the layer's mark and name.
     """
 
     label: str = ""
@@ -141,7 +141,7 @@ class Section(NamedTuple):
 
     The table has a line for each interval of the layer that belongs to this node and contains the selected time.
 
-    columns: for each, (heading, column of the layer's table, format). The formats are:
+    columns: for each column (heading, name of the column in the layer's table, format). The formats are:
         number
         node      the node's number, or "–" for -1
         time      µs as a time in s

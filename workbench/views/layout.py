@@ -13,7 +13,7 @@ import numpy as np
 from workbench.columns import cumcount, find_sorted, unique_inverse
 
 LINKS_PER_NODE = 8
-USABLE = 0.1  # share of frames that must arrive
+USABLE = 0.1  # least delivery ratio of a link that counts as a hop
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,8 @@ class Layout:
     def spacing_m(self) -> float:
         """The typical distance between neighboring nodes in m.
 
-        It results from the area per node. If most nodes have a much nearer neighbor, as in rows, it is smaller.
+        It is the square root of the area per node. If nodes are unevenly spread, as in rows, it is smaller: 1.5 times
+        the median length of the shortest link of each node.
         """
         x0, y0, x1, y1 = self.box_m
         by_area = float(np.sqrt((x1 - x0) * (y1 - y0) / max(len(self.ids), 1)))
@@ -113,7 +114,7 @@ def whole(graph: nx.Graph) -> Layout:
 
 
 def thinned(plan: Layout, links_per_node: int) -> Layout:
-    """Return the layout with only the best links of each node, and with a note if that omits any."""
+    """Return the layout with only the best links of each node; if links are omitted, a note states how many."""
     links = _select_best_links(plan.links, plan, links_per_node)
     total = len(plan.links["a"])
     if len(links["a"]) == total:

@@ -5,8 +5,8 @@
     legend_drawing(entries, width)       the legend of a figure
     scales_drawing(scales, width)        colour bars, with texts at both ends
 
-`MARGIN` is the free space at the sides of figures, `SMALL` the size of small text, `LINE` the height of a line of it,
-all in px.
+`MARGIN` is the free space at the sides of figures, `SMALL` the size of small text, and `LINE` the height
+of a line of small text, all in px.
 """
 
 from __future__ import annotations

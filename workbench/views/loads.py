@@ -38,7 +38,7 @@ LOADS = {
 }
 WIDTH = 700
 COLOURS = tuple(palette.blend(palette.HEARD, palette.SINK, share / 11) for share in range(12))
-_LEAST, _MOST = 4.0, 20.0  # px, the radius of the largest load
+_LEAST, _MOST = 4.0, 20.0  # px, limits of the radius at which the largest load is drawn
 _BAND = "from the 5th to the 95th percentile of the runs"
 
 
@@ -52,12 +52,15 @@ def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = 
     """
     frame = _average_over_runs(loads, "node", metric, "load_map")
     plan = lay_out(topology)
-    places = plan.indices(frame["node"].to_numpy())
-    if (places < 0).any():
-        unknown = frame["node"][places < 0].tolist()
-        raise ParameterError(f"load_map: the loads include node {unknown[0]}, which is not in the topology")
+    node_indices = plan.indices(frame["node"].to_numpy())
+    if (node_indices < 0).any():
+        unknown = frame["node"][node_indices < 0].tolist()
+        raise ParameterError(
+            f"load_map: the loads include node {unknown[0]}, which is not in the topology; "
+            "give the topology of the runs"
+        )
     numbers = np.zeros((3, len(plan.ids)))
-    numbers[:, places] = frame[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
+    numbers[:, node_indices] = frame[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
     runs = _count_runs(frame)
     scene = _LoadScene(plan, width, numbers, runs)
     parts = [
@@ -112,17 +115,17 @@ def latency_chart(
     return drawing.in_dark() if dark else drawing
 
 
-def _average_over_runs(answer: Any, key: str, metric: str, view: str) -> pd.DataFrame:
-    """Return a table averaged over runs, with the ends of its band, as a pandas frame sorted by ``key``."""
-    if {"scenario", key, metric} <= set(answer.columns):
-        answer = band(answer, answer, (key,), (metric,), "0" if key == "node" else "NULL")
+def _average_over_runs(loads: Any, key: str, metric: str, view: str) -> pd.DataFrame:
+    """Return a pandas frame sorted by ``key``: the mean of a metric over runs, and the ends of its band."""
+    if {"scenario", key, metric} <= set(loads.columns):
+        loads = band(loads, loads, (key,), (metric,), "0" if key == "node" else "NULL")
     for column in (key, metric, f"{metric}_low", f"{metric}_high"):
-        if column not in answer.columns:
-            hint = meant(column, answer.columns)
+        if column not in loads.columns:
+            hint = meant(column, loads.columns)
             raise ParameterError(
-                f"{view}: the frame has no column {column!r}{hint}; its columns are {', '.join(answer.columns)}"
+                f"{view}: the frame has no column {column!r}{hint}; its columns are {', '.join(loads.columns)}"
             )
-    frame = answer.toPandas() if is_spark(answer) else answer
+    frame = loads.toPandas() if is_spark(loads) else loads
     return frame.sort_values(key, ignore_index=True)
 
 
@@ -131,7 +134,7 @@ def _count_runs(frame: pd.DataFrame) -> int:
 
 
 class _LoadScene(Scene):
-    """A network in which nodes are discs of the size of their loads.
+    """A picture of a network in which the area of each node is proportional to its load.
 
     ``numbers``: low end of the band, mean and high end, shape (3, nodes). One run has no band.
     """
@@ -148,20 +151,20 @@ class _LoadScene(Scene):
     def draw(self) -> Drawing:
         """Draw links, then nodes from the largest load to the smallest, so that small discs stay visible."""
         self._draw_links()
-        for place in np.argsort(-self.mean, kind="stable").tolist():
-            self._draw_node(place)
+        for node_index in np.argsort(-self.mean, kind="stable").tolist():
+            self._draw_node(node_index)
         self._name_busiest()
         self._draw_scale_bar()
         return self.drawing
 
-    def _draw_node(self, place: int) -> None:
-        x, y = float(self.x[place]), float(self.y[place])
-        low, mean, high = self.radius[:, place].tolist()
-        load = self.numbers[:, place].tolist()
-        tooltip = f"node {self.plan.ids[place]}: {load[1]:.4g}"
+    def _draw_node(self, node_index: int) -> None:
+        x, y = float(self.x[node_index]), float(self.y[node_index])
+        low, mean, high = self.radius[:, node_index].tolist()
+        load = self.numbers[:, node_index].tolist()
+        tooltip = f"node {self.plan.ids[node_index]}: {load[1]:.4g}"
         if self.has_band:
             tooltip += f", from {load[0]:.4g} to {load[2]:.4g} in nine of ten runs"
-        self.drawing.circle(x, y, max(mean, 1.2), fill=self.colour(self.mean[place]), tooltip=tooltip)
+        self.drawing.circle(x, y, max(mean, 1.2), fill=self.colour(self.mean[node_index]), tooltip=tooltip)
         if not self.has_band:
             return
         self.drawing.circle(x, y, max(high, 1.2), stroke=palette.OUTLINE, width=0.8)
@@ -173,10 +176,10 @@ class _LoadScene(Scene):
         return COLOURS[round((len(COLOURS) - 1) * load / (self.mean.max() or 1.0))]
 
     def _name_busiest(self) -> None:
-        place = int(self.mean.argmax())
-        if self.mean[place] > 0:
-            self.node = float(self.radius[2, place]) / 1.6  # Place the name outside the rings.
-            self.write(place, str(self.plan.ids[place]), [], bold=True)
+        node_index = int(self.mean.argmax())
+        if self.mean[node_index] > 0:
+            self.node = float(self.radius[2, node_index]) / 1.6  # The name must be outside the rings.
+            self.write(node_index, str(self.plan.ids[node_index]), [], bold=True)
 
 
 def _draw_heading(plan: Layout, numbers: np.ndarray, runs: int, label: str, topology: nx.Graph, width: int) -> Drawing:

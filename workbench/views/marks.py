@@ -27,7 +27,7 @@ from workbench.views.still import Box, Scene
 
 PEN = 0.8
 ROOM_FOR_DETAILS = 3.0  # px, the least radius of a node at which details between nodes are visible
-MOST_NAMES = 12
+MOST_NAMES = 12  # nodes with a special marker; if more nodes have one, their names are omitted
 MOST_LABELS = 60  # nodes with a label; twice as many if the layers were chosen by name
 MOST_LINES_AVOIDED = 300  # lines of a layer that names should not cover
 # How each mark is drawn: a method of `LayerScene`.
@@ -164,7 +164,7 @@ class LayerScene(Scene):
         self.groups = moment(view, self.time_us, names, message, self.is_roomy)
         self.samples: dict[tuple[int, str, str, str], Sample] = {}  # by layer, mark, label and colour
         self.scales: list[Scale] = []
-        self.named: list[tuple[int, str]] = []
+        self.marked_nodes: list[tuple[int, str]] = []
 
     def draw(self) -> Drawing:
         """Draw all groups, nodes and labels in the order of their levels, and return the drawing."""
@@ -215,8 +215,8 @@ class LayerScene(Scene):
     def _indices_of(self, group: Group, name: str = "node") -> np.ndarray:
         return self.plan.indices(group.column(name))
 
-    def _positions_of(self, places: np.ndarray) -> np.ndarray:
-        return np.stack([self.x[places], self.y[places]], axis=1)
+    def _positions_of(self, node_indices: np.ndarray) -> np.ndarray:
+        return np.stack([self.x[node_indices], self.y[node_indices]], axis=1)
 
     def _line_ends(self, group: Group) -> tuple[np.ndarray, np.ndarray]:
         """Return (x0, y0, x1, y1 of lines from node to peer, their indices in the group).
@@ -229,13 +229,13 @@ class LayerScene(Scene):
 
     def _centers_by_colour(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
         """Yield (colour, centers of the nodes with rows in that colour), without nodes that are not in the layout."""
-        places = self._indices_of(group)
-        rows = np.flatnonzero(places >= 0)
+        node_indices = self._indices_of(group)
+        rows = np.flatnonzero(node_indices >= 0)
         for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
-            yield colour, self._positions_of(places[rows[chosen]])
+            yield colour, self._positions_of(node_indices[rows[chosen]])
 
     def _avoid_lines(self, ends: np.ndarray) -> None:
-        """Add points on these lines to those that the names of nodes should not cover."""
+        """Add points on these lines to ``band``, the points that the names of nodes should not cover."""
         for share in np.linspace(0.1, 0.9, 9):
             self.band += [(x, y) for x, y in (ends[:, :2] + share * (ends[:, 2:] - ends[:, :2])).tolist()]
 
@@ -314,13 +314,13 @@ class LayerScene(Scene):
         return (self.time_us - start) / np.maximum(end - start, 1)
 
     def _draw_widening_rings(self, group: Group) -> None:
-        places, look = self._indices_of(group), group.look
-        for place, share in zip(places.tolist(), self._elapsed_share(group).tolist(), strict=True):
-            if place >= 0:
+        node_indices, look = self._indices_of(group), group.look
+        for node_index, share in zip(node_indices.tolist(), self._elapsed_share(group).tolist(), strict=True):
+            if node_index >= 0:
                 radius = self.node + (self._look_length(look) / 2 - self.node) * share**0.5
                 opacity = look.alpha * (0.95 - 0.7 * share)
                 shown: dict[str, Any] = {"stroke": look.colour, "width": PEN * look.width, "opacity": opacity}
-                self.drawing.circle(self.x[place], self.y[place], radius, **shown)
+                self.drawing.circle(self.x[node_index], self.y[node_index], radius, **shown)
 
     def _draw_packets(self, group: Group) -> None:
         """Draw a dot that moves to the receiver, with a tail towards the sender."""
@@ -351,28 +351,30 @@ class LayerScene(Scene):
     def _draw_nodes(self, groups: list[Group]) -> None:
         """Draw every node once, in the look with the lowest rank.
 
-        Of looks with the same rank, the one with the largest weight is drawn.
+        Of looks with equal rank, the look with the largest weight is drawn.
         """
         count = len(self.plan.ids)
         best = np.full(count, np.inf)
         looks: list[tuple[Look, Group | None, str]] = [(NODE_LOOK, None, NODE_LOOK.colour)]
         look_index = np.zeros(count, np.int64)
         for group in groups:
-            places, weight = self._indices_of(group), group.column("weight")
+            node_indices, weight = self._indices_of(group), group.column("weight")
             for colour, chosen in shades(group.layer, group.look, weight):
-                indices = places[chosen][places[chosen] >= 0]
+                indices = node_indices[chosen][node_indices[chosen] >= 0]
                 # Shades are in order from light to heavy, so the last one of a rank is the heaviest.
                 indices = indices[group.look.rank <= best[indices]]
                 best[indices], look_index[indices] = group.look.rank, len(looks)
                 looks.append((group.look, group, colour))
         for number in sorted(np.unique(look_index).tolist(), key=lambda index: -looks[index][0].rank):
             look, source, colour = looks[number]
-            places = np.flatnonzero(look_index == number)
+            node_indices = np.flatnonzero(look_index == number)
             width = 0.8 if self.is_roomy else 0.4
             radius = self._look_length(look) / 2
-            self.drawing.markers(look.marker, self._positions_of(places), radius, colour, palette.OUTLINE, width)
+            self.drawing.markers(look.marker, self._positions_of(node_indices), radius, colour, palette.OUTLINE, width)
             if look.marker != "circle":
-                self.named += [(place, look.label.removesuffix(" node")) for place in places.tolist()]
+                self.marked_nodes += [
+                    (node_index, look.label.removesuffix(" node")) for node_index in node_indices.tolist()
+                ]
             if source is not None:
                 self.explain(source)
             else:
@@ -385,19 +387,19 @@ class LayerScene(Scene):
         labels: dict[int, list[str]] = {}
         # Labels that the player draws below a node come first, so that its number precedes its key.
         for group in sorted(groups, key=lambda group: group.look.size):
-            for place, word in self._label_texts(group):
-                labels.setdefault(place, []).append(str(group.layer.words[word]))
+            for node_index, word in self._label_texts(group):
+                labels.setdefault(node_index, []).append(str(group.layer.words[word]))
         taken_boxes: list[Box] = []
         most_labels = MOST_LABELS * (2 if self.is_chosen else 1)
-        for place, texts in labels.items() if len(labels) <= most_labels else ():
-            self.write(place, ": ".join(texts), taken_boxes, is_required=False)
-        named_nodes = sorted((place, role) for place, role in self.named if place not in labels)
-        for place, role in named_nodes if len(named_nodes) <= MOST_NAMES else ():
-            self.write(place, f"{role} {self.plan.ids[place]}".strip(), taken_boxes)
+        for node_index, texts in labels.items() if len(labels) <= most_labels else ():
+            self.write(node_index, ": ".join(texts), taken_boxes, is_required=False)
+        named_nodes = sorted((node_index, role) for node_index, role in self.marked_nodes if node_index not in labels)
+        for node_index, role in named_nodes if len(named_nodes) <= MOST_NAMES else ():
+            self.write(node_index, f"{role} {self.plan.ids[node_index]}".strip(), taken_boxes)
 
     def _label_texts(self, group: Group) -> Iterator[tuple[int, int]]:
         """Yield (index of the node, index of the text) for each row that has a text."""
-        places, text = self._indices_of(group), group.column("text")
-        rows = np.flatnonzero((places >= 0) & (text >= 0))
+        node_indices, text = self._indices_of(group), group.column("text")
+        rows = np.flatnonzero((node_indices >= 0) & (text >= 0))
         self.explain(group)
-        return zip(places[rows].tolist(), text[rows].tolist(), strict=True)
+        return zip(node_indices[rows].tolist(), text[rows].tolist(), strict=True)

@@ -59,7 +59,7 @@ def node_layers(recorded: Recorded) -> list[Layer]:
 
 
 def filtering(protocol: Any, duration_us: int) -> Table:
-    """Return a table of the nodes that have a filter, unless all nodes have it."""
+    """Return a table of the nodes that have a filter; filters that all nodes have are left out."""
     parts = protocol.parts() if hasattr(protocol, "parts") else []
     nodes = sorted({node for part in parts for node in part.at or ()})
     return table(len(nodes), node=nodes, until_us=np.full(len(nodes), duration_us))
@@ -93,7 +93,7 @@ def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
 
 
 def failing(columns: Columns, duration_us: int) -> Table:
-    """Return a table of the times at which nodes were down."""
+    """Return a table of the intervals in which nodes were down."""
     rows = columns.where(event=("failed", "recovered"))
     is_failure = columns.says("event", rows, "failed")
     opening, until = opened(columns["node"][rows], columns["time_us"][rows], is_failure)
@@ -111,7 +111,7 @@ def publishing(columns: Columns, duration_us: int) -> Table:
 
 
 def holding(columns: Columns, duration_us: int) -> Table:
-    """Return a table of the nodes, other than sinks, that hold an event.
+    """Return a table of the intervals in which nodes, other than sinks, hold an event.
 
     A node counts as holder of an event until the origin of the event makes its next one.
     """
@@ -125,9 +125,9 @@ def holding(columns: Columns, duration_us: int) -> Table:
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
-    """Return for each row of the trace when its origin makes its next event, or the end of the run.
+    """Return the time in µs at which the origin of each row makes its next event, or the end of the run.
 
-    ``rows``: numbers of the rows, ``origins``: the origin of each.
+    ``rows``: indices of rows of the trace; ``origins``: the origin of each. The result has shape (rows,).
     """
     originated = columns.where(event="originated")
     row_count = np.int64(columns.rows + 1)

@@ -38,7 +38,7 @@ def show(run: Any, event: tuple[int, int] | None = None) -> None:
 
 
 def dissect_if_small(run: Any) -> Any:
-    """Return the dissected first frames of a small run. For a large run, return only a note about how to get them."""
+    """Return the dissected first frames of a small run; for a large run, return only a note on how to get them."""
     from workbench.views.player.dissections import dissect_first
 
     return dissect_first(run, quick=True)
@@ -124,7 +124,7 @@ def _follow_run(run: Any) -> None:
 
 
 def _update_players(run: Any, now_s: float | None) -> None:
-    """Send the run's newest state to all its players. A player that fails prints its error and is fed no more."""
+    """Send the run's newest state to all its players; if a player fails, print the error and stop updating it."""
     so_far = run.so_far()
     for view in list(_views[run]):
         try:

@@ -6,9 +6,9 @@ arrow heads, and a lost frame is a cross on its link.
 
 Dark background
     `in_dark` keeps the hue of a colour. Grays and very light tints are mirrored between black and white, so that
-    inconspicuous marks stay so. Strong colours become lighter, the dark ones most, so that marks stay readable and a
-    scale of one hue keeps its order. Lightness, chroma and hue are those of OKLab (B. Ottosson: A perceptual color
-    space for image processing, 2020).
+    inconspicuous marks stay inconspicuous. Strong colours become lighter, the dark ones most, so that marks stay
+    readable and a scale of one hue keeps its order. Lightness, chroma and hue are those of OKLab (B. Ottosson: A
+    perceptual color space for image processing, 2020).
 """
 
 import math

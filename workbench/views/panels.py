@@ -23,7 +23,7 @@ CURVES = 150
 
 
 def strips_drawing(scene: LayerScene, width: int) -> Drawing:
-    """Draw all panels of the layers with the mark "strip", one below the other; height 0 without such layers."""
+    """Draw all panels of the layers with the mark "strip", one below the other; the height is 0 without panels."""
     drawing = Drawing(width, 0)
     groups = [group for group in scene.groups if group.mark == "strip"]
     for panel in dict.fromkeys(group.layer.panel for group in groups):
@@ -67,7 +67,7 @@ def _draw_strips(drawing: Drawing, panel: Panel, group: Group, left: float, top:
 
 
 def curves_drawing(curves: Sequence[Curves], duration_us: int, time_us: int, width: int) -> Drawing:
-    """Draw counts as step lines, one chart below the other; height 0 without curves."""
+    """Draw counts as step lines, one chart below the other; the drawing has height 0 without curves."""
     drawing = Drawing(width, 0)
     for group in curves:
         lines = [(line.label, line.colour, line.times_us / 1e6, line.values) for line in group.lines]

@@ -70,9 +70,10 @@ def _message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarra
 
 
 def _count_drawn(path: np.ndarray, paths: int) -> int:
-    """Return for how many publications, from the first on, the paths are drawn; at least 1.
+    """Return the number of publications, from the first on, whose paths are drawn: at least 1, at most `MOST_PATHS`.
 
-    Together they have at most `MOST_ROWS` rows, and there are at most `MOST_PATHS`. ``path``: each row's publication.
+    Their paths have at most `MOST_ROWS` rows in total. ``path``: index of each row's publication; ``paths``: number of
+    publications.
     """
     rows = np.cumsum(np.bincount(path, minlength=paths))
     return int(np.clip(np.searchsorted(rows, MOST_ROWS, "right"), 1, min(paths, MOST_PATHS)))

@@ -1,7 +1,7 @@
 """A small picture and a summary of a network: notebooks display them for topologies and scenarios.
 
     of_network(graph)                     the mimebundle of a topology: plain text, and HTML with the picture
-    of_scenario(scenario)                 the mimebundle of a scenario, likewise
+    of_scenario(scenario)                 the mimebundle of a scenario, with the same parts
     Picture(graph, workload=()).draw()    the picture alone, a `Drawing`
 
 A picture shows nodes, links by their quality, and the roles of nodes in a workload: sinks, sources, nodes with outages.
@@ -27,8 +27,8 @@ from workbench.views.nodes import FAILED, SINK, SOURCE
 from workbench.views.seeing import NODE_LOOK
 from workbench.views.still import Box, Scene
 
-WIDTH, TALLEST = 400, 260  # px, of the picture and of the map in it
-MOST_WITH_LINKS = 1500  # nodes
+WIDTH, TALLEST = 400, 260  # px, the width of the picture and the greatest height of the map in it
+MOST_WITH_LINKS = 1500  # nodes; larger networks are drawn without links
 LINKS_PER_NODE = 4
 MOST_DOTS = 10_000
 MOST_MARKS = 300  # sinks or sources that have their own mark among dots
@@ -39,7 +39,7 @@ DOT = Look("node", palette.OUTLINE)
 
 
 def of_network(graph: nx.Graph, **_options: Any) -> dict[str, Any]:
-    """Return the mimebundle of a topology. A graph that is not valid in a scenario has only a text."""
+    """Return the mimebundle of a topology. It has only plain text if the graph is not valid in a scenario."""
     try:
         picture = Picture(graph)
     except (KeyError, TypeError, ValueError, OverflowError):
@@ -51,7 +51,7 @@ def of_network(graph: nx.Graph, **_options: Any) -> dict[str, Any]:
 
 
 def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
-    """Return the mimebundle of a scenario."""
+    """Return the mimebundle of a scenario: plain text, and HTML with the picture."""
     picture = Picture(scenario.topology, scenario.workload)
     details = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)
     head = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(details)}</p>"
@@ -130,47 +130,49 @@ class Picture(Scene):
         for item in workload:
             at = self.plan.ids.tolist() if isinstance(item.at, str) else item.at
             nodes[by_kind[type(item).__name__.lower()]] += at
-        places = {
+        node_indices = {
             look: np.unique(self.plan.indices(np.array(node_list, np.int64))) for look, node_list in nodes.items()
         }
-        places[SOURCE] = np.setdiff1d(places[SOURCE], places[SINK])
-        return places
+        node_indices[SOURCE] = np.setdiff1d(node_indices[SOURCE], node_indices[SINK])
+        return node_indices
 
-    def _positions_of(self, places: np.ndarray) -> np.ndarray:
-        return np.stack([self.x[places], self.y[places]], axis=1)
+    def _positions_of(self, node_indices: np.ndarray) -> np.ndarray:
+        return np.stack([self.x[node_indices], self.y[node_indices]], axis=1)
 
-    def _draw_plain_nodes(self, places: np.ndarray) -> None:
+    def _draw_plain_nodes(self, node_indices: np.ndarray) -> None:
         if self.is_map:
-            self._draw_dots(DOT, places)
-        elif len(places):
+            self._draw_dots(DOT, node_indices)
+        elif len(node_indices):
             self.drawing.markers(
-                "circle", self._positions_of(places), self.node, NODE_LOOK.colour, palette.OUTLINE, PEN
+                "circle", self._positions_of(node_indices), self.node, NODE_LOOK.colour, palette.OUTLINE, PEN
             )
             self.entries.append(Sample("node", NODE_LOOK))
 
-    def _draw_dots(self, look: Look, places: np.ndarray) -> None:
+    def _draw_dots(self, look: Look, node_indices: np.ndarray) -> None:
         """Draw nodes as dots. Lines of length 0 with round ends are quicker to draw than many circles."""
-        step = -(-len(places) // MOST_DOTS)
+        step = -(-len(node_indices) // MOST_DOTS)
         if step > 1:
             self.notes.append(f"Of these nodes, one in {step} is drawn.")
-        if len(places):
-            ends = np.tile(self._positions_of(places[::step]), 2)
+        if len(node_indices):
+            ends = np.tile(self._positions_of(node_indices[::step]), 2)
             self.drawing.segments(ends, colour=look.colour, width=2 * self.node)
             self.entries.append(Sample("node", look))
 
-    def _draw_marks(self, look: Look, places: np.ndarray) -> None:
-        if self.is_map and len(places) > MOST_MARKS:
-            self._draw_dots(look._replace(marker="circle"), places)
-        elif len(places):
+    def _draw_marks(self, look: Look, node_indices: np.ndarray) -> None:
+        if self.is_map and len(node_indices) > MOST_MARKS:
+            self._draw_dots(look._replace(marker="circle"), node_indices)
+        elif len(node_indices):
             radius = max(look.size * self.node, PEN * look.least / 2)
-            self.drawing.markers(look.marker, self._positions_of(places), radius, look.colour, palette.OUTLINE, PEN)
+            self.drawing.markers(
+                look.marker, self._positions_of(node_indices), radius, look.colour, palette.OUTLINE, PEN
+            )
             self.entries.append(Sample("node", look))
 
     def _write_names(self) -> None:
-        named = [(place, look) for look in (SINK, SOURCE) for place in self.roles[look].tolist()]
-        taken: list[Box] = []
-        for place, look in named if len(named) <= MOST_NAMES else ():
-            self.write(place, f"{look.label} {self.plan.ids[place]}", taken, is_required=False)
+        named_nodes = [(node_index, look) for look in (SINK, SOURCE) for node_index in self.roles[look].tolist()]
+        taken_boxes: list[Box] = []
+        for node_index, look in named_nodes if len(named_nodes) <= MOST_NAMES else ():
+            self.write(node_index, f"{look.label} {self.plan.ids[node_index]}", taken_boxes, is_required=False)
 
     def _link_entries(self) -> list[Sample]:
         links = [Sample("line", LINK)] if len(self.plan.links["a"]) else []

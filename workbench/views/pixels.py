@@ -1,6 +1,7 @@
-"""Write drawings as PNG files with Pillow. They are drawn at twice their size and scaled down, for smooth edges.
+"""The writer of PNG files: it draws the items of a `Drawing` with Pillow.
 
-Opaque items are drawn directly. Only translucent items are blended with what lies below, which takes longer.
+Pictures are drawn at twice their size and scaled down, for smooth edges. Opaque items are drawn directly. Translucent
+items are blended with the picture below them, which takes longer.
 """
 
 from __future__ import annotations
@@ -170,14 +171,14 @@ def _draw_areas(corners: np.ndarray, item: Polygon | Polygons, pens: Pens) -> No
 
 def _draw_text(item: Text, pens: Pens) -> None:
     zoom = pens.zoom
-    type_ = font(item.size * zoom)
+    text_font = font(item.size * zoom)
     if item.turn:
-        _draw_rotated_text(item, pens.image, type_, zoom)
+        _draw_rotated_text(item, pens.image, text_font, zoom)
         return
     position, text = (item.x * zoom, item.y * zoom), spell(item.text)
     # The font has one weight; a rim in the text's colour makes it bold.
     bold = max(1, round(0.022 * item.size * zoom)) if item.bold else 0
-    style = {"font": type_, "anchor": _ANCHORS[item.anchor]}
+    style = {"font": text_font, "anchor": _ANCHORS[item.anchor]}
     if item.halo:
         pens.opaque.text(position, text, fill=item.halo, stroke_width=round(2 * zoom), **style)
     pens.opaque.text(position, text, fill=item.colour, stroke_width=bold, **style)
@@ -186,11 +187,11 @@ def _draw_text(item: Text, pens: Pens) -> None:
 _ANCHORS = {"start": "ls", "middle": "ms", "end": "rs"}
 
 
-def _draw_rotated_text(item: Text, image: Any, type_: Any, zoom: float) -> None:
+def _draw_rotated_text(item: Text, image: Any, text_font: Any, zoom: float) -> None:
     text = spell(item.text)
-    reach = round(type_.getlength(text) + 2 * item.size * zoom)
+    reach = round(text_font.getlength(text) + 2 * item.size * zoom)
     mask = Image.new("L", (2 * reach, 2 * reach))
-    ImageDraw.Draw(mask).text((reach, reach), text, font=type_, anchor=_ANCHORS[item.anchor], fill=255)
+    ImageDraw.Draw(mask).text((reach, reach), text, font=text_font, anchor=_ANCHORS[item.anchor], fill=255)
     mask = mask.rotate(item.turn, resample=Image.Resampling.BICUBIC)
     corner = round(item.x * zoom) - reach, round(item.y * zoom) - reach
     image.paste(Image.new("RGB", mask.size, item.colour), corner, mask)

@@ -1,4 +1,4 @@
-"""Find what a protocol adds to the views: its own layers, the colours of its messages, and its quiet messages.
+"""The additions of a protocol to the views: its own layers, the colours of its messages, and its quiet messages.
 
 The views of a protocol whose class is in the package ``NAME`` are in the package ``NAME.views``:
 
@@ -42,7 +42,10 @@ def quiet_messages(protocol: Any) -> frozenset[str]:
 
 
 def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
-    """Return the function ``layers`` of a protocol's class or of its nearest base class that has one."""
+    """Return the function ``layers`` of a protocol's class or of its nearest base class that has one.
+
+    If no class has one, return a function that returns ().
+    """
     for cls in type(protocol).__mro__:
         if "layers" in vars(cls):
             return cls.layers  # type: ignore[attr-defined]
@@ -53,7 +56,7 @@ def layers_of(protocol: Any) -> Callable[[Recorded], Iterable[Part]]:
 
 
 def node_drawing_of(protocol: Any) -> Callable[[Any, int, float | None], Any] | None:
-    """Return the function that draws one node at one time, or None if the protocol draws no single nodes."""
+    """Return the function that draws one node at one time, or None if the protocol does not have such a function."""
     for cls in type(protocol).__mro__:
         views = _views_package(cls.__module__)
         if views is not None and hasattr(views, "NODE_DRAWING"):

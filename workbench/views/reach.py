@@ -1,7 +1,7 @@
-"""How far events have spread: nodes in the colour of their hop from the publisher, and the number of nodes over time.
+"""Views of how far events have spread: nodes coloured by hops from the publisher, and the share of nodes over time.
 
     hop_layer(columns, duration_us)   nodes that hold the newest event of a publisher, shaded by hops
-    reach_curves(recorded)            the share of nodes that hold it, over time
+    reach_curves(recorded)            the share of nodes that hold the newest event, over time
 
 For protocols that carry every event to all nodes, such as flooding.
 """
@@ -24,7 +24,7 @@ _COLOURS = tuple(palette.blend(palette.RANK_HIGH, palette.HOLDS, shade / (SHADES
 
 
 def hop_layer(columns: Columns, duration_us: int) -> Layer:
-    """Return the layer of nodes that hold an event. Its shades show how many hops the event had travelled to the node.
+    """Return the layer of nodes that hold an event, shaded by the number of hops that the event travelled to the node.
 
     The darkest shade is the largest number of hops in the run. A node counts as holder of an event until the origin of
     the event makes its next one.
@@ -41,9 +41,9 @@ def hop_layer(columns: Columns, duration_us: int) -> Layer:
 
 
 def reach_curves(recorded: Recorded) -> list[Curves]:
-    """Return the curve of the nodes other than sinks that hold the newest event, in percent; [] if no node does.
+    """Return a list with the curve of the nodes, other than sinks, that hold the newest event, in percent.
 
-    With several publishers it is the mean over their newest events.
+    With several publishers, the curve is the mean over their newest events. Return [] if no node holds an event.
     """
     columns, duration_us = recorded.columns, recorded.duration_us
     held = holding(columns, duration_us)

@@ -1,4 +1,4 @@
-"""Build the layers of a run, which all views draw: those of its protocol, and those that every run has.
+"""The layers of a run, which all views draw: layers of its protocol, and layers that every run has.
 
 see(run, event=None)       returns them in a `RunView`
 LayerBuilder(run, event)   builds them in two steps: first a quick preview, then everything
@@ -32,7 +32,7 @@ def see(run: Any, event: Event | None = None) -> RunView:
 
 
 class LayerBuilder:
-    """Builds the layers of a run in two steps. It raises the same errors as `see`.
+    """A builder of the layers of a run, in two steps. Its constructor raises the same errors as `see`.
 
     `preview` omits the parts that take long and are not drawn at first: the paths of publications, and texts.
     """

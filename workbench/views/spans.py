@@ -12,7 +12,7 @@
     joined(table, *names)            merge equal intervals that meet or overlap
 
 Keys, times and values have one entry for each row, in the order of the trace. Keys are integers; `row_keys` combines
-several columns into one key. All functions are vectorized: none loops over rows in Python.
+several columns into one key. All functions are vectorized; they do not loop over rows in Python.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FOREVER_US = 1 << 62
 
 
 def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
-    """Return whether each row is the first of its key or differs from the previous row of it; bool, shape (rows,)."""
+    """Mark each row that is the first of its key, or differs from the previous row of this key; bool, shape (rows,)."""
     is_new = np.empty(len(keys), bool)
     order = argsort(keys)
     is_new[order] = mark_first(keys[order], *(value[order] for value in values))
@@ -145,7 +145,7 @@ def within(table: Table, duration_us: int) -> Table:
 def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
     """Return the indices of at most ``most`` rows, ascending: every n-th row, with a larger share of the vital rows.
 
-    Vital rows get at most five sixths of the result, and the other rows what remains.
+    Vital rows get at most five sixths of the result, and the other rows get the rest.
     """
     if len(is_vital) <= most:
         return np.arange(len(is_vital))
@@ -158,9 +158,10 @@ def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
 
 
 def thinned(table: Table, most: int, plural: str) -> tuple[Table, tuple[str, ...]]:
-    """Return (at most ``most`` rows of a table, a tuple with a sentence about the omission, or an empty tuple).
+    """Return (a table with at most ``most`` rows, a tuple with a sentence about omitted rows).
 
-    Of a larger table every n-th row is kept. ``plural`` names the rows in the sentence, such as "deliveries".
+    A larger table is reduced to every n-th row; otherwise the tuple is empty. ``plural``: noun for the rows in
+    the sentence, such as "deliveries".
     """
     rows = len(table["from_us"])
     if rows <= most:

@@ -78,11 +78,11 @@ class Stepper:
 
 
 def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
-    """Return (steps at which elements are shown, these elements), in an order that agrees with every drawing.
+    """Return a list of (steps, elements shown at these steps), in an order that agrees with every drawing.
 
-    The steps are a list of (first, last).
+    The steps are a list of intervals (first, last).
     """
-    elements_so_far: list[str] = []  # all elements in their order, and when each is shown
+    elements_so_far: list[str] = []  # in their order; ``spans`` has the steps at which each is shown
     spans: list[Spans] = []
     for step, drawing in enumerate(drawings):
         elements = drawing.elements()
@@ -96,7 +96,7 @@ def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
 def _match_elements(elements: Sequence[str], all_elements: Sequence[str]) -> list[int]:
     """Return for each element the index of the same element in ``all_elements``, or -1 if it has no match.
 
-    The matches are chosen so that their indices ascend, and that they are many.
+    The indices of the matches ascend. The n-th of several equal elements matches only the n-th in ``all_elements``.
     """
     indices: dict[str, list[int]] = {}
     for index, element in enumerate(all_elements):
@@ -136,10 +136,10 @@ def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def _insert_step(
     all_elements: Sequence[str], spans: Sequence[Spans], elements: Sequence[str], matches: Sequence[int], step: int
 ) -> tuple[list[str], list[Spans]]:
-    """Add the elements of one more step to those so far; return (all elements, when each is shown).
+    """Insert the elements of one more step; return (all elements, the steps at which each is shown).
 
-    ``all_elements``, ``spans``: the elements so far and when each is shown. ``matches``: for each new element its index
-    in ``all_elements``, or -1.
+    ``all_elements``, ``spans``: the elements so far, and the steps at which each is shown. ``matches``: for each new
+    element its index in ``all_elements``, or -1.
     """
     result: list[str] = []
     shown: list[Spans] = []

@@ -71,7 +71,7 @@ class Scene:
     # Labels
 
     def _candidate_boxes(self, place: int, width: float) -> list[tuple[Box, float, float]]:
-        """Return eight places for a node's name, as (box, x of the text, baseline of the text) in px."""
+        """Return eight possible positions of a node's name, as (box, x of the text, baseline of the text) in px."""
         x, y, gap = self.x[place], self.y[place], 1.6 * self.node + 3
         corners = [
             (x - width / 2, y - gap - SMALL),
@@ -86,7 +86,7 @@ class Scene:
         return [((left, top, left + width, top + SMALL), left, top + 0.82 * SMALL) for left, top in corners]
 
     def _penalty(self, box: Box, taken: Sequence[Box]) -> float:
-        """Return how bad a box is for a name: outside the page, or over another name, nodes, lines or walls."""
+        """Return the penalty of a name in a box, for leaving the page and for covering names, nodes, lines or walls."""
         left, top, right, bottom = box
         margin = self.node + 1
         penalty = 100.0 * (left < 2 or right > self.width - 2 or top < 0 or bottom > self.height)

@@ -27,8 +27,8 @@ EVERY_S = 0.5
 MOST_SERIES = 8
 MOST_WINDOWS = 200  # the newest windows that are drawn
 _MOST_BANDS = 3
-_NOT_BY = ("start_s", "end_s", "count", "mean", "min", "max", "late")
-_UNIX_S = 1e8  # longer than any run, so larger times are those of a clock
+_VALUE_COLUMNS = ("start_s", "end_s", "count", "mean", "min", "max", "late")
+_UNIX_S = 1e8  # s, longer than any run, so larger times are Unix times
 
 
 def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "") -> Drawing:
@@ -39,9 +39,13 @@ def windows_chart(windows: pd.DataFrame, key: str | None = None, note: str = "")
     each has a band from the least to the greatest reading. Raises ParameterError for an unknown key.
     """
     frame, name = _select_key(windows, key)
-    by = [column for column in frame.columns if column not in _NOT_BY and column != "key"]
+    group_columns = [column for column in frame.columns if column not in _VALUE_COLUMNS and column != "key"]
     frame = frame[frame["start_s"] > frame["end_s"].max() - MOST_WINDOWS * _window_length_s(frame) - 1e-9]
-    groups = [("", frame)] if not by else [(_group_name(values), rows) for values, rows in frame.groupby(by, sort=True)]
+    groups = (
+        [("", frame)]
+        if not group_columns
+        else [(_group_name(values), rows) for values, rows in frame.groupby(group_columns, sort=True)]
+    )
     first_s = float(frame["start_s"].min()) if len(frame) else 0.0
     begin_s = first_s if first_s > _UNIX_S else 0.0
     series_list = [
@@ -95,7 +99,7 @@ def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool)
 
 
 def drawing_of(following: Any, key: str | None = None) -> Drawing:
-    """Draw the windows so far of a stream that `wb.pipelines.follow` follows."""
+    """Draw the windows that a stream of `wb.pipelines.follow` has closed so far."""
     windows = following.windows()
     readings, late = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
     length_s = following.settings.every_us / 1e6

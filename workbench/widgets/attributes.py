@@ -37,8 +37,8 @@ from workbench.widgets.controls import button, error_html, quiet, refresh_after_
 from workbench.widgets.panel import Panel
 
 SUBSCRIPTION, PUBLICATION, CHOICE = "subscription", "publication", "choice"
-_STARTS = {SUBSCRIPTION: "TEMP GE 20", PUBLICATION: "TEMP IS 25", CHOICE: ""}
-_MOST = 50  # items that are compared
+_INITIAL_TEXTS = {SUBSCRIPTION: "TEMP GE 20", PUBLICATION: "TEMP IS 25", CHOICE: ""}
+_MOST_COMPARED = 50  # items that are compared
 _SIGNS = {"IS": "is", "EQ": "=", "NE": "≠", "GT": ">", "GE": "≥", "LT": "<", "LE": "≤", "EQ_ANY": "any"}
 
 
@@ -64,13 +64,15 @@ class Attributes(Panel):
         against: Iterable[tuple[str, str]] = (),
         protocol: Protocol | None = None,
     ) -> None:
-        self._spare: list[_Row] = []  # rows are reused, because the browser never frees a widget
+        self._row_pool: list[
+            _Row
+        ] = []  # the visible rows first; hidden ones are reused, as browsers never free a widget
         self._rows = widgets.VBox()
         self._add = button("+ attribute", "add an attribute; all attributes must hold", self._add_row)
         self._text = widgets.Text(
             continuous_update=False,
             description="as text",
-            placeholder=_STARTS[kind],
+            placeholder=_INITIAL_TEXTS[kind],
             tooltip='KEY OPERATOR VALUE, separated by commas, as in "TEMP GE 20, TEMP LE 30"',
             layout={"width": "auto"},
         )
@@ -78,7 +80,7 @@ class Attributes(Panel):
         self.set_trait("kind", kind)
         self.protocol = protocol
         children = (self._rows, self._add, self._text, self._message, self._matches)
-        super().__init__(_STARTS[kind] if value is None else value, children)
+        super().__init__(_INITIAL_TEXTS[kind] if value is None else value, children)
         self.add_class("wb-attributes")
         self._text.observe(self._text_edited, "value")
         self.observe(self._show_error, "error")
@@ -106,7 +108,7 @@ class Attributes(Panel):
         """Update the menus with keys that were registered since the last call."""
         names = _key_names()
         with quiet(self):
-            for row in self._spare:
+            for row in self._row_pool:
                 row.list_keys(names)
 
     def _parse_text(self, text: str) -> tuple[Attribute, ...]:
@@ -120,15 +122,15 @@ class Attributes(Panel):
     def _draw_rows(self, attributes: tuple[Attribute, ...]) -> None:
         with quiet(self):
             names = _key_names()
-            self._add_spare_rows(len(attributes))
-            for row, attribute in zip(self._spare, attributes, strict=False):
+            self._fill_row_pool(len(attributes))
+            for row, attribute in zip(self._row_pool, attributes, strict=False):
                 row.list_keys(names)
                 row.show(attribute)
-            self._rows.children = tuple(self._spare[: len(attributes)])
+            self._rows.children = tuple(self._row_pool[: len(attributes)])
 
-    def _add_spare_rows(self, count: int) -> None:
-        while len(self._spare) < count:
-            self._spare.append(_Row(self.kind, self._row_edited, self._remove_row))
+    def _fill_row_pool(self, count: int) -> None:
+        while len(self._row_pool) < count:
+            self._row_pool.append(_Row(self.kind, self._row_edited, self._remove_row))
 
     # Actions of the user
 
@@ -165,19 +167,19 @@ class Attributes(Panel):
 
     def _add_row(self) -> None:
         visible_rows = self.rows
-        self._add_spare_rows(len(visible_rows) + 1)
-        row = self._spare[len(visible_rows)]
+        self._fill_row_pool(len(visible_rows) + 1)
+        row = self._row_pool[len(visible_rows)]
         with quiet(self):
             row.list_keys(_key_names())
             last = visible_rows[-1].attribute() if visible_rows else None
-            row.show(last or parse(_STARTS[self.kind] or "TEMP EQ_ANY")[0])
+            row.show(last or parse(_INITIAL_TEXTS[self.kind] or "TEMP EQ_ANY")[0])
             self._rows.children = (*visible_rows, row)
         self._row_edited()
 
     def _remove_row(self, row: _Row) -> None:
         remaining = tuple(other for other in self.rows if other is not row)
-        self._spare.remove(row)
-        self._spare.append(row)
+        self._row_pool.remove(row)
+        self._row_pool.append(row)
         self._rows.children = remaining
         self._row_edited()
 
@@ -196,7 +198,7 @@ class Attributes(Panel):
     def matches(self) -> tuple[tuple[str, bool, str], ...]:
         """Return (label, whether it matches, the reason if it does not) for each item in ``against``."""
         results = []
-        for label, text in tuple(self.against)[:_MOST]:
+        for label, text in tuple(self.against)[:_MOST_COMPARED]:
             subscription, publication = (text, self.value) if self.kind == PUBLICATION else (self.value, text)
             try:
                 reason = why_not(subscription, publication, self.protocol)
@@ -209,7 +211,8 @@ class Attributes(Panel):
 def why_not(subscription: str, publication: str, protocol: Protocol | None = None) -> str:
     """Return why a publication does not match a subscription, or "" if it does.
 
-    Both are texts of attributes. The rule is that of the protocol; None means the usual rule of attributes.
+    ``subscription``, ``publication``: attributes as text. ``protocol``: the protocol whose rule decides; None means the
+    usual rule of attributes.
     """
     protocol = protocol or Protocol()
     if matching_of(protocol).samples(subscription, publication):
@@ -240,15 +243,15 @@ def _key_names() -> tuple[str, ...]:
 class _Row(widgets.HBox):
     """The controls of one attribute: its key, operator and value, the unit and range of the key, and an error."""
 
-    def __init__(self, kind: str, edited: Callable[[], None], removed: Callable[[_Row], None]) -> None:
-        self._kind, self._edited = kind, edited
+    def __init__(self, kind: str, on_edit: Callable[[], None], on_remove: Callable[[_Row], None]) -> None:
+        self._kind, self._on_edit = kind, on_edit
         self._is_setting = False
         self.error = ""
         self.key = widgets.Dropdown(options=_key_names(), tooltip="key", layout={"width": "8.5em"})
         self.operator = widgets.Dropdown(options=["IS"], tooltip="operator", layout={"width": "4.5em"})
         self.number = widgets.Combobox(continuous_update=False, tooltip="value", layout={"width": "7em"})
         self._unit, self._message = words(), words(flex="1 1 10em")
-        self.remove = button("✕", "remove this attribute", lambda: removed(self))
+        self.remove = button("✕", "remove this attribute", lambda: on_remove(self))
         super().__init__((self.key, self.operator, self.number, self._unit, self.remove, self._message))
         self.add_class("wb-field")
         self.key.observe(self._key_selected, "value")
@@ -267,12 +270,12 @@ class _Row(widgets.HBox):
 
     def show(self, attribute: Attribute) -> None:
         self._is_setting = True
-        words = to_text((attribute,)).split(None, 2)
-        if words[0] not in self.key.options:
-            self.key.options = (*self.key.options, words[0])
-        self.key.value = words[0]
+        parts = to_text((attribute,)).split(None, 2)
+        if parts[0] not in self.key.options:
+            self.key.options = (*self.key.options, parts[0])
+        self.key.value = parts[0]
         self._offer_operators(OPERATOR_NAMES[attribute.operator])
-        self.number.value = words[2] if len(words) > 2 else ""
+        self.number.value = parts[2] if len(parts) > 2 else ""
         self.number.disabled = attribute.operator == EQ_ANY
         self._is_setting = False
         self._show_message("")
@@ -293,11 +296,11 @@ class _Row(widgets.HBox):
             self._is_setting = True
             self._offer_operators(self.operator.value)
             self._is_setting = False
-            self._edited()
+            self._on_edit()
 
     def _control_edited(self, _: Any) -> None:
         if not self._is_setting:
-            self._edited()
+            self._on_edit()
 
     def attribute(self) -> Attribute | None:
         """Return the attribute in this row. If it is invalid, show the error and return None."""

@@ -13,9 +13,9 @@ from workbench.sim.metrics.shown import Shown, shown_as
 
 FIRST = ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "transmissions", "energy_mJ", "stretch", "coverage")
 _ALWAYS_LEFT_OUT = ("expected", "delivered", "receptions")
-_IF_ANY = ("wrong_deliveries", "duplicate_deliveries", "unexpected_deliveries", "lost")
+_IF_NONZERO = ("wrong_deliveries", "duplicate_deliveries", "unexpected_deliveries", "lost")
 _DETAILS = ("sent_", "lost_", "dropped_", "given_up_")
-# Metrics for comparisons: the table has them, but a card for each would hide the others.
+# Metrics for comparisons: the table has them, but their cards would hide the other cards.
 _IN_TABLE = ("latency_all_", "within_", "time_to_", "frames_", "bytes_", "recovery_", "usefulness_")
 
 
@@ -42,7 +42,7 @@ def _shown_metrics(metrics: Any) -> list[str]:
         for name in metrics.index
         if name not in (*FIRST, *_ALWAYS_LEFT_OUT) and not name.startswith((*_DETAILS, *_IN_TABLE))
     ]
-    shown = [name for name in other_names if name not in _IF_ANY or metrics[name]]
+    shown = [name for name in other_names if name not in _IF_NONZERO or metrics[name]]
     return [name for name in (*FIRST, *shown) if name in metrics.index and not math.isnan(metrics[name])]
 
 
@@ -84,7 +84,7 @@ def written(shown: Shown, value: float) -> str:
 def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
     """Return (the change of a metric as text, whether it is an improvement).
 
-    The second is None if the metric did not change, or if neither more nor less of it is better.
+    The second is None if the metric did not change, or if neither a higher nor a lower value is better.
     """
     if not (math.isfinite(before) and math.isfinite(now)) or now == before:
         return "", None
@@ -102,9 +102,12 @@ def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
 
 # Two runs side by side
 
-_ALONE = "<p class='wb-said'>Choose a protocol under “beside it”: both play the same workload on the same clock.</p>"
-_LIVE = "<p class='wb-said'>A run on motes is in progress. It is compared with nothing; the player shows it alone.</p>"
-_EQUAL = "<p class='wb-said'>All metrics are equal: in this scenario, both protocols do the same.</p>"
+_ALONE = (
+    "<p class='wb-said'>Choose a protocol under “beside it”: it gets the same workload, and the players show both runs "
+    "at the same time.</p>"
+)
+_LIVE = "<p class='wb-said'>A run on motes is in progress; it is not compared with another run.</p>"
+_EQUAL = "<p class='wb-said'>All metrics are equal: in this scenario, both protocols behave the same.</p>"
 
 
 class Differences(widgets.HTML):
@@ -114,7 +117,7 @@ class Differences(widgets.HTML):
         super().__init__(_ALONE)
 
     def show_none(self) -> None:
-        """Show how to compare, because only one run is shown."""
+        """Show how to compare two runs, because only one run exists."""
         self.value = _ALONE
 
     def show_live(self) -> None:
@@ -138,7 +141,7 @@ class Differences(widgets.HTML):
 
 
 def _conditions_html(scenarios: dict[str, Any]) -> str:
-    """Return what a reader must know before comparing the numbers: the conditions of each protocol."""
+    """Return HTML with the conditions of each protocol, which a reader must know to compare the numbers."""
     compared = [conditions(scenario, name) for name, scenario in scenarios.items()]
     general = shared(scenarios)
     advice = " “Radio and time” has losses, collisions, carrier sense and retries." if general else ""

@@ -23,9 +23,9 @@ class Compare(widgets.HBox):
 
     clock: the name of the clock that the players share.
 
-    selection: what the user selected in the last used player: node, row (a frame, by its row in the trace) and time_s,
-    as in `PlayerView.selection`. When a frame is selected, its bytes are fetched in the background; `cancel` stops
-    that, `wait` waits for its end.
+    selection: the user's selection in the last used player: node, row (of a frame in the trace) and time_s, as in
+    `PlayerView.selection`. When a frame is selected, its bytes are fetched in the background; `cancel` stops the fetch,
+    and `wait` waits for its end.
     """
 
     selection = traitlets.Dict()

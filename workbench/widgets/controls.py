@@ -1,4 +1,4 @@
-"""Controls that several panels use: lists with buttons, text fields and messages. Also nodes as text."""
+"""Controls that several panels use: lists with buttons, text fields, messages. Also functions for nodes as text."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from workbench.folded_errors import shortened
 from workbench.sim.workload import ALL
 from workbench.widgets.panel import Panel, shared
 
-MOST_LINES = 500  # of a list; a browser could show more, but users do not read them
-LONGEST_SENTENCE = 400  # it may quote the user's input
-NAME_WIDTH = "11em"  # of the label before a control
+MOST_LINES = 500  # lines of a list that are shown; users do not read more
+LONGEST_SENTENCE = 400  # characters of a message that are shown; it may quote long input of the user
+NAME_WIDTH = "11em"  # width of the label before a control
 
 # Items of a tuple
 
 
 def without(items: tuple[Any, ...], index: int) -> tuple[Any, ...]:
-    """Return the items except the one at ``index``."""
+    """Return the items without the item at ``index``."""
     return (*items[:index], *items[index + 1 :])
 
 
 def moved(items: tuple[Any, ...], index: int, to: int) -> tuple[Any, ...]:
-    """Return the items in a new order: the one at ``index`` is moved to the index ``to``."""
+    """Return the items in a new order: the item at ``index`` is moved to the index ``to``."""
     others = without(items, index)
     return (*others[:to], items[index], *others[to:])
 
@@ -70,17 +70,22 @@ def nodes_of(text: str) -> str | tuple[int, ...]:
 def known_nodes(
     at: str | tuple[int, ...], nodes: Iterable[int], accepted: str | tuple[int, ...] = ()
 ) -> str | tuple[int, ...]:
-    """Return ``at`` unchanged if all of its nodes are in the network, ``nodes``, or among those ``accepted`` before.
+    """Return ``at`` unchanged, after checking that all of its nodes are in the network.
 
-    If ``nodes`` is empty, the network is unknown and all nodes are accepted. Raises ParameterError for a node that is
-    not in the network.
+    ``nodes``: the nodes of the network; if it is empty, all nodes are valid. ``accepted``: nodes that are valid even if
+    they are not in the network. Raises ParameterError for any other node.
     """
-    known = set(nodes)
-    former = () if isinstance(accepted, str) else accepted
-    missing = [] if at == ALL or not known else [node for node in at if node not in known and node not in former]
+    network_nodes = set(nodes)
+    accepted_nodes = () if isinstance(accepted, str) else accepted
+    missing = (
+        []
+        if at == ALL or not network_nodes
+        else [node for node in at if node not in network_nodes and node not in accepted_nodes]
+    )
     if missing:
         raise ParameterError(
-            f"node {missing[0]} is not in the network; its {len(known)} nodes are numbered {min(known)} to {max(known)}"
+            f"node {missing[0]} is not in the network; its {len(network_nodes)} nodes are numbered "
+            f"{min(network_nodes)} to {max(network_nodes)}"
         )
     return at
 
@@ -103,7 +108,7 @@ def nodes_text(at: str | tuple[int, ...] | None) -> str:
 
 @contextmanager
 def quiet(panel: Any) -> Iterator[None]:
-    """Set controls of a panel in this context; the changes do not count as input of the user."""
+    """Enter a context in which changes of a panel's controls do not count as the user's input."""
     was_drawing, panel._is_drawing = panel._is_drawing, True
     try:
         yield
@@ -135,7 +140,7 @@ def status_html(sentence: str, is_error: bool = False) -> str:
 
 
 def words(text: str = "", **layout: str) -> widgets.HTML:
-    """Return a widget with HTML. Other widgets share its layout and style (see `shared`), so do not change these."""
+    """Return a widget with HTML. Its layout and style belong to other widgets, too (`shared`); do not change them."""
     names = " ".join(f"{name}: {value};" for name, value in layout.items())
     return widgets.HTML(
         text,
@@ -199,7 +204,7 @@ class Lines(widgets.VBox):
         self.observe(self._draw_selection, "selected")
 
     def show(self, lines: list[str], selected: int) -> None:
-        """Show these lines and select the one at index ``selected``."""
+        """Show these lines and select the line at index ``selected``."""
         shown = lines[:MOST_LINES]
         self._is_setting = True
         try:
@@ -250,7 +255,7 @@ class ListPanel(Panel):
         """
         self._lines = Lines(label, self._list_actions(), empty)
         self._move_button = button(
-            "Put onto picked nodes", f"move the {noun} to the nodes that are selected on the map", self._move_to_picked
+            "Move to selected nodes", f"move the {noun} to the nodes that are selected on the map", self._move_to_picked
         )
 
     def _watch_list(self) -> None:
@@ -284,7 +289,7 @@ class ListPanel(Panel):
 
     def _update_move_button(self, _: Any = None) -> None:
         count = len(tuple(self.picked))
-        self._move_button.description = f"Put onto picked nodes ({count})" if count else "Put onto picked nodes"
+        self._move_button.description = f"Move to selected nodes ({count})" if count else "Move to selected nodes"
         self._move_button.disabled = not count or self.selected < 0
 
 

@@ -1,11 +1,11 @@
-"""Run slow work in a background thread. Newer work cancels it."""
+"""A background thread for slow work, in which newer work cancels older work."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 
-AFTER_S = 0.25  # a moving slider submits functions at shorter intervals, which are not run
+AFTER_S = 0.25  # delay; a moving slider submits functions at shorter intervals, so that only the last one runs
 
 
 class Cancelled(Exception):
@@ -13,7 +13,7 @@ class Cancelled(Exception):
 
 
 class Deferred:
-    """Runs functions in a background thread: only the last one submitted, after a short delay.
+    """A background thread for functions. It runs only the last function submitted, after a short delay.
 
     ``submit(work)`` calls ``work(check)`` in a thread. The function must call ``check()`` repeatedly. That raises
     `Cancelled` once another function was submitted, or after `cancel`.
@@ -26,7 +26,7 @@ class Deferred:
         self._timer: threading.Timer | None = None
 
     def submit(self, work: Callable[[Callable[[], None]], None], at_once: bool = False) -> None:
-        """Run this function instead of the one that was submitted before.
+        """Run this function instead of the function that was submitted before.
 
         ``at_once``: run it without delay, because the user is waiting for the result.
         """

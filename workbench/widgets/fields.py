@@ -1,4 +1,4 @@
-"""Fields of forms: a control for each parameter of a table, with its unit, the reason of its default, and an error.
+"""Fields of forms: a control for each parameter of a table, with its unit, the reason for its default, and an error.
 
 All controls are generated from a `workbench.protocols.parameter.Parameter`, which becomes a checkbox, a menu, a slider
 with a number beside it, or a text box. Invalid input stays in its field with an error beside it, while the field's
@@ -22,7 +22,7 @@ from workbench.protocols.parameter import Parameter, check_parameter
 from workbench.widgets.controls import below, button, error_html, show_below, words
 from workbench.widgets.panel import close_all
 
-STEPS = 200  # of a slider
+STEPS = 200  # steps of a slider
 DECADES = 2  # a range of at least this many decades gets a logarithmic slider
 _WIDE = {"width": "auto"}  # a field is a grid: lab.css sets the widths of its columns
 
@@ -30,9 +30,8 @@ _WIDE = {"width": "auto"}  # a field is a grid: lab.css sets the widths of its c
 class Field(widgets.HBox):
     """A control for one parameter. ``value``: the last valid value; ``error``: why the present input is invalid, or "".
 
-    check: a function that returns the value to store or raises WorkbenchError; by default the parameter's table
-        decides.
-    is_explained: whether the reason of the default is shown below the field.
+    check: a function that returns the value to store or raises WorkbenchError; by default `check_parameter`.
+    is_explained: whether the reason for the default is shown below the field.
     is_offered: whether a button is shown with which the user selects this parameter for a sweep.
     vary_count: how often that button was pressed.
     """
@@ -118,7 +117,7 @@ class Field(widgets.HBox):
 
 
 def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str) -> dict[str, Field]:
-    """Return name -> field for each parameter of a table, with these values. ``owner``: name for error messages."""
+    """Return {name: field} for the parameters of a table, with these values. ``owner``: name for error messages."""
     return {
         parameter.name: Field(parameter, values[parameter.name], partial(check_parameter, owner, parameter))
         for parameter in table
@@ -126,9 +125,9 @@ def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str)
 
 
 def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
-    """Return a toggle button that shows and hides, below each field, the reason of its default."""
+    """Return a toggle button that shows and hides, below each field, the reason for its default."""
     result = widgets.ToggleButton(description="? Why", layout={"width": "auto"})
-    result.tooltip = "Show the reason of each default"
+    result.tooltip = "Show the reason for each default"
 
     def explain(change: Any) -> None:
         for field in fields():
@@ -139,7 +138,7 @@ def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
 
 def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
-    """Return a toggle button that shows a button at each field that a sweep can vary."""
+    """Return a toggle button that shows, at each field that a sweep can vary, a button to select the field."""
     result = widgets.ToggleButton(description="↔ Vary", layout={"width": "auto"})
     result.tooltip = "Choose what a sweep varies: each field gets a button"
 
@@ -157,15 +156,15 @@ def is_plain(parameter: Parameter) -> bool:
 
 
 def reason_of(parameter: Parameter) -> str:
-    """Return a text with the default of a parameter, its range, and the reason of the default."""
+    """Return a text with the default of a parameter, its range, and the reason for the default."""
     if isinstance(parameter.minimum, tuple) or isinstance(parameter.default, bool):
         return f"{_choice_label(parameter.default)} unless set: {parameter.reason}"
     low, high = ("" if bound is None else f"{bound:,.12g}" for bound in (parameter.minimum, parameter.maximum))
-    span = f", {low} to {high}" if low and high else f", from {low}" if low else ""
+    range_text = f", {low} to {high}" if low and high else f", from {low}" if low else ""
     default = parameter.default
     items = default if isinstance(default, tuple) else (default,)
     text = ", ".join(f"{item:.12g}" if isinstance(item, float) else str(item) for item in items) or "none"
-    return f"{text} unless set{span}: {parameter.reason}"
+    return f"{text} unless set{range_text}: {parameter.reason}"
 
 
 def _label_html(parameter: Parameter) -> str:
@@ -179,7 +178,7 @@ def _unit_text(parameter: Parameter) -> str:
 
 
 def sentence(error: Exception) -> str:
-    """Return an error message without the name of the parameter in front; the field beside it shows that name."""
+    """Return an error message without the name of its parameter, which the field beside the message shows."""
     message = str(error)
     return message.partition(": ")[2] or message
 
@@ -225,14 +224,14 @@ def _number_control(parameter: Parameter) -> _Control:
         if changed is text:
             return _parse_number(text.value, whole)
         # The browser moves a slider to its nearest step and sends that value back; it is not an input.
-        is_echo = abs(slider.value - last_written["place"]) < slider.step / 4
+        is_echo = abs(slider.value - last_written["position"]) < slider.step / 4
         return last_written["value"] if is_echo else from_slider(slider.value)
 
     def write(value: Any) -> None:
         text.value = f"{value:.12g}" if isinstance(value, float) else str(value)
         steps = round((to_slider(value) - slider.min) / slider.step)
         slider.value = min(slider.max, max(slider.min, slider.min + steps * slider.step))
-        last_written.update(value=value, place=slider.value)
+        last_written.update(value=value, position=slider.value)
 
     return (slider, text), read, write
 

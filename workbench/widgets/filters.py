@@ -42,15 +42,16 @@ from workbench.widgets.controls import (
 from workbench.widgets.deferred import Cancelled, Deferred
 from workbench.widgets.fields import Field, fields_of
 
-UNIT = "Filter"  # of the parameter that holds filters
-_MOST_ROWS = 200  # of the table of filters' decisions
-_HOW = (
+UNIT = "Filter"  # unit of the parameter that holds filters
+_MOST_ROWS = 200  # rows of the table of filters' decisions
+_HOW_TO_WRITE = (
     'Write your own in Python: <code>wb.register_filter("mine", function)</code> in a cell, where <code>function('
-    "attributes)</code> returns the attributes to pass on, or <code>None</code>; then pick it here."
+    "attributes)</code> returns the attributes to pass on, or <code>None</code> to drop the message; then "
+    "select it here."
 )
-_LACKS = "register a function that it can call, or give the parameter of your class a default"
-_WITHOUT = "has no filters, so no node changes or drops data on purpose."
-_DID = {"pass": "passed", "replace": "replaced", "drop": "dropped"}
+_HOW_TO_COMPLETE = "register a function that it can call, or give the parameter of your class a default"
+_NO_FILTERS = "has no filters, so no node changes or drops data on purpose."
+_DECISION_NAMES = {"pass": "passed", "replace": "replaced", "drop": "dropped"}
 
 
 def setting_of(protocol: Protocol | None) -> str:
@@ -75,14 +76,16 @@ class Filters(ListPanel):
         self.nodes = tuple(nodes)
         self._kind = widgets.Dropdown(options=(), tooltip="which filter to add", layout={"width": "14em"})
         self._add = button(
-            "+ Filter", "add it after the others, at the nodes that are selected on the map, or at all", self.add
+            "+ Filter",
+            "add it after the other filters, at the nodes selected on the map, or else at all nodes",
+            self.add,
         )
         self._summary, self._no_filters, self._message = words(), words(), words()
         self._make_list("filters, in the order in which they see a message", "Add a filter above.", "filter")
         self._form = _Form(self._apply_form)
         self._results = _Results()
         adding = widgets.HBox((self._kind, self._add), layout={"flex_flow": "row wrap"})
-        how = words(_HOW)
+        how = words(_HOW_TO_WRITE)
         self._editor = widgets.VBox(
             (adding, self._summary, self._lines, self._message, self._form, self._move_button, how)
         )
@@ -153,7 +156,7 @@ class Filters(ListPanel):
             return
         kind = self._kinds()[name]
         if kind.missing_settings:
-            self.error = f"{name} has no default for its parameter {kind.missing_settings[0]}; {_LACKS}"
+            self.error = f"{name} has no default for its parameter {kind.missing_settings[0]}; {_HOW_TO_COMPLETE}"
             return
         try:
             values = {"name": name, "key": _next_free_key(self.filters), "at": list(self.picked) or None}
@@ -203,7 +206,7 @@ class Filters(ListPanel):
         return self._offer_filters(replaced(self.filters, self.selected, changed_filter), changed_filter)
 
     def _apply_form(self, values: dict[str, Any]) -> str:
-        """Set all values of the selected filter to those in the form; return the error, or ""."""
+        """Set all values of the selected filter to the values in the form; return the error, or ""."""
         return self._apply_changes(values, is_in_form=True)
 
     def _make_changed(self, current: Any, **changes: Any) -> Any:
@@ -257,7 +260,7 @@ class Filters(ListPanel):
 def _explain_no_filters(protocol: Protocol | None) -> str:
     if protocol is None:
         return "No protocol is chosen."
-    return html.escape(f"{type(protocol).public_class().__name__} {_WITHOUT}")
+    return html.escape(f"{type(protocol).public_class().__name__} {_NO_FILTERS}")
 
 
 def line_of(item: Any) -> str:
@@ -269,33 +272,38 @@ def line_of(item: Any) -> str:
 
 
 def _next_free_key(filters: tuple[Any, ...]) -> int:
-    taken = {item.key for item in filters}
-    last = max(taken, default=FIRST_FILTER_KEY - 1) + 1
-    keys = [last, *range(FIRST_FILTER_KEY, LAST_FILTER_KEY + 1)]
-    free = next((key for key in keys if key <= LAST_FILTER_KEY and key not in taken), None)
-    if free is None:
+    taken_keys = {item.key for item in filters}
+    next_key = max(taken_keys, default=FIRST_FILTER_KEY - 1) + 1
+    keys = [next_key, *range(FIRST_FILTER_KEY, LAST_FILTER_KEY + 1)]
+    free_key = next((key for key in keys if key <= LAST_FILTER_KEY and key not in taken_keys), None)
+    if free_key is None:
         raise ParameterError(
             f"all keys from {FIRST_FILTER_KEY} to {LAST_FILTER_KEY} are taken by filters; remove a filter first"
         )
-    return free
+    return free_key
 
 
 class _Form(widgets.VBox):
-    """The form of one filter: its messages, nodes and parameters. ``edited(values)`` returns an error or ""."""
+    """The form of one filter: its messages, nodes and parameters.
 
-    def __init__(self, edited: Callable[[dict[str, Any]], str]) -> None:
-        self._apply_values = edited
+    ``apply(values)`` is called after each change, and returns an error or "".
+    """
+
+    def __init__(self, apply: Callable[[dict[str, Any]], str]) -> None:
+        self._apply_values = apply
         self._is_drawing = False
         self._filter: Any = None
         self._shown_filter: Any = None
         self._nodes: tuple[int, ...] = ()
-        self._always: frozenset[str] = frozenset()
+        self._required_settings: frozenset[str] = frozenset()
         self._tables: dict[Any, dict[str, Field]] = {}  # fields are made once for each table
         self.fields: dict[str, Field] = {}
         self._title, self._message = words(), words()
-        self.at = TextField("nodes", "", 'that carry it: numbers, as in "0, 5" or "3-7", or "all"', "all")
+        self.at = TextField(
+            "nodes", "", 'the nodes that have the filter: numbers, as in "0, 5" or "3-7", or "all"', "all"
+        )
         self.messages = widgets.Dropdown(
-            options=["data", "interest"], tooltip="which messages it sees", layout={"width": "8em"}
+            options=["data", "interest"], tooltip="kind of messages that the filter sees", layout={"width": "8em"}
         )
         self.match = Attributes("", kind=CHOICE)
         self._settings = widgets.VBox()
@@ -325,7 +333,7 @@ class _Form(widgets.VBox):
 
     def _fill_fields(self, item: Any, kind: Any) -> None:
         table = kind.parameters if kind else ()
-        self._always = frozenset(kind.initial_settings if kind else ())
+        self._required_settings = frozenset(kind.initial_settings if kind else ())
         values = {parameter.name: item.settings.get(parameter.name, parameter.default) for parameter in table}
         if (item.name, table) not in self._tables:
             fields = fields_of(table, values, f"filter {item.name}")
@@ -355,7 +363,7 @@ class _Form(widgets.VBox):
         settings = {
             name: field.value
             for name, field in self.fields.items()
-            if field.value != field.parameter.default or name in self._always
+            if field.value != field.parameter.default or name in self._required_settings
         }
         return {
             "at": at if isinstance(at, str) else list(at),
@@ -373,7 +381,7 @@ class _Form(widgets.VBox):
 
 
 class _Results(widgets.VBox):
-    """The tables of what filters did in a run: counts, and on request the messages before and after."""
+    """Tables of filters' decisions in a run: counts, and on request each message before and after its filter."""
 
     def __init__(self) -> None:
         self._run: Any = None
@@ -395,7 +403,7 @@ class _Results(widgets.VBox):
         self._fetch_button.layout.display = None if has_filters and run.has_trace else "none"
         if not has_filters:
             name = type(protocol).public_class().__name__
-            why = "carried no filter in this run." if setting_of(protocol) else _WITHOUT
+            why = "carried no filter in this run." if setting_of(protocol) else _NO_FILTERS
             self._table.value = html.escape(f"{name} {why}")
         elif not run.has_trace:
             self._table.value = "This run has no trace, so the decisions of its filters are unknown."
@@ -442,16 +450,16 @@ def _names_by_key(protocol: Protocol) -> dict[tuple[str, int], str]:
 def _counts_html(protocol: Protocol, counts: Counter[tuple[str, int, str]], is_whole: bool) -> str:
     """Return a table of counts with a row for each filter.
 
-    Only an observed run has the number of passed messages (``is_whole``); a trace has the numbers of replaced and
-    dropped ones.
+    ``is_whole``: whether the run was observed, so that the number of passed messages is known. A trace has only the
+    numbers of replaced and dropped messages.
     """
-    decision_kinds = tuple(_DID) if is_whole else ("replace", "drop")
-    words = ("key", "filter", "messages", *(_DID[decision] for decision in decision_kinds))
+    decision_kinds = tuple(_DECISION_NAMES) if is_whole else ("replace", "drop")
+    words = ("key", "filter", "messages", *(_DECISION_NAMES[decision] for decision in decision_kinds))
     rows = []
     for (messages, key), name in sorted(_names_by_key(protocol).items()):
         numbers = "".join(f"<td>{counts[messages, key, decision]:,}</td>" for decision in decision_kinds)
         rows.append(f"<tr><td>{key}</td><td>{html.escape(name)}</td><td>{messages}</td>{numbers}</tr>")
-    caption = "<caption>What filters did</caption>"
+    caption = "<caption>Decisions of the filters</caption>"
     return f"<table class='wb-told'>{caption}{_head_html(words)}{''.join(rows)}</table>"
 
 
@@ -461,7 +469,7 @@ def _head_html(words: Iterable[str]) -> str:
 
 def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int) -> str:
     if not count:
-        return "No message came to a filter."
+        return "No filter received a message."
     names = _names_by_key(protocol)
     head = _head_html(("time", "node", "filter", "message", "did", "before", "after"))
     rows = []
@@ -475,14 +483,14 @@ def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int)
         )
         cells = (
             *columns_of_row,
-            _DID[decision.did],
+            _DECISION_NAMES[decision.did],
             decision.before,
             "" if decision.after == decision.before else decision.after,
         )
         columns = "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells)
         rows.append(f"<tr class='wb-{decision.did}'>{columns}</tr>")
     summary = (
-        f"<p>{len(rows):,} of {count:,}; decisions that changed a message are preferred.</p>"
+        f"<p>{len(rows):,} of {count:,} decisions, preferably those that changed a message.</p>"
         if len(rows) < count
         else ""
     )
@@ -490,6 +498,6 @@ def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int)
 
 
 def _select_decisions(first: tuple[Decision, ...]) -> list[Decision]:
-    """Return up to `_MOST_ROWS` decisions in the order of the run, preferably those that changed a message."""
+    """Return at most `_MOST_ROWS` decisions in the order of the run, preferably decisions that changed a message."""
     chosen = sorted(range(len(first)), key=lambda index: first[index].did == "pass")[:_MOST_ROWS]
     return [first[index] for index in sorted(chosen)]

@@ -3,10 +3,11 @@
 Theory of operation
     A state is immutable. A change makes the next state. If that would be invalid, ``error`` is set and the state
     remains. Undo goes back through the list of states. Quick changes of one number, as by a slider, are one step of
-    that list; any other change is a step of its own.
+    the list; any other change is a step of its own.
 
     A change of the network may remove nodes. The workload at these nodes is not played, but the state keeps it, and it
-    is played again when the nodes are back. Settings that refer to such nodes, as the roots of trees, get other nodes.
+    is played again when the nodes are back. Settings that refer to such nodes, such as the roots of trees, get other
+    nodes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 class State(NamedTuple):
     """A scenario, and optionally a second protocol (``beside``) that runs in the same scenario, for comparison.
 
-    ``composed``: the workload with its items at nodes that the network lacks; None if the network has all nodes.
+    ``composed``: the workload with the nodes that the network lacks; None if the network has all of its nodes.
     """
 
     scenario: Scenario
@@ -136,16 +137,16 @@ def _apply_fields(state: State, fields: dict[str, Any]) -> State:
     nodes = set(fields.get("topology", state.scenario.topology))
     composed = tuple(fields.get("workload", state.workload))
     if "topology" in fields or "workload" in fields:
-        # Another unknown node is an error of the scenario.
+        # Any other node that is not in the network remains, so that the scenario raises an error for it.
         fields["workload"] = without_nodes(composed, named_nodes(state.workload) - nodes)
     if "topology" in fields:
         fields["protocol"] = within(fields.get("protocol", state.scenario.protocol), nodes)
         beside = None if beside is None else within(beside, nodes)
     scenario = state.scenario.replace(**fields)
     if beside == scenario.protocol:
-        beside = None  # There is nothing to compare.
+        beside = None  # A protocol is not compared with itself.
     changed = State(scenario, beside, None if composed == scenario.workload else composed)
-    _ = changed.scenarios  # the second protocol must be valid in this scenario, too
+    _ = changed.scenarios  # raises an error if the second protocol is not valid in this scenario
     return changed
 
 
@@ -182,7 +183,10 @@ def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterato
 
 
 def _values_inside(value: Any) -> Mapping[Any, Any] | None:
-    """Return the values inside a value by their names; None for a simple value. A network has those of its recipe."""
+    """Return {name: value} for the values inside ``value``, or None for a simple value.
+
+    The values inside a network are the parameters of its recipe, or None without a recipe.
+    """
     if isinstance(value, nx.Graph):
         return value.graph.get("recipe")
     if isinstance(value, Protocol):

@@ -1,6 +1,6 @@
 """The lab: a widget with all panels, which compose, run and show one scenario.
 
-    wb.lab()                opens the scenario that was composed in this folder before, or a first one
+    wb.lab()                opens the last scenario that was composed in this folder, or else a first scenario
     wb.lab(scenario)        opens this scenario
     wb.lab(name="two")      opens another lab; labs with different names have different files
 
@@ -50,7 +50,7 @@ _ALONE = "nothing"
 _NOT_A_NOTEBOOK = (
     "wb.lab() needs a notebook: `workbench lab` in a terminal opens one, `workbench app` opens the lab alone"
 )
-# The style sheet shows it if the widget manager has lost the kernel.
+# The style sheet shows this text if the widget manager has lost the kernel.
 _ENDED = (
     "<p role='alert'>The kernel of this lab has ended, so its controls do nothing; the player shows the last run. Run "
     "the cell again to continue with the same scenario.</p>"
@@ -63,14 +63,16 @@ _open: dict[str, Lab] = {}
 
 @checked
 def lab(scenario: Scenario | None = None, name: str = "lab") -> Lab:
-    """Open the lab with the scenario that was composed under this name before.
+    """Open the lab with the scenario that was last composed in a lab of this name.
 
-    Without such a scenario, or if its lab was opened with a different ``scenario``, open the lab with ``scenario``;
+    Without a stored scenario, or if that lab was opened with a different ``scenario``, open the lab with ``scenario``;
     None means a first scenario. If a lab with this name is open, as when a cell is run again, that lab is closed.
     Outside of a notebook the lab is not visible; a line on standard error names the commands that open one.
     """
     if not isinstance(scenario, Scenario | None):
-        raise ScenarioError(f"scenario is {scenario!r:.60}; it must be a Scenario, or None for the one composed before")
+        raise ScenarioError(
+            f"scenario is {scenario!r:.60}; it must be a Scenario, or None for the last composed scenario"
+        )
     if notebook_kernel() is None:
         print(_NOT_A_NOTEBOOK, file=sys.stderr)
     open_lab = _open.pop(name, None)
@@ -125,7 +127,7 @@ class Lab(widgets.VBox):
 
     @property
     def run(self) -> Run | None:
-        """The present run, or the left one of two. It is None before the first run and in a closed lab."""
+        """The present run, or of two runs the left one. It is None before the first run and in a closed lab."""
         return self.runs[0] if self.runs else None
 
     @property
@@ -135,7 +137,7 @@ class Lab(widgets.VBox):
 
     @property
     def selection(self) -> dict[str, Any]:
-        """The user's selection in the player: node, row (a frame, by its row in the trace) and time_s."""
+        """The user's selection in the player: node, row (of a frame in the trace) and time_s."""
         return {} if self._is_closed else dict(self._players.selection)
 
     def change(self, **fields: Any) -> bool:
@@ -169,8 +171,8 @@ class Lab(widgets.VBox):
         self._saved.flush()
         self._panel.close()
         self._sweep.stop()
-        for part in (self._why_not, self._selected_node, self._filters, self._players):
-            part.cancel()
+        for panel in (self._why_not, self._selected_node, self._filters, self._players):
+            panel.cancel()
         for player in self._players.players:
             player.close()
             player.wire.payload = b""
@@ -290,8 +292,8 @@ class Lab(widgets.VBox):
             self._show_error()
 
     def _state_changed(self) -> None:
-        for part in (self._why_not, self._selected_node, self._filters, self._players):
-            part.cancel()
+        for panel in (self._why_not, self._selected_node, self._filters, self._players):
+            panel.cancel()
         self._show_state()
         self._store.write(self._history.state, self._opened_with)
         self._run_state()
@@ -302,7 +304,7 @@ class Lab(widgets.VBox):
         scenario, beside = state.scenario, state.beside
         self._is_showing = True
         try:
-            for part, value in (
+            for panel, value in (
                 (self._network, scenario.topology),
                 (self._workload, state.workload),
                 (self._filters, scenario.protocol),
@@ -310,16 +312,16 @@ class Lab(widgets.VBox):
                 (self._radio, Conditions(scenario.radio, scenario.duration_s, scenario.seed)),
                 (self._sweep, scenario),
             ):
-                if part.value is not value and part.value != value:
-                    part.value = value
+                if panel.value is not value and panel.value != value:
+                    panel.value = value
             self._workload.nodes = self._filters.nodes = tuple(sorted(scenario.topology))
             self._workload.protocol = scenario.protocol
             self._network.marks = roles(scenario)
             self._offer_selected_node(scenario.protocol)
             name = _ALONE if beside is None else type(beside).public_class().__name__
             # A protocol is not offered beside itself, unless it is there with other settings.
-            own = type(scenario.protocol).public_class().__name__
-            names = [other for other in known_protocols() if other != own]
+            own_name = type(scenario.protocol).public_class().__name__
+            names = [other for other in known_protocols() if other != own_name]
             options = (_ALONE, *names) if name in (_ALONE, *names) else (_ALONE, *names, name)
             if self._beside.options != options:
                 self._beside.options = options
@@ -365,7 +367,7 @@ class Lab(widgets.VBox):
     def _open_sweep(self, change: Any) -> None:
         """Open the panel for sweeps, with the parameter that the user selected in a form.
 
-        An argument that the network's generator was not given, such as the largest range, cannot be varied.
+        An argument that was not given to the network's generator, such as the largest range, cannot be varied.
         """
         if change.new[0] in self._sweep.path.options:
             self._sweep.path.value = change.new[0]
@@ -384,7 +386,7 @@ class Lab(widgets.VBox):
             return
         self._players.preview(runs)
         if self._panel.is_outdated:
-            return  # Slower panels wait for the next run, which is coming.
+            return  # Slower panels wait for the next run, which is pending.
         metrics = runs[0].metrics
         self._cards.show(metrics, self._previous_metrics, runs[0].scenario.protocol)
         self._previous_metrics = metrics
@@ -424,7 +426,7 @@ class Lab(widgets.VBox):
             panel.is_seen = visible is panel
 
     def _offer_selected_node(self, protocol: Protocol) -> None:
-        """Show the tab of the selected node for protocols that draw one."""
+        """Show the tab of the selected node if the protocol can draw a node, else hide it."""
         is_offered = node_drawing_of(protocol) is not None
         if is_offered == (self._selected_node in self._below.children):
             return

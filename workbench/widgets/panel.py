@@ -35,13 +35,13 @@ def close_all(widget: widgets.Widget) -> None:
 
     ipywidgets' own ``close()`` of a box leaves its children open.
     """
-    waiting, seen = [widget], {id(widget), *map(id, _shared.values())}
-    while waiting:
-        current = waiting.pop()
+    open_widgets, seen_ids = [widget], {id(widget), *map(id, _shared.values())}
+    while open_widgets:
+        current = open_widgets.pop()
         for inner in _widgets_in(tuple(vars(current).values())):
-            if id(inner) not in seen:
-                seen.add(id(inner))
-                waiting.append(inner)
+            if id(inner) not in seen_ids:
+                seen_ids.add(id(inner))
+                open_widgets.append(inner)
         widgets.Widget.close(current)
 
 
@@ -92,7 +92,7 @@ class Panel(widgets.VBox):
             self._is_offering = False
 
     def __repr__(self) -> str:
-        """Return a short text, because the one of ipywidgets would list all widgets inside."""
+        """Return a short text, because the text of ipywidgets would list all widgets inside."""
         return f"{type(self).__name__}({self.value!r:.80})"
 
     def _draw_if_set(self, change: Any) -> None:

@@ -25,7 +25,7 @@ _WIDE = {"width": "24em", "max_width": "100%"}
 class ProtocolForm(Panel):
     """A panel whose ``value`` is a protocol. Each setting is a field; limits of memory are folded away.
 
-    If the user returns to a protocol in the menu, its settings are as they were. A setting that holds filters is not
+    If the user selects a protocol again in the menu, it has its previous settings. A setting that holds filters is not
     shown here, because filters have their own panel.
 
     varied: (path, count of presses) of the field that the user last selected for a sweep, or ("", 0).
@@ -37,7 +37,7 @@ class ProtocolForm(Panel):
         self._last_settings: dict[str, Protocol] = {}
         self._fields: dict[str, Field] = {}
         self._class: Any = None
-        self._incompatible: set[str] = set()  # fields whose value is incompatible with other settings
+        self._incompatible: set[str] = set()  # names of fields whose value is incompatible with other settings
         self._fields_of_class: dict[type, dict[str, Field]] = {}
         self.choice = widgets.Dropdown(options=protocol_names(), description="protocol:", layout=_WIDE)
         self.presets = widgets.Dropdown(options=[_DEFAULTS], description="set to:", layout=_WIDE)
@@ -96,14 +96,14 @@ class ProtocolForm(Panel):
         self.presets.options = [_DEFAULTS, *cls.presets, _CUSTOM]
         self.presets.layout.display = None if cls.presets else "none"  # a menu with nothing to choose is left out
 
-    def _report_varied(self, path: str, times: int) -> None:
+    def _report_varied(self, path: str, count: int) -> None:
         self.vary.value = False
-        self.varied = path, times
+        self.varied = path, count
 
     def _apply_fields(self, name: str) -> None:
         """Apply the values of all fields.
 
-        If they are incompatible, apply only the edited one, to the last valid settings.
+        If they are incompatible, apply only the value of the edited field, to the last valid settings.
         """
         if self._is_drawing:
             return
@@ -124,10 +124,10 @@ class ProtocolForm(Panel):
         self._incompatible -= applied
         self._offer_protocol(new_protocol)
 
-    def _offer_protocol(self, new: Protocol) -> None:
-        self._last_settings[type(new).public_class().__name__] = new
-        self.offer(new)
-        self._show_preset(new)
+    def _offer_protocol(self, protocol: Protocol) -> None:
+        self._last_settings[type(protocol).public_class().__name__] = protocol
+        self.offer(protocol)
+        self._show_preset(protocol)
 
     def _select_protocol(self, change: Any) -> None:
         if self._is_drawing:
@@ -179,7 +179,7 @@ def _holds_filters(parameter: Parameter) -> bool:
 
 
 def _is_left_by_presets(parameter: Parameter, value: Protocol) -> bool:
-    """Return whether a setting stays when the user applies a preset.
+    """Return whether a setting keeps its value when the user applies a preset.
 
     This holds for filters and for settings that refer to nodes of the present network.
     """

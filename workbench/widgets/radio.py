@@ -24,9 +24,9 @@ TIME = (
         0.001,
         LONGEST_S,
         "s",
-        "nodes publish until then; frames that are in flight then are still played",
+        "nodes publish until then; frames in flight at that time are still processed",
     ),
-    Parameter("seed", 1, 0, None, "", "another one draws other losses, delays and back-offs"),
+    Parameter("seed", 1, 0, None, "", "another seed gives other losses, delays and back-offs"),
 )
 _JITTER = "before a broadcast: neighbors that heard the same frame do not answer at once"
 JITTER = (
@@ -34,7 +34,7 @@ JITTER = (
     Parameter("jitter_to_ms", 5.0, 0.0, 1e6, "ms", _JITTER),
 )
 _CUSTOM = "as set below"
-_CROSSED = "the jitter must go from a lower to a higher number"
+_JITTER_ERROR = "the jitter must go from a lower to a higher number"
 _LOSSES = {"as the links lose": "links", "nothing": "none", "a share of all frames": None}
 
 
@@ -63,7 +63,7 @@ class RadioForm(Panel):
         self.radios = widgets.Dropdown(options=[(_CUSTOM, None), *named_radios().items()], description="radio:")
         self.radios.observe(self._select_radio, "value")
         self.loss = widgets.Dropdown(options=list(_LOSSES), description="frames lost:")
-        self.share = Field(Parameter("share", 0.1, 0.0, 1.0, "of frames", "every arc loses that share"))
+        self.share = Field(Parameter("share", 0.1, 0.0, 1.0, "of frames", "every arc loses this share of its frames"))
         table = [parameter for parameter in PARAMETERS if parameter.name not in ("loss", "jitter_ms")]
         self.fields = fields_of(table, _default_values(table), "Radio")
         self.fields |= fields_of(JITTER, _default_values(JITTER), "Radio")
@@ -93,10 +93,10 @@ class RadioForm(Panel):
         if is_share:
             self.share.show(radio.loss)
         self.share.layout.display = None if is_share else "none"
-        shown = {**asdict(radio), **value._asdict()}
-        shown["jitter_from_ms"], shown["jitter_to_ms"] = radio.jitter_ms
+        values = {**asdict(radio), **value._asdict()}
+        values["jitter_from_ms"], values["jitter_to_ms"] = radio.jitter_ms
         for name, field in self.fields.items():
-            field.show(shown[name])
+            field.show(values[name])
 
     def _show_name(self, radio: Radio) -> None:
         """Select the present radio in the menu of named radios, if it is one of them."""
@@ -108,9 +108,9 @@ class RadioForm(Panel):
         if change.new is not None and change.new != self.value.radio:
             self.value = self.value._replace(radio=change.new)
 
-    def _report_varied(self, path: str, times: int) -> None:
+    def _report_varied(self, path: str, count: int) -> None:
         self.vary.value = False
-        self.varied = path, times
+        self.varied = path, count
 
     def _apply_fields(self, change: Any) -> None:
         if self._is_drawing:
@@ -120,7 +120,7 @@ class RadioForm(Panel):
         values = {name: field.value for name, field in self.fields.items()}
         duration_s, seed = values.pop("duration_s"), values.pop("seed")
         jitter_ms = values.pop("jitter_from_ms"), values.pop("jitter_to_ms")
-        # The two ends may cross while one is edited; then the radio keeps its jitter.
+        # The lower end may exceed the upper while one of them is edited; then the radio keeps its jitter.
         is_jitter = jitter_ms[0] <= jitter_ms[1]
         self._show_jitter_error(change.owner, is_jitter)
         if not is_jitter:
@@ -132,7 +132,7 @@ class RadioForm(Panel):
 
     def _show_jitter_error(self, edited: Any, is_valid: bool) -> None:
         for end in (self.fields["jitter_from_ms"], self.fields["jitter_to_ms"]):
-            if is_valid and end.error == _CROSSED:
+            if is_valid and end.error == _JITTER_ERROR:
                 end.error = ""
             elif not is_valid and end is edited:
-                end.error = _CROSSED
+                end.error = _JITTER_ERROR

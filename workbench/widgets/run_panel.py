@@ -24,7 +24,7 @@ from workbench.widgets.style_sheet import style_sheets
 
 HERE, VIRTUAL, BOARDS = "here", "virtual motes", "connected motes"
 MIXED = "all kinds in turn"
-_EACH = {
+_KIND_TEXTS = {
     motes.MICROPYTHON: "each node gets a MicroPython of its own",
     motes.C: "each node is a process in C",
     motes.CORTEX_M3: "each node is a Cortex-M3 that QEMU emulates, with its program in C",
@@ -39,8 +39,8 @@ class RunPanel(widgets.HBox):
 
     runs: the runs of the last state, one or two.
     live: (run, seconds so far) while a run on motes is in progress, else None.
-    busy: whether something runs.
-    failed: number of runs so far that gave no result.
+    busy: whether a run is in progress.
+    failed: number of runs so far that did not give a result.
     """
 
     runs = traitlets.Tuple()
@@ -62,7 +62,7 @@ class RunPanel(widgets.HBox):
         self.kind.add_class("wb-kind")
         self.bar = widgets.FloatProgress(min=0, max=1, layout={"width": "8em", "visibility": "hidden"})
         self.message = words()
-        self.run_button.tooltip = "Run the scenario as it is (it also runs by itself, here, when it changes)"
+        self.run_button.tooltip = "Run the scenario now; if it is simulated here, it also runs after every change"
         self.stop_button.tooltip = "End the run now, and keep its result so far"
         self.where.tooltip = "Where the nodes run: simulated here, or on motes"
         self.kind.tooltip = "Kind of the motes; the player's inspector shows it for each node"
@@ -75,7 +75,7 @@ class RunPanel(widgets.HBox):
         self.add_class("wb-part")
 
     def play(self, state: State | None = None) -> None:
-        """Run a state, by default the one of the last call. A run that is in progress here is cancelled."""
+        """Run a state, by default the state of the last call. A run that is in progress here is cancelled."""
         self.state = state or self.state
         if self.state is None:
             self.show_message(
@@ -93,7 +93,7 @@ class RunPanel(widgets.HBox):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a run of a newer state than that of ``runs`` is pending."""
+        """Whether a newer state than the state of ``runs`` is waiting to run."""
         return self._runs.is_outdated
 
     def stop(self) -> None:
@@ -131,26 +131,27 @@ class RunPanel(widgets.HBox):
             self.show_message("")
 
     def _offer_kinds(self) -> None:
-        """List the kinds of virtual motes that can run on this machine; a tool may have been installed since."""
+        """Update the menu of virtual motes; since the last call, tools for more kinds may have been installed."""
         kinds = [kind for kind in motes.KINDS if kind != motes.SIMULATED]
         options = [(f"{kind}, missing" if motes.missing(kind) else kind, kind) for kind in kinds]
         if len(self._available_kinds()) > 1:
             options.append((MIXED, MIXED))
         if tuple(options) != tuple(self.kind.options):
-            chosen = self.kind.value
+            selected_kind = self.kind.value
             self.kind.options = options
-            self.kind.value = chosen if chosen in dict(options).values() else kinds[0]
+            self.kind.value = selected_kind if selected_kind in dict(options).values() else kinds[0]
 
     def _available_kinds(self) -> list[str]:
         return [kind for kind in motes.KINDS if kind != motes.SIMULATED and motes.missing(kind) is None]
 
     def _show_kind(self) -> None:
-        chosen = self.kind.value
-        if chosen is None or self.where.value != VIRTUAL:
+        selected_kind = self.kind.value
+        if selected_kind is None or self.where.value != VIRTUAL:
             return
-        reason = None if chosen == MIXED else motes.missing(chosen)
+        reason = None if selected_kind == MIXED else motes.missing(selected_kind)
         self.show_message(
-            f"{reason}." if reason else f"Press Run: {_EACH[chosen]}, in real time.", is_error=reason is not None
+            f"{reason}." if reason else f"Press Run: {_KIND_TEXTS[selected_kind]}, in real time.",
+            is_error=reason is not None,
         )
 
     def __repr__(self) -> str:
@@ -245,7 +246,7 @@ def _describe_runs(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
     if runs[0].scenario.duration_s < state.scenario.duration_s:
         return f"Stopped after {runs[0].scenario.duration_s:.1f} s of {state.scenario.duration_s:g} s ({summary})."
     if any(_is_being_compiled(run) for run in runs):
-        return f"{summary}: the fast one is being compiled in the background"
+        return f"{summary}: the fast engine is being compiled in the background"
     reasons = [
         run.engine_reason for run in runs if run.engine == "reference" and not run.engine_reason.startswith("engine=")
     ]

@@ -1,4 +1,4 @@
-"""Run scenarios in a background thread, so that the notebook remains usable as far as Python's global lock allows.
+"""A background thread that runs scenarios; the notebook remains usable as far as Python's global lock allows.
 
 A newer request replaces an older one: a run in progress ends at its next progress check, without a result. If the user
 stops a run, its result so far is kept.
@@ -26,7 +26,7 @@ class _Superseded(Exception):
 
 
 class Runs:
-    """Runs states of the lab in a thread, one after the other.
+    """A thread that runs states of the lab, one after the other.
 
     The thread calls ``done(state, runs)`` or ``failed(state, sentence)`` at the end of a run, and ``progress(share)``
     during it.

@@ -20,7 +20,7 @@ from workbench.views.player.payload import pack
 from workbench.views.rich import folded_metrics
 from workbench.views.seeing import see
 
-MOST_ROWS = 20_000  # of a trace that is stored in the notebook with its player
+MOST_ROWS = 20_000  # rows of a trace; a longer run is not stored in the notebook
 _PATIENCE_S = 2.0
 _STYLE = """<style>
 .jp-OutputArea-child:has(.wb-saved):has(+ .jp-OutputArea-child .wb-lab) { display: none; }
@@ -44,7 +44,7 @@ class SavedOutput:
         self._handle = display(HTML(saved_html(self._runs)), display_id=True)
 
     def update(self, runs: Sequence[Any]) -> None:
-        """Replace the HTML by that of other runs, in a moment."""
+        """Replace the HTML by the HTML of other runs, after a short delay."""
         self._runs = tuple(runs)
         if self._handle is not None and self._timer is None:
             self._timer = threading.Timer(_PATIENCE_S, self.flush)
@@ -62,7 +62,7 @@ class SavedOutput:
 
 
 def saved_html(runs: Sequence[Any]) -> str:
-    """Return the HTML of a lab with these runs, two of a comparison; without runs, only the way to open the lab."""
+    """Return the HTML of a lab: its runs (one, or two that are compared), and how to open the lab."""
     parts = [_run_html(run) for run in runs]
     return f"{_STYLE}<div class='wb-saved'>{''.join(parts)}<p>Run this cell to open the lab and change it.</p></div>"
 

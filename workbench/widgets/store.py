@@ -33,7 +33,7 @@ class Store:
         if not isinstance(name, str) or not re.fullmatch(r"[\w-]{1,60}", name):
             raise ScenarioError(f"the lab's name is {name!r:.80}; it must have 1 to 60 letters, digits, _ or -")
         self.path = folder / f"{name}.json"
-        self.message = ""  # a message about the file
+        self.message = ""  # a sentence for the user about a file that could not be read
         self._timer: threading.Timer | None = None
         self._pending: tuple[State, str] | None = None
         self._lock = threading.Lock()
@@ -68,7 +68,10 @@ class Store:
         )
 
     def write(self, state: State, opened_with: str) -> None:
-        """Write a state soon; of several states in quick succession only the last. Errors of the disk are ignored."""
+        """Write a state after a short delay; of several states in quick succession, write only the last.
+
+        Errors of the disk are ignored.
+        """
         with self._lock:
             self._pending = state, opened_with
             if self._timer is None:
@@ -77,7 +80,7 @@ class Store:
                 self._timer.start()
 
     def flush(self) -> None:
-        """Write the state that waits to be written, now."""
+        """Write the pending state now; do nothing if no state is pending."""
         with self._lock:
             pending, self._pending, self._timer = self._pending, None, None
             if pending is not None:

@@ -2,7 +2,7 @@
 
 const KERNEL_EVERY_MS = 2000
 
-// Name the handles of sliders, the fields and the buttons with a sign, as ipywidgets names only what has a description.
+// Name the handles of sliders, the fields, and the buttons with a symbol; ipywidgets names only controls with a description.
 
 function nameControls(root) {
   for (const control of root.querySelectorAll(":is(input, select, textarea):not([aria-label])")) {
@@ -28,7 +28,7 @@ function sayPower(handle) {
   handle.setAttribute("aria-valuetext", handle.dataset.said)
 }
 
-// Return whether the kernel of a widget's model was shut down or restarted. JupyterLab itself marks only the latter.
+// Return whether the kernel of a widget's model was shut down or restarted. JupyterLab itself marks only a restart.
 function hasNoKernel(model) {
   return !model.comm_live || !!model.comm?.jsServicesComm?.isDisposed
 }
@@ -63,7 +63,7 @@ function letGoOfViews(view) {
   })
 }
 
-// Replace a method of a prototype, once for all style sheets of a page. `wrapped` makes the new method of the old one.
+// Replace a method of a prototype, once for all style sheets of a page. `wrapped` returns the new method, given the old one.
 function wrapOnce(kind, name, wrapped) {
   if (!kind || kind.letsGo) return
   kind.letsGo = true
@@ -90,7 +90,7 @@ async function render({ model, el }) {
   letGoOfModels(layout)
   viewOf(layout).then(letGoOfViews)
   const root = await outermost(el)
-  // Style sheets of inner panels find that the outermost panel is named already.
+  // If a style sheet of another panel has named the controls already, do nothing.
   if (!root || root.isNamed) return
   root.isNamed = true
   let isWanted = false

@@ -1,6 +1,6 @@
 """An invisible widget with the style sheet of panels. It also gives their sliders names for screen readers.
 
-Each panel contains one and closes it with itself.
+Each panel contains such a widget, and closes it together with itself.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def style_sheets() -> tuple[StyleSheet, ...]:
 def shared_style_sheet() -> Iterator[None]:
     """Enter a context in which new panels have no style sheet of their own, as the widget around them has one."""
     global _is_shared
-    before, _is_shared = _is_shared, True
+    was_shared, _is_shared = _is_shared, True
     try:
         yield
     finally:
-        _is_shared = before
+        _is_shared = was_shared

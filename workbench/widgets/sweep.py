@@ -1,4 +1,4 @@
-"""A panel that sweeps the present scenario over values of one parameter; a chart of the results grows meanwhile."""
+"""A panel that sweeps the present scenario over values of one parameter, with a chart that grows meanwhile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 HERE, CORES, SPARK, CLUSTER = "here", "here, on all cores", "on Spark, here", "on Spark at an address"
 WHERE = (HERE, *([CORES] if hasattr(os, "fork") else []), SPARK, CLUSTER)
-REDRAWN_S = 0.25  # interval while a sweep runs
+REDRAWN_S = 0.25  # least interval between two drawings of the chart while a sweep runs
 _VALUES = 5  # number of proposed values
 _WIDTH = {"width": "24em"}
 _HIDDEN = {"width": "22em", "display": "none"}
@@ -51,16 +51,16 @@ class _Stopped(Exception):
 
 
 class SweepPanel(Panel):
-    """A panel whose ``value`` is the scenario to vary. ``table``: the results so far, or None before the first.
+    """A panel whose ``value`` is the scenario to vary. ``table``: the results so far, or None before the first result.
 
     A sweep runs in a background thread. If it is stopped, its finished points are kept, and the next sweep with the
-    same choices continues with the others.
+    same choices continues with the other points.
     """
 
     def __init__(self, value: Scenario) -> None:
         self.table: SweepTable | None = None
-        # The choices, their sweep, and the finished rows by number.
-        self._done: Any = None
+        # (the choices, their sweep, {number of a point: its finished row}), or None before the first sweep
+        self._current: Any = None
         self._drawn_s = 0.0
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
@@ -86,17 +86,17 @@ class SweepPanel(Panel):
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
         buttons = widgets.HBox((self.run_button, self.stop_button, self.bar))
-        how = widgets.HBox((self.repetitions, self.where, self.address), layout={"flex_flow": "row wrap"})
-        upper_rows = (self.path, self.values, how, self.metric)
+        run_options = widgets.HBox((self.repetitions, self.where, self.address), layout={"flex_flow": "row wrap"})
+        upper_rows = (self.path, self.values, run_options, self.metric)
         super().__init__(value, (*upper_rows, buttons, self._message, self._chart))
 
     def draw(self, value: Scenario) -> None:
         """List the parameters of this scenario that can be varied."""
         names = tuple(table_of(value))
         if names != tuple(self.path.options):
-            chosen = self.path.value
+            selected_path = self.path.value
             self.path.options = names
-            self.path.value = chosen if chosen in names else names[0]
+            self.path.value = selected_path if selected_path in names else names[0]
             self._fill_in_values(None)
 
     def run(self) -> None:
@@ -112,8 +112,8 @@ class SweepPanel(Panel):
         self._stop.clear()
         self.run_button.disabled, self.stop_button.disabled = True, False
         self.bar.value, self.bar.layout.visibility = 0.0, "visible"
-        takes_long = "; Spark may take some seconds" if isinstance(runner, SparkRunner) else ""
-        self._show_message(f"Preparing the scenarios{takes_long}.")
+        delay_note = "; Spark may take some seconds" if isinstance(runner, SparkRunner) else ""
+        self._show_message(f"Preparing the scenarios{delay_note}.")
         self._thread = threading.Thread(target=self._run_points, args=(choice, runner), name="lab-sweep", daemon=True)
         self._thread.start()
 
@@ -147,7 +147,7 @@ class SweepPanel(Panel):
 
     @property
     def results(self) -> pd.DataFrame | None:
-        """The results so far as a frame with a row for each point, or None before the first."""
+        """The results so far as a frame with a row for each point, or None before the first result."""
         return None if self.table is None else self.table.to_pandas()
 
     def _run_points(self, choice: _Choices, runner: Any) -> None:
@@ -155,8 +155,8 @@ class SweepPanel(Panel):
             self._run_sweep(choice, runner)
         except _Stopped:
             self._update_table()
-            done = 0 if self.table is None else len(self.table)
-            self._show_message(f"Stopped: {done} of {len(self._done[1])} points are kept; press Sweep to continue.")
+            count = 0 if self.table is None else len(self.table)
+            self._show_message(f"Stopped: {count} of {len(self._current[1])} points are kept; press Sweep to continue.")
         except (WorkbenchError, OSError) as error:
             self._show_message(str(error), is_error=True)
         except Exception as error:  # for example Spark's
@@ -169,15 +169,15 @@ class SweepPanel(Panel):
 
     def _run_sweep(self, choice: _Choices, runner: Any) -> None:
         """Run a sweep, or continue the previous one if the choices are equal."""
-        if self._done is None or self._done[0] != choice:
+        if self._current is None or self._current[0] != choice:
             over: dict[str, Any] = {choice.path: list(choice.values)}
             if choice.path != "seed":
                 over["seed"] = range(choice.scenario.seed, choice.scenario.seed + choice.repetitions)
             # The user should not wait for a compiler; a cluster's workers have their own machine code.
             engine = engine_for(choice.scenario) if isinstance(runner, LocalRunner) else "auto"
             sweep = Sweep(choice.scenario, over, engine)
-            self._done, self.table = (choice, sweep, {}), None
-        sweep = self._done[1]
+            self._current, self.table = (choice, sweep, {}), None
+        sweep = self._current[1]
         self.table = sweep.run(
             runner=_ReportingRunner(runner, self._stop.is_set, self._show_progress), progress=False, retry=True
         )
@@ -191,10 +191,10 @@ class SweepPanel(Panel):
 
     def _show_progress(self, rows: list[Row]) -> None:
         """Show the progress after finished points, and redraw the chart unless it was just drawn."""
-        _, sweep, done = self._done
-        done.update((row.number, row) for row in rows)
-        self.bar.value = len(done) / len(sweep)
-        self._show_message(f"{len(done)} of {len(sweep)} points")
+        _, sweep, finished_rows = self._current
+        finished_rows.update((row.number, row) for row in rows)
+        self.bar.value = len(finished_rows) / len(sweep)
+        self._show_message(f"{len(finished_rows)} of {len(sweep)} points")
         if time.monotonic() - self._drawn_s > REDRAWN_S:
             self._update_table()
             self._draw_chart()
@@ -202,23 +202,23 @@ class SweepPanel(Panel):
 
     def _update_table(self) -> None:
         """Make the table of the points that are finished."""
-        if self._done is None or not self._done[2]:
+        if self._current is None or not self._current[2]:
             return
-        _, sweep, done = self._done
-        self.table = SweepTable(sweep.plan, [done[number] for number in sorted(done)])
+        _, sweep, finished_rows = self._current
+        self.table = SweepTable(sweep.plan, [finished_rows[number] for number in sorted(finished_rows)])
 
     def _draw_chart(self) -> None:
         if self.table is None or not len(self.table):
             return
         try:
-            self._chart.value = plot(self.table, self._done[0].path, self.metric.value).to_html()
+            self._chart.value = plot(self.table, self._current[0].path, self.metric.value).to_html()
         except WorkbenchError as error:
             self._chart.value = status_html(str(error))
         own_metrics = tuple(name for name in self.table.metrics if name not in self.metric.options)
         if own_metrics:
-            chosen = self.metric.value
+            selected_metric = self.metric.value
             self.metric.options = (*self.metric.options, *own_metrics)
-            self.metric.value = chosen
+            self.metric.value = selected_metric
 
     def _fill_in_values(self, _: Any) -> None:
         """Fill in usual values for the selected parameter."""
@@ -284,9 +284,10 @@ def propose_values(path: str, parameter: Parameter, scenario: Scenario) -> list[
 
 
 def _propose_arguments(parameter: Parameter) -> list[Any]:
-    """Return values for an argument of a network: the present one and larger ones, as smaller networks may lack nodes.
+    """Return values for an argument of a network: its present value and larger values.
 
-    For a seed, return the next ones too; for a negative number, such as a power in dBm, larger and smaller ones.
+    Smaller values are left out, because smaller networks may lack nodes of the workload. For a seed, return the next
+    seeds; for 0 or a negative number, such as a power in dBm, the values are 1 apart.
     """
     present, most = parameter.default, math.inf if parameter.maximum is None else parameter.maximum
     if parameter.name == "seed":

@@ -20,7 +20,7 @@ from workbench.widgets.store import FOLDER
 
 _PREFIX = "app-"
 _MOST_FILES = 50  # one for each tab; the oldest files are deleted
-_NAMED = """<script>
+_NAMING_SCRIPT = """<script>
 {{ const address = new URL(location.href)
   address.searchParams.set("tab", "{tab}")
   history.replaceState(null, "", address) }}
@@ -35,14 +35,14 @@ def lab_of_this_tab() -> Lab:
     if not tab:
         tab = secrets.token_hex(4)
         begin(tab)
-    display(HTML(_NAMED.format(tab=tab)))
+    display(HTML(_NAMING_SCRIPT.format(tab=tab)))
     return lab(name=f"{_PREFIX}{tab}")
 
 
 def tab_asked_for(query: str) -> str:
     """Return the name of the tab in the query part of an address, or "" if it has no valid name."""
-    named = parse_qs(query).get("tab", [""])[-1]
-    return named if re.fullmatch(r"[0-9a-f]{8}", named) else ""
+    name = parse_qs(query).get("tab", [""])[-1]
+    return name if re.fullmatch(r"[0-9a-f]{8}", name) else ""
 
 
 def begin(tab: str, folder: Path = FOLDER) -> None:

@@ -22,7 +22,7 @@ from workbench.views.export import save_html
 from workbench.views.figure import network_drawing
 from workbench.widgets.controls import error_html, words
 
-LARGEST_B = 60_000_000  # of a link: browsers reject longer ones
+LARGEST_B = 60_000_000  # bytes of a file behind a link; browsers reject longer links
 _KINDS: dict[str, tuple[str, str]] = {
     "scenario (JSON)": ("scenario.json", "application/json"),
     "figure (SVG)": ("figure.svg", "image/svg+xml"),
@@ -33,10 +33,10 @@ _KINDS: dict[str, tuple[str, str]] = {
 
 
 class TakeAway(widgets.VBox):
-    """A button for each format of a file, and one for Python.
+    """Buttons that save the present run in a file of each format, or as lines of Python.
 
-    ``run()`` returns the present run, or None before the first. ``time_s()`` returns the time at which figures show the
-    network.
+    ``run()`` returns the present run, or None before the first run. ``time_s()`` returns the time at which figures show
+    the network; None means the end of the run.
     """
 
     def __init__(self, run: Callable[[], Any], time_s: Callable[[], float | None] = lambda: None) -> None:

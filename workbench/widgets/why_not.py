@@ -1,4 +1,4 @@
-"""A panel that explains missing readings: why a run delivered few of them, and where each one was lost."""
+"""A panel that explains missing readings: why a run delivered few of them, and where each reading was lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from workbench.errors import WorkbenchError
 from workbench.widgets.controls import status_html, words
 from workbench.widgets.deferred import Deferred
 
-SHOWN = 30
+MOST_SHOWN = 30  # readings that did not arrive
 
 
 class WhyNot(widgets.VBox):
@@ -68,12 +68,12 @@ def _explanation_html(run: Any, check: Callable[[], None]) -> str:
     metrics = run.metrics
     missing = int(metrics["expected"] - metrics["delivered"])
     if not missing and metrics["expected"]:
-        return "<p>Everything arrived.</p>"
+        return "<p>All readings arrived.</p>"
     text = explain.explain(run)._repr_html_()
     check()
     if missing:
-        last_missing = reversed(accounts.missing(run, most=SHOWN, on_progress=check))
+        last_missing = reversed(accounts.missing(run, most=MOST_SHOWN, on_progress=check))
         lines = "".join(f"<li>{html.escape(explain.sentence(run.scenario, account))}</li>" for account in last_missing)
-        omission_note = f"<p>The last {SHOWN} of {missing:,}.</p>" if missing > SHOWN else ""
-        text += f"<h4>What did not arrive, the last first</h4><ul class='wb-ends'>{lines}</ul>{omission_note}"
+        omission_note = f"<p>The last {MOST_SHOWN} of {missing:,}.</p>" if missing > MOST_SHOWN else ""
+        text += f"<h4>Readings that did not arrive, the last first</h4><ul class='wb-ends'>{lines}</ul>{omission_note}"
     return text

@@ -105,10 +105,14 @@ class Workload(ListPanel):
 
     def _texts(self, items: Iterable[Item]) -> list[str]:
         """Return the line of each item, with the nodes that are not in the network."""
-        known = set(self.nodes)
+        network_nodes = set(self.nodes)
         texts = []
         for item in items:
-            absent = [] if isinstance(item.at, str) or not known else [node for node in item.at if node not in known]
+            absent = (
+                []
+                if isinstance(item.at, str) or not network_nodes
+                else [node for node in item.at if node not in network_nodes]
+            )
             texts.append(line_of(item) + (f" – no node {nodes_text(tuple(absent))} in this network" if absent else ""))
         return texts
 
@@ -130,14 +134,16 @@ class Workload(ListPanel):
     def add(self, kind: str) -> None:
         """Add an item of the kind "subscribe", "publish" or "outage".
 
-        It is at the nodes that are selected on the map. If none are, a subscription is at the first node, another item
-        at the last.
+        It is at the nodes that are selected on the map. Without a selection, a subscription is at the first node,
+        another item at the last node.
         """
         nodes = tuple(self.picked) or _default_node(kind, tuple(self.nodes))
         self._set_items((*self.value, _new_item(kind, nodes, self.value)), len(self.value))
 
     def toggle(self, kind: str, nodes: Iterable[int], time_s: float | None = None) -> None:
-        """Make nodes sinks ("subscribe"), sources ("publish") or failing ("outage"), or undo that if all of them are.
+        """Make nodes sinks ("subscribe"), sources ("publish") or failing ("outage").
+
+        If all of them have this role already, take it away.
 
         time_s: the present time of the player. Only outages at this time count, and new items begin then.
         """
@@ -183,7 +189,7 @@ class Workload(ListPanel):
             self._set_items(replaced(self.value, self.selected, item), self.selected)
 
     def _apply_edit(self, item: Item) -> None:
-        """Replace the selected item by the one in the form."""
+        """Replace the selected item by the item in the form."""
         items = replaced(self.value, self.selected, item)
         with quiet(self):
             self._lines.show(self._texts(items), self.selected)
@@ -226,8 +232,10 @@ def line_of(item: Item) -> str:
     if isinstance(item, Outage):
         return f"{_nodes_phrase(item)} off {start}{stop}"
     if isinstance(item, Subscribe):
-        lasts = "" if item.expires_s is None else f", for {item.expires_s:g} s"
-        return f"{_nodes_phrase(item)} {_verb_form('subscribe', item)} to {_content_text(item)}, {start}{stop}{lasts}"
+        duration = "" if item.expires_s is None else f", for {item.expires_s:g} s"
+        return (
+            f"{_nodes_phrase(item)} {_verb_form('subscribe', item)} to {_content_text(item)}, {start}{stop}{duration}"
+        )
     text = f"{_nodes_phrase(item)} {_verb_form('publish', item)} {_content_text(item)}"
     if isinstance(item.what, Readings):
         return f"{text}, {start}{stop}"
@@ -237,7 +245,7 @@ def line_of(item: Item) -> str:
 
 
 def _verb_form(verb: str, item: Item) -> str:
-    """Return the verb in the form for one node, or for several."""
+    """Return the verb in the form for one node or for several nodes."""
     is_one = item.at == ALL or len(item.at) == 1
     return f"{verb}{'es' if verb.endswith('sh') else 's'}" if is_one else verb
 
@@ -261,7 +269,7 @@ def _readings_text(readings: Readings) -> str:
 def _comparison_text(item: Any) -> str:
     """Return the attributes with which an item is compared.
 
-    A sensor field has those of its mean; measured readings, those of the first.
+    The attributes of a sensor field are those of its mean value; of measured readings, those of the first reading.
     """
     if isinstance(item.what, Readings):
         return item.what.attributes(0, 0.0, 0.0, 0.0)
@@ -271,7 +279,7 @@ def _comparison_text(item: Any) -> str:
 
 
 def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
-    """Return a new item at these nodes. Its text and times are those of the last item of its kind, or usual ones."""
+    """Return a new item at these nodes, with the content and times of the last item of its kind, or usual values."""
     if kind == "outage":
         return workload.outage(nodes, 0.0)
     for item in reversed(items):
@@ -283,7 +291,7 @@ def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Ite
 
 
 def _default_node(kind: str, nodes: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the first node for a subscription, otherwise the last, so that messages must cross the network."""
+    """Return the first node for a subscription, else the last node, so that messages must cross the network."""
     if not nodes:
         return (0,)
     return (min(nodes),) if kind == "subscribe" else (max(nodes),)
@@ -303,15 +311,15 @@ def _starting_at(item: Item, time_s: float) -> Item:
 
 
 def _remove_nodes(
-    items: tuple[Item, ...], indices: list[int], nodes: tuple[int, ...], known: tuple[int, ...]
+    items: tuple[Item, ...], indices: list[int], nodes: tuple[int, ...], network_nodes: tuple[int, ...]
 ) -> tuple[Item, ...]:
     """Return the items without some nodes, which are removed from the items at ``indices``.
 
-    Items that have no node left are removed. ``known``: the nodes of the network, for items at all nodes.
+    Items that have no node left are removed. ``network_nodes``: the nodes of the network, for items at all nodes.
     """
     removed_nodes, remaining = set(nodes), []
     for index, item in enumerate(items):
-        item_nodes = known if isinstance(item.at, str) else item.at
+        item_nodes = network_nodes if isinstance(item.at, str) else item.at
         if index not in indices or removed_nodes.isdisjoint(item_nodes):
             remaining.append(item)
             continue
@@ -322,10 +330,10 @@ def _remove_nodes(
 
 
 class _Form(widgets.VBox):
-    """The form of an item of one kind. ``edited(item)`` is called with each new item."""
+    """The form of an item of one kind. ``on_edit(item)`` is called with each new item."""
 
-    def __init__(self, kind: str, edited: Callable[[Item], None]) -> None:
-        self.kind, self._on_edit = kind, edited
+    def __init__(self, kind: str, on_edit: Callable[[Item], None]) -> None:
+        self.kind, self._on_edit = kind, on_edit
         self._is_drawing = False
         self._item: Any = None
         self._nodes: tuple[int, ...] = ()
@@ -435,8 +443,8 @@ class _ContentForm(widgets.VBox):
 
     match_all = traitlets.Bool()
 
-    def __init__(self, kind: str, edited: Callable[[], None]) -> None:
-        self._apply_edit, self._is_drawing = edited, False
+    def __init__(self, kind: str, on_edit: Callable[[], None]) -> None:
+        self._apply_edit, self._is_drawing = on_edit, False
         self.attributes = Attributes(kind=PUBLICATION if kind == "publish" else SUBSCRIPTION)
         traitlets.link((self, "match_all"), (self.attributes, "match_all"))
         self.source = widgets.ToggleButtons(

@@ -330,7 +330,7 @@ def test_bad_vector_is_a_decode_error(item, reason):
 
 
 def test_vector_of_another_length_is_refused_before_it_is_unpacked():
-    with pytest.raises(DecodeError, match="those of this mesh have 128"):
+    with pytest.raises(DecodeError, match="this mesh uses 128"):
         BitVector.decode(BitVector(64).encode(), 128)
 
 

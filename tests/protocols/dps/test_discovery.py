@@ -148,7 +148,7 @@ def test_addresses_may_be_fewer_than_were_counted():
     with pytest.raises(DecodeError, match="contains no address"):
         decode_addresses(b"\x03")
     for wrong in ([], ["1"] * (MOST_ADDRESSES + 1)):
-        with pytest.raises(ParameterError, match="a registration has 1 to 255"):
+        with pytest.raises(ParameterError, match="it must have 1 to 255"):
             encode_addresses(wrong)
 
 

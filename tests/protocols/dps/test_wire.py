@@ -325,7 +325,7 @@ def test_keys_that_do_not_ascend_are_refused(name, where):
 def test_key_that_comes_twice_is_refused():
     frame = UNLINKED.replace(bytes.fromhex("a401199c42"), bytes.fromhex("a501199c4201199c42"))
     assert frame != UNLINKED
-    with pytest.raises(DecodeError, match="key 1 after key 1"):
+    with pytest.raises(DecodeError, match="key 1 follows key 1"):
         dps.decode(frame)
 
 
@@ -372,7 +372,7 @@ def test_publication_may_have_port_and_path():
 def test_filter_of_another_mesh_is_refused():
     assert dps.decode(PUBLISHED, 8192).filter.length == 8192
     for frame in (PUBLISHED, SUBSCRIBED):
-        with pytest.raises(DecodeError, match="those of this mesh have 128"):
+        with pytest.raises(DecodeError, match="this mesh uses 128"):
             dps.decode(frame, 128)
 
 

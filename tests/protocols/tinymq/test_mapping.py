@@ -145,7 +145,7 @@ def test_strings_of_a_box_are_found_without_counting_them(mapping, query, data):
     expected = [
         number
         for number in range(2**mapping.key_bits)
-        if all(low <= part <= high for part, (low, high) in zip(mapping._parts(number), box, strict=True))
+        if all(low <= part <= high for part, (low, high) in zip(mapping._split_string(number), box, strict=True))
     ]
     assert mapping.cells(box) == expected
     assert mapping.hull(box) == ((expected[0], expected[-1]),)

@@ -12,14 +12,14 @@ Theory of operation
     A node with an incomplete generation that receives no innovative packet for 4 ΔTC sends a *request*: first to the
     neighbor that sent the last innovative packet, then to all neighbors, ``max_requests`` times in total. After the
     last request a packet that is not innovative allows one more, as it shows that a neighbor is sending. A request
-    carries the node's rank. A neighbor that has decoded the event waits for ΔTC and broadcasts the packets missing up
-    to rank m, once for all requests received by then. A neighbor that has not decoded the event answers once it has.
-    So a decoded event is stored as long as requests may arrive, 4 (``max_requests`` + 1) ΔTC after its own timer, or
-    until a new event needs the memory.
+    carries the node's rank. A neighbor that has decoded the event waits for ΔTC, then answers all requests received
+    by then together: it broadcasts m - r packets, where r is the lowest rank requested. Other neighbors answer after
+    decoding the event. So a node stores a decoded event as long as requests may arrive, 4 (``max_requests`` + 1) ΔTC
+    after its own timer, or until a new event needs the memory.
 
     The coded data are the event and its checksum. If the decoded checksum is wrong, or packets differ in field,
     generation size or length, the whole generation is dropped (``corrupt``). The node then collects and requests
-    packets anew, and sends none of that event before it has decoded it. It cannot identify the sender of bad packets.
+    packets anew, and sends no packet of that event before decoding it. It cannot identify the sender of bad packets.
 
 Messages (protocols/coded_diffusion/wire.py)
     event    broadcast, by the source only: the attributes
@@ -51,13 +51,13 @@ Limits
     The checksum is not a signature. A node that sends a whole event under another node's id, or all m packets of a
     forged event with a right checksum, is believed. A hostile neighbor can prevent a node from decoding while it sends.
 
-Differs from the original in (B1, B2, ...: numbers in this project's list of its gaps)
+Differs from the original in (B1, B2, ...: numbers in this project's list of the paper's gaps)
     B1   the field is a parameter; the published figures compute with integers, which GF(257) reproduces.
     B2   S and m are the same: ``generation_size``.
     B3   k = ceil(FF * ip), so at m = 2 there are only two cases, FF up to 1/2 and FF above.
     B4   ip counts since the node's last transmission for the event.
     B5   one timer for each event: a successful draw moves it to now + ΔTC, a failed draw leaves it unchanged.
-    B6   later innovative packets set the timer again; with ``rearm=False`` a node sends only once for an event.
+    B6   later innovative packets set the timer again; with ``rearm=False`` a node sends combinations of an event once.
     B7   a decoded event is stored until its running timer has fired, or diffusion would stop with the first decoders,
          and then for neighbors that send requests.
     B8   BF * neighbors >= m is not enough, as random combinations may be dependent. With requests it is not necessary,
@@ -98,28 +98,47 @@ PARAMETERS = (
         1,
         wire.LARGEST_GENERATION,
         "chunks",
-        "m of the paper, also called S there; as in its evaluation",
+        "chunks of an event: m and S of the paper; 2 as in its evaluation",
     ),
     Parameter("field", 256, wire.FIELD_ORDERS, None, "order", "GF(2^8): random vectors are independent with p = .996"),
-    Parameter("bootstrap_factor", 2, 1, 255, "packets", "BF = m: a lone bootstrap node can start the diffusion"),
+    Parameter("bootstrap_factor", 2, 1, 255, "packets", "BF; with BF = m one bootstrap node can start the diffusion"),
     Parameter("forwarding_probability", 1.0, 0.0, 1.0, "share", "FP: below about .7 a grid is not covered"),
     Parameter(
-        "forwarding_factor", 0.5, 0.001, 1.0, "per packet", "FF: one packet for two innovative ones; more costs more"
+        "forwarding_factor",
+        0.5,
+        0.001,
+        1.0,
+        "per packet",
+        "FF; 0.5: one packet for two innovative packets; larger costs more",
     ),
-    Parameter("collecting_time_ms", 50.0, 0.001, 1e6, "ms", "ΔTC of the paper's evaluation"),
-    Parameter("rearm", True, None, None, "", "later packets are worth sending: coverage .99 against .64 at 20 % loss"),
+    Parameter("collecting_time_ms", 50.0, 0.001, 1e6, "ms", "ΔTC; 50 as in the paper's evaluation"),
     Parameter(
-        "max_requests", 3, 0, 255, "requests", "in a row: one crosses a bridge, each may be lost; 0: as published"
+        "rearm", True, None, None, "", "a node sends again after later packets: coverage .99, not .64, at 20 % loss"
+    ),
+    Parameter(
+        "max_requests",
+        3,
+        0,
+        255,
+        "requests",
+        "in a row: one crosses a bridge, two more in case of loss; 0: as published",
     ),
     Parameter("max_events", 50, 1, 65535, "events", "decoding matrices, one for each event in flight"),
-    Parameter("max_known", 1000, 1, 65535, "events", "ids, as many as Flooding knows: 100 events a second"),
     Parameter(
-        "forget_after_s", 10.0, 0.0, 65535.0, "s", "after that long without a frame of an event its id is forgotten"
+        "max_known",
+        1000,
+        1,
+        65535,
+        "events",
+        "ids that a node remembers, as many as in Flooding: 100 events a second",
+    ),
+    Parameter(
+        "forget_after_s", 10.0, 0.0, 65535.0, "s", "a node forgets an event's id after this time without a frame of it"
     ),
 )
 
 
-# The settings of notebooks/papers/network-coding.ipynb: those of the paper's evaluation, and two more.
+# The settings of notebooks/papers/network-coding.ipynb: three of the paper's evaluation, and two more.
 PRESETS = {
     "the paper's, FF up to 1/2, one-shot": {"max_requests": 0, "rearm": False},
     "the paper's, FF up to 1/2, re-arm": {"max_requests": 0},
@@ -143,7 +162,7 @@ class CodedDiffusion(Protocol):
     known_already = ("duplicate", "decoded", "not_innovative")
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Return the cost of a run on each directed link, in receptions of a flood: a reading costs twenty."""
+        """Return the estimated receptions on each arc during a run: twenty per reading."""
         return 20 * readings
 
 

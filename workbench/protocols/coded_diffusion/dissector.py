@@ -12,7 +12,7 @@ _EVENT_ID = (("origin", NODE), ("sequence", "{}"))
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the fields of a frame."""
+    """Return the decoded fields of a frame, each with its bytes."""
     return cut(frame, _read)
 
 
@@ -66,7 +66,7 @@ def _field(number: int) -> Any:
 
 
 def _coefficients_text(field: Any, row: bytes, size: int) -> str:
-    """Return a packed row of coefficients as numbers, with the reason if the row is invalid."""
+    """Return the numbers in a packed row of coefficients as text; if the row is invalid, the text gives the reason."""
     vector = field.unpack(row, size)
     text = ", ".join(map(str, vector))
     if not any(vector):

@@ -15,33 +15,34 @@ HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence if a publisher's neighbors together send so few combinations that none may be lost.
+    """Yield one sentence if all neighbors of some publisher together send at most m combinations of each reading.
 
-    An event with m chunks needs m independent combinations, so with m or fewer each loss matters.
+    A reading with m chunks needs m independent combinations, so a single loss prevents decoding. With requests nothing
+    is yielded, as nodes then request lost combinations.
     """
     protocol = scenario.protocol
     if protocol.max_requests:
         return
-    affected = []
+    warnings = []
     for publisher in dict.fromkeys(missing.publisher[missing.hops > 1].tolist()):
         neighbors = scenario.topology.out_degree(publisher)
         sent, size = protocol.bootstrap_factor * neighbors, protocol.generation_size
         if sent <= size:
-            count = f"{counted(sent, 'combination')}"
-            count += f" ({counted(neighbors, 'neighbor')}, bootstrap_factor {protocol.bootstrap_factor})"
+            combinations = f"{counted(sent, 'combination')}"
+            combinations += f" ({counted(neighbors, 'neighbor')}, bootstrap_factor {protocol.bootstrap_factor})"
             consequence = (
                 "all must arrive and be independent" if sent == size else "a node that hears only these cannot decode"
             )
-            affected.append(
-                f"The neighbors of node {publisher} send {count} of each reading of {counted(size, 'chunk')}: "
+            warnings.append(
+                f"The neighbors of node {publisher} send {combinations} of each reading of {counted(size, 'chunk')}: "
                 f"{consequence}"
             )
-    if affected:
-        yield f"{affected[0]}{more(len(affected))}."
+    if warnings:
+        yield f"{warnings[0]}{more(len(warnings))}."
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the explanation's clause on a node that had too few combinations, or None."""
+    """Return the clause on a node that had too few combinations to decode, or None if the cause is another."""
     if account.cause != "incomplete":
         return None
     node, graph = account.node, scenario.topology

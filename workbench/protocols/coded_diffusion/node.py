@@ -11,33 +11,37 @@ from workbench.errors import DecodeError
 from workbench.protocols.coded_diffusion import rules, wire
 from workbench.protocols.contract import FIELDS, NOBODY, Forwarded, Held, Node, Originated
 
-# A coded packet from ``peer`` raised the rank of its decoding matrix. value: the rank; detail: the column of its pivot.
+# A coded packet from ``peer`` raised the rank of the event's decoding matrix. value: the new rank; detail: the pivot
+# column of the new row.
 Innovative = namedtuple("Innovative", FIELDS)
 # The event ``origin``, ``sequence`` was decoded. value: its generation size.
 Decoded = namedtuple("Decoded", FIELDS)
-# The node has created or emptied its decoding matrix of the event ``origin``, ``sequence``. value: generation size.
+# The node created or emptied its decoding matrix of the event ``origin``, ``sequence``. value: generation size.
 GenerationBegun = namedtuple("GenerationBegun", FIELDS)
 
 
 class Generation:
-    """A node's state of one event in flight: the decoder, and when to send, to request packets, to forget it."""
+    """A node's state of one event: its decoder, and the times to send packets, to request packets and to forget it."""
 
     def __init__(self, header):
         self.has_sent = False
-        self.is_suspect = False  # whether its packets were dropped as corrupt
+        self.is_suspect = False  # True once its packets were dropped as corrupt
         self.begin(header)
 
     def begin(self, header):
-        """Start with an empty decoder for packets with this header."""
+        """Start with an empty decoder for packets with this header.
+
+        ``header``: (generation size, field order, event length in bytes).
+        """
         self.header = header
         self.decoder = Decoder(header[0], header[1])
         self.hops = wire.U16
         self.fresh = 0  # innovative packets since the last transmission
         self.send_us = None
         self.due_us = None  # when to send a request or, once decoded, to forget the event
-        self.requests = 0  # sent since the last innovative packet; see `_allow_request`
-        self.peer = None  # the sender of that packet, until it gets a request
-        self.requested = 0  # packets that neighbors have requested
+        self.requests = 0  # requests sent since the last innovative packet; see `_allow_request`
+        self.peer = None  # the sender of the last innovative packet; None once it has been sent a request
+        self.requested = 0  # packets still to be sent in answer to requests
 
 
 def _common_header(coded):
@@ -55,7 +59,7 @@ class CodedDiffusionNode(Node):
         Node.__init__(self, address, settings, random)
         self.generations = {}  # event id -> Generation
         self._ids = []  # keys of `generations`, oldest first: a dictionary keeps no order on a mote
-        self.known = {}  # event id -> when the last frame of it was heard or sent
+        self.known = {}  # event id -> time (µs) at which its last frame was heard or sent
         self._collecting_us = rules.collecting_us(settings.collecting_time_ms)
         self._request_after_us = rules.request_after_us(self._collecting_us)
         self._keep_us = rules.keep_us(settings.max_requests, self._collecting_us, self._request_after_us)
@@ -68,7 +72,7 @@ class CodedDiffusionNode(Node):
     # Called by the application
 
     def publish(self, attributes, now, payload=b""):
-        """Broadcast an event and return its number at this node."""
+        """Broadcast a new event and return its sequence number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         number = self.first_number + self._published
@@ -115,7 +119,7 @@ class CodedDiffusionNode(Node):
             self._plan_wake()
 
     def _generation_of_event(self, event):
-        """Return the generation of a whole event: the rows of its matrix are the event's chunks."""
+        """Return a generation that holds all chunks of an event, so that its decoder is complete."""
         settings = self.settings
         data = wire.coded_bytes(event.origin, event.sequence, event.attributes)
         size = settings.generation_size
@@ -172,7 +176,7 @@ class CodedDiffusionNode(Node):
             self.drop(previous_hop, "request", request.origin, request.sequence, "not_at_hand")
             return
         self.known[event_id] = now
-        # An event is sent only once decoded: then it is known to be genuine, and complete for all requesters.
+        # A node answers only after decoding the event: then its packets are verified and suffice for all requesters.
         generation.requested = max(generation.requested, generation.header[0] - request.rank)
         if generation.decoder.is_complete:
             self._plan_answer(generation, now)
@@ -196,7 +200,7 @@ class CodedDiffusionNode(Node):
                 self._plan_wake()
 
     def _plan_forgetting(self, event_id, generation, now):
-        """Plan when to forget a decoded event: after the time for requests, or once its running timer has fired."""
+        """Plan when to forget a decoded event: after the time for requests or, without requests, after its timer."""
         if self._keep_us:
             generation.due_us = now + self._keep_us
             if generation.requested:
@@ -212,7 +216,7 @@ class CodedDiffusionNode(Node):
             generation.send_us = now + self._collecting_us
 
     def _decode(self, event_id, generation, previous_hop, now):
-        """Decode a complete generation and hold the event; return False if its checksum is wrong."""
+        """Decode a complete generation and hold the event. Return False if the checksum is wrong, else True."""
         generation_size, _, length_B = generation.header
         decoder = generation.decoder
         chunks = (decoder.field.to_data(decoder.row(index).information_vector) for index in range(generation_size))
@@ -227,10 +231,10 @@ class CodedDiffusionNode(Node):
         return True
 
     def _begin_again(self, event_id, generation, header, previous_hop, now):
-        """Drop all packets of an event, as they do not belong together, and collect packets anew.
+        """Drop all packets of an event, as they do not belong together, and start over with an empty generation.
 
-        The node sends no packets of the event before it has decoded it: among nodes that forget packets, the same
-        packets would be innovative again and again, and circulate.
+        The node sends no packets of the event before decoding it. Otherwise packets could circulate without end among
+        nodes that dropped them, as they would be innovative again and again.
         """
         self.drop(previous_hop, "coded", event_id[0], event_id[1], "corrupt")
         generation.begin(header)
@@ -245,7 +249,10 @@ class CodedDiffusionNode(Node):
     # Memory of events
 
     def _is_finished(self, event_id, now):
-        """Return whether the node needs no more packets of an event: its own, or one already decoded."""
+        """Return whether the node needs no more packets of an event, because it published or already decoded it.
+
+        A decoded event that has been quiet for long is forgotten and counts as new.
+        """
         if event_id[0] == self.address:
             return True
         heard_us = self.known.get(event_id)
@@ -260,7 +267,10 @@ class CodedDiffusionNode(Node):
         return True
 
     def _has_room(self, now, matrices):
-        """Return whether another event and ``matrices`` more matrices fit; forget quiet events if not."""
+        """Return whether there is memory for another event and ``matrices`` more matrices.
+
+        If it is full, forget quiet events first.
+        """
         if matrices:
             self._make_room()
         if self._is_full(matrices) and now >= self._next_search_us:
@@ -272,7 +282,7 @@ class CodedDiffusionNode(Node):
         return rules.is_full(len(self.known), settings.max_known, len(self._ids) + matrices, settings.max_events)
 
     def _make_room(self):
-        """Forget the oldest event that is stored only to answer requests, if another matrix does not fit."""
+        """Forget the oldest event that is stored only to answer requests, unless there is memory for another matrix."""
         if len(self._ids) < self.settings.max_events:
             return
         for event_id in self._ids:
@@ -313,7 +323,7 @@ class CodedDiffusionNode(Node):
     # Sending
 
     def wake(self, now):
-        """Do what is due for each event: send combinations, send a request, or forget the event."""
+        """Run the timers that are due: send combinations, send a request, or forget the event."""
         for event_id in list(self._ids):
             generation = self.generations[event_id]
             if generation.send_us is not None and generation.send_us <= now:
@@ -340,7 +350,7 @@ class CodedDiffusionNode(Node):
             self._forget(event_id)
 
     def _send_request(self, event_id, generation, now):
-        """Request more packets: from the neighbor that sent the last innovative one, later from all neighbors."""
+        """Request more packets: first from the sender of the last innovative packet, later from all neighbors."""
         if generation.requests == self.settings.max_requests:
             generation.due_us = None
             return

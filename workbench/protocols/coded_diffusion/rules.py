@@ -23,32 +23,35 @@ def request_after_us(collecting_us):
 
 
 def keep_us(max_requests, collecting_us, request_after_us):
-    """Return how long a node stores a decoded event (µs): for its own timer, then for all requests of neighbors."""
+    """Return how long a node stores a decoded event (µs): until its timer fires, then while neighbors may request it.
+
+    Without requests the result is 0: the node stores the event only until its timer fires.
+    """
     return collecting_us + (max_requests + 1) * request_after_us if max_requests else 0
 
 
 def forget_after_us(forget_after_s, generation_size, collecting_us, keep_us):
-    """Return how long a node remembers an event after the last frame of it (µs).
+    """Return how long a node remembers an event's id after the event's last frame (µs).
 
-    It is at least 2 m ΔTC, as neighbors may still be collecting, and twice the time that a decoded event is stored.
+    The time is at least 2 m ΔTC, as neighbors may still collect packets, and at least 2 ``keep_us``.
     """
     return max(int(forget_after_s * SECOND_US), 2 * generation_size * collecting_us, 2 * keep_us)
 
 
 def packets_to_send(forwarding_factor, fresh):
-    """Return k = ceil(FF * ip), the number of packets that a node sends after ``fresh`` innovative ones."""
+    """Return k = ceil(FF * ip), the number of packets that a node sends after ``fresh`` innovative packets."""
     # Subtract a little, as 0.07 * 100 is more than 7 in floating point.
     return math.ceil(forwarding_factor * fresh - 1e-9)
 
 
 def is_quiet(now, heard_us, forget_after_us):
-    """Return whether an event whose last frame was heard or sent at ``heard_us`` may be forgotten."""
+    """Return whether a node may forget an event whose last frame it heard or sent at ``heard_us``."""
     return now - heard_us >= forget_after_us
 
 
 def is_full(known, max_known, generations, max_events):
     """Return whether a node has no room for another event.
 
-    ``known``: ids that it remembers; ``generations``: decoding matrices that it would have with the event.
+    ``known``: number of ids that it remembers; ``generations``: number of decoding matrices, the new event's included.
     """
     return known >= max_known or generations > max_events

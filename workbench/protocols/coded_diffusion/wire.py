@@ -7,13 +7,13 @@ Layout (little-endian, packed)
     request  type u8 (0x52, "R"), origin u32, sequence u32, rank u8, CRC-32 u32
 
     `attributes/wire.py` defines the layout of attributes. AttNum and the attributes are the event's bytes; a coded
-    packet contains their length. Numbers of finite fields: 0 GF(2), 1 GF(2^4), 2 GF(2^8), 3 GF(2^16), 4 GF(257). The
-    checksum of a frame covers all bytes before it: a wrong byte in one packet would corrupt every packet that is
-    combined with it.
+    packet contains their length. The header's field byte is the number of a finite field: 0 GF(2), 1 GF(2^4),
+    2 GF(2^8), 3 GF(2^16), 4 GF(257). The checksum of a frame covers all bytes before it: a wrong byte in one packet
+    would corrupt every packet that is combined with it.
 
     The coded data are the event's bytes and the event's checksum, u32: the CRC-32 of origin and sequence, as encoded in
-    a frame, and the event's bytes. A forged packet may have a correct frame checksum, but the event decoded with
-    it has a wrong one.
+    a frame, and the event's bytes. A forged packet may have a correct frame checksum, but an event decoded from it
+    has a wrong event checksum.
 
     The header determines the length of the information vector; a frame with another length is refused. So packets with
     the same id, generation size, field and length fit together. An encoding vector of zeros carries no information and
@@ -43,7 +43,7 @@ from workbench.errors import DecodeError, EncodeError
 EVENT = 0x45
 CODED = 0x43
 REQUEST = 0x52
-FIELD_ORDERS = (2, 16, 256, 65536, 257)  # number of a finite field -> its order
+FIELD_ORDERS = (2, 16, 256, 65536, 257)  # the order of each finite field, indexed by its number in a header
 
 Event = namedtuple("Event", ("origin", "sequence", "attributes"))
 # encoding_vector: a tuple of symbols; information_vector: a packed row (`fields.Field`).
@@ -51,7 +51,7 @@ Coded = namedtuple(
     "Coded",
     ("origin", "sequence", "hops", "generation_size", "field", "length_B", "encoding_vector", "information_vector"),
 )
-# rank: of the sender's decoding matrix.
+# rank: the rank of the sender's decoding matrix of the event.
 Request = namedtuple("Request", ("origin", "sequence", "rank"))
 
 EVENT_LAYOUT = "<BII"
@@ -69,7 +69,7 @@ def coded_bytes(origin, sequence, attributes):
 
 
 def coded_attributes(origin, sequence, data):
-    """Return the attributes in the decoded bytes. Raises DecodeError if the event's checksum is wrong."""
+    """Return the attributes of an event from its coded data. Raises DecodeError if the event's checksum is wrong."""
     event = data[:-CHECKSUM_B]
     if bytes(data[-CHECKSUM_B:]) != struct.pack("<I", _event_checksum(origin, sequence, event)):
         raise DecodeError(
@@ -169,16 +169,14 @@ def _decode_coded(frame, end):
     vector_B = field.size_B(generation_size)
     expected_B = header_B + vector_B + information_B(length_B, generation_size, FIELD_ORDERS[number])
     if end != expected_B:
-        raise DecodeError(
-            "a coded packet has %d bytes before its checksum; by its header it must have %d" % (end, expected_B)
-        )
+        raise DecodeError("a coded packet has %d bytes before its checksum; its header requires %d" % (end, expected_B))
     packed = frame[header_B : header_B + vector_B]
     field.check_row(packed)
     vector = tuple(field.unpack(packed, generation_size))
     if bytes(field.pack(vector)) != packed:
         raise DecodeError("the bits after the last symbol of an encoding vector are not zero")
     if not any(vector):
-        raise DecodeError("the encoding vector has zeros only; it must have another symbol")
+        raise DecodeError("the encoding vector has zeros only; it must have at least one other symbol")
     information = bytes(frame[header_B + vector_B : end])
     field.check_row(information)
     return Coded(origin, sequence, hops, generation_size, FIELD_ORDERS[number], length_B, vector, information)

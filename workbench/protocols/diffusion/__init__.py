@@ -41,15 +41,15 @@ Several sinks
     At most four frames wait to be sent again; any further frame is sent again at once.
 
 INTERVAL
-    An interest with ``INTERVAL IS t`` asks each source for a reading every t seconds, or less often. A source does not
+    An interest with ``INTERVAL IS t`` requests at most one reading every t seconds from each source. A source does not
     send a reading to a sink whose INTERVAL has not passed since the last reading that it sent there. It lists the sink
     in the copies for other sinks, as if another copy served it. A reading that no sink needs is dropped with the reason
     ``interval``. A reading that comes up to a sixteenth of the interval early is sent, as timers are not exact. If
     several interests of a sink match, a reading is sent if it is due for one of them. Subscriptions of a sink with the
     same constraints share an interest, which has the shortest of their INTERVALs. A reinforcement states an INTERVAL of
     its own, so ``reinforce`` with narrower constraints gets more readings from some of the sources, until the next
-    round. A sink that relays data for other sinks delivers what it relays, so it may get more readings than it asks
-    for.
+    round. A sink that relays data for other sinks delivers what it relays, so it may get more readings than it
+    requests.
 
 Messages (protocols/diffusion/wire.py)
     interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes

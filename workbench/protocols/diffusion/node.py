@@ -113,7 +113,7 @@ class DiffusionNode(Node):
             self.own_interests.append(own)
         else:
             if interval_us(attributes) < interval_us(own.attributes):
-                # Subscriptions that share an interest get readings as often as the fastest of them asks.
+                # Subscriptions that share an interest get readings at the highest of their rates.
                 wire.encode_interest(
                     wire.Interest(0, self.address, 0, self.address, 1, 0, attributes), self.settings.profile
                 )

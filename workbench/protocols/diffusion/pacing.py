@@ -53,7 +53,7 @@ class Pacing:
         self.paces = [pace for pace in self.paces if any([pace.entry is entry for entry in self.cache.entries])]
 
     def put(self, entry, sink, interval_us):
-        """Store the INTERVAL (µs) of a sink's newest interest or reinforcement in an entry; 0 if it has none."""
+        """Store the INTERVAL (µs) of a sink's newest interest or reinforcement in an entry; 0 without INTERVAL."""
         self._forget_removed()
         pace = self._pace(entry, sink)
         if pace is None:

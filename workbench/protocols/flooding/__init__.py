@@ -1,4 +1,4 @@
-"""Flooding: every node broadcasts every publication once, and subscribers keep those that match.
+"""Flooding: every node broadcasts every publication once, and delivers it to its matching subscriptions.
 
 Theory of operation
     A publisher broadcasts its publication. A node that hears it for the first time holds it, delivers it to its own
@@ -26,9 +26,9 @@ PARAMETERS = (
         1,
         wire.LONGEST_TTL,
         "hops",
-        "the largest value of the field: floods end at duplicates, not by hops",
+        "the largest value: a flood then ends because nodes drop duplicates, not by its ttl",
     ),
-    Parameter("max_events", 1000, 1, None, "publications", "as many as diffusion3's duplicate table remembers"),
+    Parameter("max_events", 1000, 1, None, "publications", "that a node remembers; as many as in diffusion3"),
 )
 
 PRESETS = {"at most three hops, Meshtastic's default": {"ttl": 3}}
@@ -48,5 +48,5 @@ class Flooding(Protocol):
     explain = "workbench.protocols.flooding.explain"
 
     def sizes_in_c(self):
-        """Return the sizes of the C node's tables."""
+        """Return {name in C: number}, the constants that set the sizes of the C node's tables."""
         return {"MAX_EVENTS": self.max_events}

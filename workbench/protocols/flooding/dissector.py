@@ -7,12 +7,12 @@ MESSAGES = {wire.TYPE: "flood"}
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the fields of a frame."""
+    """Return the decoded fields of a frame, each with its bytes."""
     return cut(frame, read)
 
 
 def read(cutter: Cutter) -> None:
-    """Cut a flood into its fields."""
+    """Cut a flood's frame into its fields, for this dissector and that of gossip."""
     cutter.type_of(MESSAGES)
     *_, count = cutter.numbers(
         wire.HEADER,

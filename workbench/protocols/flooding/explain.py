@@ -10,6 +10,6 @@ from workbench.analysis.sentences import beyond
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence if paths are longer than the ttl of a flood."""
+    """Yield one sentence if readings are missing because the path to their sink is longer than a flood's ttl."""
     ttl = scenario.protocol.ttl
     yield from beyond(missing, missing.hops, ttl, f"A flood's ttl of {ttl} hops")

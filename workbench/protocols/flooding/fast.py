@@ -1,9 +1,9 @@
 """The fast engine's twin of the flooding node, and of the gossip node, which forwards with a probability.
 
-A message is a publication; each frame of it carries the ttl. A node's memory is one byte per node and message in
-flight: once no frame of a publication is left, no node looks it up. If ``max_events`` is below the number of
-publications, nodes may forget while frames are in flight. Then each node numbers the publications that it takes in:
-it remembers those with the latest ``max_events`` numbers, exactly as the node with its list does.
+A message is a publication; each frame of it carries the ttl. The memory of duplicates is one byte per node and message
+in flight: once no frame of a publication is left, no node looks it up. If ``max_events`` is below the number of
+publications, nodes may forget a publication while its frames are in flight. Then each node numbers the publications
+that it takes in and remembers the last ``max_events`` of them, exactly as the node does with its list.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ FIELDS: Fields = {
     "ttl": int,
     "max_events": int,  # publications that a node remembers
     "forwarding_probability": GIVEN,
-    "forgets": GIVEN,  # whether a run has more publications than that
+    "forgets": GIVEN,  # whether a run has more than max_events publications
     "known": Array(np.uint8, ("messages", "nodes")),  # 1 if the node ever held the message
-    "ordinals": Array(np.int32, ("messages", "nodes"), only_if="forgets"),  # see `recent`
+    "ordinals": Array(np.int32, ("messages", "nodes"), only_if="forgets"),  # see `twin.is_recent`
     "taken": Array(np.int32, "nodes", only_if="forgets"),  # publications that a node has taken in so far
 }
 State: Any = namedtuple("State", FIELDS)
@@ -52,7 +52,7 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
+    """Return the most pool entries that a broadcast reception, a unicast reception and any other call may take."""
     rows = 2 + setup.work.most_subscriptions * setup.work.most_samples
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, 1, 1)
 
@@ -83,7 +83,7 @@ def _remembers(state, i, message):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Flood a publication."""
+    """Flood a new publication of node ``i`` with the given content and sequence ``number``."""
     message = twin.make_message(core, Message.FLOOD, core.addresses[i], number, content)
     state.known[message, :] = 0
     twin.report_originated(core, now, i, message, number)
@@ -94,7 +94,7 @@ def publish(core, state, i, content, number, now):
 
 @hot
 def receive(core, state, i, sender, message, ttl, broadcast, now):
-    """Hold, deliver and forward a flood heard for the first time; drop duplicates."""
+    """Process a flood from node ``sender``: hold, deliver and forward it the first time, later drop it."""
     if _remembers(state, i, message):
         twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)
         return

@@ -23,7 +23,7 @@ class FloodingNode(Node):
         self._known = RecentIds(settings.max_events)
 
     def publish(self, attributes, now, payload=b""):
-        """Flood a publication and return its number at this node."""
+        """Flood a new publication and return its sequence number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         sequence = self.first_number + self._published

@@ -30,7 +30,7 @@ def encode(flood):
     fits = 0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= LONGEST_TTL
     if not fits or len(attributes) > 255:
         raise EncodeError(
-            "%r has a field out of range: origin and sequence are u32, ttl is u16, attributes number 255 at most"
+            "%r has a field out of range: origin and sequence are u32, ttl is u16, and there are at most 255 attributes"
             % (flood,)
         )
     return pack(HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_readings(attributes)
@@ -64,7 +64,10 @@ def decode_body(frame):
 
 
 def check_body(frame):
-    """Raise DecodeError if the attributes are malformed. Faster than decoding, for nodes that only forward."""
+    """Raise DecodeError if the attributes of a frame are malformed.
+
+    The check is faster than decoding, for nodes that only forward.
+    """
     end = HEADER_B
     size = len(frame)
     for _ in range(frame[HEADER_B - 1]):

@@ -33,11 +33,21 @@ KIND_OF = "flooding"
 
 PARAMETERS = (
     Parameter(
-        "forwarding_probability", 0.7, 0.0, 1.0, "share", "most of a grid's nodes get most events from about there on"
+        "forwarding_probability",
+        0.7,
+        0.0,
+        1.0,
+        "share",
+        "from about 0.7 on, most nodes of a grid get most events",
     ),
-    Parameter("pieces", 1, 1, wire.MOST_PIECES, "pieces", "the publication is sent whole, as in plain gossip"),
+    Parameter("pieces", 1, 1, wire.MOST_PIECES, "pieces", "of a publication; 1: it is sent whole, as in plain gossip"),
     Parameter(
-        "max_partial", 50, 1, None, "publications", "that a node reassembles at a time; coded diffusion's max_events"
+        "max_partial",
+        50,
+        1,
+        None,
+        "publications",
+        "that a node reassembles at a time; as in coded diffusion",
     ),
 ) + flooding.PARAMETERS
 
@@ -63,18 +73,18 @@ class Gossip(Protocol):
 
     @property
     def fast(self):
-        """The module of the fast engine's twin: flooding's for whole publications, its own for pieces."""
+        """Name of the fast twin's module: flooding's twin for whole publications, gossip's own twin for pieces."""
         return "workbench.protocols.flooding.fast" if self.pieces == 1 else "workbench.protocols.gossip.fast"
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Return the cost of a run on each directed link, in receptions of a flood: pieces cost five times as much."""
+        """Return the estimated receptions on each arc during a run: one per reading, or five with pieces."""
         return readings if self.pieces == 1 else 5 * readings
 
     @classmethod
     def mote_modules(cls):
-        """Return the modules of both node classes; `kind_of_node` chooses one."""
+        """Return the names of the modules of both node classes, as the settings choose the class."""
         return (GossipNode.__module__, PiecesGossipNode.__module__)
 
     def kind_of_node(self):
-        """Return GossipNode for whole publications, PiecesGossipNode for pieces."""
+        """Return the class of nodes: GossipNode if publications are sent whole, PiecesGossipNode if sent in pieces."""
         return GossipNode if self.pieces == 1 else PiecesGossipNode

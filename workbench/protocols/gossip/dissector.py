@@ -9,7 +9,7 @@ _MESSAGES = {**flood.MESSAGES, wire.TYPE: "piece"}
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the fields of a frame."""
+    """Return the decoded fields of a frame, each with its bytes."""
     return cut(frame, _read)
 
 

@@ -1,4 +1,4 @@
-"""Explanations of undelivered readings that are specific to gossip: a node did not forward, by chance."""
+"""Explanations of undelivered readings that are specific to gossip: by chance a node did not forward a reading."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["clause", "sentences"]
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the explanation's clause on a node that by chance did not forward a reading, or None."""
+    """Return the clause on a node that by chance did not forward a reading, or None if the cause is another."""
     if account.cause != "chance":
         return None
     probability = scenario.protocol.forwarding_probability

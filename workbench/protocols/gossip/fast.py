@@ -1,8 +1,8 @@
 """The fast engine's twin of the node that gossips pieces (`workbench.protocols.gossip.pieces`).
 
 A message is a piece; each frame of it carries the ttl. Publications are numbered from 0 in the order of publishing.
-The state of a node and a publication is a row of ``pairs`` and two sets of bits, 24 bytes or more; until a node hears
-the publication, they take only address space. An id is remembered until ``max_events`` others have been taken in since
+The state of a publication at a node is a row of ``pairs`` and two bit sets, 24 bytes or more; until the node hears the
+publication, they take only address space. A node remembers a publication until it has taken in ``max_events`` others
 (see flooding's twin).
 """
 
@@ -35,13 +35,13 @@ class Message(twin.Messages):
     PIECE = auto()
 
 
-MOST_PAIRS = 1 << 26  # 64-bit words for the pieces received; as many again for the pieces stored
+MOST_PAIRS = 1 << 26  # most 64-bit words of the bit set of received pieces; the set of stored pieces has as many
 _PUBLISHED = 0  # index in ``numbers``
 
 _EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32)], align=True)
 
-# ``ordinal``: see `twin.is_recent`; ``missing``: pieces still needed while the publication is reassembled. During that
-# time ``next`` and ``previous`` link it into the node's list.
+# ``ordinal``: see `twin.is_recent`; ``missing``: number of pieces still needed while the publication is reassembled.
+# During that time ``next`` and ``previous`` link it into the node's list ``partial``.
 _PAIR = np.dtype(
     [
         ("ordinal", np.int32),
@@ -57,8 +57,8 @@ _PAIR = np.dtype(
 # ``taken``: publications taken in so far; ``partial``: publications being reassembled, oldest first.
 _NODE = np.dtype([("taken", np.int32), ("partial", twin.LIST)], align=True)
 
-# How a publication's content is split: number of pieces, then size and airtime of a frame with a piece, and with the
-# last one, which may be shorter.
+# How a publication's content is split: number of pieces; size and airtime of a piece's frame; size and airtime of the
+# last piece's frame, which may be shorter.
 _CUT = np.dtype(
     [
         ("pieces", np.int32),
@@ -80,11 +80,11 @@ FIELDS: Fields = {
     "max_events": int,  # publications that a node remembers
     "forwarding_probability": float,
     "max_partial": int,
-    "cuts": GIVEN,  # by content
+    "cuts": GIVEN,  # one for each content
     "message_pieces": Array(_MESSAGE_PIECE, "messages"),
     "events": Array(_EVENT, "publications"),
     "pairs": Array(_PAIR, ("publications", "nodes")),
-    # A bit for each piece that was received, and for each that is stored.
+    # A bit for each piece that was received, and a bit for each piece that is stored.
     "received": Array(np.uint64, ("publications", "nodes", "words")),
     "stored": Array(np.uint64, ("publications", "nodes", "words")),
     "nodes": Array(_NODE, "nodes", {"partial": twin.NO_ROWS}),
@@ -124,7 +124,7 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
+    """Return the most pool entries that a broadcast reception, a unicast reception and any other call may take."""
     rows = 3 + setup.work.most_subscriptions * setup.work.most_samples
     pieces = int(_cuts(setup)["pieces"].max())
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, pieces, pieces)
@@ -138,7 +138,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     if count * publications * words > MOST_PAIRS:
         raise twin.NoFastTwinError(
             f"gossip: the pieces of {publications} publications at {count} nodes take "
-            f"{count * publications * words} words of 64 bits; the fast engine has room for {MOST_PAIRS}"
+            f"{count * publications * words} words of 64 bits; the fast engine stores at most {MOST_PAIRS}"
         )
     return twin.make(
         State,
@@ -176,7 +176,7 @@ def _is_known(state, i, event):
 
 @compiled
 def _remember(state, i, event):
-    """Remember a publication of which node ``i`` remembers no piece."""
+    """Remember a publication at node ``i``, with an empty set of received pieces."""
     state.nodes[i].taken += 1
     state.pairs[event, i].ordinal = state.nodes[i].taken
     _clear_bits(state.received, event, i)
@@ -184,7 +184,7 @@ def _remember(state, i, event):
 
 @compiled
 def _begin_reassembly(core, state, i, event, pieces, now):
-    """Begin to reassemble a publication; if ``max_partial`` are in progress, evict the oldest."""
+    """Begin to reassemble a publication; if ``max_partial`` publications are in progress, evict the oldest."""
     partial = state.nodes[i].partial
     if partial.count >= state.max_partial:
         oldest = np.int64(partial.first)
@@ -228,7 +228,8 @@ def _store_piece(core, state, i, peer, message, ttl, now):
     if not is_known:
         _remember(state, i, event)
     _set_bit(state.received, event, i, number)
-    # Nothing missing: the publication was evicted. Piece stored: reassembly began before the id was forgotten.
+    # If no piece is missing, the publication was evicted or is complete. A piece may be stored although the node does
+    # not remember receiving it: it forgot the id during the reassembly.
     if pair.missing == 0 or _has_bit(state.stored, event, i, number):
         return
     _set_bit(state.stored, event, i, number)
@@ -244,7 +245,7 @@ def _store_piece(core, state, i, peer, message, ttl, now):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Broadcast a publication piece by piece."""
+    """Broadcast a new publication of node ``i`` with the given content and sequence ``number``, piece by piece."""
     event = state.numbers[_PUBLISHED]
     state.numbers[_PUBLISHED] = event + 1
     state.events[event].origin = core.addresses[i]
@@ -268,7 +269,7 @@ def publish(core, state, i, content, number, now):
 
 @hot
 def receive(core, state, i, sender, message, ttl, broadcast, now):
-    """Store a piece heard for the first time, and forward it with ``forwarding_probability``."""
+    """Process a piece from node ``sender``: drop a duplicate, else store it and forward it by chance."""
     peer = core.addresses[sender]
     event = state.message_pieces[message].event
     if _is_known(state, i, event) and _has_bit(state.received, event, i, state.message_pieces[message].number):

@@ -18,7 +18,10 @@ class GossipNode(flooding.FloodingNode):
         self.forwarding_probability = settings.forwarding_probability
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Hold and deliver a publication heard for the first time; forward it with ``forwarding_probability``."""
+        """Hold and deliver a publication heard for the first time, and forward it by chance; drop other frames.
+
+        The chance is ``forwarding_probability``.
+        """
         try:
             event_id, ttl = wire.decode_header(frame)
             origin, sequence = event_id

@@ -1,18 +1,19 @@
-"""The node that gossips pieces: a publication is sent in several frames, and each is forwarded at random by itself.
+"""The node that gossips pieces: a publication is sent in several frames, and nodes forward each piece by chance.
 
 Theory of operation
     A publisher splits its publication into pieces and broadcasts each. A node forwards each piece that it hears for
     the first time with a probability, as gossip does with whole publications. When it has all pieces, it holds the
     publication and delivers it to its own matching subscriptions. A node that misses a single piece lacks the whole
-    publication, so with the same bytes sent fewer nodes hold it than with whole publications. Network coding, where
-    any piece is useful, is compared with this.
+    publication, so with the same bytes sent fewer nodes hold it than with whole publications. This node is the baseline
+    for network coding, where any packet can replace a lost one.
 
 Limits
-    A node reassembles ``max_partial`` publications at a time. Beyond that the oldest is evicted, and not begun again
-    while its id is remembered. A node remembers the ids and received pieces of ``max_events`` publications.
+    A node reassembles ``max_partial`` publications at a time. For a further publication it evicts the oldest, and does
+    not reassemble that one again while it remembers its id. A node remembers the ids and received pieces of
+    ``max_events`` publications.
 
 Reference
-    As for gossip.
+    That of `workbench.protocols.gossip`.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -37,18 +38,18 @@ class Partial:
 
 
 class PiecesGossipNode(FloodingNode):
-    """A node that gossips pieces; it subscribes as a flooding node does."""
+    """A node that gossips publications in pieces."""
 
     describe = staticmethod(wire.describe)
 
     def __init__(self, address, settings, random):
         FloodingNode.__init__(self, address, settings, random)
-        # Values of flooding's memory of ids are here: (pieces, size of the event, a bit for each piece received).
+        # The values of `_known` are here: (number of pieces, event length in bytes, a bit set of the pieces received).
         self.partial = {}  # event id -> Partial
-        self._partial_ids = []  # oldest first: a dictionary keeps no order on a mote
+        self._partial_ids = []  # keys of `partial`, oldest first: a dictionary keeps no order on a mote
 
     def publish(self, attributes, now, payload=b""):
-        """Broadcast a publication piece by piece and return its number at this node."""
+        """Broadcast a new publication piece by piece and return its sequence number at this node."""
         attributes = check_publication(with_payload(attributes, payload))
         data = event_bytes(attributes)
         pieces = wire.number_of_pieces(len(data), self.settings.pieces)
@@ -66,7 +67,10 @@ class PiecesGossipNode(FloodingNode):
         return number
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Store a piece heard for the first time, and forward it with ``forwarding_probability``."""
+        """Store a piece heard for the first time, and forward it by chance; drop other frames.
+
+        The chance is ``forwarding_probability``.
+        """
         try:
             piece = wire.decode(frame)
             if self._is_duplicate(piece):
@@ -86,13 +90,12 @@ class PiecesGossipNode(FloodingNode):
                 self.events.append(Forwarded(previous_hop, "piece", piece.origin, piece.sequence, 0, ""))
 
     def _is_duplicate(self, piece):
+        """Return whether the node has received this piece. Raises DecodeError if it contradicts earlier pieces."""
         event_id = (piece.origin, piece.sequence)
         header = piece.pieces, piece.length_B
         partial, known = self.partial.get(event_id), self._known.get(event_id)
         if (partial is not None and partial.header != header) or (known is not None and known[:2] != header):
-            raise DecodeError(
-                "a piece differs from earlier pieces with the same id in the number of pieces or the event's length"
-            )
+            raise DecodeError("a piece has another number of pieces or event length than earlier pieces of its event")
         return known is not None and bool(known[2] >> piece.number & 1)
 
     def _store_piece(self, piece, previous_hop, now):
@@ -102,7 +105,8 @@ class PiecesGossipNode(FloodingNode):
             partial = self._begin_reassembly(event_id, piece)
         received = 0 if known is None else known[2]
         self._known.put(event_id, (piece.pieces, piece.length_B, received | 1 << piece.number))
-        # None: the publication was evicted. Piece stored: reassembly began before the id was forgotten.
+        # Without a Partial, the publication was evicted or is complete. A piece may be stored although the node does
+        # not remember receiving it: it forgot the id during the reassembly.
         if partial is None or partial.data[piece.number] is not None:
             return
         partial.data[piece.number] = piece.data

@@ -1,13 +1,13 @@
-"""Encode and decode the frame of a piece of an event, for events that are sent in several frames.
+"""Encode and decode gossip's frame for one piece of an event that is sent in several frames.
 
 Layout (little-endian, packed)
     type u8 (always 0x50, "P"), origin u32, sequence u32, ttl u16, pieces u8, number u8, event length in bytes u16, the
-    piece's bytes, CRC-32 u32: 19 bytes and the piece. The pieces are those of the event's bytes
+    piece's bytes, CRC-32 u32: 19 bytes and the piece. An event is split into pieces as bytes
     (attributes/event_bytes.py).
 
     The header determines the length of the piece; a frame with another length is refused. So pieces with the same id,
     number of pieces and event length fit together. All pieces have the same length except the last, which may be
-    shorter. No piece is empty, so `number_of_pieces` may return fewer than wanted.
+    shorter. No piece is empty, so `number_of_pieces` may return fewer pieces than wanted.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -81,9 +81,7 @@ def decode(frame):
             "invalid piece: number %d (from 0) of %d, event of %d bytes; it would be empty" % (number, pieces, length_B)
         )
     if end - _HEADER_B != piece_end - piece_begin:
-        raise DecodeError(
-            "the piece has %d bytes; by its header it must have %d" % (end - _HEADER_B, piece_end - piece_begin)
-        )
+        raise DecodeError("the piece has %d bytes; its header requires %d" % (end - _HEADER_B, piece_end - piece_begin))
     return Piece(origin, sequence, ttl, pieces, number, length_B, bytes(frame[_HEADER_B:end]))
 
 

@@ -1,32 +1,31 @@
-"""TinyMQ: content-based publish/subscribe over an overlay of several trees, whose nodes share out the space of keys.
+"""TinyMQ: content-based publish/subscribe over an overlay of several trees, whose nodes divide the key space.
 
 Theory of operation
     The *roots* are stable nodes, sinks as a rule. Each root grows a tree. Every node joins one of the trees and gets a
     *key*, a string of bits that begins with its parent's key. A node stores its *zone*: the strings of ``key_bits``
-    bits that begin with its own key and with no child's. So the zones of a tree are the whole key space, cut into
-    disjoint parts.
+    bits that begin with its own key, but not with a child's. So the zones of a tree's nodes partition the key space.
 
     The values of the ``dimensions`` are mapped to such strings: a *query* (a subscription) to a box of strings, an
-    *event* (a publication) to one string. A query is routed to the nodes of every tree whose zones it meets, and stored
-    there. An event is routed to the one node of a tree in whose zone it lies: the *rendezvous node* of the two. That
+    *event* (a publication) to one string. In every tree a query is routed to the nodes whose zones overlap its box, and
+    stored there. An event is routed to the node of a tree whose zone holds its string: the *rendezvous node*. That
     node matches the event with its stored queries, and sends a *notification* on the query's reverse path, or to the
     sink's key.
 
 Messages (protocols/tinymq/wire.py)
     info            broadcast: the sender's position in the overlay, distances to the roots, some neighbors it hears
-    join, grant     to the parent, and back with a key
+    join, grant     a join to the chosen parent, and its answer, a grant with a key
     query, event    towards a tree, then by key: the region that the message has not reached yet, attributes
     notification    to the sink: event
     probe           to a neighbor that has been silent for long: requests an ack
     ack             for each unicast message that requests one, unless the receiver lacks the role in the tree that the
                     sender assumes
-    refusal         from a receiver that lacks the assumed role, for a message that requests no ack; from a receiver
-                    without room, for a message that requests one
+    refusal         answers a message that requests no ack, if the receiver lacks the assumed role; answers a message
+                    that requests an ack, if the receiver has no room for the message
 
 Where to find each rule
     which neighbor becomes the parent          `rules.may_be_parent`, `rules.is_better_parent`
     which key a child gets                     `zones.free_slot`, `rules.longest_slot`; `Overlay.take_info` corrects it
-    which path to a root is better             `rules.is_better_path`; which one is awaited: `rules.is_late`
+    which path to a root is better             `rules.is_better_path`; which path is waited for: `rules.is_late`
     when a neighbor, position or path is lost  `rules.is_silent`, `rules.is_cut_off`, `rules.is_given_up`
     when a silent neighbor is probed           `rules.is_in_doubt`
     which links work both ways                 `Overlay.take_info`, `Overlay.note_answer`
@@ -38,12 +37,12 @@ Where to find each rule
     when an info is sent again                 `rules.is_repeated`, `rules.is_info_due`
     how long to wait for an answer             `rules.retry_wait_us`; for a grant `rules.times`
     how long a query lasts                     `rules.asked_lease_s`, `rules.lease_left_s`
-    which of two queries is newer              `rules.is_newer_round`
+    which round of a query is newer            `rules.is_newer_round`
     what a node stores                         `zones.zone`
     which strings a query or an event covers   `mapping.Mapping`
     which neighbor gets which part of a region `routing.fragments`
     where a notification goes                  `routing.next_hop_to_key`, `QueryStore.path`
-    what happens to stored queries             `rendezvous.Rendezvous`, when children join and keys change
+    when stored queries move to other nodes    `rendezvous.Rendezvous.child_added`, `Rendezvous.key_changed`
 
     Nodes and their fast twin (`fast/`, the fast engine's version of a node) call the same functions of `rules.py`. The
     twin's other code, over arrays, is in files of the same names, with two exceptions: `zones.py` is `fast/keys.py`,
@@ -51,32 +50,33 @@ Where to find each rule
 
 Limits
     -   The stored queries of a node that dies are missing until the sinks send them again (``refresh_s``).
-    -   A neighbor is lost after ``lost_after`` times ``info_s``. With the defaults its subtree has settled after 7 or 8
-        epochs in all, or 15 if nodes join a subtree that is already cut off.
-    -   After an outage a node may keep a longer path for some epochs: it waits for those of the shorter path.
+    -   A neighbor counts as lost after ``lost_after`` times ``info_s``. With the defaults the subtree of a node that
+        fails has settled 7 or 8 epochs after the failure, or 15 if nodes join a subtree that is already cut off.
+    -   After an outage a node may keep a longer path for some epochs, until the shorter path brings the same epoch.
     -   An event that arrives before a query is not matched with it: only queries are stored.
-    -   A node without a key, or without a path to a tree, keeps ``max_waiting`` messages for later. It drops them as
-        "waited" after ``lost_after``.
-    -   A node keeps ``max_known`` frames that wait for their turn or an answer, and drops further ones as "full". With
-        acks of TinyMQ's own it refuses events and notifications earlier, so that a burst waits at its senders. With a
-        radio whose reports replace acks, senders are not slowed down in this way.
+    -   A node without a key, or without a path to a tree, keeps up to ``max_waiting`` messages for later. It drops them
+        as "waited" after ``lost_after`` times ``info_s``.
+    -   A node keeps up to ``max_known`` frames that wait for their turn or an answer, and drops any more as "full".
+        With acks of TinyMQ's own it refuses events and notifications earlier, so that a burst waits at its senders.
+        With a radio whose reports replace acks, senders are not slowed down in this way.
     -   All nodes need the same settings.
     -   Links that work one way only are not used. A link that stops working one way is noticed when a frame over it is
         not acknowledged, ``retries`` times.
     -   With ``info_s=0`` the overlay is built once and not repaired, and each link is assumed to work both ways.
     -   Where the channel is nearly saturated, messages wait in their nodes for seconds: readings are late, not lost.
     -   The neighbors of a node that sends but does not receive repeat their joins to it after 1, 2, 4, up to 64 epochs.
-    -   A radio's report replaces the neighbor's ack. A frame is lost if the neighbor's radio acknowledged it, but its
-        node did not take it.
-    -   With ``acks="own"``, or a radio that reports nothing, repetitions do not react to load: on a saturated channel
-        they are most of the load, and delivery collapses.
-    -   With ``retries=0`` a message that a neighbor does not take is lost, and silent neighbors are not probed.
+    -   A radio's report replaces the neighbor's ack. A frame is lost if the neighbor's radio acknowledged it, but the
+        neighbor's node did not process it.
+    -   With ``acks="own"``, or a radio that reports nothing, retransmissions do not react to load: on a saturated
+        channel they are most of the load, and delivery collapses.
+    -   With ``retries=0`` a message that a neighbor does not receive or accept is lost, and silent neighbors are not
+        probed.
     -   A message whose path changes while it is under way may visit a node twice: a notification whose sink moves, an
         event whose rendezvous node gets another key. It is routed by the new state, and does not circle.
 
 Differs from the original in
     C1   Z is the universe of node X, the k-bit strings that begin with its key; its zone is the part that X stores.
-    C2   a query is split: each part is routed on its own and reaches one node, so no part is lost or comes twice. The
+    C2   a query is split: each part is routed on its own and reaches one node, so no part is lost or stored twice. The
          region in a message replaces the paper's test "this node has had the query already".
     C3   a shortcut leads to a neighbor of the same tree whose key is a prefix of the target and longer than the
          parent's. With the longest common prefix alone, as published, events run in circles.
@@ -85,16 +85,18 @@ Differs from the original in
     C6   a node whose key is longer than ``key_bits`` only relays.
     C7   h(v) = floor((v - lo) / (hi - lo) * 2^l), clamped.
     C8   a query covers every cell that it touches; the exact match is made at the rendezvous node, and at the sink.
-    C9   ``publish="own"`` sends an event to the publisher's own tree alone: queries are in all trees, so they meet.
-    C10  distances have epochs, so that they can rise; of equal ones the neighbor with the lowest number counts. A node
-         takes no newer epoch while a shorter path is behind: epochs take longer on some paths than on others.
+    C9   ``publish="own"`` sends an event to the publisher's own tree alone. The event meets all queries there,
+         because queries are sent to all trees.
+    C10  distances have epochs, so that they can rise. Of equal distances, the neighbor with the lowest address counts.
+         A node takes no newer epoch while the epochs on a shorter path are behind: some paths delay epochs more.
     C11  notifications, leases, unsubscribing, repair and hand-over are additions: when a child joins, it is handed its
          part of the stored queries; when a node's key changes, its stored queries are routed anew.
     C12  events are not stored.
-    --   a neighbor's distances, and shortcuts to it, count once it is known to hear this node: by a unicast frame from
-         it, or by an info of it that names this node. An info names neighbors that are not known to hear its sender,
-         and, in three infos, neighbors that have named the sender: at most 16 after a change, else 4, of 4 bytes each.
-         Once all neighbors know of each other, infos name none. A frame to test each link would cost two frames a link.
+    --   a neighbor's distances, and shortcuts to it, count once the neighbor is known to hear this node: by a unicast
+         frame from it, or by an info from it that names this node. An info names neighbors that are not known to hear
+         its sender, and, in three infos, neighbors that have named the sender: at most 16 after a change, else 4, of 4
+         bytes each. Once all neighbors know of each other, infos name none. A frame to test each link would cost two
+         frames a link.
     --   a message within a tree has a bit in its type for the role in which it addresses the receiver. A receiver
          without that role does not take it. A child that claims another parent is removed at once, unless its grant is
          pending.
@@ -103,7 +105,7 @@ Differs from the original in
     --   if a node's radio reports acknowledgements, its frames request no ack. The radio has one frame at a time, and
          the next one follows the report. Own acks would be half of all frames, and frames that still wait in a busy
          radio would be repeated. With ``acks="own"``, or without such a radio, the next line applies.
-    --   a call of a node sends no more than eight frames; the rest follows every 20 ms.
+    --   one call of a node sends at most eight frames; the remaining frames follow every 20 ms.
     --   a rendezvous node sends one notification for each sink and event. The sink matches it with all of its
          subscriptions, and delivers an event once, though in the paper's mode every tree notifies it.
     --   ``dimensions`` names attributes; mapping.py explains how all other parts of a subscription are mapped.
@@ -133,23 +135,44 @@ SHORTEST_S = 0.001  # shortest interval of periodic tasks
 PARAMETERS = (
     Parameter("roots", (0,), None, None, "nodes", "a lone sink has the first address, as a rule"),
     Parameter(
-        "key_bits", 8, 1, wire.WIDEST_KEY_SPACE, "bits", "k; enough for some tens of nodes: deeper ones only relay (C6)"
+        "key_bits",
+        8,
+        1,
+        wire.WIDEST_KEY_SPACE,
+        "bits",
+        "k; enough for some tens of nodes; nodes with longer keys only relay (C6)",
     ),
     Parameter("dimensions", ("TEMP",), None, None, "keys", '"TEMP", or "TEMP -20 50" to share out a narrower range'),
-    Parameter("publish", "all", ("all", "own"), None, "", "the paper's; own costs a fraction and shares the load (C9)"),
-    Parameter("shortcuts", True, None, None, "", "as the paper has them, as far as they are safe (C3)"),
+    Parameter(
+        "publish",
+        "all",
+        ("all", "own"),
+        None,
+        "",
+        "all: every tree, as in the paper; own: one tree, which costs a fraction and shares the load (C9)",
+    ),
+    Parameter("shortcuts", True, None, None, "", "as in the paper, without those that lead into circles (C3)"),
     Parameter("literal", False, None, None, "", "the published algorithms lose queries and send events in circles"),
-    Parameter("info_s", 10.0, 0.0, 3600.0, "s", "an epoch: a repair takes some of them; 0: nothing is repaired"),
+    Parameter("info_s", 10.0, 0.0, 3600.0, "s", "an epoch; a repair takes several; 0: the overlay is not repaired"),
     Parameter(
         "lost_after",
         4.0,
         2.0,
         1000.0,
         "of info_s",
-        "at 20 % loss a live neighbor seems lost once in 600; near 2 even at rest",
+        "at 20 % loss a live neighbor seems lost once in 600; near 2 even in an idle network",
     ),
-    Parameter("gather_ms", 20.0, 0.0, 60000.0, "ms", "some frames' airtime: one info announces several changes"),
-    Parameter("settle_s", 0.5, 0.0, 3600.0, "s", "after a new key or tree: by then the overlay has found its form"),
+    Parameter(
+        "gather_ms",
+        20.0,
+        0.0,
+        60000.0,
+        "ms",
+        "some frames' airtime; an info that waits so long announces several changes",
+    ),
+    Parameter(
+        "settle_s", 0.5, 0.0, 3600.0, "s", "from a new key or tree to the next queries; by then the overlay has settled"
+    ),
     Parameter("refresh_s", 30.0, 0.0, 65534.0, "s", "diffusion3's interest refresh; 0: queries are sent once"),
     Parameter("lease_s", 150.0, 1.0, 65534.0, "s", "diffusion3's: five refreshes may be lost"),
     Parameter("retries", 10, 0, 30, "frames", "at 30 % loss each way one hop in 1,600 fails; 0: no acknowledgements"),
@@ -162,12 +185,17 @@ PARAMETERS = (
         "a radio that reports outcomes saves half of the frames, and sets the pace; own: nodes send acks themselves",
     ),
     Parameter("retry_ms", 50.0, 0.1, 60000.0, "ms", "some frames' airtime and a wait for the channel"),
-    Parameter("max_queries", 500, 1, 65535, "queries", "as a sink, and as a rendezvous node"),
-    Parameter("max_waiting", 50, 1, 65535, "messages", "what a node without a key keeps for later"),
+    Parameter("max_queries", 500, 1, 65535, "queries", "own subscriptions, and queries stored as a rendezvous node"),
+    Parameter("max_waiting", 50, 1, 65535, "messages", "messages that a node without a key keeps for later"),
     Parameter(
-        "max_known", 1000, 1, 65535, "ids", "events, paths of queries, frames to and from neighbors: as Flooding"
+        "max_known",
+        1000,
+        1,
+        65535,
+        "ids",
+        "each: events, paths of queries, frames to and from neighbors; as in Flooding",
     ),
-    Parameter("max_hops", 1000, 1, 65534, "hops", "more than any network here is deep"),
+    Parameter("max_hops", 1000, 1, 65534, "hops", "more than the depth of any network here"),
 )
 
 
@@ -257,7 +285,7 @@ class TinyMQ(Protocol):
 
 
 class PrintedTinyMQ(TinyMQ):
-    """TinyMQ as published, with its settings: those of TinyMQ, with ``literal=True``."""
+    """TinyMQ with algorithms 3.1 and 3.2 as published; its settings are TinyMQ's, with ``literal=True``."""
 
     node = TinyMQNodeAsPublished
     why_not_fast = "algorithms 3.1 and 3.2 as published are meant for small networks, so they have no fast version"
@@ -283,17 +311,17 @@ class PrintedTinyMQ(TinyMQ):
 
 
 def _read_roots(owner, roots):
-    roots = tuple([_whole(root) for root in roots])
-    is_right = 1 <= len(roots) <= MOST_ROOTS
+    roots = tuple([_as_int(root) for root in roots])
+    is_valid = 1 <= len(roots) <= MOST_ROOTS
     for root in roots:
-        is_right = is_right and isinstance(root, int) and not isinstance(root, bool) and root >= 0
-    if not is_right or len(set(roots)) < len(roots):
+        is_valid = is_valid and isinstance(root, int) and not isinstance(root, bool) and root >= 0
+    if not is_valid or len(set(roots)) < len(roots):
         raise ParameterError("%s: roots is %r; it must name from 1 to %d nodes, each once" % (owner, roots, MOST_ROOTS))
     return roots
 
 
-def _whole(number):
-    """Convert an integer of another library to Python's; return any other value unchanged."""
+def _as_int(number):
+    """Return an integer of another library, such as NumPy, as an int; return any other value unchanged."""
     is_foreign = not isinstance(number, int) and hasattr(number, "__index__")
     return number.__index__() if is_foreign else number
 

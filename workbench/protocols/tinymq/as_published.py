@@ -16,15 +16,16 @@ The published algorithms
     3.2, event     As 3.1 for the one string of the event, until the key is a prefix of that string. Then the event goes
                    down to the child whose key is a prefix too. A node without such a child matches it.
 
-    So a node that can send a query on does not store it (the else). A node that a second branch of the query reaches
-    stops. And two neighbors may each have the longest common prefix from the other's point of view.
+    So a node that sends a query out of its universe does not store it, because of the *else*. A node that is reached by
+    a second branch of the query ignores that branch. And two neighbors may each have the longest common prefix from the
+    other's point of view.
 
 Choices where the algorithms are not explicit
     The same query for another tree counts as another query. The keys of neighbors other than children are compared
     whatever tree they are in, as published; of equally long prefixes the neighbor with the lowest address counts. Z and
-    the zone are the corrected ones (C1, C5). An event that returns to a node would return for ever, and is dropped as
-    "loop". A message that had to wait at a node, or that is rerouted because a neighbor does not answer, does not count
-    as returned.
+    the zone are the corrected ones (C1, C5). An event that returns to a node would circle for ever, so it is dropped as
+    "loop". If a message had to wait at a node, or is rerouted because a neighbor does not answer, this does not count
+    as a return.
 
 Limits
     Each string outside of Z is compared with each neighbor's key, so key spaces have 16 bits at most. Shortcuts are
@@ -48,10 +49,10 @@ class RendezvousAsPublished(Rendezvous):
     """A rendezvous node that hands no queries over: the published algorithms would drop them as duplicates."""
 
     def child_added(self, position, child, child_universe, now):
-        """Keep all stored queries."""
+        """Do nothing: a new child is sent no stored queries."""
 
     def key_changed(self, position, now):
-        """Keep all stored queries."""
+        """Do nothing: stored queries are not routed anew."""
 
 
 class OverlayAsPublished(Overlay):
@@ -66,7 +67,7 @@ class OverlayAsPublished(Overlay):
         return self.unicast.is_waiting_for(child)
 
     def choose_named(self, now):
-        """Return (): infos name no neighbors."""
+        """Return (), so that infos do not name the neighbors that this node hears."""
         return ()
 
     def probe_silent(self, now):
@@ -80,32 +81,32 @@ class TinyMQNodeAsPublished(TinyMQNode):
         TinyMQNode.__init__(self, address, settings, random)
         self.overlay = OverlayAsPublished(address, settings, random, self.unicast, self)
         self.rendezvous = RendezvousAsPublished(self)
-        self._passed = RecentIds(settings.max_known)  # (tree, publisher, sequence) of the events routed here
+        self._routed_events = RecentIds(settings.max_known)  # (tree, publisher, sequence) of the events routed here
 
     def take_routed(self, message, previous_hop, now):
-        """Route a query or an event the first time that it comes; route notifications as TinyMQ does."""
+        """Route a query or an event on its first arrival, and drop it on later ones; route every notification."""
         if isinstance(message, wire.Query) and not self.must_wait(message) and self.queries.has_seen(message):
             self.drop_message(message, previous_hop, "duplicate")
         elif (
             isinstance(message, wire.Event)
             and self.overlay.position(message.tree)
-            and _event_id(message) in self._passed
+            and _event_id(message) in self._routed_events
         ):
             self.drop_message(message, previous_hop, "loop")
         else:
             self.route(message, previous_hop, now)
 
     def direction_to(self, position, neighbor):
-        """Return OPEN: messages assume no role of their receivers."""
+        """Return OPEN: a receiver accepts a message whatever its own role in the tree is."""
         return wire.OPEN
 
     def split(self, position, message):
-        """Return [(neighbor, region)]: each neighbor that gets a query or an event gets the whole region."""
+        """Return [(next hop, region)] of a query or an event; each next hop gets the whole region."""
         box = self.box(message)
         if isinstance(message, wire.Query):
             hops = query_hops(self.overlay, position, box, self.mapping)
         else:
-            self._passed.put(_event_id(message))
+            self._routed_events.put(_event_id(message))
             hops = [event_hop(self.overlay, position, self.mapping.first_cell(box), self.mapping)]
         return [(hop, message.region) for hop in hops]
 
@@ -115,14 +116,17 @@ def _event_id(event):
 
 
 def query_hops(overlay, position, box, mapping):
-    """Return the neighbors to which algorithm 3.1 sends a query, and NOBODY if this node stores the query."""
-    own = universe(position.key, mapping.key_bits)
+    """Return the sorted neighbors to which algorithm 3.1 sends a query, and NOBODY if this node stores the query.
+
+    ``position``: this node's position in the tree; ``box``: the query's box in the key space (`Mapping.query_box`).
+    """
+    own_universe = universe(position.key, mapping.key_bits)
     strings = mapping.cells(box)
-    outside = [string for string in strings if not _is_in(string, own)]
+    outside = [string for string in strings if not _is_in(string, own_universe)]
     if outside:
         hops = []
         for string in outside:
-            hop = _hop_outside(overlay, position, wire.bits(string, mapping.key_bits))
+            hop = _find_hop_outside(overlay, position, wire.bits(string, mapping.key_bits))
             if hop not in hops:
                 hops.append(hop)
         return sorted(hops)
@@ -134,17 +138,25 @@ def query_hops(overlay, position, box, mapping):
 
 
 def event_hop(overlay, position, string, mapping):
-    """Return the neighbor to which algorithm 3.2 sends an event, or NOBODY if this node matches the event."""
+    """Return the neighbor to which algorithm 3.2 sends an event, or NOBODY if this node matches the event.
+
+    ``position``: this node's position in the tree; ``string``: the event's string in the key space, as an integer.
+    """
     target = wire.bits(string, mapping.key_bits)
     if not target.startswith(position.key):
-        return _hop_outside(overlay, position, target)
+        return _find_hop_outside(overlay, position, target)
     for child, key in position.child_keys():
         if target.startswith(key):
             return child
     return NOBODY
 
 
-def _hop_outside(overlay, position, target):
+def _find_hop_outside(overlay, position, target):
+    """Return the next hop to a target string outside of this node's universe.
+
+    The neighbor whose key has the longest common prefix with ``target`` is the next hop, if that prefix is longer than
+    the parent's. Otherwise the parent is the next hop.
+    """
     best, length = position.parent, -1
     candidates = []
     for address in sorted(overlay.neighbors):
@@ -164,7 +176,7 @@ def _hop_outside(overlay, position, target):
 
 
 def _common_prefix_length(text, other):
-    """Return the length of the longest common prefix of two texts."""
+    """Return the number of characters in the longest common prefix of two texts."""
     length = 0
     while length < len(text) and length < len(other) and text[length] == other[length]:
         length += 1

@@ -1,4 +1,4 @@
-"""The dissector of the frames of TinyMQ, which PUB-2-SUB+ and TinyMQ as published use too: it lists their fields."""
+"""The dissector of TinyMQ's frames, which PUB-2-SUB+ and TinyMQ as published send too."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from workbench.errors import DecodeError
 from workbench.protocols.dissection import NODE, Cutter, Field, Meaning, cut, refused
 from workbench.protocols.tinymq import wire
 
-_MOST_BITS = 64  # bits of a key that its text shows
+_MOST_BITS = 64  # most bits of a key that its text shows
 _DIRECTIONS = {wire.OPEN: "", wire.UP: ", to a parent", wire.DOWN: ", to a node of the target's branch"}
 # The first byte of a frame -> a text that describes its type.
 _TYPES = {wire.INFO: "info", wire.ACK: "ack", wire.REFUSAL: "refusal"} | {
@@ -19,7 +19,7 @@ _SEQUENCE: tuple[str, Meaning] = ("sequence", "{}")
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the fields of a frame."""
+    """Return the decoded fields of a frame, each with its bytes."""
     return cut(frame, _read)
 
 
@@ -32,20 +32,20 @@ def _read(cutter: Cutter) -> None:
     _BODIES[kind](cutter)
 
 
-def _info(cutter: Cutter) -> None:
+def _read_info(cutter: Cutter) -> None:
     for index in range(cutter.number("number of positions", "<B")):
         with cutter.group(f"position {index + 1}") as group:
-            tree, _, parent = cutter.numbers(wire.POSITION_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _parent))
-            group.text = f"in tree {tree}, parent: {_parent(parent)}, key: {_read_key(cutter, 'key')}"
+            tree, _, parent = cutter.numbers(wire.POSITION_LAYOUT, _TREE, ("epoch", "{}"), ("parent", _format_parent))
+            group.text = f"in tree {tree}, parent: {_format_parent(parent)}, key: {_read_key(cutter, 'key')}"
     for index in range(cutter.number("number of distances", "<B")):
         with cutter.group(f"distance {index + 1}") as group:
             tree, _, hops = cutter.numbers(wire.DISTANCE_LAYOUT, _TREE, ("epoch", "{}"), ("hops", "{}"))
             group.text = f"{hops} hops to the root of tree {tree}"
     if cutter.at < cutter.end:
-        _heard(cutter)
+        _read_heard(cutter)
 
 
-def _heard(cutter: Cutter) -> None:
+def _read_heard(cutter: Cutter) -> None:
     count = cutter.number("number of neighbors heard", "<B")
     if not count:
         raise DecodeError("the info has a list of 0 neighbors; without neighbors the list must be absent")
@@ -53,56 +53,56 @@ def _heard(cutter: Cutter) -> None:
         cutter.number(f"neighbor {index + 1}", "<I", NODE)
 
 
-def _parent(address: int) -> str:
+def _format_parent(address: int) -> str:
     return "none, a root" if address == wire.U32 else NODE.format(address)
 
 
 def _read_nothing(cutter: Cutter) -> None:
-    """Read nothing: the body of an ack, a refusal or a probe is empty."""
+    """Do nothing: the body of an ack, a refusal or a probe is empty."""
 
 
-def _join(cutter: Cutter) -> None:
+def _read_join(cutter: Cutter) -> None:
     cutter.number("tree", "<B")
 
 
-def _grant(cutter: Cutter) -> None:
+def _read_grant(cutter: Cutter) -> None:
     cutter.numbers(wire.GRANT_LAYOUT, _TREE, ("epoch", "{}"))
     _read_key(cutter, "key")
 
 
-def _query(cutter: Cutter) -> None:
+def _read_query(cutter: Cutter) -> None:
     cutter.numbers(
         wire.QUERY_LAYOUT,
         _TREE,
         ("sink", NODE),
         ("query", "{}"),
         ("round", "{}"),
-        ("lease", _lease),
+        ("lease", _format_lease),
         ("hops", "{}"),
         ("sink's tree", "{}"),
     )
     _read_key(cutter, "sink's key")
-    _region(cutter)
+    _read_region(cutter)
     cutter.attributes(cutter.number("number of attributes", "<B"))
 
 
-def _lease(seconds: int) -> str:
+def _format_lease(seconds: int) -> str:
     return {0: "0 s: the query ends", wire.LEASE_FOREVER_S: "never ends"}.get(seconds, f"{seconds} s")
 
 
-def _event(cutter: Cutter) -> None:
+def _read_event(cutter: Cutter) -> None:
     cutter.numbers(wire.EVENT_LAYOUT, _TREE, ("publisher", NODE), _SEQUENCE, ("hops", "{}"))
-    _region(cutter)
+    _read_region(cutter)
     cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
 
 
-def _notification(cutter: Cutter) -> None:
+def _read_notification(cutter: Cutter) -> None:
     cutter.numbers(
         wire.NOTIFICATION_LAYOUT,
         _TREE,
         ("sink", NODE),
         ("query", "{}"),
-        ("by key", _by_key),
+        ("by key", _format_by_key),
         ("publisher", NODE),
         _SEQUENCE,
         ("hops", "{}"),
@@ -112,34 +112,34 @@ def _notification(cutter: Cutter) -> None:
     cutter.attributes(cutter.number("number of attributes", "<B"), are_readings=True)
 
 
-def _by_key(flag: int) -> str:
+def _format_by_key(flag: int) -> str:
     texts = ("0: on the reverse path of the query", "1: to the sink's key")
     return texts[flag] if flag < len(texts) else refused(f"{flag}", "it must be 0 or 1")
 
 
 _BODIES: dict[int, Callable[[Cutter], None]] = {
-    wire.INFO: _info,
+    wire.INFO: _read_info,
     wire.ACK: _read_nothing,
     wire.REFUSAL: _read_nothing,
-    wire.JOIN: _join,
-    wire.GRANT: _grant,
-    wire.QUERY: _query,
-    wire.EVENT: _event,
-    wire.NOTIFICATION: _notification,
+    wire.JOIN: _read_join,
+    wire.GRANT: _read_grant,
+    wire.QUERY: _read_query,
+    wire.EVENT: _read_event,
+    wire.NOTIFICATION: _read_notification,
     wire.PROBE: _read_nothing,
 }
 
 
 def _read_key(cutter: Cutter, name: str) -> str:
-    """Read a key; returns its bits as a text."""
+    """Read a key and return its bits as a text."""
     with cutter.group(name) as group:
         length = cutter.number("length", "<H", "{} bits")
-        data = cutter.octets("bits", (length + 7) // 8, lambda data: _bits(data, length))
-        group.text = _bits(data, length)
+        data = cutter.octets("bits", (length + 7) // 8, lambda data: _format_bits(data, length))
+        group.text = _format_bits(data, length)
     return group.text
 
 
-def _bits(data: bytes, length: int) -> str:
+def _format_bits(data: bytes, length: int) -> str:
     if not length:
         return "no bits, a root's"
     # Convert only the bytes that are shown: the conversion takes quadratic time.
@@ -150,19 +150,22 @@ def _bits(data: bytes, length: int) -> str:
     return text if is_padded else refused(text, "the padding bits after it are not zero")
 
 
-def _region(cutter: Cutter) -> None:
+def _read_region(cutter: Cutter) -> None:
     with cutter.group("region") as group:
         key_bits = cutter.number("key space", "<B", "strings of {} bits")
         count = cutter.number("number of intervals", "<B")
         if not 1 <= key_bits <= wire.WIDEST_KEY_SPACE or not count:
-            raise DecodeError(f"invalid region: {count} intervals of {key_bits}-bit strings")
-        intervals = [_interval(cutter, f"interval {index + 1}", key_bits) for index in range(count)]
+            raise DecodeError(
+                f"invalid region: {count} intervals of {key_bits}-bit strings; "
+                f"allowed: 1 or more intervals, of 1 to {wire.WIDEST_KEY_SPACE} bits"
+            )
+        intervals = [_read_interval(cutter, f"interval {index + 1}", key_bits) for index in range(count)]
         group.text = ", ".join(f"{low} to {high}" for low, high in intervals)
         if not wire.ascends(intervals, key_bits):
             group.text = refused(group.text, f"the intervals are not disjoint and ascending within {key_bits} bits")
 
 
-def _interval(cutter: Cutter, name: str, key_bits: int) -> tuple[int, int]:
+def _read_interval(cutter: Cutter, name: str, key_bits: int) -> tuple[int, int]:
     size_B = (key_bits + 7) // 8
     with cutter.group(name) as group:
         low, high = (

@@ -1,4 +1,4 @@
-"""Key-space split mapping: the part of the key space to which a query or an event belongs.
+"""Key-space split mapping: from the values in a query or an event to its part of the key space.
 
 Theory of operation
     Each of the d *dimensions* is an attribute's key with a range of values. It gets l of the key space's k bits: k // d
@@ -7,7 +7,8 @@ Theory of operation
     k bits. So a query is a *box*, (lowest, highest) cell of each dimension: SK(Q) is every string whose parts lie in
     the box. An event's box is one cell, EK(e). As h is monotone, an event that matches a query lies in its box.
 
-    The attribute model allows more than d intervals. Such cases are mapped so that the last sentence stays true. A box
+    The attribute model also allows queries that are not one closed interval of each dimension, and events that do not
+    have one value of each. They are mapped so that an event still lies in the box of each query that it matches. A box
     that becomes too wide does no harm: the rendezvous node, and later the sink, match exactly.
 
     constraints GT and LT                       the same cells as GE and LE
@@ -32,20 +33,22 @@ from collections import namedtuple
 
 from workbench.attributes.model import EQ, GE, GT, IS, LE, LT
 
-# low, high: the range of values, in the integers of the frames; bits: the dimension's share of the key space.
+# key: the number of the attribute's key; low, high: the range of values, as integers in the scale of the frames; bits:
+# the number of the key space's bits that belong to the dimension.
 Dimension = namedtuple("Dimension", ("key", "low", "high", "bits"))
 
 
 def split_bits(key_bits, dimensions):
-    """Return a list of the number of bits of each dimension, if ``key_bits`` are shared out among ``dimensions``."""
-    share, more = divmod(key_bits, dimensions)
-    return [share + 1 if number < more else share for number in range(dimensions)]
+    """Return the list of the number of bits of each dimension, if ``key_bits`` are divided among ``dimensions``."""
+    share, remainder = divmod(key_bits, dimensions)
+    return [share + 1 if number < remainder else share for number in range(dimensions)]
 
 
 class Mapping:
     """The mapping from values of the dimensions to strings of ``key_bits`` bits.
 
-    ``dimensions``: a list of (key number, lowest value, highest value).
+    A box is a tuple with the (lowest, highest) cell of each dimension. ``dimensions``: a list of (key number, lowest
+    value, highest value).
     """
 
     def __init__(self, dimensions, key_bits):
@@ -54,7 +57,10 @@ class Mapping:
         self.dimensions = [Dimension(key, low, high, share) for (key, low, high), share in zip(dimensions, bits)]
 
     def event_box(self, attributes):
-        """Return the box of an event: one cell, unless the event has several values of a dimension."""
+        """Return the box of an event: (lowest, highest) cell of each dimension.
+
+        Both are the same cell, unless the event has several values of the dimension.
+        """
         box = []
         for dimension in self.dimensions:
             values = [value for key, operator, value in attributes if key == dimension.key and operator == IS]
@@ -84,29 +90,32 @@ class Mapping:
         return tuple(box)
 
     def first_cell(self, box, at_least=0):
-        """Return the box's smallest string that is at least ``at_least``, as an integer, or None."""
-        parts = self._parts(at_least)
+        """Return the smallest string of the box that is at least ``at_least``, as an integer.
+
+        Returns None if the box has no such string.
+        """
+        parts = self._split_string(at_least)
         for at, (low, high) in enumerate(box):
             part = parts[at]
             if low <= part <= high:
                 continue
             head = parts[:at]
             if part < low:
-                return self._joined(head + [lowest for lowest, _ in box[at:]])
+                return self._join_parts(head + [lowest for lowest, _ in box[at:]])
             # This part is too high: increment the last earlier part that can grow, and reset all parts after it.
             while head:
                 last = head.pop()
                 if last < box[len(head)][1]:
-                    return self._joined(head + [last + 1] + [lowest for lowest, _ in box[len(head) + 1 :]])
+                    return self._join_parts(head + [last + 1] + [lowest for lowest, _ in box[len(head) + 1 :]])
             return None
         return at_least
 
     def last_cell(self, box):
         """Return the largest string of the box, as an integer."""
-        return self._joined([high for _, high in box])
+        return self._join_parts([high for _, high in box])
 
     def clip(self, box, region):
-        """Return a region without the intervals that have no string of a box.
+        """Return a region without the intervals that contain no string of a box.
 
         Each remaining interval is shortened: it begins at its first string of the box.
         """
@@ -122,7 +131,7 @@ class Mapping:
         return ((self.first_cell(box), self.last_cell(box)),)
 
     def cells(self, box):
-        """Return all strings of the box in ascending order; there may be very many."""
+        """Return the list of all strings of the box, as integers in ascending order; it may be very long."""
         strings = []
         next_cell = self.first_cell(box)
         while next_cell is not None and next_cell < 1 << self.key_bits:
@@ -130,15 +139,17 @@ class Mapping:
             next_cell = self.first_cell(box, next_cell + 1) if next_cell + 1 < 1 << self.key_bits else None
         return strings
 
-    def _parts(self, number):
+    def _split_string(self, number):
+        """Return the list of each dimension's cell in a string (an integer)."""
         parts = []
-        below = self.key_bits
+        shift = self.key_bits
         for dimension in self.dimensions:
-            below -= dimension.bits
-            parts.append(number >> below & ((1 << dimension.bits) - 1))
+            shift -= dimension.bits
+            parts.append(number >> shift & ((1 << dimension.bits) - 1))
         return parts
 
-    def _joined(self, parts):
+    def _join_parts(self, parts):
+        """Return the string, as an integer, that consists of a cell of each dimension."""
         number = 0
         for dimension, part in zip(self.dimensions, parts):
             number = number << dimension.bits | part
@@ -146,6 +157,6 @@ class Mapping:
 
 
 def cell(dimension, value):
-    """Return h(value): the cell of a value in a dimension, in [0, 2^l - 1]."""
+    """Return h(value): the number of a value's cell in a dimension of l bits, in [0, 2^l - 1]."""
     number = ((value - dimension.low) << dimension.bits) // (dimension.high - dimension.low)
     return min(max(number, 0), (1 << dimension.bits) - 1)

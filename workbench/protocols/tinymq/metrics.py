@@ -1,31 +1,31 @@
 """Metrics of overlay trees and rendezvous nodes: what a query, an event and a failure cost TinyMQ and PUB-2-SUB+.
 
-Each function takes a run that has kept its trace and returns {name: number}, so that a sweep can use it as its
-``measure``. They use the rows that only these protocols write (key_set, query_stored), and the frames named "query",
-"event" and "notification".
+Each function takes a run with its trace and returns {name: number}, so that a sweep can use it as its ``measure``. The
+functions read the rows that only these protocols write (key_set, query_stored), and the frames named "query", "event"
+and "notification".
 
     query_metrics
-        zone_share                    share of nodes that have a zone, as their key fits into ``key_bits``
+        zone_share                    share of nodes that have a zone: their key has at most ``key_bits`` bits
         queries_asked                 number of subscriptions
         stored_per_query, _tree       nodes that store a query, in all trees and on average in one; means over queries.
                                       A node that stores it in several trees counts in each
-        hops_own_tree, hops_all_trees hops from the sink to a node that stores the query: mean over these nodes, in the
-                                      trees that the sink has a position in and in all; then mean over queries
+        hops_own_tree, hops_all_trees hops from the sink to a node that stores the query: mean over these nodes, then
+                                      over queries. The former counts only nodes that are in a tree of the sink
     load_metrics
         events_published              number of readings
-        event_hops, notification_hops frames of that name per reading
-        relays_mean, relays_busiest   frames with others' events that a node sends per reading: mean over all nodes,
-                                      and maximum
-        traffic_busiest               the same maximum, including the node's own events and notifications
+        event_hops, notification_hops frames named "event", or "notification", per reading
+        relays_mean, relays_busiest   frames with other nodes' events that a node sends per reading: mean over all
+                                      nodes, and maximum
+        traffic_busiest               all frames with events or notifications that a node sends per reading: maximum
     repair_metrics
         failed_nodes, live_nodes      nodes that are down at the end, and all others
         rekeyed_nodes                 live nodes whose keys at the end differ from those before the first failure.
                                       (Views count from the last failure before the time that they show)
-        moved_nodes                   live nodes whose distances to the roots, a distance vector, have changed
+        moved_nodes                   live nodes whose distance to any root has changed
         affected_nodes                live nodes that are re-keyed or moved, or have no key at the end
         unplaced_nodes                live nodes that have no key at the end
         cut_off_nodes                 live nodes to which no root has a path at the end: they cannot have a key
-        repair_s                      from the first failure to the last time that a node got a key or lost it
+        repair_s                      seconds from the first failure to the last time that a node got or lost a key
 
 Theory of operation
     A trace does not record the query to which a frame belongs. But a node's radio sends unicast frames in the order in
@@ -37,8 +37,9 @@ Theory of operation
 
 Limits
     Hops cannot be followed if the protocol sends frames again or hands stored queries over, and nodes that no longer
-    store a query cannot be distinguished from those that do. Both raise ParameterError. Set ``retries=0`` on links that
-    lose nothing, subscribe when the overlay has settled and to the end, and let no node fail after that.
+    store a query cannot be distinguished from those that do. In both cases `query_metrics` raises ParameterError. Set
+    ``retries=0`` on links that lose nothing, subscribe when the overlay has settled and to the end, and let no node
+    fail after that.
 """
 
 from __future__ import annotations
@@ -59,25 +60,25 @@ KeysByNode = dict[int, dict[int, str]]  # node -> tree -> key
 
 
 def query_metrics(run: Run) -> dict[str, float]:
-    """Return the metrics of queries: at how many nodes they are stored, and how many hops from their sinks.
+    """Return the metrics of queries: the number of nodes that store them, and the hops from sinks to these nodes.
 
     Raises ParameterError if the hops of queries cannot be followed in the trace.
     """
     columns = Columns(run.trace)
-    places = _keys_of_nodes(columns, columns.where(event="key_set"))
-    trees = {tree for keys in places.values() for tree in keys}
+    keys_by_node = _keys_of_nodes(columns, columns.where(event="key_set"))
+    trees = {tree for keys in keys_by_node.values() for tree in keys}
     subscribed, failed = columns.where(event="subscribed"), columns.where(event="failed")
     if len(subscribed) and len(failed) and columns["time_us"][failed[-1]] >= columns["time_us"][subscribed[0]]:
-        raise _untraceable_hops()
+        raise _make_untraceable_error()
     queries = list(columns.tuples(subscribed, "node", "sequence"))
     in_all_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
     in_own_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
     for node, query, hops in _find_stores(columns):
         in_all_trees[query].append(hops)
-        if places[node].keys() & places[query[0]].keys():
+        if keys_by_node[node].keys() & keys_by_node[query[0]].keys():
             in_own_trees[query].append(hops)
     stored = _mean([len(hops) for hops in in_all_trees.values()])
-    shortest = [min(map(len, keys.values())) for keys in places.values() if keys]
+    shortest = [min(map(len, keys.values())) for keys in keys_by_node.values() if keys]
     with_zone = sum(bits <= run.scenario.protocol.key_bits for bits in shortest)
     return {
         "zone_share": with_zone / len(run.scenario.topology),
@@ -126,10 +127,10 @@ def repair_metrics(run: Run) -> dict[str, float]:
     topology = run.scenario.topology
     live = [node for node in topology if node not in down]
     roots = {tree: node for node, keys in before.items() for tree, key in keys.items() if not key}
-    vectors = _distances(topology, roots), _distances(topology.subgraph(live), roots)
+    distances = _distances(topology, roots), _distances(topology.subgraph(live), roots)
     unplaced = {node for node in live if not after.get(node)}
     rekeyed = {node for node in live if node not in unplaced and before.get(node, {}) != after[node]}
-    moved = {node for node in live if any(of[0].get(node) != of[1].get(node) for of in zip(*vectors, strict=True))}
+    moved = {node for node in live if any(old.get(node) != new.get(node) for old, new in zip(*distances, strict=True))}
     return {
         "failed_nodes": len(down),
         "live_nodes": len(live),
@@ -137,20 +138,20 @@ def repair_metrics(run: Run) -> dict[str, float]:
         "moved_nodes": len(moved),
         "affected_nodes": len(rekeyed | moved | unplaced),
         "unplaced_nodes": len(unplaced),
-        "cut_off_nodes": sum(all(node not in distances for distances in vectors[1]) for node in live),
+        "cut_off_nodes": sum(all(node not in hops for hops in distances[1]) for node in live),
         "repair_s": max(0, int(times_us.max(initial=0)) - first_us) / 1e6,
     }
 
 
 def _keys_of_nodes(columns: Columns, key_sets: np.ndarray) -> KeysByNode:
-    """Return {node: {tree: key}} after these "key_set" rows."""
-    places: KeysByNode = defaultdict(dict)
+    """Return {node: {tree: key}} after the rows ``key_sets``, which have the event "key_set"."""
+    keys_by_node: KeysByNode = defaultdict(dict)
     for node, tree, length, key in columns.tuples(key_sets, "node", "origin", "value", "detail"):
         if length == NOBODY:
-            places[node].pop(tree, None)
+            keys_by_node[node].pop(tree, None)
         else:
-            places[node][tree] = key
-    return places
+            keys_by_node[node][tree] = key
+    return keys_by_node
 
 
 # Hops
@@ -170,7 +171,7 @@ def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
     for event, node, peer, sink, number, value in columns.tuples(rows, *names):
         query = sink, number
         if event == "forwarded":
-            waiting[node, query].extend([_hops(arrived, node, peer, query)] * value)
+            waiting[node, query].extend([_find_arrived_hops(arrived, node, peer, query)] * value)
         elif event == "sent":
             in_flight[node, peer, query].append(_pop_hops(waiting[node, query]) + 1)
         elif event == "received":
@@ -178,29 +179,31 @@ def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
         elif event == "lost":
             _pop_hops(in_flight[peer, node, query])
         elif value > 0:
-            yield node, query, _hops(arrived, node, peer, query)
+            yield node, query, _find_arrived_hops(arrived, node, peer, query)
         else:
-            raise _untraceable_hops()
+            raise _make_untraceable_error()
     if any(waiting.values()):
-        raise _untraceable_hops()
+        raise _make_untraceable_error()
 
 
-def _hops(arrived: dict[tuple[int, int, _Query], int], node: int, peer: int, query: _Query) -> int:
+def _find_arrived_hops(arrived: dict[tuple[int, int, _Query], int], node: int, peer: int, query: _Query) -> int:
+    """Return the hops of the query's copy that ``node`` received from ``peer``, or 0 for the sink's own query."""
     if peer != NOBODY:
         return arrived[node, peer, query]
     # A message without a previous hop is the sink's own, or a stored one that a node routes anew.
     if node != query[0]:
-        raise _untraceable_hops()
+        raise _make_untraceable_error()
     return 0
 
 
 def _pop_hops(queue: deque[int]) -> int:
+    """Remove and return the first hop count. Raises ParameterError if the queue is empty."""
     if not queue:
-        raise _untraceable_hops()
+        raise _make_untraceable_error()
     return queue.popleft()
 
 
-def _untraceable_hops() -> ParameterError:
+def _make_untraceable_error() -> ParameterError:
     return ParameterError(
         "the hops of queries cannot be followed in this run: queries were sent again, given up, handed over, or ended; "
         "use retries=0 and links that lose nothing, subscribe when the overlay has settled and to the end of the run, "
@@ -209,7 +212,7 @@ def _untraceable_hops() -> ParameterError:
 
 
 def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, int]]:
-    """Return, for each tree, {node: hops from the root} of the nodes that can be reached."""
+    """Return a list with {node: hops from the root} for each tree; it omits nodes that the root cannot reach."""
     return [
         nx.single_source_shortest_path_length(topology, root) if root in topology else {}
         for _, root in sorted(roots.items())
@@ -217,4 +220,5 @@ def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, in
 
 
 def _mean(values: Sequence[float]) -> float:
+    """Return the mean of values, or NaN without values."""
     return float(np.mean(values)) if values else NOT_A_NUMBER

@@ -1,4 +1,4 @@
-"""The TinyMQ node: calls of its application, frames of its neighbors, routing, and the work that is due at a time.
+"""The TinyMQ node: calls of its application, frames of its neighbors, routing, and timed work.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -43,14 +43,15 @@ class TinyMQNode(Node):
         self.overlay = Overlay(address, settings, random, self.unicast, self)
         self.queries = QueryStore(self)
         self.rendezvous = Rendezvous(self)
-        # (message, previous hop, since when) until the node has a position and a path; tree None: not chosen yet.
+        # Messages that wait for a position or a path: (message, previous hop, time in µs when the wait began). An event
+        # whose tree is None has yet to be sent to the trees.
         self._waiting = []
         self._events = RecentIds(settings.max_known)  # (publisher, sequence) -> whether it was delivered, not just held
         self._queries_due_us = None
         self._published = 0
 
     def start(self, now, boot=0):
-        """Begin; a root takes its position in its tree."""
+        """Start the node; a root takes its position in its own tree. ``boot``: the number of earlier starts."""
         Node.start(self, now, boot)
         self.unicast.begin(now)
         self.overlay.start(self.first_number + 1, now)
@@ -75,7 +76,7 @@ class TinyMQNode(Node):
         self.unicast.begin(now)
         own_query = subscription.request = OwnQuery(subscription)
         # Encode before the state changes: a query that does not fit a frame must not leave a subscription behind.
-        wire.encode(0, self._query(own_query, 0, 0, now))
+        wire.encode(0, self._make_query(own_query, 0, 0, now))
         self.subscriptions.add(subscription)
         if self.overlay.is_attached() and self._queries_due_us is None:
             self._send_query(own_query, now)
@@ -83,7 +84,7 @@ class TinyMQNode(Node):
         return subscription
 
     def unsubscribe(self, subscription, now):
-        """End a subscription: its query is sent again with lease 0. Has no effect if it has already ended."""
+        """End a subscription, and send its query again with lease 0. Do nothing if it has already ended."""
         self.unicast.begin(now)
         if self.subscriptions.end(subscription) and subscription.request.round >= 0:
             self._send_query(subscription.request, now, is_end=True)
@@ -106,17 +107,18 @@ class TinyMQNode(Node):
         return number
 
     def _send_to_trees(self, event, now):
+        """Send a copy of an event to every known tree, or with ``publish="own"`` to this node's own tree only."""
         if not self.overlay.is_attached():
-            self._wait(event, NOBODY, now)
+            self._keep_for_later(event, NOBODY, now)
             return
-        to_all_trees = self.settings.publish == "all"
-        for tree in self.overlay.known_trees() if to_all_trees else [self.overlay.own_tree()]:
+        goes_to_all_trees = self.settings.publish == "all"
+        for tree in self.overlay.known_trees() if goes_to_all_trees else [self.overlay.own_tree()]:
             self.route(wire.with_tree(event, tree), NOBODY, now)
 
     # Own queries
 
-    def _query(self, own_query, tree, lease_s, now):
-        """Return the query message of an own subscription for a tree."""
+    def _make_query(self, own_query, tree, lease_s, now):
+        """Return the query message of one of this node's subscriptions for a tree."""
         subscription = own_query.subscription
         # In PUB-2-SUB+ the sink usually has a key in the same tree.
         sink_tree = tree if self.overlay.position(tree) is not None else self.overlay.own_tree()
@@ -136,7 +138,7 @@ class TinyMQNode(Node):
         )
 
     def _send_query(self, own_query, now, is_end=False):
-        """Send the query of an own subscription to every tree that can be reached.
+        """Send the query of one of this node's subscriptions to every tree that can be reached.
 
         ``is_end``: whether the query ends; its lease is then 0.
         """
@@ -144,7 +146,7 @@ class TinyMQNode(Node):
         own_query.round = next_round(own_query.round)
         lease_s = 0 if is_end else own_query.lease_s(now, self.settings.times.longest_lease_s)
         for tree in self.overlay.known_trees():
-            self.route(self._query(own_query, tree, lease_s, now), NOBODY, now)
+            self.route(self._make_query(own_query, tree, lease_s, now), NOBODY, now)
         own_query.refresh_us = now + refresh_us if refresh_us else None
 
     def _plan_queries(self, now):
@@ -158,7 +160,7 @@ class TinyMQNode(Node):
         """Process a neighbor's frame. A frame that cannot be decoded is dropped as "malformed"."""
         try:
             number, message = wire.decode(frame)
-            self._check(message)
+            self._check_settings(message)
             if broadcast != isinstance(message, wire.Info):
                 raise DecodeError("an info is unicast, or another message is broadcast; only infos must be broadcast")
         except DecodeError:
@@ -179,7 +181,10 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def sent(self, destination, frame, ok, now):
-        """Process the radio's report of a unicast frame; an acknowledgement shows that the neighbor hears this node."""
+        """Process the radio's report of a unicast frame. ``ok``: whether the radio of ``destination`` acknowledged it.
+
+        An acknowledgement shows that the neighbor hears this node.
+        """
         number = wire.number_of(frame)
         if number is None or not self.unicast.uses_reports:
             return
@@ -189,6 +194,10 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def _take_unicast(self, number, message, direction, wants_ack, previous_hop, now):
+        """Process a unicast message, and acknowledge it. Drop it if it is repeated or misdirected.
+
+        A message for which this node has no room is refused, if it requests an ack.
+        """
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
             self.drop_message(message, previous_hop, "repeated")
@@ -212,23 +221,24 @@ class TinyMQNode(Node):
             return True
         return has_room_to_forward(len(self.unicast.pending), self.settings.max_known, is_event)
 
-    def _check(self, message):
+    def _check_settings(self, message):
         """Raise DecodeError for a message of a network with other settings."""
         trees = len(self.settings.roots)
         if isinstance(message, wire.Info):
-            wrong = any([position.tree >= trees for position in message.positions])
+            is_wrong = any([position.tree >= trees for position in message.positions])
         elif isinstance(message, (wire.Ack, wire.Refusal, wire.Probe)):
-            wrong = False
+            is_wrong = False
         else:
-            wrong = message.tree >= trees
+            is_wrong = message.tree >= trees
         if isinstance(message, (wire.Query, wire.Event)):
-            wrong = wrong or message.key_bits != self.mapping.key_bits
+            is_wrong = is_wrong or message.key_bits != self.mapping.key_bits
         if isinstance(message, (wire.Query, wire.Notification)):
-            wrong = wrong or message.sink_tree >= trees
-        if wrong:
+            is_wrong = is_wrong or message.sink_tree >= trees
+        if is_wrong:
             raise DecodeError("the message is from a network with other roots or key_bits; all nodes need the same")
 
     def _take(self, message, previous_hop, now):
+        """Process a new message that this node has accepted from a neighbor."""
         if isinstance(message, wire.Join):
             if not self.overlay.take_join(message, previous_hop, now):
                 self.drop_message(message, previous_hop, "no_place")
@@ -245,15 +255,15 @@ class TinyMQNode(Node):
             self.take_routed(wire.with_hops(message, message.hops + 1), previous_hop, now)
 
     def take_routed(self, message, previous_hop, now):
-        """Route a query, event or notification from a neighbor."""
+        """Route a query, event or notification that came from a neighbor; its hop count includes the last hop."""
         self.route(message, previous_hop, now)
 
     # Routing
 
     def route(self, message, previous_hop, now):
-        """Forward a query, event or notification towards its tree, or within it; or keep it until that is possible."""
+        """Forward a query, event or notification towards its tree or within it, or keep it until that is possible."""
         if self.must_wait(message):
-            self._wait(message, previous_hop, now)
+            self._keep_for_later(message, previous_hop, now)
         elif isinstance(message, wire.Notification):
             self._route_notification(message, previous_hop, now)
         elif isinstance(message, wire.Query) and not self.queries.note_path(message, previous_hop):
@@ -261,11 +271,12 @@ class TinyMQNode(Node):
         else:
             position = self.overlay.position(message.tree)
             if position is None:
-                self._send(self.overlay.next_hop_to(message.tree), message, previous_hop, now)
+                self._send_or_keep(self.overlay.next_hop_to(message.tree), message, previous_hop, now)
             else:
                 self._route_in_tree(position, message, previous_hop, now)
 
     def _route_in_tree(self, position, message, previous_hop, now):
+        """Forward the parts of a query or an event to neighbors; store or match the part in this node's zone."""
         parts = self.split(position, message)
         if not parts:
             self.drop_message(message, previous_hop, "no_zone")  # Its region and its box are disjoint.
@@ -279,7 +290,7 @@ class TinyMQNode(Node):
                 self.unicast.send(neighbor, part, now, self.direction_to(position, neighbor))
 
     def direction_to(self, position, neighbor):
-        """Return the role in which a message within the tree addresses a neighbor: UP or DOWN."""
+        """Return the role in which messages within the tree address a neighbor: UP for the parent, else DOWN."""
         return wire.UP if neighbor == position.parent else wire.DOWN
 
     def _reroute_pending(self, now):
@@ -295,7 +306,7 @@ class TinyMQNode(Node):
         )
 
     def split(self, position, message):
-        """Split a message within a tree: return [(neighbor, its part of the region)], with NOBODY for this node."""
+        """Split a query or an event: return [(next hop, the part of its region for this hop)]; NOBODY: this node."""
         return fragments(
             self.overlay, position, self.box(message), message.region, self.mapping, self.settings.shortcuts
         )
@@ -307,14 +318,15 @@ class TinyMQNode(Node):
         return is_lost or not self.overlay.is_attached()
 
     def box(self, message):
-        """Return the box of a query or an event."""
+        """Return the box of a query or an event in the key space: (lowest, highest) cell of each dimension."""
         if isinstance(message, wire.Query):
             return self.mapping.query_box(message.attributes)
         return self.mapping.event_box(message.attributes)
 
-    def _send(self, neighbor, message, previous_hop, now, direction=wire.OPEN):
+    def _send_or_keep(self, neighbor, message, previous_hop, now, direction=wire.OPEN):
+        """Send a message to a neighbor, or keep it for later if ``neighbor`` is None."""
         if neighbor is None:
-            self._wait(message, previous_hop, now)
+            self._keep_for_later(message, previous_hop, now)
             return
         self._log_forwarded(message, previous_hop, 1)
         self.unicast.send(neighbor, message, now, direction)
@@ -326,27 +338,29 @@ class TinyMQNode(Node):
         if not message.by_key:
             neighbor = self.queries.path(message.tree, message.sink, message.query, previous_hop)
             if neighbor in self.overlay.neighbors:
-                self._send(neighbor, message, previous_hop, now)
+                self._send_or_keep(neighbor, message, previous_hop, now)
                 return
             message = wire.by_key(message)
         position = self.overlay.position(message.sink_tree)
         if position is None:
-            self._send(self.overlay.next_hop_to(message.sink_tree), message, previous_hop, now)
+            self._send_or_keep(self.overlay.next_hop_to(message.sink_tree), message, previous_hop, now)
             return
         neighbor = next_hop_to_key(self.overlay, position, message.sink_key, self.settings.shortcuts)
         if neighbor in (None, NOBODY):
             # The sink has another key by now, and announces it in its next query.
             self.drop_message(message, previous_hop, "no_sink")
         else:
-            self._send(neighbor, message, previous_hop, now, self.direction_to(position, neighbor))
+            self._send_or_keep(neighbor, message, previous_hop, now, self.direction_to(position, neighbor))
 
-    def _wait(self, message, previous_hop, now):
+    def _keep_for_later(self, message, previous_hop, now):
+        """Keep a message until it can be routed; drop the oldest one as "full" if ``max_waiting`` are kept."""
         if len(self._waiting) >= self.settings.max_waiting:
             dropped, from_hop, _ = self._waiting.pop(0)
             self.drop_message(dropped, from_hop, "full")
         self._waiting.append((message, previous_hop, now))
 
     def _send_waiting(self, now):
+        """Route the waiting messages again, and drop those that have waited for too long."""
         waiting, self._waiting = self._waiting, []
         lost_after_us = self.settings.times.lost_after_us
         for message, previous_hop, since_us in waiting:
@@ -375,7 +389,7 @@ class TinyMQNode(Node):
         )
 
     def hold(self, message, name, previous_hop):
-        """Log that this node holds an event, unless it has held the event before."""
+        """Log that this node holds an event, unless that is already logged."""
         event_id = message.publisher, message.sequence
         if event_id not in self._events:
             self._events.put(event_id, False)
@@ -403,7 +417,7 @@ class TinyMQNode(Node):
     # Time
 
     def wake(self, now):
-        """Do the work that is due: send frames again, give neighbors up, join, refresh queries."""
+        """Do the work that is due: send frames again, give up silent neighbors, join, refresh queries."""
         self.unicast.begin(now)
         for neighbor, messages in self.unicast.wake(now):
             self.overlay.lose(neighbor, now)
@@ -421,19 +435,20 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def _send_due_queries(self, now):
+        """Send the queries of open subscriptions that are due, or all of them after a change of keys or trees."""
         self.subscriptions.expire(now)
         if not self.overlay.is_attached():
             return
-        everything_is_due = self._queries_due_us is not None and self._queries_due_us <= now
-        if everything_is_due:
+        is_everything_due = self._queries_due_us is not None and self._queries_due_us <= now
+        if is_everything_due:
             self._queries_due_us = None
         for subscription in self.subscriptions.open:
             own_query = subscription.request
-            if everything_is_due or (own_query.refresh_us is not None and own_query.refresh_us <= now):
+            if is_everything_due or (own_query.refresh_us is not None and own_query.refresh_us <= now):
                 self._send_query(own_query, now)
 
     def _plan_wake(self):
-        """End a call of the node: log the zones that it changed, and set the time of the next wake-up."""
+        """End a call of the node: log the changed zones, and set the time of the next wake-up."""
         if self.tells_all:
             self.events += self.overlay.changed_zones()
         times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
@@ -452,17 +467,17 @@ class TinyMQNode(Node):
 
     def _log_forwarded(self, message, previous_hop, count):
         if self.tells_all and count:
-            name, origin, sequence = _label(message)
+            name, origin, sequence = _make_trace_label(message)
             self.events.append(Forwarded(previous_hop, name, origin, sequence, count, ""))
 
     def drop_message(self, message, previous_hop, reason):
         """Log that a decoded message was dropped, with its name, origin and sequence number."""
-        name, origin, sequence = _label(message)
+        name, origin, sequence = _make_trace_label(message)
         self.drop(previous_hop, name, origin, sequence, reason)
 
 
-def _label(message):
-    """Return (message name, origin, sequence) of a message, as in the trace."""
+def _make_trace_label(message):
+    """Return (message name, origin, sequence) of a message for the trace."""
     name = wire.NAMES[wire.ENCODERS[type(message)][0]]
     if name == "query":
         return name, message.sink, message.query

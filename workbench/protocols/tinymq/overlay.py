@@ -13,22 +13,23 @@ Theory of operation
 
     Keys follow the parent. A child derives its key from its parent's info and its own slot, so one info per node
     renews the keys of a subtree that has moved. If a node claims to be a child with a key that the parent did not
-    grant, the parent takes it in again, with another slot if need be.
+    grant, the parent grants it a key again, with another slot if necessary.
 
     Distances follow DSDV: one of a newer epoch replaces the known one; of the same epoch, the shorter one does, or one
     of equal length from a neighbor with a lower address. So distances can rise after failures, and next hops never form
     a loop. A longer distance of a newer epoch counts only if it comes from the next hop, or if the next hop is lost:
     epochs spread at different speeds, and otherwise distances would swing with each epoch. A path lasts as long as its
     next hop does, however old its epoch. After a repair the shorter of two paths may bring each epoch later than the
-    longer one. Then the node takes no newer epoch until the shorter path has reached its own epoch, and takes that.
+    longer path. Then the node takes no newer epoch until the shorter path has reached the node's own epoch, and
+    switches to the shorter path.
 
 Repair
     A neighbor is lost if it does not acknowledge, or is not heard for ``lost_after`` times ``info_s``. A node loses its
     position if its parent is lost or has left the tree, or if its tree has brought no new epoch for twice that time. It
-    falls silent and joins again, in its own tree only at a neighbor with a newer epoch than it last had there itself.
-    A descendant has no newer epoch, as epochs came through the node: so no cycle can arise. Its children keep their
-    slots meanwhile and get new keys when it is back. If it stays away, or comes back in another tree, they join again
-    too.
+    falls silent and joins again. In its own tree it joins only a neighbor whose epoch is newer than the last epoch that
+    the node had there. No descendant has such an epoch, because epochs reach descendants through the node, so no cycle
+    can arise. The node's children keep their slots meanwhile, and get new keys when the node has a position again. If
+    it gets none, or one in another tree, the children join again too.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -62,10 +63,10 @@ from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, free_slot, slo
 class Neighbor:
     """The state of a neighbor, mostly from its last info.
 
-    positions: tree -> InfoPosition; since_us: tree -> when the neighbor was first heard in that tree; heard_us: when it
-    was last heard; hears_us: whether it is known to hear this node; distances: the distances that it announced while
-    that was not known; named_us: when an info of this node last named it, or -1; namings_left: how many more infos must
-    name it, because it has named this node.
+    positions: tree -> InfoPosition; since_us: tree -> time in µs when the neighbor was first heard in that tree;
+    heard_us: time in µs when it was last heard; hears_us: whether it is known to hear this node; distances: the
+    distances that it announced before it was known to hear this node; named_us: time in µs when an info of this node
+    last named it, or -1; namings_left: number of further infos that must name it, because it has named this node.
     """
 
     def __init__(self):
@@ -82,7 +83,7 @@ class Distance:
     """The distance to a root: epoch, hops and next hop.
 
     A broken path has the next_hop None, and only a newer epoch repairs it. risen_epoch: the epoch in which hops last
-    rose; late_us: when a late path (`rules.is_late`) was last offered, or -1.
+    rose; late_us: time in µs when a neighbor last offered a shorter path of an older epoch (`rules.is_late`), or -1.
     """
 
     def __init__(self, epoch, hops, next_hop):
@@ -96,7 +97,8 @@ class Distance:
 class Joining:
     """A join that is planned or waits for its grant.
 
-    send_us: when to send the join, None afterwards; give_up_us: when to stop waiting for the grant.
+    send_us: time in µs at which to send the join, None afterwards; give_up_us: time in µs at which to stop waiting for
+    the grant, None before.
     """
 
     def __init__(self, neighbor, send_us):
@@ -108,7 +110,8 @@ class Joining:
 class Position:
     """A node's position in a tree: its parent, its key and its children.
 
-    Without a key the position is lost, but keeps its epoch and the children's slots.
+    If the key is None, the position is lost, but keeps its epoch and the children's slots. epoch_us: time in µs at
+    which its newest epoch arrived.
     """
 
     def __init__(self, tree, parent, epoch, key, now):
@@ -123,7 +126,7 @@ class Position:
         self._regions = None
 
     def clear_regions(self):
-        """Clear the computed regions, because the key or the set of children has changed."""
+        """Discard the computed regions, because the key or the set of children has changed."""
         self.is_changed = True
         self._regions = None
 
@@ -133,7 +136,7 @@ class Position:
         return [(address, child_key(self.key, slot)) for slot, address in ordered]
 
     def regions(self, key_bits):
-        """Return (universe, zone, [(child, universe of the child)]) of a position that has a key."""
+        """Return the regions (universe, zone, [(child, universe of the child)]) of a position that has a key."""
         if self._regions is None:
             children = self.child_keys()
             own_zone = zone(self.key, [key for _, key in children], key_bits)
@@ -145,10 +148,10 @@ class Position:
 class Overlay:
     """The overlay as one node sees it.
 
-    The node hands it infos, joins, grants and the time, and broadcasts the infos that `wake` returns. The overlay sends
-    grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
+    The node passes infos, joins, grants and the time to it, and broadcasts the infos that `wake` returns. The overlay
+    sends grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
 
-        tree_found(now)              a tree can be reached that could not be before
+        tree_found(now)              a tree has become reachable
         key_changed(position, now)   the node has a new key in a tree, or has lost its key there (position.key: None)
         child_added(position, child, child_universe, now)   a child has been granted a key
     """
@@ -161,21 +164,21 @@ class Overlay:
         self.unicast = unicast
         self.listener = listener
         self.positions = {}  # tree -> Position
-        self.neighbors = {}
+        self.neighbors = {}  # address -> Neighbor
         self.distances = {}  # tree -> Distance
         self.left_epochs = {}  # tree -> the newest epoch of a position that was given up there
         self.joining = {}  # tree -> Joining
         self._failed_joins = RecentIds(MOST_NEIGHBORS)  # neighbor -> (joins failed in a row, when to try again)
-        self.info_due_us = None
-        self.tick_us = None
+        self.info_due_us = None  # when the planned info is sent
+        self.tick_us = None  # when the periodic work is due
         self._repeat_us = None  # when the last info is repeated
         self._repeat_after_us = 0  # pause before the next repetition; 0: the last info announced no change
         self._info_sent_us = 0
 
     def start(self, epoch, now):
-        """Start the overlay at this epoch; a root takes the root's position in its own tree.
+        """Start the overlay; a root takes the root's position in its own tree, with this epoch.
 
-        The first tick is at a random time, so that nodes do not tick in step.
+        The periodic work begins at a random time, so that the nodes do not do it at the same time.
         """
         if self.address in self.settings.roots:
             tree = self.settings.roots.index(self.address)
@@ -199,24 +202,25 @@ class Overlay:
 
     def own_tree(self):
         """Return the tree with the nearest root among those in which the node has a position, or None."""
-        trees = [(self._hops(tree), tree) for tree in self.positions if self.position(tree) is not None]
+        trees = [(self._hops_to_root(tree), tree) for tree in self.positions if self.position(tree) is not None]
         return min(trees)[1] if trees else None
 
-    def _hops(self, tree):
+    def _hops_to_root(self, tree):
+        """Return the number of hops to a tree's root, or 65535 without a path."""
         distance = self.distances.get(tree)
         return wire.U16 if distance is None or distance.next_hop is None else distance.hops
 
     def known_trees(self):
-        """Return the trees that can be reached, in ascending order."""
+        """Return the trees to which a path is known, in ascending order."""
         return [tree for tree in sorted(self.distances) if self.distances[tree].next_hop is not None]
 
     def next_hop_to(self, tree):
-        """Return the next hop towards a tree's root, or None."""
+        """Return the next hop towards a tree's root, or None without a path."""
         distance = self.distances.get(tree)
         return None if distance is None else distance.next_hop
 
     def was_heard_since(self, neighbor, since_us):
-        """Return whether a neighbor that is known to hear this node was heard after a time."""
+        """Return whether a neighbor is known to hear this node, and was heard after the time ``since_us``."""
         known = self.neighbors.get(neighbor)
         return known is not None and self.is_two_way(known) and known.heard_us > since_us
 
@@ -237,7 +241,7 @@ class Overlay:
     # Infos
 
     def note_answer(self, neighbor, now):
-        """Note that a neighbor hears this node, as it has sent a unicast frame to this node."""
+        """Record that a neighbor hears this node: it has sent or acknowledged a unicast frame."""
         known = self.neighbors.get(neighbor)
         if known is None:
             return
@@ -275,6 +279,7 @@ class Overlay:
         return known.hears_us or not self.times.info_us
 
     def _take_distances(self, distances, neighbor, now):
+        """Update the paths to the roots from a neighbor's distances; break its paths that it no longer announces."""
         trees = set()
         for tree, epoch, hops in distances:
             if tree >= len(self.settings.roots) or hops >= wire.U16:
@@ -287,7 +292,7 @@ class Overlay:
                 known.late_us = now
         for tree in sorted(self.distances):
             if tree not in trees and self.distances[tree].next_hop == neighbor:
-                self._break(tree, now)
+                self._break_path(tree, now)
 
     def _is_better(self, known, epoch, hops, neighbor, now):
         is_other_awaited = is_awaited(known.late_us, now, self.times.lost_after_us)
@@ -305,26 +310,29 @@ class Overlay:
         if known is None or known.next_hop is None or known.hops != hops:
             self._announce_change(now)
 
-    def _break(self, tree, now):
+    def _break_path(self, tree, now):
         self.distances[tree].next_hop = None
         self._announce_change(now)
 
     def _take_claim(self, position, claimed, neighbor, now):
-        """Compare the parent and key in a neighbor's info with this node's list of children."""
+        """Compare a neighbor's position ``claimed`` in its info (None: no position) with this node's children."""
         if claimed is None or claimed.parent != self.address or not claimed.key:
             # A child that has no key yet may have sent this info before its grant arrived. Such a child stays.
             if neighbor in position.children and not self.has_no_key_yet(position, neighbor):
                 self._remove_child(position, neighbor)
         elif position.key is not None and position.children.get(neighbor) != slot_of(claimed.key):
-            # This node did not grant that key, or has granted it to another child since: grant a new one.
+            # This node did not grant that key, or has granted it to another child since: grant a key again.
             self._adopt(position, neighbor, slot_of(claimed.key), now)
 
     def has_no_key_yet(self, position, child):
-        """Return whether a child has announced no key, but its key may still be on its way to the child."""
+        """Return whether a grant to a child is still pending, so that the child may not have its key yet."""
         return self.unicast.is_granting(child, position.tree)
 
     def _follow_parent(self, position, above, now):
-        """Derive the key from the parent's position ``above`` (None: the parent has left the tree)."""
+        """Derive this node's key from its parent's position ``above``.
+
+        If ``above`` is None (the parent has left the tree) or the key would be too long, the node loses its position.
+        """
         if above is not None and above.epoch > position.epoch:
             position.epoch, position.epoch_us = above.epoch, now
             self.plan_info(now)
@@ -346,6 +354,7 @@ class Overlay:
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
 
     def _make_info(self, now):
+        """Return the Info to broadcast now, or None if this node has no position."""
         self.info_due_us = self._repeat_us = None
         if not self.is_attached():
             return None
@@ -364,10 +373,11 @@ class Overlay:
         return wire.Info(tuple(positions), tuple(distances), heard)
 
     def choose_named(self, now):
-        """Choose the neighbors that the next info names, which may not know yet that this node hears them.
+        """Return the sorted addresses of neighbors for the next info to name.
 
-        A neighbor that an info names learns that it is heard. If this is new to it, it names this node in its own
-        infos. If there are more such neighbors than an info may name, those that were named longest ago come first.
+        These neighbors may not know yet that this node hears them; an info that names them shows it. If this is new to
+        a neighbor, it names this node in its own infos. If there are more such neighbors than an info may name, the
+        neighbors that were named longest ago come first.
         """
         count = most_named(self._repeat_after_us, self.times.info_us)
         unsure = [
@@ -382,6 +392,7 @@ class Overlay:
         return tuple(named)
 
     def _plan_repetition(self, now):
+        """Plan when to repeat the info that is sent now, if it is to be repeated."""
         if is_repeated(self._repeat_after_us, self.times.info_us):
             half_us = self._repeat_after_us // 2
             self._repeat_us = now + half_us + self.random.below(half_us)
@@ -427,7 +438,7 @@ class Overlay:
         return may_be_parent(position.epoch, newest, position.parent == self.address, len(position.key))
 
     def take_join(self, join, child, now):
-        """Make a neighbor that has sent a join a child, and grant it a key; return False if it gets none."""
+        """Make the sender of a join a child and grant it a key; return False if that is impossible, else True."""
         position = self.position(join.tree)
         if position is None or position.parent == child:
             return False
@@ -436,7 +447,7 @@ class Overlay:
     def _adopt(self, position, child, slot, now):
         """Grant a child the key of ``slot``, or of the first free slot if another child has ``slot``.
 
-        Returns False if the key would be too long.
+        Returns False if the key would be too long, else True.
         """
         taken = {other for address, other in position.children.items() if address != child}
         longest = longest_slot(len(position.key))
@@ -456,7 +467,7 @@ class Overlay:
         position.clear_regions()
 
     def take_grant(self, grant, parent, now):
-        """Take the key that a neighbor grants to this node; return False if this node did not request it."""
+        """Take the key that a neighbor grants to this node; return False if this node did not request it, else True."""
         tree, epoch, key = grant
         position = self.positions.get(tree)
         joining = self.joining.get(tree)
@@ -494,6 +505,7 @@ class Overlay:
                 del self.distances[tree]
 
     def _forget_other_positions(self, tree):
+        """Remove the positions in all trees but this one; keep their epochs in ``left_epochs``."""
         for other in [known for known in self.positions if known != tree]:
             self.left_epochs[other] = max(self.left_epochs.get(other, -1), self.positions.pop(other).epoch)
 
@@ -506,7 +518,7 @@ class Overlay:
         self.listener.key_changed(position, now)
 
     def changed_zones(self):
-        """Return the trace events for the zones that have changed since the last call."""
+        """Return a list of trace events (`ZoneSet`) for the zones that have changed since the last call."""
         events = []
         key_bits = self.settings.key_bits
         for tree in sorted(self.positions) if key_bits <= WIDEST_LOGGED else ():
@@ -526,7 +538,7 @@ class Overlay:
     # Repair
 
     def lose(self, neighbor, now):
-        """Remove a lost neighbor: as parent, as child and as next hop."""
+        """Remove a lost neighbor as parent, child and next hop."""
         self.neighbors.pop(neighbor, None)
         joining = [tree for tree in self.joining if self.joining[tree].neighbor == neighbor]
         if any([self.joining[tree].send_us is None for tree in joining]):
@@ -535,7 +547,7 @@ class Overlay:
             del self.joining[tree]
         for tree in sorted(self.distances):
             if self.distances[tree].next_hop == neighbor:
-                self._break(tree, now)
+                self._break_path(tree, now)
         for tree in sorted(self.positions):
             position = self.positions[tree]
             if neighbor in position.children:
@@ -545,10 +557,10 @@ class Overlay:
         self.look_for_parent(now)
 
     def _pause_joins(self, neighbor, now):
-        """Stop joins to a neighbor for a while, because it did not answer one: perhaps it receives nothing."""
+        """Stop joins to a neighbor for a while, because it did not answer a join: perhaps it receives nothing."""
         known = self._failed_joins.get(neighbor)
-        failed = 1 if known is None else known[0] + 1
-        self._failed_joins.put(neighbor, (failed, now + join_pause_us(failed, self.times.info_us)))
+        failures = 1 if known is None else known[0] + 1
+        self._failed_joins.put(neighbor, (failures, now + join_pause_us(failures, self.times.info_us)))
 
     def _lose_position(self, position, now):
         position.key = None
@@ -559,7 +571,7 @@ class Overlay:
     # Time
 
     def next_due_us(self):
-        """Return the time of the next due task, or None."""
+        """Return the time in µs of the next due task, or None."""
         times = [self.info_due_us, self._repeat_us, self.tick_us]
         for joining in self.joining.values():
             times.append(joining.give_up_us if joining.send_us is None else joining.send_us)
@@ -592,6 +604,7 @@ class Overlay:
         return info
 
     def _tick(self, now):
+        """Do the periodic work: begin a root's next epoch, remove lost neighbors, probe silent ones, plan an info."""
         info_us, lost_after_us = self.times.info_us, self.times.lost_after_us
         self.tick_us = now + info_us
         for position in self.positions.values():
@@ -599,7 +612,11 @@ class Overlay:
                 position.epoch, position.epoch_us = position.epoch + 1, now
                 self.distances[position.tree] = Distance(position.epoch, 0, NOBODY)
                 self.plan_info(now)
-        silent = [a for a in sorted(self.neighbors) if is_silent(self.neighbors[a].heard_us, now, lost_after_us)]
+        silent = [
+            address
+            for address in sorted(self.neighbors)
+            if is_silent(self.neighbors[address].heard_us, now, lost_after_us)
+        ]
         for neighbor in silent:
             self.lose(neighbor, now)
         for tree in sorted(self.positions):
@@ -632,6 +649,7 @@ class Overlay:
                 self.unicast.send(neighbor, wire.Probe(), now)
 
     def _is_needed(self, neighbor):
+        """Return whether a neighbor is a parent, a child or a next hop of this node."""
         is_relative = any(
             [neighbor == position.parent or neighbor in position.children for position in self.positions.values()]
         )

@@ -7,11 +7,11 @@ Theory of operation
     all of its positions. TinyMQ was made to save this cost.
 
 Limits
-    Those of TinyMQ. With ``publish="own"`` an event goes to the tree of the nearest root.
+    The limits of TinyMQ apply. With ``publish="own"`` an event goes to the tree of the nearest root.
 
 Differs from the original in
-    --   the original maps one dimension; here events have as many as in TinyMQ, by the same mapping, so that the two
-         can be compared.
+    --   the original maps one dimension; here events have as many dimensions as in TinyMQ, with the same mapping, so
+         that the two protocols can be compared.
     --   queries are sent to all trees, as in TinyMQ.
     --   keys, repair, leases and notifications are TinyMQ's.
 

@@ -1,4 +1,4 @@
-"""Queries: those of this node, those that it stores as a rendezvous node, and the reverse paths of passing queries.
+"""A node's queries: its own, those that it stores as a rendezvous node, and the reverse paths of passing queries.
 
 Theory of operation
     The sink sends its query to every tree, with a *round* that increases each time, a *lease*, and its own tree and
@@ -18,7 +18,10 @@ from workbench.protocols.tinymq.zones import union
 
 
 class OwnQuery:
-    """A subscription of this node with the state of its query: the round, and the time of the next refresh."""
+    """A subscription of this node with the state of its query.
+
+    round: the last round that was sent, or -1; refresh_us: time in µs of the next refresh, or None.
+    """
 
     def __init__(self, subscription):
         self.subscription = subscription
@@ -32,7 +35,7 @@ class OwnQuery:
 
 
 class StoredQuery:
-    """A query that this node stores: its message, and the time at which its lease ends (None: never)."""
+    """A query that this node stores: its message, and the time in µs at which its lease ends (None: never)."""
 
     def __init__(self, message, expires_us):
         self.message = message
@@ -44,15 +47,16 @@ class QueryStore:
 
     def __init__(self, node):
         self.node = node
-        self.stored = {}
-        self._paths = RecentIds(node.settings.max_known)  # id -> (round, previous hop, that of the round before)
+        self.stored = {}  # query id -> StoredQuery
+        # query id -> (round, previous hop in this round, previous hop in the round before)
+        self._paths = RecentIds(node.settings.max_known)
         self._next_expiry_us = None
-        self._order = None  # The sorted ids, or None after a change. Dictionaries on a mote have no order.
+        self._sorted_ids = None  # None after a change. Dictionaries on a mote have no order.
 
     def note_path(self, query, previous_hop):
-        """Note the neighbor from which a query came.
+        """Record the neighbor from which a query came, and return True.
 
-        Returns False, and notes nothing, if the node has already received a newer round of the query.
+        If the node has already received a newer round of the query, this records nothing and returns False.
         """
         query_id = (query.tree, query.sink, query.query)
         known = self._paths.get(query_id)
@@ -65,8 +69,8 @@ class QueryStore:
     def path(self, tree, sink, number, previous_hop):
         """Return the next hop of a notification on the reverse path of its query, or None.
 
-        The notification has just come from ``previous_hop``. If the query's last round came from there too, the two
-        have met halfway. Then the round before gives the next hop, so that the notification does not turn back.
+        The notification has just come from the neighbor ``previous_hop``. If the query's last round came from that
+        neighbor too, its path would send the notification back. Then the path of the previous round is used.
         """
         known = self._paths.get((tree, sink, number))
         if known is None:
@@ -80,7 +84,10 @@ class QueryStore:
         return known is not None and known[0] == query.round
 
     def store(self, query, previous_hop, now):
-        """Store or renew a query; remove it if its lease is 0."""
+        """Store or renew a query, or remove it if its lease is 0.
+
+        A new query is dropped as "full" if ``max_queries`` queries are stored.
+        """
         query_id = (query.tree, query.sink, query.query)
         known = self.stored.get(query_id)
         if query.lease_s == 0:
@@ -91,7 +98,7 @@ class QueryStore:
             self.node.drop(previous_hop, "query", query.sink, query.query, "full")
             return
         expires_us = None if query.lease_s == wire.LEASE_FOREVER_S else now + query.lease_s * SECOND_US
-        self._order = None
+        self._sorted_ids = None
         if known is None:
             event = QueryStored(previous_hop, "query", query.sink, query.query, query.tree + 1, query.attributes)
             self.node.events.append(event)
@@ -107,17 +114,17 @@ class QueryStore:
         stored.message = wire.with_region(stored.message, region)
 
     def forget(self, query_id):
-        """Remove a stored query."""
+        """Remove the stored query with this id (tree, sink, number), and log it."""
         message = self.stored.pop(query_id).message
-        self._order = None
+        self._sorted_ids = None
         event = QueryStored(NOBODY, "query", message.sink, message.query, -1 - message.tree, message.attributes)
         self.node.events.append(event)
 
     def ids(self):
         """Return the ids (tree, sink, number) of all stored queries, sorted."""
-        if self._order is None:
-            self._order = sorted(self.stored)
-        return self._order
+        if self._sorted_ids is None:
+            self._sorted_ids = sorted(self.stored)
+        return self._sorted_ids
 
     def in_tree(self, tree, now):
         """Return the stored queries of a tree whose leases have not ended, sorted by sink and number."""
@@ -135,7 +142,7 @@ class QueryStore:
         return wire.with_lease(stored.message, lease_left_s(stored.expires_us, now))
 
     def next_due_us(self):
-        """Return when the first lease ends, or None."""
+        """Return the time in µs at which the leases must be checked next, or None."""
         return self._next_expiry_us
 
     def wake(self, now):

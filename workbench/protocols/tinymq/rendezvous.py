@@ -1,8 +1,9 @@
 """The rendezvous node: it stores queries, matches events with them, and hands queries over when keys change.
 
 Theory of operation
-    A node stores a query whose box meets its zone. It matches an event in its zone with the stored queries of the same
-    tree. Each sink with a matching query gets one notification, because a sink checks all of its subscriptions itself.
+    A node stores a query whose box overlaps its zone. It matches an event in its zone with the stored queries of the
+    same tree. Each sink with a matching query gets one notification, because a sink checks all of its subscriptions
+    itself.
 
     Zones change when children join and when keys change. A new child is sent the part of the stored queries that is now
     in its universe. A node that gets another key routes its stored queries anew, as if they had just come; the parts in
@@ -19,7 +20,7 @@ from workbench.protocols.tinymq.zones import intersect, subtract
 
 
 class Rendezvous:
-    """A node's role as a rendezvous node: storing queries and matching events with them."""
+    """The part of a node that stores queries and matches events with them."""
 
     def __init__(self, node):
         self.node = node
@@ -42,6 +43,7 @@ class Rendezvous:
                 self._notify(query, message, previous_hop, now)
 
     def _notify(self, query, event, previous_hop, now):
+        """Send the sink of a query a notification of an event, or deliver the event if this node is the sink."""
         if query.sink == self.node.address:
             self.node.deliver(event, "event", previous_hop, now)
             return
@@ -60,24 +62,26 @@ class Rendezvous:
         self.node.route(notification, NOBODY, now)
 
     def child_added(self, position, child, child_universe, now):
-        """Hand a new child the parts of stored queries in its universe ``child_universe``."""
+        """Send a new child the parts of stored queries in its universe ``child_universe``, and remove them here."""
         for query_id in list(self.queries.ids()):
             if query_id[0] != position.tree:
                 continue
             query = self.queries.message_to_move(query_id, now)
             box = self.mapping.query_box(query.attributes)
-            handed = self.mapping.clip(box, intersect(query.region, child_universe))
-            if not handed:
+            child_region = self.mapping.clip(box, intersect(query.region, child_universe))
+            if not child_region:
                 continue
-            self.node.unicast.send(child, wire.with_region(query, handed), now, self.node.direction_to(position, child))
-            rest = self.mapping.clip(box, subtract(query.region, child_universe))
-            if rest:
-                self.queries.reduce_region(query_id, rest)
+            self.node.unicast.send(
+                child, wire.with_region(query, child_region), now, self.node.direction_to(position, child)
+            )
+            remaining_region = self.mapping.clip(box, subtract(query.region, child_universe))
+            if remaining_region:
+                self.queries.reduce_region(query_id, remaining_region)
             else:
                 self.queries.forget(query_id)
 
     def key_changed(self, position, now):
-        """Route stored queries anew: those of the position's tree, and of trees in which this node has no key."""
+        """Route stored queries anew: queries for the position's tree, and for trees in which this node has no key."""
         for query_id in list(self.queries.ids()):
             if query_id[0] == position.tree or self.node.overlay.position(query_id[0]) is None:
                 query = self.queries.message_to_move(query_id, now)

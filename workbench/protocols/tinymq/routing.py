@@ -1,22 +1,22 @@
-"""Routing by keys: which part of a message goes to which neighbor.
+"""Routing by keys: functions that choose the next hop of each part of a message.
 
 Theory of operation
     If the node is not in a message's tree, a query or event goes to the neighbor nearest to that tree's root. Within
     the tree it is split. The part outside of the node's universe goes to the parent, or by a *shortcut*: to a neighbor
     of the same tree whose key is longer than the parent's and a prefix of the target; the longest such key is tried
-    first. The part inside the universe goes to the children whose universes it meets. The rest is in the node's own
+    first. The part inside the universe goes to the children whose universes it overlaps. The rest is in the node's own
     zone: this node is a rendezvous node of the message. Every string of the message's box thus reaches exactly one node
     of the tree. A part inside a universe never leaves it again. Outside, each hop goes up or into a universe that holds
     the target. So no loops arise.
 
-    A notification to a key goes the same way, to the one node that has the key.
+    A notification to a key is routed by the same rules to the one node that has the key.
 
     A node's knowledge of its neighbors' positions may be outdated: a child has joined elsewhere, and the info that
     announced it was lost. So a frame within the tree has a *direction*, the role in which the sender addresses the
     receiver: its parent (UP), or a node whose universe holds the target (DOWN). A receiver without that role does not
-    acknowledge the frame and sends its info (`is_misdirected`). The sender still has the message, and sends it where
-    it belongs by then (`is_still_next_hop`). Otherwise a message sent down to a former child would come up again
-    elsewhere and go down once more, in circles.
+    acknowledge the frame and sends its info (`is_misdirected`). The sender still has the message, and routes it by what
+    the info shows (`is_still_next_hop`). Otherwise a message sent down to a former child would come up again elsewhere
+    and go down once more, in circles.
 
 Cost
     For each message, every neighbor, child and interval is compared with the others: some hundred comparisons.
@@ -30,20 +30,21 @@ from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, s
 
 
 def fragments(overlay, position, box, region, mapping, shortcuts):
-    """Split a message's region: return [(neighbor, its part of the region)] without empty parts.
+    """Split a query's or event's region: return [(next hop, the part of the region for this hop)] without empty parts.
 
-    The neighbor NOBODY stands for this node.
+    The next hop NOBODY stands for this node. ``position``: this node's position in the tree; ``box``: the message's box
+    in the key space; ``shortcuts``: whether neighbors other than parent and children may be next hops.
     """
-    own, _, below = position.regions(mapping.key_bits)
-    inside = intersect(region, own)
-    outside = subtract(region, own)
+    own_universe, _, child_universes = position.regions(mapping.key_bits)
+    inside = intersect(region, own_universe)
+    outside = subtract(region, own_universe)
     parts = []
-    for child, child_universe in below:
+    for child, child_universe in child_universes:
         _add_part(parts, mapping, box, child, intersect(inside, child_universe))
         inside = subtract(inside, child_universe)
     _add_part(parts, mapping, box, NOBODY, inside)
     if outside and shortcuts:
-        for neighbor, key in _shortcuts(overlay, position):
+        for neighbor, key in _find_shortcuts(overlay, position):
             neighbor_universe = universe(key, mapping.key_bits)
             if _add_part(parts, mapping, box, neighbor, intersect(outside, neighbor_universe)):
                 outside = subtract(outside, neighbor_universe)
@@ -53,13 +54,17 @@ def fragments(overlay, position, box, region, mapping, shortcuts):
 
 
 def _add_part(parts, mapping, box, neighbor, region):
+    """Append (neighbor, region clipped to the box) to ``parts``, unless the clipped region is empty.
+
+    Returns whether it was appended.
+    """
     clipped = mapping.clip(box, region)
     if clipped:
         parts.append((neighbor, clipped))
     return bool(clipped)
 
 
-def _shortcuts(overlay, position):
+def _find_shortcuts(overlay, position):
     """Return [(neighbor, key)] of the neighbors in the tree that may be nearer than the parent to a target.
 
     The target lies outside of this node's universe. The longest keys come first.
@@ -74,16 +79,16 @@ def _shortcuts(overlay, position):
 
 
 def next_hop_to_key(overlay, position, key, shortcuts):
-    """Return the next hop to the node that has a key: NOBODY if it is this node, None if no node has the key."""
+    """Return the next hop to the node with a key: NOBODY if this node has the key, None if no next hop is known."""
     if key == position.key:
         return NOBODY
     if key.startswith(position.key):
-        for child, child_key in position.child_keys():
-            if key.startswith(child_key):
+        for child, key_of_child in position.child_keys():
+            if key.startswith(key_of_child):
                 return child
         return None
     if shortcuts:
-        for neighbor, neighbor_key in _shortcuts(overlay, position):
+        for neighbor, neighbor_key in _find_shortcuts(overlay, position):
             if key.startswith(neighbor_key):
                 return neighbor
     return position.parent if position.parent != NOBODY else None
@@ -105,7 +110,10 @@ def is_misdirected(overlay, message, direction, sender, key_bits):
 
 
 def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
-    """Return whether this node would still send a message, sent UP or DOWN before, to that neighbor."""
+    """Return whether ``neighbor`` is still a right next hop of a pending message.
+
+    ``direction``: the role in which the message addresses the neighbor, UP or DOWN.
+    """
     position = overlay.position(tree_of(message))
     if position is None:
         return False
@@ -117,7 +125,7 @@ def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
 
 
 def _is_within(message, key, key_bits):
-    """Return whether a message is for the node with a key or for nodes below that node."""
+    """Return whether a message is only for the node with this key or for nodes below it."""
     if isinstance(message, Notification):
         return message.sink_key.startswith(key)
     return not subtract(message.region, universe(key, key_bits))

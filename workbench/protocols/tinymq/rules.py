@@ -16,8 +16,8 @@ from workbench.protocols.tinymq.wire import LEASE_FOREVER_S, LONGEST_KEY, U8
 SECOND_US = 1000000
 FIRST_REPEAT_US = 250000  # pause before an info that announced a change is repeated for the first time
 HELLO_AFTER = 1.5  # longest pause between two infos, in units of info_s: a little more than an epoch
-PATIENCE = 3  # factor by which more retransmissions go to a neighbor that is still heard
-MOST_AT_ONCE = 7  # unicast frames of one call of a node; eight frames with an acknowledgement or an info
+PATIENCE = 3  # factor for the number of retransmissions to a neighbor that is still heard
+MOST_AT_ONCE = 7  # unicast frames that one call of a node sends; eight frames with an acknowledgement or an info
 MOST_IN_FLIGHT = 12  # unicast frames in flight, in all and per neighbor: with their acks they take less than retry_ms
 PACE_US = 20000  # pause before the remaining frames are sent: the airtime of some frames
 NAMED_AGAIN = 3  # number of infos that name a neighbor which has named this node: two of them may be lost
@@ -27,7 +27,7 @@ MOST_DOUBLINGS = 3  # how often retry_ms is doubled
 MOST_IN_RADIO = 1  # unicast frames in a radio that reports outcomes: the channel sets the pace
 MOST_PAUSE_DOUBLINGS = 6  # how often the pause after unanswered joins to a neighbor is doubled
 
-# The settings as integers, for the nodes' computations. If refresh_us is 0, queries are sent once.
+# The settings as integers (times in µs, the lease in s). If refresh_us is 0, queries are sent once.
 Times = namedtuple(
     "Times",
     (
@@ -44,7 +44,7 @@ Times = namedtuple(
 
 
 def times(settings):
-    """Return the `Times` of a protocol's settings, in microseconds."""
+    """Return the `Times` of a protocol's settings: times in µs, the lease in s."""
     retry_us = int(settings.retry_ms * 1000)
     return Times(
         int(settings.info_s * SECOND_US),
@@ -66,22 +66,22 @@ def may_be_parent(epoch, newest_epoch, is_child, key_length):
     """Return whether a neighbor with a key may become the parent.
 
     ``newest_epoch``: the newest epoch that this node has had in that tree. The nodes below this node have no newer
-    epoch, as epochs come through this node, so no cycle can arise. ``is_child``: the neighbor names this node as its
-    parent.
+    epoch, as epochs come through this node, so no cycle can arise. ``is_child``: whether the neighbor names this node
+    as its parent. ``key_length``: the length of the neighbor's key in bits.
     """
     return epoch > newest_epoch and not is_child and key_length < LONGEST_KEY
 
 
 def is_better_parent(since_us, address, best_since_us, best_address):
-    """Return whether a candidate was heard in its tree before the best candidate so far.
+    """Return whether a neighbor is a better candidate for the parent than the best candidate so far.
 
-    Ties are decided by the lower address.
+    The better candidate was first heard in its tree earlier; in a tie, the lower address decides.
     """
     return since_us < best_since_us or (since_us == best_since_us and address < best_address)
 
 
 def join_pause_us(failed, info_us):
-    """Return how long a node sends no join to a neighbor that has not answered ``failed`` joins in a row."""
+    """Return how many µs a node waits before the next join to a neighbor that has not answered ``failed`` in a row."""
     return info_us << min(failed - 1, MOST_PAUSE_DOUBLINGS)
 
 
@@ -130,7 +130,7 @@ def is_awaited(late_us, now, lost_after_us):
 
 
 def is_silent(heard_us, now, lost_after_us):
-    """Return whether a neighbor or a path was last heard so long ago that it counts as lost."""
+    """Return whether a neighbor, or an offered path, was last heard so long ago that it counts as lost."""
     return now - heard_us > lost_after_us
 
 
@@ -150,23 +150,26 @@ def is_info_due(sent_us, now, info_us):
 
 
 def is_repeated(after_us, info_us):
-    """Return whether an info is repeated after the pause ``after_us``, which is 0 if the info announced no change."""
+    """Return whether an info is sent again after the pause ``after_us``, which is 0 if the info announced no change."""
     return 0 < after_us < info_us
 
 
 def most_named(repeat_after_us, info_us):
-    """Return how many neighbors an info may name; ``repeat_after_us``: as in `is_repeated`."""
+    """Return how many neighbors an info may name.
+
+    ``repeat_after_us``: the pause before the info is repeated, 0 if it announced no change.
+    """
     if not info_us:
         return 0
     return MOST_NAMED if repeat_after_us else FEW_NAMED
 
 
 def remaining_namings(left, named_us, now, lost_after_us):
-    """Return how many of the next infos must name a neighbor that has just named this node.
+    """Return how many of the next infos must name a neighbor whose info has just named this node.
 
-    ``left``: how many of them had to name it before. The neighbor may not know that this node hears it, so
-    `NAMED_AGAIN` infos name it. If this node named it recently, its info may be the answer to that, and the number does
-    not change.
+    ``left``: the number before that; ``named_us``: when this node last named the neighbor, negative if never. The
+    neighbor may not know that this node hears it, so `NAMED_AGAIN` infos name it. If this node named the neighbor
+    recently, the neighbor's info may be the answer, and the number stays ``left``.
     """
     return NAMED_AGAIN if named_us < 0 or is_in_doubt(named_us, now, lost_after_us) else left
 
@@ -175,7 +178,7 @@ def remaining_namings(left, named_us, now, lost_after_us):
 
 
 def retry_wait_us(retry_us, sent):
-    """Return how long a frame waits for its acknowledgement after ``sent`` earlier transmissions.
+    """Return how many µs a frame waits for its acknowledgement after ``sent`` earlier transmissions.
 
     The caller adds a random part of up to one half.
     """
@@ -183,7 +186,7 @@ def retry_wait_us(retry_us, sent):
 
 
 def longest_wait_us(retry_us):
-    """Return the longest time that a frame waits before it is sent again.
+    """Return the longest time in µs that a frame waits before it is sent again.
 
     The caller adds a random part of up to one half.
     """
@@ -204,16 +207,17 @@ def most_frames(reports, in_flight):
 def has_room_to_forward(pending, capacity, is_event):
     """Return whether a node with ``pending`` frames accepts a message that it must forward.
 
-    ``capacity``: the largest number of pending frames. ``is_event``: whether the message is an event. It may become a
-    notification for each sink here, so more room must be free.
+    ``capacity``: the largest number of pending frames. ``is_event``: whether the message is an event. An event may
+    cause a notification for each sink at this node, so more room must be free for it.
     """
     return pending < capacity - capacity // (2 if is_event else 4)
 
 
 def is_given_up(sent, retries, is_heard):
-    """Return whether a frame was sent often enough to give it up.
+    """Return whether a frame was sent so often without an answer that the node gives it up.
 
-    ``is_heard``: the neighbor was heard meanwhile and is known to hear this node, so the link is poor but not gone.
+    ``is_heard``: whether the neighbor was heard meanwhile and is known to hear this node. The link is then poor, but
+    not gone.
     """
     return sent > retries * (PATIENCE if is_heard else 1)
 
@@ -237,7 +241,7 @@ def lease_left_s(ends_us, now):
 
 
 def asked_lease_s(longest_s, expires_us, now):
-    """Return the lease to request for a subscription that ends at ``expires_us``.
+    """Return the lease in seconds to request for a subscription that ends at ``expires_us``.
 
     The lease lasts until the subscription ends, but at most ``longest_s`` seconds: refreshes extend it.
     """
@@ -245,7 +249,7 @@ def asked_lease_s(longest_s, expires_us, now):
 
 
 def is_too_old(since_us, now, lost_after_us):
-    """Return whether a message has waited too long; with ``info_s=0`` it waits for ever."""
+    """Return whether a message has waited for longer than ``lost_after_us``; if that is 0, it waits for ever."""
     return lost_after_us > 0 and now - since_us > lost_after_us
 
 
@@ -256,5 +260,5 @@ WIDEST_LOGGED = 62  # bits of the widest key space whose zones are logged: a tra
 
 
 def last_string(first, length, key_bits):
-    """Return the last string that begins with a key of ``length`` bits; ``first`` is the first such string."""
+    """Return the last string, as an integer, that begins with a key of ``length`` bits; ``first``: the first one."""
     return first + (1 << (key_bits - length)) - 1

@@ -1,13 +1,13 @@
-"""Reliable unicast over one hop: frames to a neighbor are numbered, acknowledged, and retransmitted until they are.
+"""Reliable unicast over one hop: frames to a neighbor are numbered, and retransmitted until acknowledged.
 
 Theory of operation
     A frame that is not acknowledged is sent again, up to ``retries`` times. The wait is ``retry_ms``, then twice that,
     four times and eight times, each plus a random part of up to one half, so that two frames that collided do not
-    collide again. Then the neighbor counts as lost, unless another frame of it was heard meanwhile. In that case only
-    the link is poor, and the frame is sent up to three times as often. A receiver that gets a frame a second time
+    collide again. Then the neighbor counts as lost, unless another frame from it was heard meanwhile. In that case the
+    link is only poor, and the frame is sent up to three times as often. A receiver that gets a frame a second time
     acknowledges it and otherwise ignores it. With ``retries=0`` nothing is acknowledged.
 
-    One call of a node sends no more than `rules.MOST_AT_ONCE` of these frames. A new key, an event for many sinks or a
+    One call of a node sends at most `rules.MOST_AT_ONCE` of these frames. A new key, an event for many sinks or a
     burst of events creates hundreds of frames at once, which the radio could only queue, and a frame in that queue
     would be sent again before it has left. So no more than `rules.MOST_IN_FLIGHT` frames of a node are in flight, and
     each neighbor has at most that many events, and that many other frames, to acknowledge. Further frames wait for
@@ -50,15 +50,15 @@ from workbench.protocols.tinymq.rules import (
 )
 
 MOST_NEIGHBORS = 1000  # number of neighbors whose frame numbers are kept
-# States of a frame: it waits for its turn, for the radio's report, for an ack (else it is sent again), for a refusal.
+# A pending frame waits for its turn, for the radio's report, for an ack (else it is sent again), or for a refusal.
 TURN, REPORT, ACK, REFUSAL = range(4)
 
 
 class Pending:
     """A frame that waits to be sent or answered.
 
-    waits_for: TURN, REPORT, ACK or REFUSAL; direction: the role in which it addresses the neighbor; sent: how often it
-    was sent; first_us: when it was first sent; due_us: when the wait ends.
+    waits_for: TURN, REPORT, ACK or REFUSAL; direction: the role in which it addresses the neighbor (OPEN, UP, DOWN);
+    sent: how often it was sent; first_us: time in µs of the first transmission; due_us: time in µs when the wait ends.
     """
 
     def __init__(self, neighbor, number, message, direction, frame, now):
@@ -74,7 +74,7 @@ class Pending:
 
 
 class Unicast:
-    """The unicast frames of a node, to and from its neighbors."""
+    """The unicast link layer of a node: it numbers, acknowledges and retransmits frames."""
 
     def __init__(self, node):
         self.node = node
@@ -85,7 +85,7 @@ class Unicast:
         self._frames_left = most_frames(False, 0)  # number of frames that this call may still send
         self._unacknowledged = {}  # (neighbor, whether these are events) -> number of frames yet to be acknowledged
         self._retry_us = node.settings.times.retry_us
-        self._heard = RecentIds(node.settings.max_known)
+        self._accepted = RecentIds(node.settings.max_known)  # (neighbor, number) of the frames accepted last
         # Random: after a restart, neighbors may remember the numbers from before.
         self._first_number = node.random.below(wire.U16 + 1)
         self._numbers = RecentIds(MOST_NEIGHBORS)  # neighbor -> the number of the last frame to it
@@ -120,7 +120,10 @@ class Unicast:
         self._send_or_wait(pending, now)
 
     def _may_send(self, pending):
-        """Return whether a frame may be sent now; a retransmission is already counted in its neighbor's window."""
+        """Return whether a pending frame may be sent now.
+
+        A retransmission is already counted among the neighbor's unacknowledged frames.
+        """
         if not self._frames_left:
             return False
         return self._has_reported or pending.sent or self._unacknowledged.get(_window(pending), 0) < MOST_IN_FLIGHT
@@ -148,14 +151,18 @@ class Unicast:
             self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
 
     def _wait_for(self, state, pending, wait_us, now):
+        """Set what a pending frame waits for, and for how long: ``wait_us`` and a random part of up to one half."""
         pending.waits_for = state
         pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
 
     def take_report(self, neighbor, number, ok, now):
-        """Take the radio's report of a frame, and send the frames whose turn has come."""
+        """Process the radio's report of a frame, and send the frames whose turn has come.
+
+        ``ok``: whether the radio of ``neighbor`` acknowledged the frame.
+        """
         # A radio without acknowledgements reports only failures.
         self._has_reported = self._has_reported or ok
-        pending = self._find(neighbor, number)
+        pending = self._find_pending(neighbor, number)
         if pending is not None and pending.waits_for == REPORT:
             if not ok:
                 self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
@@ -177,9 +184,9 @@ class Unicast:
     def take_refusal(self, neighbor, number, now):
         """Plan to send a refused frame again: its neighbor has no room now, or lacks the role that the frame assumes.
 
-        If it lacks the role, its next info may change the message's next hop before that.
+        If the neighbor lacks the role, its next info may change the message's next hop before that.
         """
-        pending = self._find(neighbor, number)
+        pending = self._find_pending(neighbor, number)
         if pending is None:
             return
         if pending.waits_for in (REPORT, REFUSAL):
@@ -193,7 +200,7 @@ class Unicast:
             pending.sent = 2
             self._wait_for(ACK, pending, longest_wait_us(self._retry_us), now)
 
-    def _find(self, neighbor, number):
+    def _find_pending(self, neighbor, number):
         """Return the pending frame with a number to a neighbor, or None."""
         for pending in self.pending:
             if pending.neighbor == neighbor and pending.number == number:
@@ -201,23 +208,23 @@ class Unicast:
         return None
 
     def is_new(self, neighbor, number):
-        """Return whether a neighbor's frame has not been accepted before."""
-        return not self._retries or (neighbor, number) not in self._heard
+        """Return whether no frame of a neighbor with this number has been accepted before."""
+        return not self._retries or (neighbor, number) not in self._accepted
 
     def take(self, neighbor, number, wants_ack):
         """Remember the number of a neighbor's frame as accepted, and acknowledge the frame if ``wants_ack``."""
         if self._retries:
             if wants_ack:
                 self.node.outbox.append((neighbor, wire.encode_ack(number)))
-            self._heard.put((neighbor, number))
+            self._accepted.put((neighbor, number))
 
     def refuse(self, neighbor, number):
-        """Send a neighbor the refusal of its frame."""
+        """Send a neighbor the refusal of its frame with this number."""
         self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
     def take_acknowledgement(self, neighbor, number, now):
         """Remove an acknowledged frame, and send the frames whose turn has come."""
-        pending = self._find(neighbor, number)
+        pending = self._find_pending(neighbor, number)
         if pending is not None:
             self.pending.remove(pending)
             self._send_next(now)
@@ -243,7 +250,7 @@ class Unicast:
         return [pending.message for pending in wrong]
 
     def next_due_us(self):
-        """Return when the next wait of a frame ends, or None."""
+        """Return the time in µs at which the next wait of a frame ends, or None without pending frames."""
         return min([pending.due_us for pending in self.pending]) if self.pending else None
 
     def wake(self, now):
@@ -263,6 +270,7 @@ class Unicast:
         return [(neighbor, self._give_up(neighbor)) for neighbor in silent]
 
     def _give_up(self, neighbor):
+        """Remove all frames to a neighbor, and return the messages that it has not acknowledged."""
         given_up = [
             pending.message for pending in self.pending if pending.neighbor == neighbor and pending.waits_for != REFUSAL
         ]
@@ -271,8 +279,8 @@ class Unicast:
 
 
 def _window(pending):
-    """Return (neighbor, whether the frame is an event), the key under which unacknowledged frames are counted.
+    """Return (neighbor, whether the frame is an event): the key under which unacknowledged frames are counted.
 
-    Events count apart, so that a refused event delays only events.
+    Events are counted apart, so that a refused event delays only events.
     """
     return pending.neighbor, isinstance(pending.message, wire.Event)

@@ -1,12 +1,12 @@
-"""TinyMQ's frames: how infos, joins, grants, queries, events and notifications are encoded in bytes.
+"""TinyMQ's frames: the encoding of infos, joins, grants, queries, events and notifications in bytes.
 
 Layout (little-endian, packed)
     info          0x49  number of positions u8, each: tree u8, epoch u32, parent u32 (0xFFFFFFFF: none), key;
                         number of distances u8, each: tree u8, epoch u32, hops u16;
                         then, if there are any, number of neighbors that the sender hears u8, each: address u32
-    ack           0x41  number u16
+    ack           0x41  number u16 of the acknowledged frame
 
-    All others are unicast, and begin with type u8, number u16 (of this frame at its sender, which the ack repeats):
+    All other frames are unicast, and begin with type u8, number u16 of the frame at its sender:
 
     join          0x4A  tree u8
     grant         0x47  tree u8, epoch u32, key
@@ -18,7 +18,7 @@ Layout (little-endian, packed)
 
     probe         0x50  (nothing: it only requests an ack)
 
-    refusal       0x52  number u16: the sender has not accepted the frame with that number
+    refusal       0x52  number u16 of the frame that the sender of the refusal has not accepted
 
     The type of a query, an event or a notification has one more bit if the sender addresses the receiver in a role in
     the tree: 0x80 (UP) as its parent, 0x20 (DOWN) as a node whose universe holds the message's region or the sink's
@@ -28,9 +28,9 @@ Layout (little-endian, packed)
     without the assumed role answers with a refusal. To a frame that requests an ack, a receiver answers with a refusal
     if it has no room for the message.
 
-    key           bits u16, then the bits, the first one highest, padded with zeros to whole bytes
-    region        bits of the key space u8, intervals u8, each: lowest, highest, big-endian, in whole bytes
-    attributes    number u8, then as in every frame (attributes/wire.py)
+    key           number of bits u16, then the bits, the first bit highest, padded with zeros to whole bytes
+    region        bits of the key space u8, number of intervals u8, each: lowest, highest, big-endian, in whole bytes
+    attributes    number u8, then the attributes as in all protocols' frames (attributes/wire.py)
 
     A tree is the index of its root in the list of roots, which all nodes have. The link layer provides the sender.
 
@@ -67,7 +67,8 @@ LONGEST_KEY = U16
 MOST_INTERVALS = U8
 WIDEST_KEY_SPACE = 127  # bits; the paper: less than 128
 
-# The position of an info's sender in a tree; parent: NOBODY if the sender is the root; key: a text of 0 and 1.
+# The position of an info's sender in a tree. parent: its address, or NOBODY if the sender is the root; key: a text of 0
+# and 1.
 InfoPosition = namedtuple("InfoPosition", ("tree", "epoch", "parent", "key"))
 # The distance from an info's sender to the root of a tree.
 InfoDistance = namedtuple("InfoDistance", ("tree", "epoch", "hops"))
@@ -117,7 +118,7 @@ _REGION_AT = {Query: 9, Event: 5}
 
 
 def with_hops(message, hops):
-    """Return a copy of a message with another hop count."""
+    """Return a copy of a query, event or notification with another hop count."""
     return _replace_field(message, _HOPS_AT[type(message)], hops)
 
 
@@ -132,7 +133,7 @@ def with_tree(message, tree):
 
 
 def with_lease(query, lease_s):
-    """Return a copy of a query with another lease."""
+    """Return a copy of a query with another lease, in seconds."""
     return _replace_field(query, 4, lease_s)
 
 
@@ -174,7 +175,7 @@ def encode_refusal(number):
 
 
 def without_ack(frame):
-    """Return a copy of a unicast frame that requests no ack."""
+    """Return a copy of a unicast frame, changed to request no ack."""
     return bytes((frame[0] & ~_ACK_BIT,)) + frame[1:]
 
 
@@ -189,7 +190,7 @@ def number_of(frame):
 
 
 def encode(number, message, direction=OPEN):
-    """Return the unicast frame of a message other than Info, Ack and Refusal.
+    """Return the unicast frame of a message other than Info, Ack and Refusal; ``number``: the frame's number.
 
     ``direction``: OPEN, or for a Query, an Event or a Notification also UP or DOWN. Raises EncodeError if a field is
     out of range.
@@ -253,7 +254,7 @@ def _pack(layout, *values):
 
 def _encode_key(key):
     if len(key) > LONGEST_KEY:
-        raise EncodeError("the key has %d bits; a frame holds at most %d" % (len(key), LONGEST_KEY))
+        raise EncodeError("the key has %d bits; it must have at most %d" % (len(key), LONGEST_KEY))
     size_B = (len(key) + 7) // 8
     number = int(key, 2) << (8 * size_B - len(key)) if key else 0
     return pack("<H", len(key)) + number.to_bytes(size_B, "big")
@@ -283,7 +284,7 @@ def ascends(region, key_bits):
 
 
 def decode(frame):
-    """Return (number or None, message) of a frame.
+    """Return (number, message) of a frame; the number is None for an info, an ack or a refusal.
 
     Raises DecodeError, and no other error, for bytes that are not a frame of TinyMQ.
     """
@@ -292,13 +293,13 @@ def decode(frame):
         return None, _decode_info(_Reader(frame, 1))
     if kind in (ACK, REFUSAL):
         reader = _Reader(frame, 1)
-        (number,) = reader.take("<H")
-        reader.end()
+        (number,) = reader.read_fields("<H")
+        reader.expect_end()
         return None, Ack(number) if kind == ACK else Refusal(number)
     if kind not in KINDS:
         raise DecodeError("the frame begins with %r, which is not a TinyMQ message type" % (bytes(frame[:1]),))
     reader = _Reader(frame, 1)
-    (number,) = reader.take("<H")
+    (number,) = reader.read_fields("<H")
     return number, _DECODERS[KINDS[kind][0]](reader)
 
 
@@ -309,55 +310,59 @@ class _Reader:
         self.frame = frame
         self.offset = offset
 
-    def take(self, layout):
-        """Read the fields of a struct layout."""
-        self._check(calcsize(layout))
+    def read_fields(self, layout):
+        """Read the fields of a struct layout; return them as a tuple."""
+        self._check_length(calcsize(layout))
         fields = unpack_from(layout, self.frame, self.offset)
         self.offset += calcsize(layout)
         return fields
 
-    def number(self, size_B):
-        """Read a big-endian integer of ``size_B`` bytes."""
-        self._check(size_B)
+    def read_number(self, size_B):
+        """Read and return a big-endian integer of ``size_B`` bytes."""
+        self._check_length(size_B)
         self.offset += size_B
         return int.from_bytes(bytes(self.frame[self.offset - size_B : self.offset]), "big")
 
-    def key(self):
-        """Read a key."""
-        (length,) = self.take("<H")
+    def read_key(self):
+        """Read a key; return its bits as a text of 0 and 1."""
+        (length,) = self.read_fields("<H")
         size_B = (length + 7) // 8
-        number = self.number(size_B)
+        number = self.read_number(size_B)
         padding = 8 * size_B - length
         if number & ((1 << padding) - 1):
             raise DecodeError("the padding bits after a key are not zero")
         return bits(number >> padding, length)
 
-    def region(self):
-        """Read a region; returns (bits of the key space, intervals)."""
-        key_bits, count = self.take("<BB")
+    def read_region(self):
+        """Read a region; return (bits of the key space, tuple of (lowest, highest) of each interval)."""
+        key_bits, count = self.read_fields("<BB")
         if not 1 <= key_bits <= WIDEST_KEY_SPACE or count < 1:
-            raise DecodeError("invalid region: %d intervals of %d-bit strings" % (count, key_bits))
+            raise DecodeError(
+                "invalid region: %d intervals of %d-bit strings; allowed: 1 or more intervals, of 1 to %d bits"
+                % (count, key_bits, WIDEST_KEY_SPACE)
+            )
         size_B = (key_bits + 7) // 8
-        region = tuple([(self.number(size_B), self.number(size_B)) for _ in range(count)])
+        region = tuple([(self.read_number(size_B), self.read_number(size_B)) for _ in range(count)])
         if not ascends(region, key_bits):
             raise DecodeError("the region's intervals are not disjoint and ascending within %d bits" % key_bits)
         return key_bits, region
 
-    def attributes(self, decode_list):
-        """Read the attributes, which are the rest of the frame."""
-        (count,) = self.take("<B")
+    def read_attributes(self, decode_list):
+        """Read the attributes, which are the rest of the frame; return the result of ``decode_list``."""
+        (count,) = self.read_fields("<B")
         return decode_list(self.frame, self.offset, count)
 
     def is_at_end(self):
         """Return whether all bytes are read."""
         return self.offset == len(self.frame)
 
-    def end(self):
-        """Raise DecodeError if bytes are left."""
+    def expect_end(self):
+        """Raise DecodeError if the frame has bytes after the cursor."""
         if not self.is_at_end():
             raise DecodeError("the frame has %d bytes after the end of its message" % (len(self.frame) - self.offset))
 
-    def _check(self, size_B):
+    def _check_length(self, size_B):
+        """Raise DecodeError if fewer than ``size_B`` bytes are left."""
         if self.offset + size_B > len(self.frame):
             raise DecodeError("the frame is truncated after %d bytes" % len(self.frame))
 
@@ -370,60 +375,60 @@ def bits(number, count):
 
 def _decode_info(reader):
     positions, distances, heard = [], [], []
-    (count,) = reader.take("<B")
+    (count,) = reader.read_fields("<B")
     for _ in range(count):
-        tree, epoch, parent = reader.take(POSITION_LAYOUT)
-        positions.append(InfoPosition(tree, epoch, NOBODY if parent == U32 else parent, reader.key()))
-    (count,) = reader.take("<B")
+        tree, epoch, parent = reader.read_fields(POSITION_LAYOUT)
+        positions.append(InfoPosition(tree, epoch, NOBODY if parent == U32 else parent, reader.read_key()))
+    (count,) = reader.read_fields("<B")
     for _ in range(count):
-        distances.append(InfoDistance(*reader.take(DISTANCE_LAYOUT)))
+        distances.append(InfoDistance(*reader.read_fields(DISTANCE_LAYOUT)))
     if not reader.is_at_end():
-        (count,) = reader.take("<B")
+        (count,) = reader.read_fields("<B")
         if not count:
             raise DecodeError("the info has a list of 0 neighbors; without neighbors the list must be absent")
-        heard = [reader.take("<I")[0] for _ in range(count)]
-        reader.end()
+        heard = [reader.read_fields("<I")[0] for _ in range(count)]
+        reader.expect_end()
     return Info(tuple(positions), tuple(distances), tuple(heard))
 
 
 def _decode_probe(reader):
-    reader.end()
+    reader.expect_end()
     return Probe()
 
 
 def _decode_join(reader):
-    join = Join(*reader.take("<B"))
-    reader.end()
+    join = Join(*reader.read_fields("<B"))
+    reader.expect_end()
     return join
 
 
 def _decode_grant(reader):
-    tree, epoch = reader.take(GRANT_LAYOUT)
-    grant = Grant(tree, epoch, reader.key())
-    reader.end()
+    tree, epoch = reader.read_fields(GRANT_LAYOUT)
+    grant = Grant(tree, epoch, reader.read_key())
+    reader.expect_end()
     return grant
 
 
 def _decode_query(reader):
-    tree, sink, number, round_, lease_s, hops, sink_tree = reader.take(QUERY_LAYOUT)
-    sink_key = reader.key()
-    key_bits, region = reader.region()
-    attributes = reader.attributes(decode_attributes)
+    tree, sink, number, round_, lease_s, hops, sink_tree = reader.read_fields(QUERY_LAYOUT)
+    sink_key = reader.read_key()
+    key_bits, region = reader.read_region()
+    attributes = reader.read_attributes(decode_attributes)
     return Query(tree, sink, number, round_, lease_s, hops, sink_tree, sink_key, key_bits, region, attributes)
 
 
 def _decode_event(reader):
-    tree, publisher, sequence, hops = reader.take(EVENT_LAYOUT)
-    key_bits, region = reader.region()
-    return Event(tree, publisher, sequence, hops, key_bits, region, reader.attributes(decode_readings))
+    tree, publisher, sequence, hops = reader.read_fields(EVENT_LAYOUT)
+    key_bits, region = reader.read_region()
+    return Event(tree, publisher, sequence, hops, key_bits, region, reader.read_attributes(decode_readings))
 
 
 def _decode_notification(reader):
-    tree, sink, query, by_key, publisher, sequence, hops, sink_tree = reader.take(NOTIFICATION_LAYOUT)
+    tree, sink, query, by_key, publisher, sequence, hops, sink_tree = reader.read_fields(NOTIFICATION_LAYOUT)
     if by_key > 1:
         raise DecodeError("the notification's field by_key is %d; it must be 0 or 1" % by_key)
-    sink_key = reader.key()
-    attributes = reader.attributes(decode_readings)
+    sink_key = reader.read_key()
+    attributes = reader.read_attributes(decode_readings)
     return Notification(tree, sink, query, by_key == 1, publisher, sequence, hops, sink_tree, sink_key, attributes)
 
 
@@ -444,7 +449,7 @@ for _kind in (QUERY, EVENT, NOTIFICATION):
 for _byte in list(KINDS):
     KINDS[_byte & ~_ACK_BIT] = KINDS[_byte]
 
-# Offset of the origin, which the sequence number follows, in the frames that have them.
+# Offset in bytes of the origin, which the sequence number follows, in the frames that have both.
 _ORIGIN_AT = {QUERY: 4, EVENT: 4, NOTIFICATION: 13}
 
 

@@ -5,8 +5,8 @@ Theory of operation
     and a 1. So every key but the root's ends in 1, and the parent's key follows from it. The *universe* of a node is
     the set of all k-bit strings that begin with its key: an interval of the integers below 2^k. Its *zone*, which it
     stores, is its universe without the universes of its children. A *region* is a tuple of such intervals (lowest,
-    highest), ascending and disjoint. A message carries the region that it has not reached yet. A key of more than
-    k bits has no universe: a node with such a key has no zone and only relays.
+    highest), ascending and disjoint. A message carries the region that it has not reached yet. The universe of a
+    key of more than k bits is empty: a node with such a key has no zone and only relays.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -22,7 +22,7 @@ def child_key(key, slot):
 
 
 def parent_key(key):
-    """Return the parent's key of a node that is not a root."""
+    """Return the key of a node's parent; ``key``: the key of the node, which is not a root."""
     return key[:-1].rstrip("0")
 
 
@@ -45,7 +45,7 @@ def whole_key_space(key_bits):
 
 
 def universe(key, key_bits):
-    """Return the region of the k-bit strings that begin with the key; empty if the key has more than k bits."""
+    """Return the region of the ``key_bits``-bit strings that begin with the key; it is empty if the key is longer."""
     free_bits = key_bits - len(key)
     if free_bits < 0:
         return ()

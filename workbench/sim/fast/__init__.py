@@ -24,8 +24,8 @@ How a twin is written
     A protocol's class names the module of its twin (``fast = "coin_flooding.fast"``) and estimates the cost of a run
     (``receptions_on_an_arc``). The module may belong to any package. Flooding's twin, of 100 lines, is the template. A
     twin imports ``twin`` from this package, and no other module of it. It has functions that numba compiles into the
-    loop (``@twin.compiled``, or ``@twin.hot`` for a short function that runs at each reception). Those marked * have a
-    default in `twin.py`::
+    loop (``@twin.compiled``, or ``@twin.hot`` for a short function that runs at each reception). Functions marked *
+    have a default in `twin.py`::
 
         start(core, state, i, now) *                                     start the node of index i
         publish(core, state, i, content, number, now)                    content: a row of core.contents
@@ -47,25 +47,26 @@ How a twin is written
         WAKES *               whether it has timers
         COUNTS_HOLDERS *      whether its `report_held` marks the first time that a node holds a publication; otherwise
                               only sinks hold publications
-        FIELDS, State         its state, as a table and as a named tuple; arrays of messages grow with these
+        FIELDS, State         its state, as a table of fields and as a named tuple (see `twin.py`)
         make_state(setup, messages) *     the state: ``twin.make(State, FIELDS, setup, messages, sizes, ttl=...)``
         with_more_room(state) *           a state with larger pools, after has_room returned false. The loop calls
                               has_room before each event and at the end, so a twin can raise an error there if it
                               cannot continue
         size_B(protocol, attributes)      bytes of a publication's frame; WorkbenchError if it cannot be encoded
-        longest_frame_B(setup) *
-        needs(setup)          (Needs of a broadcast's reception or of link_quality, of a unicast's reception with its
-                              outcome, of any other call): upper limits
+        longest_frame_B(setup) *          bytes of its longest frame; the default is for publications
+        needs(setup)          three upper limits, as `Needs`: of a broadcast's reception or of link_quality; of a
+                              unicast's reception with its outcome; of any other call
         text(setup, state, number) *      the text of detail ``len(setup.work.texts) + number``, created during the run
 
     If an event may need more because of what nodes store by then, the twin adds the excess to core.numbers[MORE].
 
     Nodes are referred to by their index in ascending order of addresses; traces contain ``core.addresses[i]``.
     Functions allocate nothing. Before each event the loop ensures that the arrays have room for the declared ``needs``,
-    and returns to Python if they do not. The order of ``report_...`` calls is the order of the node's events, the order
-    of ``send`` calls that of its frames; both are independent, so a function may send between two events. The loop
-    writes the rows of the radio and of the application (published, subscribed, ...) and numbers readings and
-    subscriptions. A wake() that leaves next_wake unchanged, or in the past, is a bug of the twin: RuntimeError.
+    and returns to Python if they do not. The order of ``report_...`` calls is the order of the node's events, and
+    the order of ``send`` calls is the order of its frames. They are independent: a function may send between two
+    events. The loop writes the rows of the radio and of the application (published, subscribed, ...) and numbers
+    readings and subscriptions. A wake() that leaves next_wake unchanged, or in the past, is a bug of the twin:
+    RuntimeError.
 
 Code shared with the node
     Constants are imported from the node's modules. A rule on plain numbers (``rules.py``) is written once: after
@@ -114,7 +115,7 @@ from workbench.sim.radio import Radio
 # Loading numba and the machine code takes about a second; the reference engine plays as many receptions of a flood in
 # that time.
 WORTH_LOADING = 500_000
-_played: Counter[str] = Counter()  # twin -> receptions played in this process without it
+_played: Counter[str] = Counter()  # twin -> receptions that the reference engine has played in this process
 
 
 class NoFastTwinError(WorkbenchError):
@@ -124,7 +125,7 @@ class NoFastTwinError(WorkbenchError):
 def twin_of(protocol: Protocol) -> str:
     """Return the module name of a protocol's twin. Raises NoFastTwinError if it has no twin."""
     cls = type(protocol)
-    # A subclass may have other nodes, so it must name its twin itself: an inherited twin plays those of its parent.
+    # A subclass may have other nodes, so it must name its twin itself: an inherited twin plays the parent's nodes.
     twin = protocol.fast if "fast" in vars(cls) else ""
     if not twin:
         reason = f": {protocol.why_not_fast}" if protocol.why_not_fast else ""
@@ -158,7 +159,7 @@ def warm(protocol: Protocol) -> warming.Warming:
 
 
 def is_worth_it(scenario: Any) -> bool:
-    """Return whether the fast engine is loaded already, or the runs so far and this one justify loading it.
+    """Return whether the twin is loaded already, or the cost of all runs so far and of this run justifies loading it.
 
     The cost of runs adds up. So a long sweep of short runs changes to the fast engine, although the number of runs is
     unknown at the start.
@@ -171,13 +172,13 @@ def is_worth_it(scenario: Any) -> bool:
         if isinstance(item, workload.Publish):
             readings += item.most_readings(len(scenario.topology), round(scenario.duration_s * 1e6))
         elif isinstance(item, workload.Subscribe):
-            subscriptions += _nodes_at(item, scenario)
+            subscriptions += _count_nodes(item, scenario)
     receptions_per_arc = scenario.protocol.receptions_on_an_arc(readings, subscriptions, scenario.duration_s)
     _played[twin] += int(receptions_per_arc * scenario.topology.number_of_edges())
     return _played[twin] >= WORTH_LOADING
 
 
-def _nodes_at(item: Any, scenario: Any) -> int:
+def _count_nodes(item: Any, scenario: Any) -> int:
     return len(scenario.topology) if isinstance(item.at, str) else len(item.at)
 
 

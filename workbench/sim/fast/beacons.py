@@ -1,8 +1,8 @@
 """Link qualities in the fast engine: reported at the start, or learned from beacons.
 
-`workbench.protocols.link_estimator` explains the beacons. Its functions of a link are compiled here for records. A
-beacon has no bytes: a receiver looks up what the sender listed (`LINK`), which the sender's next beacon overwrites.
-So a node creates no beacon while its radio still has the last one, in both engines.
+`workbench.protocols.link_estimator` explains the beacons. Its functions are compiled here for records of links. A
+beacon has no bytes: a receiver looks up the ratios that the sender listed (`LINK`). The sender's next beacon overwrites
+them. So a node creates no beacon while its radio still has the last one, in both engines.
 """
 
 from workbench.protocols import link_estimator
@@ -28,7 +28,7 @@ has_changed = compiled(link_estimator.has_changed)
 
 @compiled
 def plan_beacon(core, i, earlier, now):
-    """Schedule the next beacon of node ``i``, which has sent ``earlier`` ones."""
+    """Schedule the next beacon of node ``i``; ``earlier`` is the number of its beacons so far."""
     half_us = half_interval_us(earlier, core.longest_beacon_us)
     entry = take_frame(core)
     core.frames[entry].sender = i
@@ -54,7 +54,7 @@ def send_beacon(core, i, earlier, now):
 
 @compiled
 def _list_neighbors(core, beacons):
-    """Set the bytes that a node's new beacon lists, of up to MAX_LISTED neighbors in turn."""
+    """Set the inbound ratios, as bytes, that a node's new beacon lists: of up to MAX_LISTED neighbors in turn."""
     sampled = 0
     arc = beacons.first
     while arc != NONE:
@@ -95,7 +95,7 @@ def receive_beacon(core, arc, i, sender):
             core.links[beacons.last].next = arc
         beacons.last = arc
         beacons.neighbors += 1
-    back = arc_between(core, i, sender)
-    listed = NONE if back == NONE else core.links[back].listed
+    reverse_arc = arc_between(core, i, sender)
+    listed = NONE if reverse_arc == NONE else core.links[reverse_arc].listed
     update_outbound(link, listed, core.beacons[sender].entries, beacons.number)
     return has_changed(link)

@@ -1,7 +1,7 @@
 """The channel of the fast engine: frames from a node's radio to the end of their airtime.
 
-`workbench.sim.channel` explains the model; this module repeats it draw by draw and event by event. It stores the
-transmissions that a node can hear differently: a list of copies per node instead of one object in many lists.
+`workbench.sim.channel` explains the model; this module repeats it draw by draw and event by event. Only the
+storage of audible transmissions differs: each node has a list of copies, instead of one object in many lists.
 """
 
 import numpy as np
@@ -196,42 +196,45 @@ def _add_audible(core, i, sender, start, finish, now):
 
 
 @compiled
-def _unlink(core, i, before, index):
-    """Remove an entry from the list of transmissions that node ``i`` can hear; return the next entry."""
-    behind = core.audibles[index].next
-    if before == NONE:
-        core.first_audible[i] = behind
+def _unlink(core, i, previous, index):
+    """Remove an entry from the list of transmissions that node ``i`` can hear; return the next entry.
+
+    ``previous``: the entry in front of it, or NONE.
+    """
+    next_index = core.audibles[index].next
+    if previous == NONE:
+        core.first_audible[i] = next_index
     else:
-        core.audibles[before].next = behind
+        core.audibles[previous].next = next_index
     core.audibles[index].next = core.numbers[Number.FREE_AUDIBLE]
     core.numbers[Number.FREE_AUDIBLE] = index
     core.numbers[Number.FREE_AUDIBLES] += 1
     core.audible_count[i] -= 1
-    return behind
+    return next_index
 
 
 @compiled
 def _remove_finished(core, i, horizon):
-    before, index = NONE, core.first_audible[i]
+    previous, index = NONE, core.first_audible[i]
     while index != NONE:
         if core.audibles[index].end <= horizon:
-            index = _unlink(core, i, before, index)
+            index = _unlink(core, i, previous, index)
         else:
-            before, index = index, core.audibles[index].next
+            previous, index = index, core.audibles[index].next
 
 
 @compiled
 def _remove_sender(core, i, sender, now):
-    """Take a failed sender's transmissions off the list that node ``i`` can hear: end those that have begun now."""
-    before, index = NONE, core.first_audible[i]
+    """Remove a failed sender's transmissions that have not begun from node ``i``'s list, and end the others now."""
+    previous, index = NONE, core.first_audible[i]
     while index != NONE:
         entry = core.audibles[index]
         if entry.sender == sender and entry.start >= now:
-            index = _unlink(core, i, before, index)
+            index = _unlink(core, i, previous, index)
             continue
         if entry.sender == sender:
             entry.end = min(entry.end, now)
-        before, index = index, entry.next
+        previous, index = index, entry.next
 
 
 @compiled
@@ -250,8 +253,8 @@ def is_busy(core, i, now):
 def interference(core, arc, i, sender, sent, start, finish):
     """Return the `Reason` why another transmission in [start, finish) makes node ``i`` miss a frame, or NO_REASON.
 
-    ``arc``: from the sender to the node. ``sent``: when the sender's transmission began; with low-power listening that
-    is before the copy that the node receives.
+    ``arc``: from the sender to the node. ``sent``: when the sender's transmission began; with low-power listening, it
+    begins before ``start``, when the copy begins that the node receives.
     """
     reason = NO_REASON
     index = core.first_audible[i]
@@ -270,7 +273,7 @@ def interference(core, arc, i, sender, sent, start, finish):
 
 @compiled
 def _is_captured(core, arc, i, other):
-    """Return whether node ``i`` hears a frame that reaches it over an arc, in spite of another sender's frame."""
+    """Return whether a frame over ``arc`` is strong enough at node ``i`` to survive the frame of sender ``other``."""
     return core.strengths_ddB[arc] - core.strengths_ddB[arc_between(core, other, i)] >= core.capture_ddB
 
 
@@ -403,17 +406,20 @@ def next_in_queue(core, i, now):
 
 @compiled
 def acknowledge(core, frame, arrived, now):
-    """Send a unicast frame again, up to ``retries`` times, unless it was acknowledged; return the outcome."""
+    """Simulate the acknowledgement of a unicast frame, and repeat the frame if it is missing; return the outcome.
+
+    ``arrived``: whether the receiver got the frame.
+    """
     entry = core.frames[frame]
     i = entry.sender
-    answered = now + core.acknowledgement_us
+    acknowledged_at = now + core.acknowledgement_us
     if arrived:
-        add_entry(core, now + TURNAROUND_US, answered, entry.receiver, UNREACHABLE, ACKNOWLEDGEMENT)
-    is_acknowledged = arrived and not _acknowledgement_lost(core, entry.sender, entry.receiver, entry.start)
+        add_entry(core, now + TURNAROUND_US, acknowledged_at, entry.receiver, UNREACHABLE, ACKNOWLEDGEMENT)
+    is_acknowledged = arrived and not _is_acknowledgement_lost(core, entry.sender, entry.receiver, entry.start)
     if core.wake_interval_us and not is_acknowledged and _continue_strobe(core, frame, now):
         return STROBING
-    core.nodes[i].free_at = max(core.nodes[i].free_at, answered)
-    add_entry(core, now, answered, i, UNREACHABLE, WAIT)
+    core.nodes[i].free_at = max(core.nodes[i].free_at, acknowledged_at)
+    add_entry(core, now, acknowledged_at, i, UNREACHABLE, WAIT)
     if is_acknowledged:
         if core.wake_interval_us:
             core.known_phases[arc_between(core, i, entry.receiver)] = core.nodes[i].outages + 1
@@ -454,7 +460,7 @@ def repeat(core, frame, now):
 
 
 @compiled
-def _acknowledgement_lost(core, sender, receiver, start):
+def _is_acknowledgement_lost(core, sender, receiver, start):
     arc = arc_between(core, receiver, sender)
     if arc == NONE:
         return True
@@ -469,7 +475,7 @@ def _acknowledgement_lost(core, sender, receiver, start):
 
 @compiled
 def _find_copy_end(core, frame, i):
-    """Return the end of the copy of a strobe that node ``i`` receives."""
+    """Return the end, in µs, of the copy of a strobe that node ``i`` receives."""
     entry = core.frames[frame]
     wake = next_wake(core.phases_us[i], core.wake_interval_us, entry.start)
     return copy_end(entry.start, wake, core.messages[entry.message].airtime_us)
@@ -477,7 +483,7 @@ def _find_copy_end(core, frame, i):
 
 @compiled
 def _find_first_end(core, frame):
-    """Return when a strobe ends, or when the receiver of a unicast can acknowledge a copy."""
+    """Return the time, in µs, when a strobe ends, or when the receiver of a unicast can acknowledge a copy."""
     entry = core.frames[frame]
     if entry.receiver < 0 or arc_between(core, entry.sender, entry.receiver) == NONE:
         return strobe_end(entry.start, core.messages[entry.message].airtime_us, core.wake_interval_us)
@@ -496,7 +502,7 @@ def _is_phase_known(core, frame):
 
 @compiled
 def _continue_strobe(core, frame, now):
-    """Continue a strobe that was not acknowledged; return False if it was long enough."""
+    """Continue a strobe that was not acknowledged; return False if it ends now instead."""
     entry = core.frames[frame]
     airtime_us = core.messages[entry.message].airtime_us
     finish = strobe_end(entry.start, airtime_us, core.wake_interval_us)
@@ -518,11 +524,11 @@ def stop_radio(core, i, now):
     if core.csma:
         # The head of the queue, and frames that are not yet in it, are given up when their time comes.
         head = core.queue_head[i]
-        waiting = NONE if head == NONE else core.frames[head].behind
-        while waiting != NONE:
-            behind = core.frames[waiting].behind
-            give_up(core, waiting, now, Reason.DOWN)
-            waiting = behind
+        frame = NONE if head == NONE else core.frames[head].behind
+        while frame != NONE:
+            next_frame = core.frames[frame].behind
+            give_up(core, frame, now, Reason.DOWN)
+            frame = next_frame
         core.queue_head[i] = NONE
     if core.collisions or core.csma:
         for arc in range(core.first[i], core.first[i + 1]):

@@ -1,7 +1,7 @@
-"""The cache of twins' machine code on disk: a check that works without numba, and a lock, so that it is compiled once.
+"""The cache of twins' machine code on disk: a check that needs no numba, and a lock for the process that compiles.
 
 A process that has loaded a twin's machine code writes an index file beside it (`record_loaded`): the files of the
-modules that were loaded by then, each with its size and time. The index is valid as long as none of these has changed.
+modules that are loaded then, each with its size and time. The index is valid as long as none of these has changed.
 Otherwise numba decides whether the machine code is still valid.
 
 Limits
@@ -29,7 +29,7 @@ except ImportError:  # Windows: there, two processes may compile the same twin
 _loaded: set[str] = set()  # the twins whose machine code this process has loaded
 # Seconds, in a list: a changing number in a module would change the names of the loops (`loop.name_of`).
 _loading_s = [0.0]
-# A context that is active during loading: a caller that limits the time of runs stops its clock in it.
+# A context that is active during loading: a caller that limits the time of runs stops its clock meanwhile.
 around_loading: Callable[[], AbstractContextManager] = nullcontext
 
 
@@ -88,7 +88,7 @@ def record_loaded(twin: str, folder: str | None, name: str) -> None:
 
 @contextmanager
 def lock(twin: str, on_wait: Callable[[], Any] | None = None) -> Iterator[None]:
-    """Hold the lock on compiling this twin; ``on_wait`` is called if another process has it.
+    """Hold the lock on compiling this twin; ``on_wait`` is called if another process holds the lock.
 
     The operating system releases the lock when its process ends.
     """
@@ -106,7 +106,7 @@ def lock(twin: str, on_wait: Callable[[], Any] | None = None) -> Iterator[None]:
         if fcntl is not None:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # another process has it, or the file system has no locks
+            except OSError:  # another process holds the lock, or the file system has no locks
                 if on_wait is not None:
                     on_wait()
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -114,7 +114,7 @@ def lock(twin: str, on_wait: Callable[[], Any] | None = None) -> Iterator[None]:
 
 
 def _path(twin: str, suffix: str) -> Path:
-    """Return the path of a twin's index or lock file: in numba's folder, or the user's if that is not writable."""
+    """Return the path of a twin's index or lock file: in numba's folder, or the user's cache if that is read-only."""
     folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parent / "__pycache__")
     if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
         folder = Path.home() / ".cache" / "workbench"

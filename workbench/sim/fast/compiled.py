@@ -2,9 +2,9 @@
 
 Theory of operation
     A named tuple of sixty arrays passed by value is some four hundred arguments. They are copied with each call that is
-    not inlined, and compiled as often. `by_reference` stores the tuple on the stack of the calling function and returns
-    a pointer to it; ``core.frames`` then reads that field through the pointer. The pointer is valid as long as that
-    function runs.
+    not inlined, and the code for that is compiled for each call. `by_reference` stores the tuple on the stack of the
+    calling function and returns a pointer to it; ``core.frames`` then reads that field through the pointer. The pointer
+    is valid as long as that function runs.
 
     Arrays are borrowed from the tuple and not reference-counted: functions that take such a pointer are compiled
     without reference counting, and must not allocate. This makes calls cheap too: two atomic additions per array and
@@ -47,19 +47,19 @@ IS_PLAIN = bool(os.environ.get("WORKBENCH_PLAIN_NUMBA")) or numba.version_info.s
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 
 COMPILED_MODULES: set[str] = set()  # modules that define functions of a loop
-_known: set[Any] = set()
+_registered_functions: set[Any] = set()
 
 if not IS_PLAIN:
     from workbench.sim.fast import private_numba
 
 
 def compiled(function: Any) -> Any:
-    """Make a function callable from loops. Python can still call it, so it may be a rule of a node."""
+    """Make a function callable from loops, and return it. Python can still call it, so it may be a rule of a node."""
     return _add_to_loop(function, False)
 
 
 def hot(function: Any) -> Any:
-    """Make a function callable from loops and inline it there: for a short function that runs at each reception."""
+    """Make a function callable from loops, inlined: for a short function that runs at each reception; return it."""
     return _add_to_loop(function, True)
 
 
@@ -77,8 +77,8 @@ def compiled_loop(function: Any) -> Any:
 
 
 def _add_to_loop(function: Any, is_hot: bool) -> Any:
-    if function not in _known:
-        _known.add(function)
+    if function not in _registered_functions:
+        _registered_functions.add(function)
         COMPILED_MODULES.add(function.__module__)
         if IS_PLAIN:
             register_jitable(**_OPTIONS)(function)

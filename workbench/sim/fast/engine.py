@@ -1,4 +1,4 @@
-"""One run on the fast engine: its arrays, the loop, and larger arrays when the first are too small."""
+"""Functions that play a run on the fast engine: they create its arrays, call the loop, and enlarge full arrays."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def play(
     """Play a workload on a network and return the outcome; ``record`` is "trace" or "metrics"."""
     duration_us = round(duration_s * 1_000_000)
     if radio.link_quality == "learned" and uses_quality(protocol) and lookup(twin, "link_quality") is None:
-        raise NoFastTwinError(f"the fast twin {twin.__name__} has no link_quality; it needs it to learn link qualities")
+        raise NoFastTwinError(
+            f"the fast twin {twin.__name__} has no link_quality; add this function to learn link qualities"
+        )
     names = names_of(twin, _has_beacons(twin, radio))
     preparation = Preparation(
         network.addresses, network.positions_m, radio, partial(lookup(twin, "size_B"), protocol), names.reasons
@@ -125,7 +127,7 @@ def _play(
         elif status == Status.AUDIBLES_FULL:
             core = core._replace(audibles=_double_pool(core, core.audibles, Number.FREE_AUDIBLE))
         elif status == Status.LEDGER_FULL and ledger is not None:
-            core = _settle(core, ledger)
+            core = _settle_ledger(core, ledger)
         elif status == Status.LONG_FRAME:
             message = core.messages[core.numbers[Number.TOO_LONG] - 1]
             node = int(core.addresses[core.numbers[Number.TOO_LONG_AT]])
@@ -159,8 +161,8 @@ def _has_beacons(twin: Any, radio: Radio) -> bool:
     return radio.link_quality == "learned" and lookup(twin, "link_quality") is not None
 
 
-def _settle(core: Core, ledger: RadioLedger) -> Core:
-    """Return the run's arrays with room in the ledger of radio states, after adding up its finished entries."""
+def _settle_ledger(core: Core, ledger: RadioLedger) -> Core:
+    """Add up finished entries of the ledger of radio states; return the run's arrays with room in the ledger."""
     count = int(core.numbers[Number.ENTRIES])
     rest = ledger.settle(core.ledger[:count], int(core.numbers[Number.NOW]))
     core.numbers[Number.ENTRIES] = len(rest)
@@ -406,7 +408,7 @@ def _compute_strengths(network: Network) -> np.ndarray:
 
 
 def _draw_phases(network: Network, interval_us: int, seed: int) -> np.ndarray:
-    """Return when each node wakes up for the first time, in µs; a single 0 without low-power listening."""
+    """Draw the time of each node's first wake-up, in µs; return a single 0 without low-power listening."""
     if not interval_us:
         return np.zeros(1, np.int64)
     keys = _make_keys(seed, purposes.WAKE_PHASE, network).tolist()

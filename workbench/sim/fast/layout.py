@@ -39,9 +39,9 @@ NONE = -1  # no frame, no subscription, no wake-up; also the end of a list
 # The kinds of a frame's next event. A wake-up has an entry of its own.
 FRAME_END, FRAME_READY, CHANNEL_CHECK, WAKE, STROBE_END, BEACON = range(6)
 
-# One frame in transit from a radio, one wake-up, or one beacon to be sent. ``time`` is that of its next event. ``next``
+# One frame in transit from a radio, one wake-up, or one beacon to be sent. ``time``: of its next event. ``next``
 # links frames of one microsecond, and free entries; ``behind`` links frames in a node's queue. Fields that are always a
-# valid index are unsigned: for signed ones numba checks whether they count from an array's end.
+# valid index are unsigned: for signed fields numba checks whether they count from an array's end.
 FRAME = np.dtype(
     [
         ("time", np.int64),

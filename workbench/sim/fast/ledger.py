@@ -1,4 +1,4 @@
-"""The sums of `workbench.sim.state_times` in machine code."""
+"""The function `workbench.sim.state_times.add_up` as machine code, for ledgers with many entries."""
 
 from typing import Any
 

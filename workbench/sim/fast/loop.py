@@ -1,8 +1,8 @@
 """The main loop: it plays actions, frames and wake-ups in order, and calls the protocol's functions for each.
 
-`make_loop` creates the loop of one protocol. Its functions are numba's (``compiled.compiled``), so the whole becomes
-one piece of machine code. It is stored on disk under the digest of all its sources (`name_of`): numba itself would
-check only the file of the loop, and reuse machine code after a change of another source.
+`make_loop` creates the loop of one protocol. numba compiles all its functions (``compiled.compiled``), so the loop
+becomes one piece of machine code. This is stored on disk under a digest of all its sources (`name_of`). numba itself
+would check only the file of the loop, and reuse machine code after a change of another source.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ def _list_numbers(module: ModuleType) -> list[tuple[str, str]]:
 def _collect_parts(twin: ModuleType) -> dict[str, ModuleType]:
     """Return {name: module} of the modules with functions of a twin's loop, or with the layout of its arrays."""
     parts: dict[str, ModuleType] = {}
-    waiting = [sys.modules[__name__], interface, twin]
-    while waiting:
-        module = waiting.pop()
+    modules_to_visit = [sys.modules[__name__], interface, twin]
+    while modules_to_visit:
+        module = modules_to_visit.pop()
         if module.__name__ in parts:
             continue
         parts[module.__name__] = module
         names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
         names |= {other.__name__ for other in _find_modules(module, twin).values()}
-        waiting += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
+        modules_to_visit += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
     return parts
 
 
@@ -101,7 +101,7 @@ def _is_part(module: str, twin: ModuleType) -> bool:
     """Return whether a module can contribute functions to a twin's loop.
 
     It can if it belongs to a twin, to the twin's own package, or to the modules with numba functions. Other modules of
-    a workbench protocol's package, such as its node, are not. `workbench.sim.fast` itself has no function for numba,
+    a workbench protocol's package, such as its node, cannot. `workbench.sim.fast` itself has no function for numba,
     and its variables depend on the process.
     """
     if module == __package__:
@@ -184,12 +184,12 @@ def _record_sent(core, frame, now):
 
 @hot
 def _next_frame(core):
-    """Return (time, bucket, is in the heap) of the next frame or wake-up; the time is NEVER without one."""
+    """Return (time, bucket, whether it is in the heap) of the next frame or wake-up; the time is NEVER without any."""
     bucket, now, is_far = 0, NEVER, False
     if core.numbers[Number.NEAR]:
         bucket = next_bucket(core, core.numbers[Number.NOW])
         now = core.frames[core.tails[bucket]].time
-    # At the same microsecond the heap's event is the older one.
+    # At the same microsecond the heap's event is older.
     if core.numbers[Number.FAR] and core.far_time[0] <= now:
         now, is_far = core.far_time[0], True
     return now, bucket, is_far
@@ -209,12 +209,15 @@ def _is_action_due(core, now):
 
 
 @hot
-def _find_short_array(core, begins, acts, receive_needs, act_needs):
-    """Return the `Status` that names an array without room for the next event, or ENOUGH."""
+def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
+    """Return the `Status` that names an array without room for the next event, or ENOUGH.
+
+    ``is_start``: the event starts a node. ``is_action``: it is an action of the workload.
+    """
     numbers = core.numbers
-    if begins or acts:
+    if is_start or is_action:
         rows, frames, messages = act_needs
-        if not begins and core.actions[numbers[Number.NEXT_ACTION]].kind == FAIL:
+        if not is_start and core.actions[numbers[Number.NEXT_ACTION]].kind == FAIL:
             rows += len(core.frames) - numbers[Number.FREE_FRAMES]
         audibles = core.audible_needs[0]
     else:
@@ -302,8 +305,8 @@ def _make_report_links(link_quality: Callable | None) -> Any:
         for index in range(core.inbound_first[i], core.inbound_first[i + 1]):
             arc = core.inbound[index]
             sender = np.int64(core.senders[arc])
-            back = arc_between(core, i, sender)
-            outbound = 0.0 if back == NONE else core.ratios[back]
+            reverse_arc = arc_between(core, i, sender)
+            outbound = 0.0 if reverse_arc == NONE else core.ratios[reverse_arc]
             link_quality(core, state, i, sender, core.ratios[arc], outbound, 0)
 
     return report_links
@@ -406,7 +409,7 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
 
 def _make_take(receive: Callable, link_quality: Callable | None) -> Any:
-    """Return a function that passes a received frame to the protocol, and the news of a beacon to ``link_quality``."""
+    """Return a function that passes a received frame to the protocol, or a beacon's new ratios to ``link_quality``."""
     if link_quality is None:
 
         @hot
@@ -498,7 +501,7 @@ def _make_wake_up(wake: Callable) -> Any:
 
     @hot
     def wake_up(core, state, entry, now):
-        """Wake a node; return False if it requests a wake-up in the past, which would never end."""
+        """Wake a node if its wake-up is still due; return False if the node then requests a wake-up in the past."""
         i = np.int64(core.frames[entry].sender)
         free_frame(core, entry)
         if now < core.duration_us and core.wake_at[i] == now and not core.down[i]:
@@ -526,18 +529,18 @@ def loop(arrays, memory, receive_needs, act_needs, events):
         if core.numbers[Number.TOO_LONG]:
             return Status.LONG_FRAME
         now, bucket, is_far = _next_frame(core)
-        begins, acts = _has_nodes_to_start(core), _is_action_due(core, now)
-        if not begins and not acts and now == NEVER:
+        is_start, is_action = _has_nodes_to_start(core), _is_action_due(core, now)
+        if not is_start and not is_action and now == NEVER:
             return Status.DONE if has_room(core, state) else Status.STATE_FULL
-        short = _find_short_array(core, begins, acts, receive_needs, act_needs)
+        short = _find_short_array(core, is_start, is_action, receive_needs, act_needs)
         if short != ENOUGH:
             return short
         if not has_room(core, state):
             return Status.STATE_FULL
-        if begins:
+        if is_start:
             begin(core, state)
             continue
-        if acts:
+        if is_action:
             act(core, state)
             continue
         frame = np.uint32(pop_far(core) if is_far else pop_near(core, bucket))

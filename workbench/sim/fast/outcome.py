@@ -32,7 +32,7 @@ class Outcome:
     """
 
     # Rows of the previous run. A user who moves a slider repeats similar runs, and columns of that length reuse the
-    # memory of the previous ones: fresh memory costs more than writing the rows into it.
+    # memory of the previous columns: fresh memory costs more than writing the rows into it.
     _usual_rows = 0
 
     def __init__(self, metrics_only: bool, names: Names, texts: Sequence[str], holders: bool) -> None:
@@ -95,7 +95,7 @@ class Outcome:
         for (event, name), count in zip(kinds, np.bincount(kind).tolist(), strict=False):
             if event in _COUNTED:
                 counts[event, name, ""] += count
-        counts["held", "", ""] += int(core.numbers[Number.HELD]) if self._counts_holders else self._holders()
+        counts["held", "", ""] += int(core.numbers[Number.HELD]) if self._counts_holders else self._count_held_pairs()
         for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
             counts["sent", name, ""] += sent
             counts["received", name, ""] += heard
@@ -111,10 +111,10 @@ class Outcome:
             counts["dropped", "", text] += number
         self._numbers = +counts, +sizes
 
-    def _holders(self) -> int:
-        """Count the different pairs of node and message in the rows "held"."""
-        held = np.flatnonzero(self._column("event") == Event.HELD)
-        return count_distinct(*(self._column(name)[held] for name in ("node", "origin", "sequence")))
+    def _count_held_pairs(self) -> int:
+        """Return the number of different pairs of node and message in the rows "held"."""
+        held_rows = np.flatnonzero(self._column("event") == Event.HELD)
+        return count_distinct(*(self._column(name)[held_rows] for name in ("node", "origin", "sequence")))
 
     def table(self) -> pa.Table:
         """Return all stored rows, in order."""
@@ -146,7 +146,7 @@ class Outcome:
         return self._texts[name]
 
     def tally(self) -> tuple[Counter, Counter]:
-        """Return (counts by (event, message, reason), bytes by (event, reason)), like `workbench.sim.trace.tally`."""
+        """Return (counts, bytes), each by (event, message, reason), as `workbench.sim.trace.tally` does."""
         return tally(self.table()) if self._numbers is None else self._numbers
 
 

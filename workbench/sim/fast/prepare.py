@@ -1,4 +1,4 @@
-"""A workload as arrays: all actions of the application, parsed once, texts as codes, addresses as indices.
+"""Functions that convert a workload to arrays: each text is parsed once, texts become codes, addresses indices.
 
 Cost
     One parse per distinct text, however often it is published; a sensor field's readings are mostly distinct.
@@ -90,16 +90,16 @@ class Preparation:
         """Return a workload as arrays. Raises WorkbenchError if the protocol cannot encode an item."""
         names_all_nodes = any(isinstance(item.at, str) for item in items)
         nodes = tuple(self._addresses.tolist()) if names_all_nodes else ()
-        expanded = workload.expand(items, nodes, duration_us, seed)
-        actions = np.zeros(len(expanded), ACTION)
-        actions["time_us"] = [action.time_us for action in expanded]
-        actions["kind"] = [action.kind for action in expanded]
-        indices = np.searchsorted(self._addresses, np.array([action.node for action in expanded], np.int64))
+        all_actions = workload.expand(items, nodes, duration_us, seed)
+        actions = np.zeros(len(all_actions), ACTION)
+        actions["time_us"] = [action.time_us for action in all_actions]
+        actions["kind"] = [action.kind for action in all_actions]
+        indices = np.searchsorted(self._addresses, np.array([action.node for action in all_actions], np.int64))
         actions["index"] = indices
         actions["subject"] = [
-            self._subject_of(action, index) for action, index in zip(expanded, indices.tolist(), strict=True)
+            self._subject_of(action, index) for action, index in zip(all_actions, indices.tolist(), strict=True)
         ]
-        subscriptions, first = self._linked_subscriptions(indices, expanded)
+        subscriptions, first = self._link_subscriptions(indices, all_actions)
         samples_of = np.array([last - start for start, last, *_ in self._contents] or [0])
         return Work(
             actions,
@@ -116,6 +116,7 @@ class Preparation:
         )
 
     def _subject_of(self, action: workload.Action, index: int) -> int:
+        """Return the index of the content or subscription of an action at the node ``index``, or NONE."""
         item = action.item
         if action.kind == workload.PUBLISH:
             text = item.what
@@ -167,13 +168,18 @@ class Preparation:
             self._attributes.append((key, operator, number))
         return first, len(self._attributes)
 
-    def _linked_subscriptions(self, indices: np.ndarray, expanded: list) -> tuple[np.ndarray, np.ndarray]:
-        """Return subscription records, each linked to the next one at its node by start time, and each node's first."""
+    def _link_subscriptions(self, indices: np.ndarray, all_actions: list) -> tuple[np.ndarray, np.ndarray]:
+        """Return the subscription records, and the index of each node's first.
+
+        Each record is linked to the next one of its node, in order of start time.
+        """
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
         first = np.full(len(self._addresses), NONE, np.int32)
         last: dict[int, int] = {}
         subscriber_indices = (
-            index for index, action in zip(indices.tolist(), expanded, strict=True) if action.kind == workload.SUBSCRIBE
+            index
+            for index, action in zip(indices.tolist(), all_actions, strict=True)
+            if action.kind == workload.SUBSCRIBE
         )
         for number, index in enumerate(subscriber_indices):
             if index in last:

@@ -1,4 +1,4 @@
-"""A faster compiler of loops: each function becomes LLVM code once, and only the whole loop machine code.
+"""A faster compiler of loops: each function becomes LLVM code once, and only the whole loop becomes machine code.
 
 Theory of operation
     numba treats each function as a program of its own. It links the function with all functions that it calls,
@@ -6,8 +6,8 @@ Theory of operation
     only the outermost function. So an inner function is only typed and lowered to LLVM code (`Part`). The loop is
     linked with all its parts at once, optimized once, and becomes machine code once (`Whole`).
 
-    Parts are linked before they get internal linkage. With it, LLVM drops functions without a caller, also those
-    whose callers have not been linked yet. At the end, machine code gets the environments of all parts.
+    Parts are linked before they get internal linkage. With internal linkage, LLVM drops functions without a caller,
+    also those whose callers have not been linked yet. At the end, machine code gets the environments of all parts.
 
     numba compiles a function once for each combination of its arguments' types. Arguments of parts are widened first
     (`_widen`): an index from a column of 32 bits and one from a counter have the same type.
@@ -30,7 +30,7 @@ from numba.core.typed_passes import NativeLowering
 from numba.core.typing.templates import infer_global
 
 # Passes for closures, array expressions and lists, which parts do not use.
-_LEFT_OUT = (
+_OMITTED_PASSES = (
     untyped_passes.WithLifting,
     untyped_passes.InlineClosureLikes,
     untyped_passes.FindLiterallyCalls,
@@ -55,14 +55,14 @@ class Part(JITCodeLibrary):
         """Return the parts that this code calls, directly or not, and numba's own libraries, each in a fixed order."""
         parts: dict[Any, None] = {}
         others: dict[Any, None] = {}
-        waiting: list[Any] = [self]
-        while waiting:
-            library = waiting.pop()
+        libraries: list[Any] = [self]
+        while libraries:
+            library = libraries.pop()
             if not isinstance(library, Part):
                 others[library] = None
             elif library not in parts:
                 parts[library] = None
-                waiting += library._linking_libraries
+                libraries += library._linking_libraries
         return parts, others
 
 
@@ -128,7 +128,7 @@ class _Compiler(Compiler):
             pipeline.passes = [
                 (self.lowering if step is NativeLowering else step, text)
                 for step, text in pipeline.passes
-                if step not in _LEFT_OUT
+                if step not in _OMITTED_PASSES
             ]
             pipeline._finalized = False
             pipeline.finalize()

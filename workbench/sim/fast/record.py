@@ -90,7 +90,7 @@ def report_originated(core, now, i, message, number):
 
 @compiled
 def report_held(core, now, i, peer, message, hops, is_first):
-    """Report that a node holds a publication; ``is_first``: it did not hold it before."""
+    """Report that a node holds a publication; ``is_first``: whether the node did not hold it before."""
     if is_first:
         core.numbers[Number.HELD] += 1
     if core.is_recorded[Event.HELD] or core.nodes[i].is_sink:
@@ -100,7 +100,7 @@ def report_held(core, now, i, peer, message, hops, is_first):
 
 @compiled
 def report_delivered(core, now, i, peer, message, number, detail):
-    """Report that a subscription received a sample."""
+    """Report that node ``i``'s subscription ``number`` received a sample; ``detail``: the code of the sample's text."""
     entry = core.messages[message]
     add_row(core, now, i, Event.DELIVERED, peer, entry.name, entry.origin, entry.sequence, 0, number, detail)
 

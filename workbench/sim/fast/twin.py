@@ -2,7 +2,7 @@
 
 Contents
     functions     `compiled`, `hot`, `compiled_rules`: register functions of the loop with numba
-    codes         `Events`, `Reasons`, `Messages`: bases of the twin's own codes; `Event`, `Reason`: those of all runs
+    codes         `Events`, `Reasons`, `Messages`: bases of the twin's own codes; `Event`, `Reason`: codes of all runs
     the core      messages and frames (channel), rows of the trace (record), draws
     state         `Array`, `Pool` and `GIVEN` declare the fields of a twin's state; `make` and `grown` create its arrays
     pools, lists  records that are allocated and freed
@@ -32,27 +32,29 @@ State
     be used for another axis.
 
 Pools and lists
-    A *pool* is an array of records with a column ``next`` that links the free ones. ``numbers[free]`` is the first free
-    record, ``numbers[free + 1]`` their number. A caller that takes a record must know that one is free.
+    A *pool* is an array of records with a column ``next`` that links the free records. ``numbers[free]`` is the first
+    free record, ``numbers[free + 1]`` the number of free records. A caller that takes a record must know that one is
+    free.
 
     A *list* is a record `LIST`, usually a column of a node's record, over an array of records that it links. A list
     is linked one way (by ``next``) or both ways (by ``next`` and ``previous``)::
 
         row = node.waiting.first
         while row != NONE:
-            behind = state.waitings[row].next
+            next_row = state.waitings[row].next
             ...
-            row = behind
+            row = next_row
 
     Each function takes the record of a list, and the array of its rows; of a matrix of rows, ``state.pairs[:, i]``.
 
 Remembered ids
-    *Rings*: an array (nodes, ids) has a node's ids, and its record a `RING` with their number and the oldest. The index
-    of an id in the ring stays the same until it is forgotten, so other arrays of that shape can store data per id.
+    *Rings*: an array (nodes, ids) has in each row the ids of a node; the node's record has a `RING` with their number
+    and the index of the oldest. The index of an id stays the same until the id is forgotten, so other arrays of that
+    shape can store data per id.
 
     *Ordinals*: if each id has a cell of its own anyway (for example, for a node and a publication), no id has to be
-    removed. The *ordinal* of an id is the number of ids that the node had stored by then, itself included; 0 if it
-    never did.
+    removed. The *ordinal* of an id is the number of ids that the node had stored when it stored this id, this id
+    included. It is 0 for an id that the node never stored.
 """
 
 # ruff: noqa: F401 (twins import from here)
@@ -95,7 +97,7 @@ class Events(Codes):
 
 
 class Reasons(Codes):
-    """The base of a twin's own reasons of drops."""
+    """The base class of a twin's own reasons of drops."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -103,7 +105,7 @@ class Reasons(Codes):
 
 
 class Messages(Codes):
-    """The base of the names of a twin's messages."""
+    """The base class of the names of a twin's messages."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -111,7 +113,7 @@ class Messages(Codes):
 
 
 class Names(NamedTuple):
-    """The texts of all codes of a run: of events, of messages (0 is ""), of reasons (0 is "")."""
+    """The texts of all codes of a run: of events, of messages (code 0 is ""), of reasons (code 0 is "")."""
 
     events: tuple[str, ...]
     messages: tuple[str, ...]
@@ -119,7 +121,7 @@ class Names(NamedTuple):
 
 
 def names_of(twin: Any, has_beacons: bool = False) -> Names:
-    """Return the texts of all event, message and reason codes that a twin uses; ``has_beacons``: and of beacons."""
+    """Return the texts of a twin's event, message and reason codes; ``has_beacons`` adds the message of beacons."""
     events, messages, reasons = (lookup(twin, name).texts() for name in ("Event", "Message", "Reason"))
     if has_beacons:
         messages += (BEACON_NAME,)
@@ -132,7 +134,8 @@ def names_of(twin: Any, has_beacons: bool = False) -> Names:
 class Array(NamedTuple):
     """An array of the state: ``shape`` in numbers and names of sizes, ``fill`` a number or {column: value}.
 
-    ``only_if`` names a field. If that is false, the array has a length of 1 along each axis and never grows.
+    ``only_if`` names a field. If that field's value is false, the array has a length of 1 along each axis and never
+    grows.
     """
 
     dtype: Any
@@ -142,7 +145,7 @@ class Array(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Records that are allocated and freed; free ones are linked by ``next``, starting at ``numbers[free]``.
+    """Records that are allocated and freed; free records are linked by ``next``, starting at ``numbers[free]``.
 
     ``numbers[free + 1]`` is the number of free records. Records below ``first`` are never free.
     """
@@ -160,7 +163,8 @@ Fields = Mapping[str, Array | Pool | type | None]
 def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[str, int] = {}, **given: Any) -> Any:
     """Return a state of the named tuple ``kind``, for up to ``messages`` messages at once.
 
-    ``given``: the value of each field that the table marks GIVEN. For any other field, the first rows of its array.
+    ``given``: the value of each field that the table marks GIVEN. A value for another field is stored in the first rows
+    of its array.
     """
     sizes = {"nodes": len(setup.network.addresses), "messages": messages} | dict(sizes)
     parameters = {
@@ -174,13 +178,13 @@ def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -
     values = dict(given)
     arrays = {name: field for name, field in fields.items() if isinstance(field, Array | Pool)}
     for name, field in arrays.items():
-        rows = _filled(field, _shape(field, sizes, given))
+        rows = _make_array(field, _compute_shape(field, sizes, given))
         if name in given:
             rows[: len(given[name])] = given[name]
         values[name] = rows
     for name, field in arrays.items():
         if isinstance(field, Pool):
-            _free_from(values[name], values["numbers"], field, field.first)
+            _add_to_free_list(values[name], values["numbers"], field, field.first)
     return kind(**values)
 
 
@@ -188,40 +192,40 @@ def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
     """Return a copy of the state in which the arrays whose first axis is named ``size`` have ``count`` rows."""
     longer = {}
     for name, field in fields.items():
-        if not isinstance(field, Array | Pool) or _axes(field)[0] != size or not _is_wanted(field, state._asdict()):
+        if not isinstance(field, Array | Pool) or _axes_of(field)[0] != size or not _is_used(field, state._asdict()):
             continue
         old = getattr(state, name)
-        rows = longer[name] = _filled(field, (count, *old.shape[1:]))
+        rows = longer[name] = _make_array(field, (count, *old.shape[1:]))
         rows[: len(old)] = old
         if isinstance(field, Pool):
-            _free_from(rows, state.numbers, field, len(old))
+            _add_to_free_list(rows, state.numbers, field, len(old))
     return state._replace(**longer)
 
 
 def grow_free_list(rows: np.ndarray, numbers: np.ndarray, free: int, count: int) -> np.ndarray:
-    """Return the records of a pool, lengthened to ``count``; the new ones are free, and taken first."""
+    """Return the records of a pool, lengthened to ``count``; the new records are free, and are taken first."""
     longer = np.zeros(count, rows.dtype)
     longer[: len(rows)] = rows
-    _free_from(longer, numbers, Pool(rows.dtype, "", free), len(rows))
+    _add_to_free_list(longer, numbers, Pool(rows.dtype, "", free), len(rows))
     return longer
 
 
-def _axes(field: Array | Pool) -> tuple[str | int, ...]:
+def _axes_of(field: Array | Pool) -> tuple[str | int, ...]:
     return field.shape if isinstance(field.shape, tuple) else (field.shape,)
 
 
-def _is_wanted(field: Array | Pool, values: Mapping[str, Any]) -> bool:
+def _is_used(field: Array | Pool, values: Mapping[str, Any]) -> bool:
     return isinstance(field, Pool) or not field.only_if or bool(values[field.only_if])
 
 
-def _shape(field: Array | Pool, sizes: Mapping[str, int], given: Mapping[str, Any]) -> tuple[int, ...]:
-    axes = _axes(field)
-    if not _is_wanted(field, given):
+def _compute_shape(field: Array | Pool, sizes: Mapping[str, int], given: Mapping[str, Any]) -> tuple[int, ...]:
+    axes = _axes_of(field)
+    if not _is_used(field, given):
         return (1,) * len(axes)
     return tuple(sizes[axis] if isinstance(axis, str) else axis for axis in axes)
 
 
-def _filled(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
+def _make_array(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
     """Return an array with its initial values. Zeros are not written, so unused pages take no memory."""
     rows = np.zeros(shape, field.dtype)
     fill = field.fill if isinstance(field, Array) else 0
@@ -233,10 +237,10 @@ def _filled(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
     return rows
 
 
-def _free_from(rows: np.ndarray, numbers: np.ndarray, pool: Pool, first: int) -> None:
+def _add_to_free_list(rows: np.ndarray, numbers: np.ndarray, pool: Pool, first: int) -> None:
     """Link the rows from ``first`` on into the free list, ahead of rows that are free already."""
-    before = numbers[pool.free] if numbers[pool.free + 1] else NONE
-    _link(rows, first, before)
+    first_free = numbers[pool.free] if numbers[pool.free + 1] else NONE
+    _link(rows, first, first_free)
     numbers[pool.free] = first
     numbers[pool.free + 1] += len(rows) - first
 
@@ -333,15 +337,15 @@ def remove_behind(chain, rows, before, row):
 
     ``before``: the row in front of the removed row, or NONE if the removed row is the first.
     """
-    behind = rows[row].next
+    next_row = rows[row].next
     if before == NONE:
-        chain.first = behind
+        chain.first = next_row
     else:
-        rows[before].next = behind
+        rows[before].next = next_row
     if chain.last == row:
         chain.last = before
     chain.count -= 1
-    return behind
+    return next_row
 
 
 # Remembered ids
@@ -351,7 +355,7 @@ RING = np.dtype([("count", np.int32), ("oldest", np.int32)], align=True)
 
 @hot
 def find_newest_first(ids, ring, id):
-    """Return the index of an id among a node's ids, or NONE."""
+    """Return the index of an id among a node's ids, or NONE; the newest ids are compared first."""
     for index in range(ring.oldest - 1, -1, -1):
         if ids[index] == id:
             return index
@@ -400,9 +404,9 @@ def satisfies(value, operator, bound):
 
 @compiled
 def one_way_match(attributes, first, last, sample_first, sample_last):
-    """Return `attributes.one_way_match` of rows [first, last) and [sample_first, sample_last).
+    """Return whether a sample meets all constraints of a subscription, as `attributes.one_way_match` does.
 
-    The former are a subscription in ``attributes``, the latter a sample.
+    Rows [first, last) of ``attributes`` are the subscription, rows [sample_first, sample_last) the sample.
     """
     for a in range(first, last):
         if attributes[a, 1] == IS:
@@ -433,7 +437,7 @@ def deliver(core, now, i, peer, message):
 
 @hot
 def hold(core, now, i, peer, message, hops, is_first):
-    """Record that node ``i`` holds a publication, and deliver it; ``is_first``: it did not hold it before."""
+    """Record that node ``i`` holds a publication, and deliver it; ``is_first``: whether it is new to the node."""
     report_held(core, now, i, peer, message, hops, is_first)
     if core.nodes[i].first_subscription != NONE:
         deliver(core, now, i, peer, message)
@@ -441,7 +445,7 @@ def hold(core, now, i, peer, message, hops, is_first):
 
 @compiled
 def hold_pair(core, pairs, i, peer, message, event, hops, now):
-    """Record with `hold` that node ``i`` holds a publication; ``pairs[event, i].held`` shows whether it did before."""
+    """Record with `hold` that node ``i`` holds a publication; ``pairs[event, i].held`` stores whether it did before."""
     pair = pairs[event, i]
     is_first = not pair.held
     pair.held = 1

@@ -72,7 +72,7 @@ def start(twin: str, protocol: type[Protocol]) -> Warming:
             protocol.__module__,
             protocol.__qualname__,
         ],
-        stdin=subprocess.PIPE,  # closes with this process, which ends the other one
+        stdin=subprocess.PIPE,  # closes when this process ends, which ends the background process
         stdout=subprocess.DEVNULL,
         stderr=errors,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},

@@ -5,44 +5,45 @@ Every run has
     delivery_ratio           delivered / expected
     expected, delivered      number of samples that a subscription matched and its sink could receive, and the number of
                              those that arrived
-    wrong_deliveries         samples delivered to a subscription that they do not match, that their message does not
-                             carry (altered, or another message's), that no node published, or after its end
+    wrong_deliveries         delivered samples that do not match their subscription, that their message does not carry
+                             (altered, or of another message), that no node published, or that arrived after the
+                             subscription's end
     duplicate_deliveries     samples delivered to the same subscription again
     unexpected_deliveries    samples that match and were delivered although they were not expected: published before the
-                             subscription was made, or while its node was down, and retained on the way
+                             subscription was made, or while its node was down, and retained in the network
     latency_ms_p50, _p95     from publish to delivery, over the samples delivered
-    latency_all_ms_p50, _p95, _max      the same over all expected samples: one that did not arrive is infinitely late
+    latency_all_ms_p50, _p95, _max      the same over all expected samples: a lost sample is infinitely late
     within_1s_ratio, within_10s_ratio   share of the expected samples that arrived within this time
     time_to_first_s          from the first expected sample's publication to the first delivery
     time_to_steady_s         from the same time to the publication from which on at least 90 % of the samples arrive
                              (`workbench.sim.metrics.progress`)
-    recovery_s               longest time from a node's failure or return to such a steady delivery
+    recovery_s               longest time from a node's failure or recovery to steady delivery
     stretch                  hops that delivered messages travelled over the hops of the shortest path, mean
-    coverage                 share of all nodes that came to hold a publication, mean; only for protocols that are to
-                             reach all nodes
+    coverage                 share of all nodes that held a publication, mean over publications; only for protocols
+                             whose publications are for all nodes
     transmissions, receptions, lost, bytes_sent                 the cost (bytes without the radio's overhead)
-    usefulness_ratio         share of the receptions of messages of use that were not known already (with coding: that
-                             were innovative); NaN for protocols that do not count this
+    usefulness_ratio         share of the receptions of messages of use that were new to their receivers (with coding:
+                             innovative); NaN for protocols that do not count this
     frames_set_up, frames_upkeep, frames_use, bytes_set_up, bytes_upkeep, bytes_use      the frames and bytes sent, by
                              the nature of their message (`Protocol.natures`)
-    energy_mJ                for sending, and for receiving frames, also collided ones, but not for overhearing and idle
-                             listening; see `workbench.sim.radio`
-    charge_mC, _max          charge of a node's radio in all its states: mean of the nodes, and largest; with
-                             charge_jain, Jain's index of fairness, only for radios that state their currents
+    energy_mJ                energy for sending, and for receiving frames, also collided frames, but not for overhearing
+                             and idle listening; see `workbench.sim.radio`
+    charge_mC, _max          charge of a node's radio in all its states: mean of the nodes, and largest. These and
+                             charge_jain, Jain's index of fairness, exist only for radios that state their currents
     sent_<message>, lost_<reason>, dropped_<reason>, given_up_<reason>      the same by message or reason
 
 A protocol has metrics of its own in the module that its class names (``metrics``), and plug-ins may add metrics to the
-runs of all protocols. Both stand between the coverage and the cost. A few of them are public names
+runs of all protocols. Both are listed between the coverage and the cost. A few of them are public names
 (`public_names.METRICS`) and are in every run, so that runs of several protocols fit into one table: NaN if the
 protocol does not measure that metric.
 
-A sample is expected if its publication matches the subscription (the protocol's `matching_samples`), was made while
-the subscription was active, publisher and sink were up, and arcs lead from the publisher to the sink. A sample is not
-expected if its source withheld it, because the subscription's INTERVAL asks for fewer (``withholds``). A delivered
-sample is identified by its text among those that its message carries. A protocol with filters may change samples on
-purpose: the trace shows the messages that its nodes changed (``changes`` of its class). In these, a sample with
-another text is credited to the first that has not arrived. The trace does not show which sample was changed, or how,
-so that is not checked.
+A sample is expected if its publication matches the subscription (the protocol's `matching_samples`) and was made while
+the subscription was active. Publisher and sink must also be up, and arcs must lead from the publisher to the sink. A
+sample is not expected if its source withheld it, because the subscription's INTERVAL requests fewer (``withholds``). A
+delivered sample is identified by its text among those that its message carries. A protocol with filters may change
+samples on purpose: the trace shows the messages that its nodes changed (``changes`` of its class). In such a message, a
+sample with another text is credited to the first sample that has not arrived. The trace does not show which sample was
+changed, or how, so the change is not checked.
 
 ``run.explain()`` gives the reasons for a low delivery ratio (`workbench.analysis.explain`).
 """
@@ -100,14 +101,14 @@ COMMON = (
     *(f"{unit}_{nature}" for unit in ("frames", "bytes") for nature in NATURES),
     "energy_mJ",
 )
-# Counts by message or reason: a run without such a count has 0 of it, not an unknown number.
+# Prefixes of counts by message or reason. A run that lacks such a count has 0, not an unknown number.
 COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
 
 
 def compute(
     scenario: Any, rows: pa.Table, counts: Counts, sizes: Sizes, radio_states_us: np.ndarray | None = None
 ) -> pd.Series:
-    """Return all metrics, from the rows of the recorded events and the counts of all rows (see trace.tally).
+    """Return all metrics of a run, from the recorded rows and from the counts and bytes of all rows (`trace.tally`).
 
     ``radio_states_us``: see `RadioLedger.finish`.
     """
@@ -172,7 +173,7 @@ def _costs(scenario: Any, counts: Counts, sizes: Sizes, charges: dict[str, float
             heard_B += size_B
     bytes_sent = sum(size_B for (event, _, _), size_B in sizes.items() if event == "sent")
     sent_B = bytes_sent + totals["sent"] * radio.overhead_B
-    # A frame that collides costs its receiver as much as one that it decodes.
+    # A frame that collides costs its receiver as much as a decoded frame.
     heard = totals["received"] + detailed["lost_collision"]
     heard_B += heard * radio.overhead_B
     return {

@@ -1,8 +1,8 @@
-"""The outcome of each delivery: the publication that it is credited to, or that it is wrong or a duplicate.
+"""The outcome of each delivery: it is credited to a publication, wrong, or a duplicate.
 
 Theory of operation
     The *items* of a message for a subscription are pairs of a sample's text and its publication. The k-th delivery of a
-    text from a message to a subscription is credited to the k-th item with that text. A text that no item has is
+    text from a message to a subscription is credited to the k-th item with that text. A delivery of another text is
     wrong, unless the protocol reports that it changed the message on purpose. The deliveries of such a message to a
     subscription are matched one by one: a changed sample is credited to the first item that has not arrived.
 """
@@ -23,9 +23,9 @@ _MESSAGE = "message", "origin", "sequence"  # the columns that identify a messag
 
 
 class Arrived(NamedTuple):
-    """Deliveries that are credited to a publication, in columns (a,), by index; and the numbers of other deliveries.
+    """Deliveries that are credited to a publication, one array (a,) per field, and the numbers of other deliveries.
 
-    ``row``: the position of a delivery among the rows "delivered".
+    ``subscription`` and ``publication`` are indices. ``row``: the position of a delivery among the rows "delivered".
     """
 
     subscription: np.ndarray
@@ -36,7 +36,7 @@ class Arrived(NamedTuple):
     duplicates: int
 
 
-class _Carried(NamedTuple):
+class _Contents(NamedTuple):
     """The publications that messages carry: message m carries ``publication[first[m] : first[m + 1]]``, in order."""
 
     first: np.ndarray
@@ -78,7 +78,7 @@ def arrivals(
     """
     name, origin, sequence = rows.columns("delivered", *_MESSAGE)
     node, number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
-    carried, message = _read_carried(rows, publications, (origin, sequence))
+    contents, message = _read_contents(rows, publications, (origin, sequence))
     codes, text = columns.unique_inverse(detail)
     texts = [rows.words["detail"][code] for code in codes.tolist()]
     subscription = find_last((node, number), (subscriptions.node, subscriptions.number))
@@ -88,7 +88,7 @@ def arrivals(
     valid = columns.take_rows(valid, _mark_matches(valid, subscriptions, texts, matching))
     _, first, pair = columns.unique_all(row_keys(valid.message, subscriptions.text[valid.subscription]))
     pairs = valid.message[first], subscriptions.text[valid.subscription[first]]
-    items = _make_items(*pairs, carried, subscriptions, publications, texts, matching)
+    items = _make_items(*pairs, contents, subscriptions, publications, texts, matching)
     publication, is_duplicate, is_wrong = _credit_deliveries(valid, pair, items)
     is_credited = publication >= 0
     credited = (
@@ -101,7 +101,7 @@ def arrivals(
     return Arrived(*credited, wrong, int(np.count_nonzero(is_duplicate)))
 
 
-def _read_carried(rows: Columns, publications: Publications, messages: Table) -> tuple[_Carried, np.ndarray]:
+def _read_contents(rows: Columns, publications: Publications, messages: Table) -> tuple[_Contents, np.ndarray]:
     """Return the publications that all messages carry, and the index of each of ``messages``.
 
     The index of a message that no node originated is -1.
@@ -109,16 +109,16 @@ def _read_carried(rows: Columns, publications: Publications, messages: Table) ->
     node, number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
     publication = find_last((node, number), (publications.node, publications.number))
     is_known = publication >= 0
-    keys, wanted = columns.shared_keys((origin[is_known], sequence[is_known]), messages)
+    keys, message_keys = columns.shared_keys((origin[is_known], sequence[is_known]), messages)
     order = columns.argsort(keys)
     keys = keys[order]
     first = np.flatnonzero(columns.mark_first(keys))
-    index = columns.find_sorted(wanted, keys[first])
-    return _Carried(np.append(first, len(keys)), publication[is_known][order]), index
+    index = columns.find_sorted(message_keys, keys[first])
+    return _Contents(np.append(first, len(keys)), publication[is_known][order]), index
 
 
 def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
-    """Return the messages (name, origin, sequence) that nodes report as changed."""
+    """Return three columns (name, origin, sequence) with the messages that nodes reported as changed."""
     event, detail = changes or ("", "")
     details, *messages = rows.columns(event, "detail", *_MESSAGE)
     is_change = details == rows.code("detail", detail)
@@ -126,7 +126,7 @@ def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
 
 
 def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
-    """Return for each delivery whether message and subscription are known, and the subscription was active then."""
+    """Return for each delivery (d,) whether its message and subscription are known, and the latter existed then."""
     is_known = (all_deliveries.subscription >= 0) & (all_deliveries.message >= 0)
     first_us, last_us = (
         subscriptions.first_us[all_deliveries.subscription],
@@ -151,16 +151,19 @@ def _mark_matches(
 def _make_items(
     message: np.ndarray,
     subscription_text: np.ndarray,
-    carried: _Carried,
+    contents: _Contents,
     subscriptions: Subscriptions,
     publications: Publications,
     texts: list[str],
     matching: Matching,
 ) -> _Items:
-    """Return the items of n pairs of a message and a subscription's text: matching samples and their publications."""
-    count = carried.first[message + 1] - carried.first[message]
+    """Return the items of n pairs (message, subscription's text): the matching samples with their publications.
+
+    ``message`` and ``subscription_text`` are indices (n,).
+    """
+    count = contents.first[message + 1] - contents.first[message]
     pair = np.repeat(np.arange(len(message)), count)
-    publication = carried.publication[ranges(carried.first[message], count)]
+    publication = contents.publication[ranges(contents.first[message], count)]
     _, first, same = columns.unique_all(row_keys(subscription_text[pair], publications.text[publication]))
     codes = {text: code for code, text in enumerate(texts)}
     sample_codes = [
@@ -173,9 +176,9 @@ def _make_items(
         )
     ]
     lengths = np.array([len(samples) for samples in sample_codes], np.int64)
-    starts, each = (np.cumsum(lengths) - lengths)[same], lengths[same]
-    text = np.array([code for samples in sample_codes for code in samples], np.int64)[ranges(starts, each)]
-    return _Items(np.repeat(pair, each), np.repeat(publication, each), text)
+    starts, counts_of_pairs = (np.cumsum(lengths) - lengths)[same], lengths[same]
+    text = np.array([code for samples in sample_codes for code in samples], np.int64)[ranges(starts, counts_of_pairs)]
+    return _Items(np.repeat(pair, counts_of_pairs), np.repeat(publication, counts_of_pairs), text)
 
 
 def _credit_deliveries(

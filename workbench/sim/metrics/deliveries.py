@@ -2,8 +2,8 @@
 
 Theory of operation
     For each text of a subscription, the number of matching samples of each publication is computed once. A subscription
-    expects those of the publications in its *active intervals* (it exists and its node is up). Sinks that the same
-    nodes have a path to share the numbers.
+    expects the samples of publications in its *active intervals* (it exists and its node is up). Sinks that are
+    reachable from the same nodes share the numbers.
 
 Cost
     Arcs times sinks for the paths; publications times different texts of subscriptions; a sort of the deliveries.
@@ -45,8 +45,8 @@ class _Expectations(NamedTuple):
     samples: list[np.ndarray]  # for each subscription's text: number of matching samples of each publication's text
 
 
-class _Held(NamedTuple):
-    """Messages that a sink has delivered, one array (h,) per field: node indices, and the hops that each travelled."""
+class _DeliveredMessages(NamedTuple):
+    """Messages delivered at a sink, one array (h,) per field: node indices, and the hops that the message travelled."""
 
     sink: np.ndarray
     origin: np.ndarray
@@ -54,7 +54,7 @@ class _Held(NamedTuple):
 
 
 def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return the metrics of delivery, by name."""
+    """Return the metrics of delivery, {name: value}; ``rows`` are the columns of the run's trace."""
     subscriptions = read_subscriptions(rows)
     if not len(subscriptions.node):
         # Readings are most of the stored rows, and are read only if there are subscriptions.
@@ -68,10 +68,10 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
     unsent = withheld(rows, scenario.protocol.withholds, subscriptions, publications, active)
     unsent_samples = _count_samples(unsent, subscriptions, publications, samples)
     sink = paths.indices(subscriptions.node)
-    held = _read_held(rows, paths, subscriptions.node)
+    delivered_messages = _read_delivered_messages(rows, paths, subscriptions.node)
     is_expected = active.has(arrived.subscription, publications.time_us[arrived.publication])
     is_expected &= ~unsent.has(arrived.subscription, arrived.publication)
-    shortest, sinks = np.zeros(len(held.hops), np.int64), np.unique(sink)
+    shortest, sinks = np.zeros(len(delivered_messages.hops), np.int64), np.unique(sink)
     expected = np.zeros(len(publications.time_us), np.int64)
     for position, hops in paths.hops_to(sinks):
         row_of = np.full(len(paths.addresses), -1)
@@ -86,7 +86,7 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         )
         selected = selected[pair_hops >= 0]
         np.subtract.at(expected, unsent.publication[selected], unsent_samples[selected])
-        selected, pair_hops = _select_hops(hops, row_of[held.sink], held.origin)
+        selected, pair_hops = _select_hops(hops, row_of[delivered_messages.sink], delivered_messages.origin)
         shortest[selected] = pair_hops
     latencies_us = np.sort((arrived.time_us - publications.time_us[arrived.publication])[is_expected])
     unexpected = len(is_expected) - len(latencies_us)
@@ -97,7 +97,7 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         arrived.duplicates,
         unexpected,
         latencies_us,
-        _compute_stretch(held.hops, shortest),
+        _compute_stretch(delivered_messages.hops, shortest),
         progress,
         change_times_us(rows),
     )
@@ -132,7 +132,7 @@ def _make_metrics(
 
 
 def samples_of(subscriptions: Subscriptions, publications: Publications, matching: Matching) -> list[np.ndarray]:
-    """Return for each subscription text an array: the number of matching samples in each publication text."""
+    """Return for each subscription text an array with the number of matching samples in each publication text."""
     counts = []
     for text, indices in zip(
         subscriptions.texts, matching.candidates(subscriptions.texts, publications.texts), strict=True
@@ -154,10 +154,10 @@ def _count_samples(
 
 
 def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> np.ndarray:
-    """Count the samples of each publication (p,) that the subscriptions at some sinks expect.
+    """Count for each publication (p,) the samples that the subscriptions at k sinks expect.
 
-    ``has_path`` (k, n): whether a path leads from each node to each of these sinks. ``row_of`` (s,): the row of each
-    subscription's sink in ``has_path``, -1 for the other sinks.
+    ``has_path`` (k, n): whether a path leads to each of k sinks from each node. ``row_of`` (s,): the row of each
+    subscription's sink in ``has_path``, -1 if the sink has no row.
     """
     subscriptions, publications, active, publisher, samples = expectations
     _, first, kinds = np.unique(np.packbits(has_path, axis=1), axis=0, return_index=True, return_inverse=True)
@@ -171,20 +171,22 @@ def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: n
     expected = np.zeros(count, np.int64)
     for same_group in (with_row[rows] for rows in split_rows(group, len(values))):
         reaches = has_path[first[kind[same_group[0]]]]
-        counted = np.where((publisher >= 0) & reaches[publisher], samples[text[same_group[0]]][publications.text], 0)
+        sample_counts = np.where(
+            (publisher >= 0) & reaches[publisher], samples[text[same_group[0]]][publications.text], 0
+        )
         # The number of active intervals that contain each publication: +1 where one begins, -1 where it ends.
         change = np.bincount(begins[same_group], minlength=count + 1) - np.bincount(
             ends[same_group], minlength=count + 1
         )
-        expected += counted * np.cumsum(change)[:count]
+        expected += sample_counts * np.cumsum(change)[:count]
     return expected
 
 
 def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Look up hops for pairs of a row and a column of the matrix ``hops`` (k, n).
 
-    ``row``: each pair's row, -1 if it has no row here. ``node``: each pair's column, -1 if unknown. Returns the indices
-    of the pairs with a row, and their hops, -1 without a path or column.
+    ``row``: each pair's row, or -1 for pairs to skip. ``node``: each pair's column, -1 if unknown. Returns the indices
+    of the pairs with a row, and their hops, which are -1 without a path or column.
     """
     selected = np.flatnonzero(row >= 0)
     return selected, np.where(node[selected] >= 0, hops[row[selected], node[selected]], -1)
@@ -193,13 +195,13 @@ def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[n
 # Paths
 
 
-def _read_held(rows: Columns, paths: Paths, sinks: np.ndarray) -> _Held:
+def _read_delivered_messages(rows: Columns, paths: Paths, sinks: np.ndarray) -> _DeliveredMessages:
     node, origin, sequence, hops = rows.columns("held", "node", "origin", "sequence", "value")
     at_sinks = np.flatnonzero(np.isin(node, sinks))
     node, origin, sequence, hops = (column[at_sinks] for column in (node, origin, sequence, hops))
     delivered = tuple(rows.columns("delivered", "node", "origin", "sequence"))
     is_delivered = find_last((node, origin, sequence), delivered) >= 0
-    return _Held(*(column[is_delivered] for column in (paths.indices(node), paths.indices(origin), hops)))
+    return _DeliveredMessages(*(column[is_delivered] for column in (paths.indices(node), paths.indices(origin), hops)))
 
 
 def _compute_stretch(hops: np.ndarray, shortest: np.ndarray) -> float:

@@ -18,7 +18,7 @@ _parsed = lru_cache(maxsize=100_000)(parse)
 
 
 class Matching:
-    """The protocol's rule that matches subscriptions with publications, over texts, with cached results."""
+    """The protocol's rule that matches subscriptions with publications, both given as texts; results are cached."""
 
     def __init__(self, matching_samples: Callable[[Any, Any], Any]) -> None:
         self._matching_samples = matching_samples
@@ -26,7 +26,7 @@ class Matching:
         self.is_match = lru_cache(maxsize=1_000_000)(self._is_match)
 
     def _samples(self, subscription: str, publication: str) -> tuple[str, ...]:
-        """Return the samples of a publication that match a subscription."""
+        """Return the samples, as texts, of a publication that match a subscription."""
         samples = self._matching_samples(_parsed(subscription), _parsed(publication))
         return tuple(to_text(sample) for sample in samples)
 
@@ -35,20 +35,19 @@ class Matching:
         try:
             return bool(self._matching_samples(_parsed(subscription), _parsed(sample)))
         except AttributeFormatError:
-            return (
-                True  # A filter left its key's range, which text cannot express; the sink compared the number itself.
-            )
+            # A filter computed a number beyond its key's range, which text cannot express. The sink has compared it.
+            return True
 
     def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[np.ndarray]:
         """Return for each subscription the indices, ascending, of the publications that may match it.
 
-        These are all publications, because the rule is unknown here.
+        The base class returns all publications, because it does not know the rule.
         """
         return [np.arange(len(publications))] * len(list(subscriptions))
 
 
 class _CommonMatching(Matching):
-    """The attribute rule, sped up: numbers of all publications are compared at once, which rules out most of them."""
+    """The attribute rule, with a fast exclusion: the numbers of all publications are compared at once."""
 
     def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[np.ndarray]:
         matches = []
@@ -96,7 +95,7 @@ def _matching_by_rule(protocol: Protocol) -> Matching:
 
 
 def matching_of(protocol: Protocol) -> Matching:
-    """Return the matching of a protocol: the rule of attributes, unless the protocol defines another."""
+    """Return the `Matching` of a protocol: by the rule of attributes, unless the protocol defines another rule."""
     if type(protocol).matching_samples is Protocol.matching_samples:
         return _COMMON
     return _matching_by_rule(protocol)

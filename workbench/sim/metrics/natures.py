@@ -1,4 +1,4 @@
-"""Costs by the nature of messages: set-up, upkeep and use.
+"""Frames and bytes by the nature of messages: set-up, upkeep and use.
 
     set_up   sent once for a node, a subscription or a change of the network
     upkeep   repeated while nothing changes, such as interests that are refreshed and beacons
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 SET_UP, UPKEEP, USE = "set_up", "upkeep", "use"
 NATURES = (SET_UP, UPKEEP, USE)
-_OF_THE_RADIO = {"beacon": UPKEEP}  # of radios that learn link qualities
+_RADIO_NATURES = {"beacon": UPKEEP}  # of radios that learn link qualities
 
 
 def nature_of(protocol: Any, message: str) -> str:
     """Return the nature of a message of a protocol: one of `NATURES`."""
-    return (_OF_THE_RADIO | protocol.natures).get(message, USE)
+    return (_RADIO_NATURES | protocol.natures).get(message, USE)
 
 
 def by_nature(protocol: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
-    """Return the numbers of frames and of bytes sent, by the nature of their message."""
+    """Return the numbers of frames and bytes sent, {"frames_set_up": ..., "bytes_set_up": ..., ...}."""
     totals: Counter[str] = Counter()
     for unit, numbers in (("frames", counts), ("bytes", sizes)):
         for (event, message, _), number in numbers.items():
@@ -38,17 +38,17 @@ def by_nature(protocol: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
 def usefulness(protocol: Any, counts: Counts) -> float:
     """Return the share of the receptions of messages of use that were new to their receivers.
 
-    Not new are those that nodes drop with a reason of ``Protocol.known_already``. The result is NaN without receptions,
-    and for protocols that have no such reason.
+    A reception is not new if the node drops the message with a reason of ``Protocol.known_already``. The result is NaN
+    without receptions, and for protocols that lack such a reason.
     """
-    heard = sum(
+    receptions = sum(
         number
         for (event, message, _), number in counts.items()
         if event == "received" and nature_of(protocol, message) == USE
     )
-    known = sum(
+    known_receptions = sum(
         number
         for (event, _, reason), number in counts.items()
         if event == "dropped" and reason in protocol.known_already
     )
-    return (heard - known) / heard if heard and protocol.known_already else float("nan")
+    return (receptions - known_receptions) / receptions if receptions and protocol.known_already else float("nan")

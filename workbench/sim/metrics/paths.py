@@ -19,7 +19,7 @@ from workbench.columns import argsort, find_sorted, ranges
 from workbench.sim.fast.network import from_graph
 
 NO_PATH = -1
-_CELLS = 4_000_000  # hop counts computed in one batch
+_CELLS = 4_000_000  # hop counts in a batch
 
 
 class Paths:
@@ -40,7 +40,7 @@ class Paths:
         return find_sorted(nodes, self.addresses)
 
     def hops_to(self, sinks: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield the same as `hops_from`, but for the paths from each node of the network to ``sinks`` (k,)."""
+        """Yield (position, hops) as `hops_from` does, but for the paths from each node to each of ``sinks`` (k,)."""
         return self._batches(sinks, *self._backwards)
 
     def hops_from(self, sources: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:

@@ -2,11 +2,11 @@
 
 Theory of operation
     A latency over all expected samples counts an undelivered sample as infinitely late. So a protocol that delivers
-    only what is easy to deliver does not look fast.
+    only easy samples does not look fast.
 
     Delivery is *steady* from a publication on if at least `STEADY` of the samples expected from it and from all later
     publications arrive, and the same holds for each later publication after which at least `LEFT` remain. The last few
-    do not count by themselves, because a single loss among them would be a large share.
+    publications do not count by themselves, because a single loss among them would be a large share.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _NEVER_US = int(np.iinfo(np.int64).max)
 
 
 class Progress(NamedTuple):
-    """Samples by publication, in order of time: time_us, expected, delivered (p,); and delivery times (d,), ascending.
+    """Samples of each publication, in order of time: time_us, expected, delivered (p,); and delivery times (d,).
 
-    Only deliveries of expected samples count.
+    Delivery times ascend. Only deliveries of expected samples count.
     """
 
     time_us: np.ndarray
@@ -56,12 +56,18 @@ class Progress(NamedTuple):
         }
 
     def _steady_after_s(self, rows: np.ndarray, begin_us: int) -> float:
-        """Return the time from ``begin_us`` to the first of these publications from which on delivery is steady."""
+        """Return the time in s from ``begin_us`` to the first publication in ``rows`` from which on delivery is steady.
+
+        Returns infinity if delivery does not become steady.
+        """
         index = first_steady(self.expected[rows], self.delivered[rows])
         return math.inf if index is None else float(self.time_us[rows[index]] - begin_us) / _US
 
     def _recovery_s(self, rows: np.ndarray, changes_us: np.ndarray) -> float:
-        """Return the longest time from a change to steady delivery before the next change; NaN without such a time."""
+        """Return the longest time in s from a change to steady delivery; NaN without such a time.
+
+        For each change, only publications before the next change count.
+        """
         times_s = []
         for change_us, end_us in pairwise([*changes_us.tolist(), _NEVER_US]):
             between = rows[(self.time_us[rows] >= change_us) & (self.time_us[rows] < end_us)]
@@ -71,7 +77,10 @@ class Progress(NamedTuple):
 
 
 def first_steady(expected: np.ndarray, delivered: np.ndarray) -> int | None:
-    """Return the index of the first publication from which on delivery is steady, or None; all ``expected`` are > 0."""
+    """Return the index of the first publication from which on delivery is steady, or None.
+
+    All of ``expected`` (p,) are above 0.
+    """
     ratios = np.cumsum(delivered[::-1])[::-1] / np.cumsum(expected[::-1])[::-1]
     is_good = ratios[: max(1, len(ratios) - LEFT + 1)] >= STEADY
     if not is_good[-1]:
@@ -86,16 +95,16 @@ def change_times_us(rows: Columns) -> np.ndarray:
 
 
 def timeliness(latencies_us: np.ndarray, expected: int) -> dict[str, float]:
-    """Return the shares of expected samples that arrive in time, and latencies with undelivered ones as infinite.
+    """Return the metrics within_*_ratio and latency_all_ms_*, in which undelivered samples are infinitely late.
 
-    ``latencies_us``: those of the delivered samples, ascending.
+    ``latencies_us``: latencies of the delivered samples, ascending. ``expected``: number of expected samples.
     """
     in_time = {
         f"within_{deadline}s_ratio": np.searchsorted(latencies_us, deadline * _US, "right") for deadline in DEADLINES_S
     }
     ratios = {name: float(count) / expected if expected else NOT_A_NUMBER for name, count in in_time.items()}
-    late = np.full(expected - len(latencies_us), math.inf)
-    all_us = np.concatenate([latencies_us.astype(float), late])
+    undelivered_us = np.full(expected - len(latencies_us), math.inf)
+    all_us = np.concatenate([latencies_us.astype(float), undelivered_us])
     shares = {"p50": 0.5, "p95": 0.95, "max": 1.0}
     return ratios | {f"latency_all_ms_{name}": percentile(all_us, share) / 1000 for name, share in shares.items()}
 

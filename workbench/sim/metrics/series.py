@@ -12,13 +12,13 @@ from workbench.suggestion import meant
 
 
 class UnknownMetric(ParameterError, KeyError):
-    """An unknown metric; also the KeyError that look-ups by name raise."""
+    """Error for an unknown metric; it is also a KeyError, as raised by look-ups by name."""
 
     __str__ = Exception.__str__  # KeyError would show the message in quotes.
 
 
 class Metrics(pd.Series):
-    """Numbers by the names of metrics. Slices and results of arithmetic are plain pandas series.
+    """The metrics of a run, by name. Slices and results of arithmetic are plain pandas series.
 
     The text form omits metrics that do not apply to the protocol, such as the coverage; ``metrics["coverage"]`` is NaN
     then.
@@ -48,4 +48,4 @@ class Metrics(pd.Series):
 
 def _describe_unknown(name: str, known: list[str]) -> str:
     hint = meant(name, known)
-    return f"there is no metric {name!r} in this run{hint}" + ("" if hint else f"; it has {', '.join(known)}")
+    return f"this run lacks the metric {name!r}{hint}" + ("" if hint else f"; it has {', '.join(known)}")

@@ -23,7 +23,7 @@ class Shown(NamedTuple):
 
 SHOWN = {
     "delivery_ratio": Shown("delivery", "%", True, "share of the expected samples that arrived"),
-    "expected": Shown("expected", "", None, "samples that a subscription matched and that could reach it"),
+    "expected": Shown("expected", "", None, "samples that matched a subscription and could reach it"),
     "delivered": Shown("delivered", "", True, "expected samples that arrived"),
     "latency_ms_p50": Shown("latency, median", "ms", False, "from publish to delivery, over the delivered samples"),
     "latency_ms_p95": Shown("latency, 95 %", "ms", False, "from publish to delivery, over the delivered samples"),
@@ -34,7 +34,7 @@ SHOWN = {
     "within_10s_ratio": Shown("within 10 s", "%", True, "share of the expected samples that arrived within 10 s"),
     "time_to_first_s": Shown("time to first", "s", False, "from the first expected sample to the first delivery"),
     "time_to_steady_s": Shown("time to steady", "s", False, "until at least 90 % of all later samples arrive"),
-    "recovery_s": Shown("recovery", "s", False, "longest time from a node's failure or return to steady delivery"),
+    "recovery_s": Shown("recovery", "s", False, "longest time from a node's failure or recovery to steady delivery"),
     "usefulness_ratio": Shown("usefulness", "%", True, "share of the received messages of use that were new"),
     "frames_set_up": Shown("frames for set-up", "", False, "sent once for a node, a subscription or a change"),
     "frames_upkeep": Shown("frames for upkeep", "", False, "repeated while nothing changes"),
@@ -42,8 +42,8 @@ SHOWN = {
     "bytes_set_up": Shown("bytes for set-up", "B", False, "without the radio's overhead"),
     "bytes_upkeep": Shown("bytes for upkeep", "B", False, "without the radio's overhead"),
     "bytes_use": Shown("bytes of use", "B", False, "without the radio's overhead"),
-    "stretch": Shown("stretch", "×", False, "hops that messages travelled over those of the shortest path, mean"),
-    "coverage": Shown("coverage", "%", True, "share of all nodes that came to hold a publication, mean"),
+    "stretch": Shown("stretch", "×", False, "hops that messages travelled over hops of the shortest path, mean"),
+    "coverage": Shown("coverage", "%", True, "share of all nodes that held a publication, mean"),
     "transmissions": Shown("frames sent", "", False, "frames, including retries"),
     "receptions": Shown("frames received", "", None, "frames that nodes received"),
     "bytes_sent": Shown("bytes sent", "B", False, "without the radio's overhead"),
@@ -51,10 +51,10 @@ SHOWN = {
         "energy",
         "mJ",
         False,
-        "for sending, and for receiving frames, also collided ones; without overhearing and idle listening",
+        "for sending, and for receiving frames, also collided frames; without overhearing and idle listening",
     ),
     "charge_mC": Shown("charge", "mC", False, "of a node's radio, also for idle listening; mean of the nodes"),
-    "charge_mC_max": Shown("charge, largest", "mC", False, "of the node whose radio takes the most charge"),
+    "charge_mC_max": Shown("charge, largest", "mC", False, "charge of the node whose radio takes the most"),
     "charge_jain": Shown("charge, fairness", "", True, "Jain's index: 1 if all nodes take the same charge"),
     "lost": Shown("frames lost", "", False, "receptions that failed"),
     "wrong_deliveries": Shown(
@@ -71,22 +71,22 @@ SHOWN = {
 
 
 def modules_of(protocol: Any) -> list[Any]:
-    """Return the modules that measure further metrics of a protocol's runs: the protocol's own, and plug-ins'."""
+    """Return the modules that measure further metrics of a protocol's runs: its own module, and those of plug-ins."""
     own = [importlib.import_module(protocol.metrics)] if protocol is not None and protocol.metrics else []
     return [*own, *plugins.load_all("metrics").values()]
 
 
 def shown_metrics(metrics: Any) -> Any:
-    """Return the metrics without those that do not apply to the protocol, such as a coverage that is NaN."""
+    """Return ``metrics`` without optional metrics that are NaN because the protocol or run does not have them."""
     optional = ("coverage", "usefulness_ratio", "recovery_s", *public_names.METRICS)
-    absent = [name for name in optional if name in metrics.index and metrics.isna()[name]]
-    return metrics.drop(absent)
+    not_applicable = [name for name in optional if name in metrics.index and metrics.isna()[name]]
+    return metrics.drop(not_applicable)
 
 
 def shown_as(name: str, protocol: Any = None) -> Shown:
-    """Return how a metric is displayed. If a metric has no description, its name is the title.
+    """Return the `Shown` of a metric; a metric without a description has its name as the title.
 
-    ``protocol``: the protocol of the run.
+    ``protocol``: the protocol of the run, whose module may describe the metric.
     """
     home = public_names.METRICS.get(name)
     public = [importlib.import_module(f"workbench.{home}")] if home else []

@@ -1,7 +1,7 @@
-"""Samples that a source did not send to a sink, because the sink asked for fewer: they are not expected.
+"""Samples that a source did not send to a sink, because the sink requested fewer: they are not expected.
 
 A protocol reports them as an event that its class names (``withholds``): node: the source, peer: the sink, value: the
-number of the publication. Only subscriptions that state an INTERVAL ask for fewer samples.
+number of the publication. Only subscriptions that state an INTERVAL request fewer samples.
 """
 
 from __future__ import annotations

@@ -91,14 +91,14 @@ def active_intervals(subscriptions: Subscriptions, rows: Columns) -> ActiveInter
         intervals = [
             interval
             for node, *unbroken in zip(*columns, strict=True)
-            for interval in _without_outages(unbroken, down.get(node, []))
+            for interval in _subtract_outages(unbroken, down.get(node, []))
         ]
         active = ActiveIntervals(*np.array(intervals, np.int64).reshape(-1, 3).T)
     is_nonempty = active.first_us < active.last_us
     return take_rows(active, is_nonempty)
 
 
-def _without_outages(active: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
+def _subtract_outages(active: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
     """Yield the parts of ``active``, [subscription, first_us, last_us], that are outside of the outages in ``down``."""
     subscription, first_us, last_us = active
     for failed_us, recovered_us in down:
@@ -108,7 +108,7 @@ def _without_outages(active: list[int], down: list[tuple[int, int]]) -> Iterator
 
 
 def down_times(rows: Columns) -> dict[int, list[tuple[int, int]]]:
-    """Return node -> [(failed at, recovered at)] in order of time, in µs."""
+    """Return {node: [(failed_us, recovered_us), ...]} in order of time; _NEVER_US for no recovery."""
     times: dict[int, list[tuple[int, int]]] = {}
     for row in rows.of("failed", "recovered"):
         of_node = times.setdefault(row.node, [])

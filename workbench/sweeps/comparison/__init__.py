@@ -112,8 +112,8 @@ def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str
         named = {}
         for protocol in protocols:
             name = type(protocol).public_class().__name__ if isinstance(protocol, Protocol) else repr(protocol)
-            same = sum(other.partition(" ")[0] == name for other in named)
-            named[f"{name} {same + 1}" if same else name] = protocol
+            same_class = sum(other.partition(" ")[0] == name for other in named)
+            named[f"{name} {same_class + 1}" if same_class else name] = protocol
     for protocol in named.values():
         if not isinstance(protocol, Protocol):
             raise ScenarioError(f"protocols has {protocol!r:.60}; each must be an instance of a protocol's class")
@@ -124,7 +124,7 @@ def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str
 
 @extensible
 class Comparison:
-    """The runs of several protocols on the same networks and workloads; `compare` makes it. ``table``: all runs."""
+    """The runs of several protocols on the same networks and workloads, made by `compare`. ``table`` has all runs."""
 
     def __init__(self, table: SweepTable) -> None:
         self.table = table
@@ -137,13 +137,13 @@ class Comparison:
 
     @property
     def classes(self) -> dict[str, str]:
-        """Return {name: name of the protocol's class}."""
+        """The classes of the protocols: {name of the protocol: name of its class}."""
         values = self._design.grid.axes[0].values
         return {name: type(value).public_class().__name__ for name, value in zip(self.protocols, values, strict=True)}
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The axes between protocol and seed."""
+        """The paths of the user's axes: all axes except "protocol" and "seed"."""
         return self.table.axes[1:-1]
 
     @cached_property
@@ -160,11 +160,11 @@ class Comparison:
 
     @cached_property
     def notes(self) -> list[str]:
-        """The conditions in sentences: what holds for all, what some lack, then a line for each protocol."""
-        general = shared(self._scenarios)
+        """The conditions as sentences: conditions common to all, warnings, then a line for each protocol."""
+        common = shared(self._scenarios)
         return [
             f"For all: {self._describe_common()}.",
-            *([general] if general else []),
+            *([common] if common else []),
             *warnings(self.conditions),
             *map(str, self.conditions),
         ]
@@ -191,10 +191,16 @@ class Comparison:
     def summary(self, metric: str = "delivery_ratio", x: str | None = None) -> pd.DataFrame:
         """Return the statistics of a metric for each protocol, and for each value of ``x`` if it is given.
 
-        Columns: protocol, x (if given), mean, low, high (95 % interval of the mean, by Student's t), median,
-        median_low, median_high (95 % interval of the median, without an assumed distribution), p90_low, p90_high (the
-        same of the 90th percentile), finite (share of the runs in which the metric is finite), runs. Intervals that the
-        number of runs does not allow are NaN, and the mean is infinite if one run's value is.
+        Columns:
+
+        protocol, x                        the group; x only if it is given
+        mean, low, high                    the mean and its 95 % interval, by Student's t
+        median, median_low, median_high    the median and its 95 % interval, without an assumed distribution
+        p90_low, p90_high                  the 95 % interval of the 90th percentile, without an assumed distribution
+        finite                             share of the runs in which the metric is finite
+        runs                               number of runs that have the metric
+
+        An interval that needs more runs is NaN. The mean is infinite if the value of one run is infinite.
         """
         import pandas as pd
 
@@ -221,14 +227,14 @@ class Comparison:
         without delivering. A row without such a protocol has "" as ``best``.
 
         Columns: the axes, best, mean, second, difference (mean of best - second, by pairs), low, high, verdict:
-        "certain" if the 95 % interval of the difference excludes 0, else "open". Raises ParameterError for a metric of
-        which neither more nor less is better.
+        "certain" if the 95 % interval of the difference excludes 0, else "open". Raises ParameterError for a metric
+        whose values have no better direction.
         """
         import pandas as pd
 
         shown = shown_as(metric, self._design.grid.axes[0].values[0])
         if shown.is_more_better is None:
-            raise ParameterError(f"metric is {metric!r}; neither more nor less of it is better, so nothing wins")
+            raise ParameterError(f"metric is {metric!r}; neither more nor less of it is better, so it has no winner")
         frame = self._frame(metric, *axes)
         groups = frame.groupby(list(axes), sort=False) if axes else [((), frame)]
         rows = [
@@ -299,7 +305,7 @@ class Comparison:
 
 
 def _statistics(values: list[float], is_a_share: bool) -> tuple[float, ...]:
-    """Return mean, its interval, median, its bounds, bounds of the 90th percentile, and the share of finite values."""
+    """Return (mean, low, high, median, median_low, median_high, p90_low, p90_high, finite) of `Comparison.summary`."""
     import numpy as np
 
     if not values:

@@ -8,7 +8,7 @@ from workbench.sim.metrics.shown import Shown
 
 
 def cell_html(shown: Shown, mean: float, half: float, median: float) -> str:
-    """Return a table cell with a mean and half of its interval; with a median instead if the mean is infinite."""
+    """Return an HTML cell with "mean ± half of its interval"; with the median instead if the mean is infinite."""
     if math.isnan(mean):
         return "<td>–</td>"
     if math.isinf(mean):

@@ -2,16 +2,16 @@
 
 Theory of operation
     For each seed, all protocols get the same network and the same workload. A network with a random recipe is drawn
-    again for each seed; another one is used as it is.
+    again for each seed; any other network is used unchanged.
 
-    Axes are paths of `Scenario.replace`, and four that change the network or the workload of the scenario:
+    Axes are paths of `Scenario.replace`, or these names, which change the network or the workload of the scenario:
 
     nodes      number of nodes of a generated network; its area grows with it, so that the density stays the same
     sinks      number of nodes that subscribe: those of the scenario first, then nodes drawn at random for each seed
     sources    number of nodes that publish, chosen in the same way
     every_s    period of all publications
 
-    The nodes of fewer sinks are among those of more sinks, so that a larger number only adds nodes. Nodes that some
+    A larger number of sinks contains the nodes of a smaller number, so that it only adds nodes. Nodes that some
     protocols need in a special role, such as the roots of trees, are chosen by a rule and never by hand: a root at the
     sink would favor its protocol.
 """
@@ -35,14 +35,14 @@ from workbench.topology.graphs import is_whole
 from workbench.topology.recipes import regenerated, to_dict
 
 WORKLOAD_AXES = ("sinks", "sources", "every_s")
-_SINKS, _SOURCES, _ROLES = range(100, 103)  # streams of the purpose WORKLOAD, apart from those of random workloads
+_SINKS, _SOURCES, _ROLES = range(100, 103)  # draws for WORKLOAD that random workloads do not use
 
 
 @dataclass(frozen=True, repr=False)
 class Compared(Design):
-    """The points of a comparison. ``grid`` has the axes "protocol", those of the user, and "seed".
+    """The points of a comparison. ``grid`` has the axis "protocol", the user's axes, and the axis "seed".
 
-    ``rule`` is the name of a rule in `RULES`, by which nodes with roles are chosen.
+    ``rule`` is the name of the rule in `RULES` that chooses nodes with roles.
     """
 
     scenario: Scenario
@@ -51,7 +51,7 @@ class Compared(Design):
 
     @property
     def paths(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The axes."""
+        """The names of the axes."""
         return self.grid.paths
 
     def __len__(self) -> int:
@@ -80,12 +80,15 @@ class Compared(Design):
         return self.grid.labels_of(path)
 
     def probes(self) -> Sequence[int]:
-        """Return the points with every value of each axis, but with two seeds only: a seed may draw a network."""
+        """Return the points to check before a sweep runs: they contain each value of each axis, except the seed.
+
+        Of the seeds they contain two, because a seed may draw a network. There are 200 points at most.
+        """
         seeds = len(self.grid.axes[-1].values)
         return [number for number in self.grid.probes() if number % seeds in (0, seeds - 1)][:200] or [0]
 
     def text(self) -> str:
-        """Return the axes with their numbers of values."""
+        """Return each axis with its number of values."""
         return self.grid.text()
 
     def describe(self) -> dict[str, Any]:
@@ -94,14 +97,14 @@ class Compared(Design):
 
 
 def network_of(base: nx.DiGraph, arguments: Mapping[str, Any], seed: int) -> nx.DiGraph:
-    """Return the network of a seed: the base's generator with other arguments, and with this seed if it has one."""
+    """Return ``base`` generated with other arguments, and with this seed if its generator has one; else unchanged."""
     recipe = to_dict(base).get("recipe") or {}
     changes = {**arguments, **({"seed": seed} if "seed" in recipe and recipe["kind"] != "from_positions" else {})}
     return regenerated(base, changes) if changes else base
 
 
 def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
-    """Return the arguments with which the generator of a network makes one of the same density with so many nodes.
+    """Return the arguments of a network's generator for this number of nodes at the same density.
 
     Raises ScenarioError for a network whose generator has no size, such as a measured one, and for a grid that cannot
     have this number of nodes.
@@ -134,7 +137,7 @@ def change_workload(
     sources: int | None = None,
     every_s: float | None = None,
 ) -> tuple[Any, ...]:
-    """Return the workload with another number of sinks or sources, or another period of all publications."""
+    """Return the workload with these numbers of sinks and sources and this period; None leaves a value unchanged."""
     subscribers = _nodes_of(workload, Subscribe, topology)
     publishers = _nodes_of(workload, Publish, topology)
     at_sinks = None if sinks is None else _extend("sinks", subscribers, publishers, sinks, topology, seed, _SINKS)
@@ -156,30 +159,30 @@ def change_workload(
 
 def _nodes_of(workload: Sequence[Any], kind: Any, topology: nx.DiGraph) -> list[int]:
     """Return the nodes of all items of a kind, in the order of the items, each once."""
-    nodes = [node for item in workload if isinstance(item, kind) for node in _listed(item.at, topology)]
+    nodes = [node for item in workload if isinstance(item, kind) for node in _resolve_nodes(item.at, topology)]
     return list(dict.fromkeys(nodes))
 
 
-def _listed(at: Any, topology: nx.DiGraph) -> Sequence[int]:
+def _resolve_nodes(at: Any, topology: nx.DiGraph) -> Sequence[int]:
     return sorted(topology) if isinstance(at, str) else at
 
 
 def _extend(
     axis: str, own: list[int], others: Sequence[int], count: int, topology: nx.DiGraph, seed: int, stream: int
 ) -> tuple[int, ...]:
-    """Return ``count`` nodes: the scenario's own first, then nodes in the order of draws, without ``others``."""
+    """Return ``count`` nodes for an axis: first ``own``, the scenario's nodes, then nodes drawn without ``others``."""
     if not is_whole(count) or count < 1:
         raise ScenarioError(f"{axis} is {count!r:.60}; it must be a whole number, 1 or more")
     if not own:
         raise ScenarioError(f"the workload has no item whose nodes could be the {axis}; add one to the scenario")
-    free = [node for node in _drawn_order(topology, seed, stream) if node not in own and node not in others]
-    nodes = (*own, *free)[:count]
+    free_nodes = [node for node in _draw_order(topology, seed, stream) if node not in own and node not in others]
+    nodes = (*own, *free_nodes)[:count]
     if len(nodes) < count:
         raise ScenarioError(f"{axis} is {count}; the network has {len(nodes)} nodes that can be {axis}")
     return nodes
 
 
-def _drawn_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
+def _draw_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
     """Return all nodes in a random order of this seed."""
     return sorted(topology, key=lambda node: (draws.make_key(seed, purposes.WORKLOAD, stream, node), node))
 
@@ -188,7 +191,7 @@ def _drawn_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
 
 
 def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -> Protocol:
-    """Return a protocol whose settings name nodes, such as roots, with as many nodes that the rule chooses."""
+    """Return the protocol with the nodes in its settings, such as roots, replaced by as many nodes of the rule."""
     named = protocol.named_nodes()
     if not named:
         return protocol
@@ -197,7 +200,7 @@ def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -
 
 
 def by_degree(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
-    """Return the nodes with the most neighbors, without neighbors of a chosen one while there are others."""
+    """Return the nodes with the most neighbors; a neighbor of a chosen node only if no other nodes are left."""
     order = sorted(topology, key=lambda node: (-topology.degree(node), node))
     chosen: list[int] = []
     for node in order:
@@ -208,7 +211,7 @@ def by_degree(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
 
 
 def by_center(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
-    """Return the node nearest to the middle of all positions, then each time the node farthest from those chosen."""
+    """Return the node nearest to the middle of all positions, then repeatedly the node farthest from chosen ones."""
     positions = dict(topology.nodes(data="pos"))
     middle = [sum(coordinates) / len(positions) for coordinates in zip(*positions.values(), strict=True)]
 
@@ -218,14 +221,14 @@ def by_center(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
     chosen = [min(positions, key=lambda node: (distance(positions[node], middle), node))]
     while len(chosen) < count:
         rest = (node for node in positions if node not in chosen)
-        far = {node: min(distance(positions[node], positions[other]) for other in chosen) for node in rest}
-        chosen.append(min(far, key=lambda node: (-far[node], node)))
+        distances = {node: min(distance(positions[node], positions[other]) for other in chosen) for node in rest}
+        chosen.append(min(distances, key=lambda node: (-distances[node], node)))
     return tuple(chosen)
 
 
 def by_chance(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
     """Return nodes drawn at random for the seed."""
-    return tuple(_drawn_order(topology, seed, _ROLES)[:count])
+    return tuple(_draw_order(topology, seed, _ROLES)[:count])
 
 
 RULES: dict[str, Callable[[nx.DiGraph, int, int], tuple[int, ...]]] = {
@@ -237,7 +240,7 @@ RULE_TEXTS = {"degree": "of highest degree", "center": "at the center", "random"
 
 
 def check_rule(rule: str) -> str:
-    """Return the name of a rule. Raises ScenarioError for an unknown one."""
+    """Return ``rule`` if it is a name in `RULES`. Raises ScenarioError otherwise."""
     if rule not in RULES:
         raise ScenarioError(f"roles is {rule!r:.60}{meant(rule, RULES)}; it must be one of {', '.join(RULES)}")
     return rule

@@ -164,7 +164,7 @@ class _Jobs:
                 rows = self._handle_lost(share, error, shares)
             else:
                 self._lost_in_a_row = 0
-                shares.took(len(table), sum(table.column("task_s").to_pylist()))
+                shares.record_time(len(table), sum(table.column("task_s").to_pylist()))
                 rows = [self._with_scenario(row) for row in rows_from_table(table)]
             if rows:
                 yield rows
@@ -188,7 +188,7 @@ class _Jobs:
         (number,) = share
         self._tries[number] += 1
         if self._tries[number] < _TRIES:
-            shares.again(share)
+            shares.put_back(share)
             return []
         return [failed_row(self._plan, number, f"the point's worker was lost {_TRIES} times ({cause})")]
 

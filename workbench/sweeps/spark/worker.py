@@ -39,9 +39,9 @@ class _TimedShares(Shares):
 
     seconds = 0.0
 
-    def took(self, points: int, seconds: float) -> None:
+    def record_time(self, points: int, seconds: float) -> None:
         """Record the time that finished points took on their worker."""
-        super().took(points, seconds)
+        super().record_time(points, seconds)
         self.seconds += seconds
 
 

@@ -52,7 +52,7 @@ Origin = tuple[str, str, str]  # METRIC or PARAMETER, the metric's name or the p
 
 
 class Columns:
-    """The columns of a folder besides `FIRST` and `LAST`: those of its files, and those that new rows need."""
+    """The columns of a folder besides `FIRST` and `LAST`: the columns of its files, and new ones for further rows."""
 
     def __init__(self) -> None:
         self._origins: dict[str, Origin] = {}
@@ -64,7 +64,7 @@ class Columns:
         return len(self._origins)
 
     def merge(self, origins: Mapping[str, Any], source: str) -> None:
-        """Add the columns of a file (name -> origin). Raises DataError if one has another origin here."""
+        """Add the columns of a file (name -> origin). Raises DataError if a known column has another origin."""
         for name, stored in origins.items():
             origin = (str(stored[0]), str(stored[1]), str(stored[2]))
             if self._origins.setdefault(name, origin) != origin:
@@ -87,12 +87,15 @@ class Columns:
         return pa.schema(list({**FIRST, **types, **LAST}.items()), metadata)
 
     def name(self, role: str, subject: str, kind: str) -> str:
-        """Return the column of a metric or parameter for values of a kind; a new column if needed."""
-        known = self._names.get((role, subject, kind))
-        if known is None:
-            known = self._new_name(role, subject, kind)
-            self.merge({known: (role, subject, kind)}, "this sweep")
-        return known
+        """Return the name of the column for values of a kind of a metric or parameter; add the column if it is missing.
+
+        ``role`` is METRIC or PARAMETER, ``subject`` the metric's name or the parameter's path.
+        """
+        column = self._names.get((role, subject, kind))
+        if column is None:
+            column = self._new_name(role, subject, kind)
+            self.merge({column: (role, subject, kind)}, "this sweep")
+        return column
 
     def _new_name(self, role: str, subject: str, kind: str) -> str:
         plain = re.sub(r"\W", "_", subject) or "_"
@@ -122,21 +125,21 @@ class Columns:
         return cells
 
     def _parameters(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return {column: parameter} of a row, cached for points that differ only in the seed."""
+        """Return {column: value of its parameter} of a row, cached for points that differ only in the seed."""
         head, _, tail = row.document.rpartition(_SEED)
         labels = tuple(repr(label) for path, label in plan.labels(row.number).items() if path != "seed")
-        known = (plan.paths, head, tail.lstrip("-0123456789"), labels)
-        if known not in self._parameter_cells:
+        group = (plan.paths, head, tail.lstrip("-0123456789"), labels)
+        if group not in self._parameter_cells:
             if len(self._parameter_cells) >= _MOST_CACHED:
                 self._parameter_cells.clear()
-            cells = self._parameter_cells[known] = {}
+            cells = self._parameter_cells[group] = {}
             for path, value in parameters(plan, row):
                 kind = _kind(value)
                 cells[self.name(PARAMETER, path, kind)] = float(value) if kind == _NUMBER else value
-        return self._parameter_cells[known]
+        return self._parameter_cells[group]
 
     def metrics(self) -> dict[str, str]:
-        """Return {column: metric}."""
+        """Return {column: name of its metric}, without the columns of parameters."""
         return {name: subject for name, (role, subject, _) in self._origins.items() if role == METRIC}
 
     def table(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -168,12 +171,15 @@ class Columns:
 
 
 def stored_seed(seed: int) -> int | None:
-    """Return a seed as stored in its column: None if it exceeds 64 bits."""
+    """Return a seed as its column stores it: None if it exceeds 64 bits."""
     return seed if abs(seed) < 2**63 else None
 
 
 def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:
-    """Yield (path, number, boolean or text) of a point: all parameters of its scenario, and labels of varied ones."""
+    """Yield (path, value) of all parameters of a point's scenario, and the labels of the varied parameters.
+
+    A value is a number, a boolean or a text; other values are written as JSON.
+    """
     labels = plan.labels(row.number)
     for path, value in _settings(json.loads(row.document), labels) if row.document else ():
         label = labels.get(path)

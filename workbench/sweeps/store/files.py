@@ -35,7 +35,7 @@ class File:
     def __init__(self, path: Path) -> None:
         self.path = path
         content = _read(path)
-        if path.name != _name(content):
+        if path.name != _file_name(content):
             raise _wrong_file_error(path, content)
         self._parquet = pq.ParquetFile(pa.BufferReader(content))
         self.schema: pa.Schema = self._parquet.schema_arrow
@@ -47,21 +47,21 @@ class File:
 
     @property
     def origins(self) -> dict[str, Any]:
-        """{column: its origin} of the columns of parameters and metrics."""
+        """The origin of each column of a parameter or metric: {column: [role, name or path, kind of value]}."""
         return json.loads(self.schema.metadata[COLUMNS])
 
     @property
     def size_B(self) -> int:
-        """The size of its rows in memory, in bytes."""
+        """The size of the file's rows in memory, in bytes."""
         metadata = self._parquet.metadata
         return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
 
     def columns(self, names: Iterable[str]) -> pa.Table:
-        """Return the columns of these names that the file has."""
+        """Return a table of the columns with these names; names that the file does not have are ignored."""
         return self._parquet.read([name for name in names if name in self.schema.names])
 
     def table(self) -> pa.Table:
-        """Return the whole table."""
+        """Return all rows and columns of the file."""
         return self._parquet.read()
 
 
@@ -86,25 +86,28 @@ def read(folder: str | Path) -> pa.Table:
 
 
 def write(folder: Path, table: pa.Table, replaced: Iterable[Path] = ()) -> Path | None:
-    """Write rows as a file in place of others and return its path; without rows remove the others and return None."""
+    """Write rows as a new file in place of the ``replaced`` files, and return its path.
+
+    Without rows the function only removes the replaced files, and returns None.
+    """
     draft, content = None, b""
     try:
         if len(table):
-            content = _content(table)
+            content = _to_parquet(table)
             draft = folder / f"_new-{checksum(content)}.draft"
             _write_to_disk(draft, content)
         for path in replaced:
-            if path.name != _name(content):
+            if path.name != _file_name(content):
                 path.unlink(missing_ok=True)
-        return None if draft is None else draft.replace(folder / _name(content))
+        return None if draft is None else draft.replace(folder / _file_name(content))
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {error.strerror}") from None
 
 
 def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
-    """Yield the drafts that a killed driver has left with their rows, or None for an incomplete draft.
+    """Yield (path, rows) of each draft that a killed driver has left; rows are None for an incomplete draft.
 
-    No file was removed yet in favor of an incomplete draft.
+    The files that an incomplete draft was to replace still exist.
     """
     for path in sorted(folder.glob(DRAFTS)):
         content = _read(path)
@@ -128,8 +131,8 @@ def remove_drafts(folder: Path) -> None:
     if not (_PROC / "self").exists():
         return  # Without /proc it is unknown which processes have ended.
     for path in folder.glob(f".*{_DRAFT}"):
-        rest, _, pid = path.name.removesuffix(_DRAFT).rpartition(".")
-        if rest.endswith(f".{socket.gethostname()}") and pid.isdecimal() and not (_PROC / pid).exists():
+        prefix, _, pid = path.name.removesuffix(_DRAFT).rpartition(".")
+        if prefix.endswith(f".{socket.gethostname()}") and pid.isdecimal() and not (_PROC / pid).exists():
             path.unlink(missing_ok=True)
 
 
@@ -140,7 +143,7 @@ def _write_to_disk(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _content(table: pa.Table) -> bytes:
+def _to_parquet(table: pa.Table) -> bytes:
     sink = io.BytesIO()
     pq.write_table(table, sink, compression="zstd", write_page_checksum=True)
     return sink.getvalue()
@@ -168,7 +171,7 @@ def digits(sha: Any) -> str:
     return sha.hexdigest()[:_DIGITS]
 
 
-def _name(content: bytes) -> str:
+def _file_name(content: bytes) -> str:
     return f"rows-{checksum(content)}.parquet"
 
 

@@ -1,9 +1,9 @@
-"""A folder of results, in which each result is stored once.
+"""Stores of results: FolderStore in a folder, in which each result is stored once, and MemoryStore.
 
-``open`` reads. ``begin`` takes the lease, so that no other driver writes here, and processes the drafts, journals and
-duplicate rows of a killed driver. ``add`` writes rows to the journal at once and to a Parquet file within `FLUSH_S`.
-``close`` extends all files to the same columns, because readers take the columns of a folder from its first file. It
-joins small files, and releases the lease.
+``open`` reads the folder. ``begin`` takes the lease, so that no other driver writes here, and processes the drafts,
+journals and duplicate rows of a killed driver. ``add`` writes rows to the journal at once and to a Parquet file within
+`FLUSH_S`. ``close`` extends all files to the same columns, because readers take the columns of a folder from its first
+file. It joins small files, and releases the lease.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _FileInfo(NamedTuple):
 
 
 class FolderStore:
-    """A store of rows in a folder."""
+    """A store of a sweep's rows, and of its traces if the plan keeps them, in a folder."""
 
     def __init__(self, folder: str | Path) -> None:
         self.place = str(folder)
@@ -56,12 +56,12 @@ class FolderStore:
         self._columns = Columns()
         self._files: dict[Path, _FileInfo] = {}
         self._keys: set[str] = set()
-        self._dropped: dict[Path, set[int]] = {}  # file -> indices of rows to remove
-        self._waiting: list[dict[str, Any]] = []
-        self._waiting_B = self._journaled_columns = 0
-        self._written = time.perf_counter()
+        self._rows_to_drop: dict[Path, set[int]] = {}  # file -> indices of duplicates and retried rows
+        self._unwritten: list[dict[str, Any]] = []
+        self._unwritten_B = self._journaled_columns = 0
+        self._flushed_s = time.perf_counter()
         self._lease: Lease | None = None
-        self._traces: TraceStore | None = None  # of a plan that keeps them
+        self._traces: TraceStore | None = None  # None unless the plan keeps traces
 
     def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
         """Return {number: row} of the points with a stored row. Raises DataError for a damaged or foreign file.
@@ -75,7 +75,7 @@ class FolderStore:
         return self._read_rows()
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Take the right to write into the folder, and return the rows stored by now: ``rows`` and newer ones.
+        """Take the right to write into the folder, and return all stored rows: ``rows``, and rows stored since `open`.
 
         Raises DataError if another driver uses the folder, or if it cannot be written.
         """
@@ -89,20 +89,20 @@ class FolderStore:
             files.remove_drafts(self._folder)
             self._journal = journal.Journal(self._folder, self._lease.owner)
             had_traces = self._traces is not None and self._traces.begin(self._lease.owner)
-            is_as_it_was = not self._tidy() and set(self._folder.glob("*.parquet")) == set(self._files)
-            stored = rows if is_as_it_was and not had_traces else self._read_rows()
-            self._describe()
+            is_unchanged = not self._tidy() and set(self._folder.glob("*.parquet")) == set(self._files)
+            stored_rows = rows if is_unchanged and not had_traces else self._read_rows()
+            self._write_description()
         except BaseException:
             self._release()
             raise
-        return stored
+        return stored_rows
 
     def add(self, rows: Iterable[Row]) -> None:
         """Store rows whose keys are new. Raises DataError if another driver has taken over the folder."""
         self._check_lease()
         rows = list(rows)
         if self._traces is not None:
-            self._traces.add(rows)  # Before the row, because a point with a row counts as done.
+            self._traces.add(rows)  # Traces before rows, because a point with a row counts as done.
         lines: list[Any] = []
         for row in rows:
             point = self._plan.point_key(row.number)
@@ -110,13 +110,13 @@ class FolderStore:
             if key not in self._keys:
                 self._keys.add(key)
                 lines.append(["row", self._columns.cells(self._plan, row, point, key)])
-                self._waiting.append(lines[-1][1])
-                self._waiting_B += len(row.document)
+                self._unwritten.append(lines[-1][1])
+                self._unwritten_B += len(row.document)
         if len(self._columns) > self._journaled_columns:
             lines.insert(0, ["columns", self._columns.origins()])
             self._journaled_columns = len(self._columns)
         self._journal.add(lines)
-        if time.perf_counter() - self._written >= FLUSH_S or self._waiting_B >= _FLUSH_B:
+        if time.perf_counter() - self._flushed_s >= FLUSH_S or self._unwritten_B >= _FLUSH_B:
             self._flush()
 
     def close(self) -> None:
@@ -134,7 +134,7 @@ class FolderStore:
     # Reading
 
     def _read_rows(self) -> dict[int, Row]:
-        self._columns, self._files, self._keys, self._dropped = Columns(), {}, set(), defaultdict(set)
+        self._columns, self._files, self._keys, self._rows_to_drop = Columns(), {}, set(), defaultdict(set)
         tables = []
         for file in files.files(self._folder):
             self._columns.merge(file.origins, str(file.path))
@@ -151,11 +151,14 @@ class FolderStore:
     def _note_duplicates(self, path: Path, keys: list[str]) -> None:
         for index, key in enumerate(keys):
             if key in self._keys:
-                self._dropped[path].add(index)
+                self._rows_to_drop[path].add(index)
             self._keys.add(key)
 
     def _numbers(self, tables: list[pa.Table]) -> dict[str, list[int]]:
-        """Return {key of a point, or of a result that another point has stored: numbers of points}."""
+        """Return {key: numbers of the plan's points}.
+
+        A key is of a point, or of a result that another point has stored.
+        """
         if not tables:
             return {}
         numbers: dict[str, list[int]] = {}
@@ -178,7 +181,7 @@ class FolderStore:
         return numbers
 
     def _candidates(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
-        """Return (code, seed) of rows from other points whose scenario may still equal a point of this plan.
+        """Return (code, seed) of rows of other plans whose scenario may still equal a point of this plan.
 
         Building a scenario takes a tenth of a millisecond, so only scenarios of such points are built.
         """
@@ -197,7 +200,7 @@ class FolderStore:
         for index, (point, key, error) in enumerate(rows):
             matches = numbers.get(point) or numbers.get(key) or ()
             if matches and error is not None and self._retry:
-                self._dropped[path].add(index)
+                self._rows_to_drop[path].add(index)
             else:
                 selected += [(index, number) for number in matches]
         if not selected:
@@ -225,33 +228,33 @@ class FolderStore:
     # Tidying
 
     def _tidy(self) -> bool:
-        """Process the drafts and journals of a killed driver, and duplicate rows; return whether there were any."""
+        """Process drafts and journals of a killed driver, and rows to remove; return whether the folder has changed."""
         journals, drafts = sorted(self._folder.glob(journal.NAMES)), sorted(self._folder.glob(files.DRAFTS))
         is_new = set(self._folder.glob("*.parquet")) != set(self._files)
         if is_new and (journals or drafts or self._retry):
             self._read_rows()
         for path, table in files.drafts(self._folder):
             if table is not None:
-                lost = [key not in self._keys for key in table.column("key").to_pylist()]
-                files.write(self._folder, table.filter(pa.array(lost, pa.bool_())))
+                is_lost = [key not in self._keys for key in table.column("key").to_pylist()]
+                files.write(self._folder, table.filter(pa.array(is_lost, pa.bool_())))
             path.unlink(missing_ok=True)
         if drafts:
             self._read_rows()
         for path in journals:
-            self._waiting += self._recover(path)
+            self._unwritten += self._recover(path)
         self._flush()
         for path in journals:
             path.unlink(missing_ok=True)
         if journals:
             self._read_rows()  # Failed points of a journal are retried, too.
-        dropped = {path: indices for path, indices in self._dropped.items() if indices}
-        for path, indices in dropped.items():
+        rows_to_drop = {path: indices for path, indices in self._rows_to_drop.items() if indices}
+        for path, indices in rows_to_drop.items():
             table = files.File(path).table()
             files.write(self._folder, table.filter(pa.array([i not in indices for i in range(len(table))])), [path])
-        return bool(journals or drafts or dropped)
+        return bool(journals or drafts or rows_to_drop)
 
     def _recover(self, path: Path) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a journal that are not in a file."""
+        """Yield the rows of a journal that are not in a Parquet file."""
         for kind, content in journal.lines(path):
             if kind == "columns":
                 self._columns.merge(content, str(path))
@@ -259,7 +262,8 @@ class FolderStore:
                 self._keys.add(content["key"])
                 yield content
 
-    def _describe(self) -> None:
+    def _write_description(self) -> None:
+        """Write a JSON file that describes the sweep, unless the folder has it already."""
         plan = self._plan
         description = {
             "what": _FOLDER_PURPOSE,
@@ -279,11 +283,11 @@ class FolderStore:
 
     def _flush(self) -> None:
         """Write the rows added since the last file."""
-        if self._waiting:
-            self._write(self._columns.table(self._waiting), [])
-            self._waiting, self._waiting_B, self._journaled_columns = [], 0, 0
+        if self._unwritten:
+            self._write(self._columns.table(self._unwritten), [])
+            self._unwritten, self._unwritten_B, self._journaled_columns = [], 0, 0
         self._journal.end()
-        self._written = time.perf_counter()
+        self._flushed_s = time.perf_counter()
 
     def _write(self, table: pa.Table, replaced: list[Path]) -> None:
         self._check_lease()
@@ -294,16 +298,16 @@ class FolderStore:
             self._files[path] = _FileInfo(len(self._columns), table.nbytes)
 
     def _unify(self) -> None:
-        """Extend all files to all columns, and join small ones."""
+        """Extend all files to all columns, and join small files."""
         group: list[Path] = []
         size_B = 0
-        for path, known in sorted(self._files.items()):
-            if known.columns < len(self._columns) or known.size_B < _SMALL_B:
-                if group and size_B + known.size_B > _LARGE_B:
+        for path, info in sorted(self._files.items()):
+            if info.columns < len(self._columns) or info.size_B < _SMALL_B:
+                if group and size_B + info.size_B > _LARGE_B:
                     self._join(group)
                     group, size_B = [], 0
                 group.append(path)
-                size_B += known.size_B
+                size_B += info.size_B
         self._join(group)
 
     def _join(self, paths: list[Path]) -> None:

@@ -18,14 +18,14 @@ NAMES = "_journal-*.jsonl"
 
 
 class Journal:
-    """The journal of one owner of the folder's lease."""
+    """A file of the rows that a driver, the ``owner`` of the folder's lease, has not written to Parquet yet."""
 
     def __init__(self, folder: Path, owner: str) -> None:
         self._path = folder / f"_journal-{owner}.jsonl"
         self._file: Any = None
 
     def add(self, lines: Iterable[Any]) -> None:
-        """Write JSON values and hand them to the operating system, so that they survive this process.
+        """Write JSON values, one a line, and flush them to the operating system, so that they survive this process.
 
         Raises DataError if they cannot be written.
         """
@@ -40,7 +40,7 @@ class Journal:
             raise DataError(f"{self._path} cannot be written: {error.strerror}") from None
 
     def end(self) -> None:
-        """Remove the journal when its rows are in a file; `add` begins a new one."""
+        """Remove the journal, since its rows are in a Parquet file. The next `add` begins a new journal."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -58,7 +58,10 @@ class Lease:
         self._beat_thread: threading.Thread | None = None
 
     def take(self) -> None:
-        """Take the lease, after waiting until a dead owner's has expired. Raises DataError if its owner is alive."""
+        """Take the lease, after waiting until the lease of a dead owner expires.
+
+        Raises DataError if the owner is alive.
+        """
         self._process = _this_process()
         try:
             while not (self._place_file(self._path) and self._open_file()):
@@ -72,27 +75,27 @@ class Lease:
 
     def check(self) -> None:
         """Raise DataError if another driver has taken over the folder because this process had paused."""
-        if not self._is_mine():
+        if not self._is_own():
             raise DataError(
                 f"{self._folder} was taken over by another sweep while this one was paused; run this one again "
                 "to continue with the stored points"
             )
 
     def release(self) -> None:
-        """End the lease. If another driver has taken over the folder, its lease stays."""
+        """End the lease. If another driver has taken over the folder, the lease of that driver stays."""
         self._is_over.set()
         if self._beat_thread is not None:
             self._beat_thread.join()  # A file descriptor may be reused after it is closed.
             self._beat_thread = None
-        is_mine = self._is_mine()
+        is_own = self._is_own()
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
-        if is_mine:
+        if is_own:
             self._path.unlink(missing_ok=True)
 
-    def _is_mine(self) -> bool:
-        return _parse(_content(self._path)).get("owner") == self.owner
+    def _is_own(self) -> bool:
+        return _parse(_read_or_none(self._path)).get("owner") == self.owner
 
     # Heartbeat
 
@@ -116,7 +119,7 @@ class Lease:
     def _write(self, file: int) -> None:
         self._beats += 1
         lease = {
-            "what": "A sweep writes into this folder. The file goes with its end.",
+            "what": "A sweep writes into this folder. The file is removed when the sweep ends.",
             "owner": self.owner,
             **self._process,
             "beat": f"{self._beats:012}",  # of constant length, because it is overwritten in place
@@ -128,7 +131,7 @@ class Lease:
     # Taking
 
     def _place_file(self, path: Path) -> bool:
-        """Create the file of this lease at a path without a file or with a dead owner's. Return False to try again."""
+        """Create the file of this lease at a path, in place of a dead owner's file. Return False to try again."""
         if self._create(path):
             return True
         expired = self._wait_for_expiry(path)
@@ -137,12 +140,13 @@ class Lease:
         claim = self._folder / f"_lease-{_claim_name(expired)}.json"
         if not self._place_file(claim):
             return False
-        if _content(path) == expired and self._move_claim(claim, path):
+        if _read_or_none(path) == expired and self._move_claim(claim, path):
             return True
         claim.unlink(missing_ok=True)
         return False
 
     def _create(self, path: Path) -> bool:
+        """Create the file of this lease at a path. Return False if the path already has a file."""
         try:
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         except FileExistsError:
@@ -166,13 +170,13 @@ class Lease:
 
         Raises DataError if the owner renews the lease meanwhile, so it is alive.
         """
-        content = _content(path)
+        content = _read_or_none(path)
         if content is None or _is_gone(content):
             return content
         end = time.perf_counter() + EXPIRES_S
         while time.perf_counter() < end:
             time.sleep(_POLL_S)
-            newer = _content(path)
+            newer = _read_or_none(path)
             if newer is None:
                 return None
             if newer != content:
@@ -187,17 +191,17 @@ class Lease:
             return False
         except OSError:  # Windows cannot replace an open file.
             claim.unlink(missing_ok=True)
-            raise _in_use_error(self._folder, _content(path)) from None
+            raise _in_use_error(self._folder, _read_or_none(path)) from None
         return True
 
     def _remove_claims(self) -> None:
-        """Remove claims on earlier owners; their drivers read the file of this lease next."""
+        """Remove claims on earlier owners. The drivers that made them then read the file of this lease."""
         for path in self._folder.glob("_lease-*"):
             if path.name != f"_lease-{self.owner}.json":
                 path.unlink(missing_ok=True)
 
 
-def _content(path: Path) -> bytes | None:
+def _read_or_none(path: Path) -> bytes | None:
     try:
         return path.read_bytes()
     except OSError:
@@ -238,9 +242,9 @@ def _process_start(pid: int) -> str:
 
 def _is_gone(content: bytes) -> bool:
     """Return whether a lease names a process that has ended; False if that is unknown."""
-    lease, here = _parse(content), _this_process()
+    lease, this_process = _parse(content), _this_process()
     pid = lease.get("pid")
-    is_of_this_system = "began" in here and all(lease.get(name) == here[name] for name in _SYSTEM)
+    is_of_this_system = "began" in this_process and all(lease.get(name) == this_process[name] for name in _SYSTEM)
     if not is_of_this_system or not isinstance(pid, int) or pid <= 0:
         return False
     try:

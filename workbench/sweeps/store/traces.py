@@ -12,7 +12,7 @@ Theory of operation
 
 Layout
     The rows of a run are contiguous and in order. The columns `KEY_COLUMNS` (the scenario's hash, the digest of the
-    code, the row's number in its run) precede those of a trace. A run of up to `ROWS_IN_GROUP` rows is in one row
+    code, the row's number in its run) precede the columns of a trace. A run of up to `ROWS_IN_GROUP` rows is in one row
     group. Files are sorted by scenario, and row groups have its range in their statistics, so reading a run reads one
     row group.
 """
@@ -38,8 +38,8 @@ from workbench.sim import trace
 from workbench.sweeps.store.files import checksum, checksum_of, digits
 from workbench.sweeps.work import Row, unpack_batches
 
-FOLDER = "_traces"  # ignored by readers of Parquet that are given the folder of results
-CHUNK_B = 256 << 20  # of a spool; its Parquet file is somewhat smaller
+FOLDER = "_traces"  # readers of Parquet ignore this folder when they read the folder of results
+CHUNK_B = 256 << 20  # size of a spool at which it becomes a Parquet file, which is somewhat smaller
 ROWS_IN_GROUP = 1 << 18
 RUNS = b"workbench.runs"
 LAYOUT, VERSION = b"workbench.traces", b"1"
@@ -75,7 +75,7 @@ class _TraceSource(NamedTuple):
 
 
 class File:
-    """A Parquet file of traces. The constructor reads its metadata alone; `checked` verifies the content."""
+    """A Parquet file of traces. The constructor reads only its metadata; `checked` verifies the content."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -173,7 +173,7 @@ def _list_runs_once(folder: str | Path) -> dict[Path, list[StoredRun]] | None:
 
 
 def _has_more(draft: Path, keys: set[Key]) -> bool:
-    """Return whether a draft has runs besides these. A damaged draft never replaces a file, so it counts as empty."""
+    """Return whether a draft has runs with other keys. A damaged draft never replaces a file, so it counts as empty."""
     try:
         return not File(draft).keys <= keys
     except DataError:
@@ -200,7 +200,7 @@ class TraceStore:
             file.close()
 
     def begin(self, owner: str) -> bool:
-        """Prepare to write traces; process drafts and spools of a killed driver and return whether there were any."""
+        """Prepare to write traces. Process drafts and spools of a killed driver, and return whether there were any."""
         with _name_folder_in_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
         drafts, spools = sorted(self._folder.glob(_DRAFTS)), sorted(self._folder.glob(_SPOOLS))
@@ -217,7 +217,7 @@ class TraceStore:
         return bool(drafts or spools)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Store the traces of rows, except those already stored."""
+        """Store the traces of rows, except traces that are stored already."""
         spool = self._spool
         with _name_folder_in_errors(self._folder):
             for row in rows:
@@ -240,15 +240,15 @@ class TraceStore:
         self._spool.end()
 
     def _write_file(self, sources: list[_TraceSource], replaced: list[Path]) -> None:
-        """Write one file of these traces and of those of the replaced files."""
-        opened = [File(path) for path in replaced]
-        sources = [*sources, *(source for file in opened for source in _sources_of_file(file))]
+        """Write one file with the traces of these sources and of the replaced files, which are removed."""
+        replaced_files = [File(path) for path in replaced]
+        sources = [*sources, *(source for file in replaced_files for source in _sources_of_file(file))]
         if not sources:
             return
         self._check()
         with _name_folder_in_errors(self._folder):
             draft = _write_draft(self._folder / f"_new-{os.getpid()}", sources)
-            for file in opened:
+            for file in replaced_files:
                 file.close()
             self._finish(draft)
 
@@ -258,9 +258,9 @@ class TraceStore:
         if name != f"traces-{checksum_of(draft)}.parquet":
             draft.unlink()
             return
-        has = File(draft).keys
+        draft_keys = File(draft).keys
         for path in files(self._folder):
-            if path.name != name and File(path).keys <= has:
+            if path.name != name and File(path).keys <= draft_keys:
                 path.unlink(missing_ok=True)
         draft.replace(self._folder / name)
 
@@ -288,7 +288,7 @@ class _Spool:
             self._file.flush()
 
     def end(self) -> None:
-        """Remove the spool when its traces are in a Parquet file."""
+        """Remove the spool, since its traces are in a Parquet file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -339,7 +339,7 @@ def _write_draft(draft: Path, sources: list[_TraceSource]) -> Path:
 def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) -> None:
     """Write runs, each (scenario, code, batches of its trace), into a Parquet file (a path or an open file).
 
-    Runs should be sorted by scenario, with the rows of each in order. At most two row groups are in memory.
+    Runs should be sorted by scenario, and the rows of a run be in order. At most two row groups are in memory.
     """
     has_dictionary = [name for name in SCHEMA.names if name not in _ASCENDING]
     options: dict[str, Any] = {
@@ -348,28 +348,29 @@ def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) 
         "use_dictionary": has_dictionary,
         "column_encoding": dict.fromkeys(_ASCENDING, "DELTA_BINARY_PACKED"),
     }
-    stored: list[StoredRun] = []
-    waiting: list[pa.RecordBatch] = []
+    stored_runs: list[StoredRun] = []
+    batches: list[pa.RecordBatch] = []
     first_row = 0
     with pq.ParquetWriter(sink, SCHEMA, **options) as writer:
         for scenario, code, trace_batches in runs:
             rows = 0
             for batch in trace_batches:
-                if sum(map(len, waiting)) + len(batch) > ROWS_IN_GROUP:
-                    _write_group(writer, waiting)
-                waiting.append(with_key(batch, scenario, code, rows))
+                if sum(map(len, batches)) + len(batch) > ROWS_IN_GROUP:
+                    _write_group(writer, batches)
+                batches.append(with_key(batch, scenario, code, rows))
                 rows += len(batch)
-            stored.append(StoredRun(scenario, code, first_row, rows))
+            stored_runs.append(StoredRun(scenario, code, first_row, rows))
             first_row += rows
-        _write_group(writer, waiting)
-        writer.add_key_value_metadata({RUNS: json.dumps(stored).encode(), LAYOUT: VERSION})
+        _write_group(writer, batches)
+        writer.add_key_value_metadata({RUNS: json.dumps(stored_runs).encode(), LAYOUT: VERSION})
 
 
-def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch]) -> None:
-    if waiting:
+def _write_group(writer: pq.ParquetWriter, batches: list[pa.RecordBatch]) -> None:
+    """Write batches as one row group, and empty the list."""
+    if batches:
         # One dictionary for the group; with several, Parquet would write the texts themselves.
-        writer.write_table(pa.Table.from_batches(waiting).unify_dictionaries().combine_chunks(), ROWS_IN_GROUP)
-        waiting.clear()
+        writer.write_table(pa.Table.from_batches(batches).unify_dictionaries().combine_chunks(), ROWS_IN_GROUP)
+        batches.clear()
 
 
 def with_key(batch: pa.RecordBatch, scenario: str, code: str, first: int) -> pa.RecordBatch:
@@ -381,7 +382,7 @@ def with_key(batch: pa.RecordBatch, scenario: str, code: str, first: int) -> pa.
 
 
 class _HashingFile:
-    """A file for writing that computes the checksum of its content."""
+    """A wrapper of a file for writing that computes the checksum of the written content."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file, self._sha = file, hashlib.sha256()

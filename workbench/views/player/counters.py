@@ -11,7 +11,7 @@ from workbench.sim.rows import Columns
 
 MOST_STEPS = 20_000
 MOST_COUNTED = 150_000
-MOST_GROUPS = 1 << 22  # larger numbers of groups are renumbered, since counts are in an array
+MOST_GROUPS = 1 << 22  # larger group numbers are renumbered, because the counts are an array indexed by group
 
 # Counters of a node: event in the trace, label, and the column that divides the counter into kinds.
 COUNTED = (
@@ -35,7 +35,7 @@ class Counted:
     node, time_us: int32 and int64, shape (rows,).
     kind: int16, shape (rows,), index into ``words``.
     words: names of the counters.
-    step: the number of rows in the trace for each row here.
+    step: each row represents this number of rows of the trace.
     """
 
     node: np.ndarray
@@ -48,8 +48,9 @@ class Counted:
 def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
     """Return totals over time, as arrays with a value for each transmission and delivery (or fewer in a long run).
 
-    The arrays are time_us, transmissions, deliveries and energy_mJ, each of shape (steps,). Energy is that of the radio
-    for all bytes sent and heard, including the overhead of each frame, as in the metrics. It is 0 without a radio.
+    The arrays are time_us, transmissions, deliveries and energy_mJ, each of shape (steps,). The energy is
+    what the radios use for all bytes sent and heard, including the overhead of each frame, as in the metrics. It is 0
+    without a radio.
     """
     sent, delivered = columns.where(event="sent"), columns.where(event="delivered")
     rows = np.sort(np.concatenate([sent, delivered]), kind="stable")
@@ -60,9 +61,9 @@ def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
         rows, ends = rows[shown], ends[shown]
     energy = np.zeros(len(rows))
     if radio is not None:
-        heard = columns.where(event="received"), columns.where(event="lost", detail="collision")
+        heard_rows = columns.where(event="received"), columns.where(event="lost", detail="collision")
         spent_uJ = radio.tx_uJ_per_B * _bytes_before(columns, (sent,), radio)[rows + 1]
-        energy = (spent_uJ + radio.rx_uJ_per_B * _bytes_before(columns, heard, radio)[ends]) / 1000
+        energy = (spent_uJ + radio.rx_uJ_per_B * _bytes_before(columns, heard_rows, radio)[ends]) / 1000
     return {
         "time_us": columns["time_us"][rows],
         "transmissions": np.searchsorted(sent, rows, "right"),

@@ -14,9 +14,9 @@ from workbench.protocols.dissection import Field, dissect
 from workbench.sim.rows import Columns
 
 MOST_FRAMES = 2_000
-# A notebook must not wait long: to get the bytes, the run is executed again.
+# Larger runs get a note instead: the run is executed again for the bytes, and a notebook must not wait long.
 QUICK_NODES, QUICK_FRAMES = 150, 4_000
-AROUND = 100  # frames before and after the selected one that are dissected with it, for quick browsing
+AROUND = 100  # frames before and after the selected frame that are dissected with it, for quick browsing
 
 
 def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:

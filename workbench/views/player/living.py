@@ -37,8 +37,9 @@ _HIDE_WIRE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputA
 class Wire(LoadedOnce):
     """The widget that passes runs to a player.
 
-    selection: what the user selected: node, row (a frame, by its row in the trace) and time_s.
-    clock: players with the same name of a clock show the same time; "" is a clock of its own.
+    selection: the user's selection: node, row (of a frame in the trace) and time_s.
+    clock: name of a playback clock. Players with the same name show the same time; "" means a clock of its own.
+    holder: id of the HTML element in which the player is.
     dissected: dissected frames (see `dissections`) of the run in the last payload.
     """
 
@@ -63,7 +64,7 @@ class PlayerView:
     def __init__(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         self.run = run
         self._pending: LayerBuilder | None = None
-        self._replacing = threading.RLock()  # another thread sets the bytes, which belong to one run
+        self._lock = threading.RLock()  # guards the run and its dissected frames, which another thread sets
         self.wire = Wire(payload=pack(see(run, event), **live))
 
     def __repr__(self) -> str:
@@ -84,7 +85,7 @@ class PlayerView:
             payload, pending = pack(builder.whole(), **live), None
         else:
             payload, pending = preview(builder.preview(), time_s), builder
-        with self._replacing, self.wire.hold_sync():
+        with self._lock, self.wire.hold_sync():
             self.run, self._pending = run, pending
             self.wire.dissected, self.wire.payload = {}, payload
 
@@ -95,7 +96,7 @@ class PlayerView:
             self.wire.payload = pack(builder.whole())
 
     def dissect(self, row: int, check_cancelled: Callable[[], None] = lambda: None) -> None:
-        """Show the bytes of the message in a row of the trace, and fetch those of the messages around it.
+        """Show the bytes of the message in a row of the trace, and fetch the bytes of the messages around it.
 
         If the bytes were not fetched before, the run is executed again. Meanwhile ``check_cancelled`` is called
         repeatedly; an exception that it raises ends the work.
@@ -111,13 +112,13 @@ class PlayerView:
 
     def _show_bytes(self, run: Any, dissected: dict[str, Any]) -> None:
         """Show the dissected frames of a run, unless the player shows another run by now."""
-        with self._replacing:
+        with self._lock:
             if run is self.run:
                 self.wire.dissected = dissected
 
     @property
     def selection(self) -> dict[str, Any]:
-        """The user's selection in the browser: node, row (of the trace: a frame) and time_s; each may be None."""
+        """The user's selection in the browser: node, row (of a frame in the trace) and time_s; each may be None."""
         return dict(self.wire.selection)
 
     def close(self) -> None:

@@ -16,14 +16,14 @@ FIRST = {
     "generation_begun": "node {} receives the first coded packet",
     "decoded": "node {} is the first to decode an event",
 }
-MOST = 60  # moments of each other kind
+MOST = 60  # moments of each kind that is not in `FIRST`
 
 
 def moments_of(columns: Columns) -> list[tuple[float, str]]:
     """Return (time in s, text) for each moment, in order of time.
 
-    They are the first row of each event in `FIRST`, failures and recoveries of nodes, and the first delivery after each
-    failure. Deliveries also count if the last hop differs from that of the publisher's previous event.
+    Moments are the first row of each event in `FIRST`, failures and recoveries of nodes, and the first delivery after
+    each failure. A delivery is also a moment if its last hop differs from that of the publisher's previous event.
     """
     moments = [(rows[0], text) for event, text in FIRST.items() if len(rows := columns.where(event=event))]
     delivered = columns.where(event="delivered")
@@ -43,7 +43,7 @@ def moments_of(columns: Columns) -> list[tuple[float, str]]:
 
 
 def _path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:
-    """Return the rows of deliveries whose last hop differs from that of the previous event of the same publisher."""
+    """Return the rows of deliveries whose last hop differs from that publisher's previous event at the same node."""
     rows = delivered[columns["peer"][delivered] >= 0]
     key = row_keys(columns["node"][rows], columns["origin"][rows])
     rows, key = rows[order := argsort(key)], key[order]

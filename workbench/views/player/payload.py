@@ -34,7 +34,7 @@ from workbench.views.player.moments import moments_of
 from workbench.views.seeing import NODE_LOOK
 
 MAGIC = b"wbp1"
-FEW = 64  # a column with at most so many rows is always sent in full
+FEW = 64  # rows; a column with at most this many is always sent in full
 TICKS = (1 << 32) - 2
 LINK_SHADES = 6
 MOVING = frozenset(("packet", "wave", "loss"))
@@ -53,7 +53,7 @@ _COLOURS = {
 
 
 class Buffer:
-    """Columns as bytes, one after the other, in ``parts``. ``size``: the number of bytes so far."""
+    """A sequence of columns as bytes. ``parts``: the bytes; ``size``: their number so far."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -75,7 +75,7 @@ class Buffer:
 
 
 def _shrink(values: np.ndarray) -> np.ndarray:
-    """Return integers in the smallest type that holds all of them, or as float64 if none of at most 32 bits does.
+    """Return integers in the smallest type that holds all of them, or as float64 if 32 bits do not suffice.
 
     Floating-point numbers are returned unchanged.
     """
@@ -335,13 +335,13 @@ def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], 
 
     Rows are left out if their node is not in the layout; columns, if all values are the default of `COLUMNS`.
     """
-    places = {name: view.plan.indices(layer.column(name)) for name in ("node", "peer")}
+    node_indices = {name: view.plan.indices(layer.column(name)) for name in ("node", "peer")}
     node = layer.column("node")
-    rows = np.flatnonzero((places["node"] >= 0) | (node < 0))
+    rows = np.flatnonzero((node_indices["node"] >= 0) | (node < 0))
     columns, tick_us = {}, _tick_us(view)
     for name in layer.table:
         neutral = COLUMNS[name][1]
-        column = places[name][rows] if name in places else layer.column(name)[rows]
+        column = node_indices[name][rows] if name in node_indices else layer.column(name)[rows]
         if name in ("from_us", "until_us"):
             columns[name.removesuffix("_us")] = np.clip(column // tick_us, 0, TICKS + 1)
         elif (column != neutral).any():
@@ -411,10 +411,10 @@ def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 
 
 def poster_us(view: RunView) -> int:
-    """Return the time that a player shows at first: a message on its last hop to a sink.
+    """Return the time in µs that a player shows at first, at which a message is on its last hop to a sink.
 
-    It belongs to the delivery after a third of all deliveries. Without deliveries, it is the median time at which nodes
-    came to hold an event, or else the middle of the run.
+    It is the message that is delivered after a third of all deliveries. Without deliveries, it is the median time
+    at which nodes came to hold an event, or else the middle of the run.
     """
     deliveries = view.layer("deliveries").table
     if not len(deliveries["from_us"]):

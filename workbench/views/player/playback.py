@@ -53,7 +53,7 @@ class PlaybackClock:
 def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> PlaybackClock:
     """Return the playback clock of a run.
 
-    start_us, end_us: when each frame was in the air, arrays of shape (frames,).
+    start_us, end_us: begin and end of the transmission of each frame, arrays of shape (frames,).
     """
     frame_us = max(float(np.median(end_us - start_us)) if len(start_us) else 1000.0, 1.0)
     times = np.concatenate([[0.0, float(duration_us)], start_us, end_us])

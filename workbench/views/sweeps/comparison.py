@@ -60,7 +60,7 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
     """Draw which protocol is best at each combination of values of two axes, and below it the conditions.
 
     A cell has the colour and the name of the best protocol, and its mean. It is pale if the 95 % interval of the paired
-    difference from the second contains 0. ``delivering``: see `Comparison.winners`.
+    difference from the second-best protocol contains 0. ``delivering``: see `Comparison.winners`.
     """
     winners = comparison.winners(metric, x, y, delivering=delivering)
     columns, rows = ([*dict.fromkeys(winners[axis])] for axis in (x, y))
@@ -101,7 +101,7 @@ def _write(value: float) -> str:
 
 
 def protocol_colours(comparison: Comparison) -> dict[str, str]:
-    """Return a colour for each protocol of a comparison by its name: the same in all comparisons, if it is free."""
+    """Return {protocol: colour}. A protocol has the same colour in all comparisons, unless another one has taken it."""
     free, colours = [*palette.SERIES], {}
     for name, class_name in comparison.classes.items():
         own = _COLOURS.get(class_name, "")

@@ -9,8 +9,8 @@ Theory of operation
     Coverage is the share of nodes that a message reaches; costs are bytes sent. Both are means over seeds. The saving
     is 1 - cost / cost of the baseline. At equal coverage, each protocol is compared at its cheapest point that has the
     given coverage. This is a value of the sweep's parameter, or a point just before the first such value, at which the
-    coverage is reached if coverage and cost are interpolated linearly. The 95 % interval of a saving is that of the
-    jackknife: the saving is computed again with each seed left out.
+    coverage is reached if coverage and cost are interpolated linearly. The 95 % interval of a saving is computed
+    with the jackknife: the saving is computed again with each seed left out.
 
 Limits
     A protocol that never reaches the coverage has no saving there (NaN). The jackknife assumes independent seeds, and
@@ -53,7 +53,7 @@ class _Grid:
         self.names = list(dict.fromkeys(frame[by]))
         if baseline not in self.names:
             raise ParameterError(
-                f"baseline is {baseline!r}; it must be one of the sweep's values: {', '.join(map(str, self.names))}"
+                f"baseline is {baseline!r}; it must be one of the values of {by}: {', '.join(map(str, self.names))}"
             )
         self.x = np.array(sorted(set(frame[x])), dtype=float)
         self.coverage, self.cost = {}, {}
@@ -74,8 +74,8 @@ class _Grid:
 def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X) -> pd.DataFrame:
     """Return coverage, cost and saving of each protocol, except the baseline, at each value of the parameter ``x``.
 
-    Columns: by, x, coverage, baseline coverage, KB, baseline KB, saving, low, high; the last two are the ends of the 95
-    % interval. Raises ParameterError for a baseline that is not in the sweep.
+    Columns: by, x, coverage, baseline coverage, KB, baseline KB, saving, low, high. The last two are the ends of the
+    95 % interval of the saving. Raises ParameterError for a baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -84,11 +84,13 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
     for name in grid.names:
         if name == baseline:
             continue
-        costs, others = grid.means_without_seed(grid.cost[name]), grid.means_without_seed(grid.cost[baseline])
-        savings = np.array([1 - cost / other for cost, other in zip(costs, others, strict=True)])
-        coverage, other_coverage = (np.nanmean(grid.coverage[key], axis=1) for key in (name, baseline))
+        costs, baseline_costs = grid.means_without_seed(grid.cost[name]), grid.means_without_seed(grid.cost[baseline])
+        savings = np.array(
+            [1 - cost / baseline_cost for cost, baseline_cost in zip(costs, baseline_costs, strict=True)]
+        )
+        coverage, baseline_coverage = (np.nanmean(grid.coverage[key], axis=1) for key in (name, baseline))
         for index, value in enumerate(grid.x):
-            measured = coverage[index], other_coverage[index], costs[0][index], others[0][index]
+            measured = coverage[index], baseline_coverage[index], costs[0][index], baseline_costs[0][index]
             rows.append((name, value, *measured, *_jackknife(savings[:, index])))
     columns = [by, x, "coverage", "baseline coverage", "KB", "baseline KB", "saving", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
@@ -97,8 +99,9 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
     """Return for each protocol the cheapest ``x`` that gives a mean coverage, the cost there, and the saving.
 
-    Columns: by, x, KB, saving, low, high; the last two are the ends of the 95 % interval. The baseline is the first
-    row. Raises ParameterError for a baseline that is not in the sweep.
+    Columns: by, x, KB, saving, low, high. The last two are the ends of the 95 % interval of the saving. The baseline is
+    the first row. The numbers of a protocol that does not reach the coverage are NaN. Raises ParameterError for a
+    baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -107,8 +110,8 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
     rows = []
     for name in sorted(grid.names, key=lambda name: name != baseline):
         savings = [
-            1 - cost / other
-            for (_, cost), (_, other) in zip(cheapest_points[name], cheapest_points[baseline], strict=True)
+            1 - cost / baseline_cost
+            for (_, cost), (_, baseline_cost) in zip(cheapest_points[name], cheapest_points[baseline], strict=True)
         ]
         interval = _jackknife(np.array(savings)) if name != baseline else (0.0, math.nan, math.nan)
         rows.append((name, *cheapest_points[name][0], *interval))
@@ -116,9 +119,9 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
 
 
 def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
-    """Return (parameter, cost) at the cheapest point of a protocol that has the coverage.
+    """Return a list of (parameter, cost) at the cheapest point where a protocol has the coverage, NaN without one.
 
-    The first is computed from all seeds, the others with one seed left out.
+    The first entry is computed from all seeds, each further entry with one seed left out.
     """
     coverages, costs = grid.means_without_seed(grid.coverage[name]), grid.means_without_seed(grid.cost[name])
     return [

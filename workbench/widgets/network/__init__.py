@@ -28,7 +28,7 @@ from workbench.widgets.panel import Panel
 __all__ = ["ASKS", "ROLES", "TOOLS", "Network"]
 
 MOST_UNDONE = 100
-ONE_GESTURE_S = 1.0
+ONE_GESTURE_S = 1.0  # changes at shorter intervals are one step for undo
 
 
 class Network(Panel):
@@ -52,14 +52,14 @@ class Network(Panel):
     asked = traitlets.Dict()
 
     def __init__(self, value: nx.Graph | None = None, undo: bool = True, asks: tuple[str, ...] | None = None) -> None:
-        shown = (() if undo else ASKS[:3]) if asks is None else asks
-        self.map = NetworkMap(asks=[ask for ask in ASKS if ask in shown])
-        self.sources = Sources(self._show_made)
+        buttons = (() if undo else ASKS[:3]) if asks is None else asks
+        self.map = NetworkMap(asks=[ask for ask in ASKS if ask in buttons])
+        self.sources = Sources(self._show_generated)
         self.follows = widgets.Checkbox(True, description="links follow nodes", indent=False)
         self.follows.tooltip = "On: a node that is moved gets the links of its new position. Off: it keeps its links"
         self._history: _History | None = _History() if undo else None
         self._last_made_s = -math.inf
-        self._on_map: tuple[Any, ...] = ()
+        self._parts_on_map: tuple[Any, ...] = ()
         super().__init__(grid(5, 5) if value is None else value, (self.sources, self.follows, self.map))
         for name in ("picked", "tool"):
             traitlets.link((self, name), (self.map, name))
@@ -86,12 +86,12 @@ class Network(Panel):
     def redo(self) -> None:
         """Return to the network before the last undo."""
         if self._history is not None and self._history.after:
-            self.value = self._history.on(self.value)
+            self.value = self._history.forward(self.value)
             self._show_history()
 
     # Actions of the user
 
-    def _show_made(self, graph: nx.DiGraph) -> None:
+    def _show_generated(self, graph: nx.DiGraph) -> None:
         """Show a network that the form has made.
 
         Quick changes, as by a slider, count as one step for undo.
@@ -102,7 +102,7 @@ class Network(Panel):
         self._replace_network(graph, not is_same_gesture)
 
     def _replace_network(self, graph: nx.DiGraph, is_undoable: bool = True) -> None:
-        """Set another network. ``is_undoable``: whether undo can return to the present one."""
+        """Set another network. ``is_undoable``: whether undo can return to the present network."""
         if self._history is not None and is_undoable:
             self._history.keep(self.value)
             self._show_history()
@@ -110,7 +110,7 @@ class Network(Panel):
         self.offer(graph)
 
     def _handle_message(self, _: Any, message: Any, buffers: Any) -> None:
-        """Handle a message of the map. An invalid message changes nothing but shows an error."""
+        """Handle a message of the map. An invalid message only shows an error."""
         try:
             kind = message["kind"]
             if kind in ("undo", "redo"):
@@ -152,8 +152,8 @@ class Network(Panel):
     def _send_to_map(self, graph: nx.DiGraph) -> None:
         """Send a network to the map, unless the map shows this network already, as after an edit by the user."""
         drawn_parts = (graph.graph["digest"], graph.graph.get("walls"), graph.graph.get("positions_estimated"))
-        if drawn_parts != self._on_map:
-            self._on_map = drawn_parts
+        if drawn_parts != self._parts_on_map:
+            self._parts_on_map = drawn_parts
             self.map.payload = packed(graph)
         self.follows.layout.display = None if edits.has_link_rule(graph) else "none"
         self.picked = [node for node in self.picked if node in graph]
@@ -172,7 +172,10 @@ class Network(Panel):
 
 
 class _History:
-    """The networks before the present one, and after undo those after it. In both lists the last is the nearest."""
+    """The networks before the present network, and after an undo the networks after it.
+
+    The last network of each list is the nearest to the present network.
+    """
 
     def __init__(self) -> None:
         self.before: list[nx.DiGraph] = []
@@ -187,7 +190,7 @@ class _History:
         self.after.append(current)
         return self.before.pop()
 
-    def on(self, current: nx.DiGraph) -> nx.DiGraph:
+    def forward(self, current: nx.DiGraph) -> nx.DiGraph:
         self.before.append(current)
         return self.after.pop()
 

@@ -1,24 +1,24 @@
-// Tools to edit a network: on the map of a player that shows a run of it, or on a map of their own. An edit is drawn at
+// Tools to edit a network, on the map of a player that shows a run of the network, or on a map of their own. An edit is drawn at
 // once and sent to the kernel; the run or the network that the kernel sends back replaces what was drawn.
 
 const TOOLS = [
-  ["select", "Select", "Select: click a node or a link, drag nodes, Shift adds to the picked ones and draws a frame"],
-  ["node", "+ Node", "Add nodes: click where one should be"],
-  ["link", "+ Link", "Add links: drag from node to node, or click one after the other"],
+  ["select", "Select", "Select: click a node or a link, or drag nodes; Shift adds to the selection, or draws a frame around nodes"],
+  ["node", "+ Node", "Add nodes: click the position of a new node"],
+  ["link", "+ Link", "Add links: drag from node to node, or click two nodes one after the other"],
   ["erase", "Erase", "Erase: click a node or a link"],
 ]
 const ASKED = {
-  sink: ["Sink", "Make the picked nodes sinks, or no longer"],
-  source: ["Source", "Make the picked nodes sources, or no longer"],
-  fail: ["Fail", "Let the picked nodes fail, or no longer"],
-  subscribe: ["Subscribe", "Let the picked nodes subscribe"],
-  publish: ["Publish", "Let the picked nodes publish"],
+  sink: ["Sink", "Make the selected nodes sinks, or no longer sinks"],
+  source: ["Source", "Make the selected nodes sources, or no longer sources"],
+  fail: ["Fail", "Let the selected nodes fail, or no longer fail"],
+  subscribe: ["Subscribe", "Let the selected nodes subscribe"],
+  publish: ["Publish", "Let the selected nodes publish"],
 }
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }
 const STEP = 0.1 // of the distance between neighbors: how far an arrow key moves a node
 const SETTLED_MS = 300
 const WAIT_FOR_RUN_MS = 500
-const EDIT_KEYS = "n and p pick the next and the previous node, Shift picks one more, arrows move what is picked, Delete removes it, a adds a node, l links the picked ones"
+const EDIT_KEYS = "n and p select the next and the previous node, Shift adds a node to the selection, arrows move the selected nodes, Delete removes them, a adds a node, l links the selected nodes"
 const CLICK_PX = 4
 
 // Return a class of maps that an editor can change. `Base`: the class of the player's map, or of a map without a player.
@@ -104,7 +104,7 @@ const editable = (Base) => class EditMap extends Base {
     this.lay()
   }
 
-  // End dragging. Unless the nodes are put down, they return to their places.
+  // End dragging. Unless the nodes are put down, they return to their previous positions.
   letGo(isPutDown) {
     if (this.held && !isPutDown) this.putHeld(0, 0)
     this.held = null
@@ -334,11 +334,11 @@ class NetworkEditor {
 
   // The player's map
 
-  // Edit the map of the first player on the model's clock, if there is one: of several views of a lab, that in the same.
+  // Edit the map of the first player on the model's clock, if any. If a lab has several views, use the player in the same view.
   findPlayer() {
     const players = [...(globalThis.workbenchClocks?.get(this.model.get("clock")) ?? [])].filter((player) => !player.isGone)
     if (this.isGone || this.player || !players.length) return
-    // What is rendered is in the page a moment later.
+    // A rendered element is in the page a moment later.
     if (![this, ...players].every(({ root }) => root.isConnected)) return void setTimeout(() => this.findPlayer(), SETTLED_MS)
     const lab = this.root.closest(".wb-lab")
     const found = players.find((player) => player.root.closest(".wb-lab") === lab)
@@ -379,13 +379,13 @@ class NetworkEditor {
     player.resize()
   }
 
-  // A run of the edited network usually follows at once. If it does not, show the network without a run.
+  // A run of the edited network usually arrives at once. If no run arrives, show the network without a run.
   compareLater() {
     clearTimeout(this.comparing)
     this.comparing = setTimeout(() => !this.isGone && this.showNetwork(), WAIT_FOR_RUN_MS)
   }
 
-  // Show the network on the player's map while it is edited and no run of it is there; otherwise show the run.
+  // Show the network on the player's map while the network is edited and has no run yet; otherwise show the run.
   showNetwork() {
     const { player, map, picture } = this
     if (!player?.picture || !picture) return
@@ -414,7 +414,7 @@ class NetworkEditor {
     const both = element("label", "", this.panel)
     this.both = element("input", "", both)
     Object.assign(this.both, { type: "checkbox", checked: true })
-    element("span", "", both, "both alike")
+    element("span", "", both, "same in both directions")
     button(this.panel, "Remove link", "Remove both directions of this link", () => this.erase([], [this.link]))
   }
 
@@ -454,7 +454,7 @@ class NetworkEditor {
     this.root.textContent = ""
   }
 
-  // Methods that the map calls, as it does those of a player
+  // Methods that the map calls, as it calls the methods of a player
 
   isOn() {
     return true
@@ -506,7 +506,7 @@ class NetworkEditor {
     this.writeStatus()
   }
 
-  // Make a layer as those of a run: the roles of nodes.
+  // Make a layer of the roles of nodes, in the form of the layers of a run.
   relayer() {
     if (!this.picture || this.map.picture !== this.picture) return
     const { node_level, roles } = this.picture
@@ -552,12 +552,12 @@ class NetworkEditor {
     if (picked.length == 1 && map.plan && map.placeOf(picked[0]) >= 0 && !isError && this.isEditing) {
       const place = map.placeOf(picked[0])
       sentences.unshift(`node ${picked[0]} at (${map.plan.x[place].toFixed(2)}, ${map.plan.y[place].toFixed(2)}) m`)
-    } else if (picked.length > 1) sentences.unshift(`${picked.length} nodes picked`)
+    } else if (picked.length > 1) sentences.unshift(`${picked.length} nodes selected`)
     this.status.textContent = sentences.filter(Boolean).join(" · ")
     this.status.classList.toggle("wb-error", isError)
   }
 
-  // Select a single picked node in the player, too.
+  // If a single node is selected, select it in the player, too.
   selectInPlayer() {
     const { player, picked } = this
     if (!player?.picture || !this.isEditing) return
@@ -572,7 +572,7 @@ class NetworkEditor {
     this.model.send(edit)
   }
 
-  // Pick nodes by their numbers. Those picked by the player are selected there already.
+  // Select nodes by their numbers. Nodes that the player has selected are selected there already.
   pick(ids, isOwn = true) {
     this.link = null
     if (!isOwn && areEqual(ids, this.picked)) return

@@ -23,7 +23,7 @@ from workbench.views.player.payload import Buffer, look_header, map_header, writ
 TOOLS = ("select", "node", "link", "erase")
 ASKS = ("sink", "source", "fail", "subscribe", "publish")
 ROLES = {"sink": nodes.SINK, "source": nodes.SOURCE, "down": nodes.FAILED}
-MOST_LINKS = 8000  # links that are drawn; in a denser network only the best of each node
+MOST_LINKS = 8000  # links that are drawn; of a denser network only the best links of each node are drawn
 _PLAYER_SCRIPTS = ("payload", "paint", "theme", "map")
 
 
@@ -46,7 +46,7 @@ class NetworkMap(LoadedOnce):
     asks: roles of `ASKS` that have a button.
     message: a sentence below the map.
     is_error: whether that sentence is an error.
-    clock: name of a clock of players (see `Wire`), or "". The network is edited on the map of the first player with
+    clock: name of a playback clock (see `Wire`), or "". The network is edited on the map of the first player with
     this clock, as soon as that player is in the page.
     history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo.
 

@@ -32,7 +32,7 @@ LABELS = {
     "office": "office floor with walls",
 }
 TABLE = "table"
-HAND = "hand"  # a network that no entry of the menu makes
+HAND = "hand"  # a network that does not come from an entry of the menu
 _HAND_LABEL = "your own: edited by hand, or from elsewhere"
 SOON_S = 0.03
 HOW = (
@@ -45,15 +45,15 @@ _Made = Callable[[nx.DiGraph], None]
 
 
 class Debounced:
-    """Calls a function a short time after the last of several calls, with the arguments of the last call.
+    """A function that runs a short time after the last of several calls, with the arguments of the last call.
 
-    So if a slider's messages wait in the kernel, only the last one makes a network. Without a running event loop the
-    function is called at once.
+    So if messages of a slider wait in the kernel, only the last message makes a network. Without a running event loop,
+    the function runs at once.
     """
 
     def __init__(self, function: Callable[..., None], after_s: float = SOON_S) -> None:
         self._function, self._after_s = function, after_s
-        self._waiting: asyncio.TimerHandle | None = None
+        self._pending_call: asyncio.TimerHandle | None = None
 
     def __call__(self, *args: Any) -> None:
         self.cancel()
@@ -62,12 +62,12 @@ class Debounced:
         except RuntimeError:
             self._function(*args)
             return
-        self._waiting = loop.call_later(self._after_s, self._function, *args)
+        self._pending_call = loop.call_later(self._after_s, self._function, *args)
 
     def cancel(self) -> None:
-        """Cancel the call that waits, if there is one."""
-        if self._waiting is not None:
-            self._waiting.cancel()
+        """Cancel the pending call, if any."""
+        if self._pending_call is not None:
+            self._pending_call.cancel()
 
 
 class Sources(widgets.VBox):
@@ -83,7 +83,7 @@ class Sources(widgets.VBox):
         self._is_showing = False
         self._open_source: Any = None
         self._make_soon = Debounced(self._generate)
-        self._entries = choices()  # which looks for plug-ins and for testbeds on this machine
+        self._entries = choices()  # looks for plug-ins and for testbeds on this machine, so it is called once
         self.choice = widgets.Dropdown(
             options=self._entries, description="from", layout={"width": "26em", "max_width": "100%"}
         )
@@ -92,7 +92,7 @@ class Sources(widgets.VBox):
         self.table = TableSource(self._make_network)
         self._message = words(flex="1 1 14em", min_width="10em")
         self.vary = vary_button(lambda: self.fields.values())
-        # Beside the menu and not below the form, so that a message does not shift the map.
+        # The message is beside the menu and not below the form, so that it does not shift the map.
         upper_row = widgets.HBox((self.choice, self.vary, self._message), layout={"flex_flow": "row wrap"})
         super().__init__((upper_row, self.form))
         self._show_form(self.choice.value)
@@ -107,7 +107,9 @@ class Sources(widgets.VBox):
         if source is None or (source == TABLE and self.choice.value != TABLE):
             source = HAND
             entries.append((_HAND_LABEL, HAND))
-            self._show_hint("Changed by hand, or from elsewhere: another source replaces it.")
+            self._show_hint(
+                "This network was edited by hand or comes from elsewhere; selecting another source replaces it."
+            )
         self._is_showing = True
         try:
             if self.choice.options != tuple(entries):
@@ -151,19 +153,19 @@ class Sources(widgets.VBox):
             field.observe(self._field_edited, "value")
             path = f"topology.{'propagation.' if parameter in radio_fields else ''}{parameter}"
             field.observe(lambda change, path=path: self._report_varied(path, change.new), "vary_count")
-        shown: list[Any] = list(main_fields.values())
+        visible: list[Any] = list(main_fields.values())
         if radio_fields:
             folded = widgets.VBox(tuple(radio_fields.values()))
-            shown.append(widgets.Accordion(children=(folded,), titles=("Radio propagation",)))
-        previous_children, self.form.children = self.form.children, tuple(shown)
+            visible.append(widgets.Accordion(children=(folded,), titles=("Radio propagation",)))
+        previous_children, self.form.children = self.form.children, tuple(visible)
         for child in previous_children:
             if child is not self.table:
                 close_all(child)
         self._open_source = source
 
-    def _report_varied(self, path: str, times: int) -> None:
+    def _report_varied(self, path: str, count: int) -> None:
         self.vary.value = False
-        self.varied = path, times
+        self.varied = path, count
 
     def _field_edited(self, _: Any) -> None:
         if not self._is_showing:
@@ -202,7 +204,7 @@ class TableSource(widgets.VBox):
         )
         self.text.tooltip = "table of links or positions"
         self.upload = widgets.FileUpload(accept=".csv,.txt,text/csv", multiple=True, description="CSV files")
-        self.use = widgets.Button(description="Use this table", tooltip="Make the network of the table")
+        self.use = widgets.Button(description="Use this table", tooltip="Make the network that the table describes")
         self.radius = Field(_RADIUS)
         self.use.on_click(lambda _: self.make())
         self.upload.observe(self._use_upload, "value")
@@ -272,9 +274,9 @@ def network_of(text: str, radius_m: float) -> nx.DiGraph:
     links = [frame for frame in frames if "transmitter" in frame.columns]
     positions = [frame for frame in frames if "x_m" in frame.columns]
     if len(links) > 1 or len(positions) > 1 or len(links) + len(positions) < len(frames):
-        heads = "; ".join(",".join(map(str, frame.columns)) for frame in frames)[:120]
+        headers = "; ".join(",".join(map(str, frame.columns)) for frame in frames)[:120]
         raise DataError(
-            f"The tables have the headers {heads}; enter at most one table of links (transmitter,receiver,pdr) and "
+            f"The tables have the headers {headers}; enter at most one table of links (transmitter,receiver,pdr) and "
             "one of positions (node,x_m,y_m)."
         )
     if links:

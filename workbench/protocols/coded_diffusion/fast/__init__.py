@@ -1,9 +1,9 @@
 """The fast engine's twin of `workbench.protocols.coded_diffusion.node`: bootstrap and intermediate nodes, timers.
 
-A message is a whole event, a coded packet with its encoding vector, or a request. The number that each frame carries
-beside its message is the hops of a coded packet or the rank of a request. Information vectors are left out, as their
-combinations follow from the encoding vectors. So is what cannot happen in a run: malformed frames, and packets that do
-not belong together.
+A message is a whole event, a coded packet with its encoding vector, or a request. Each frame carries one number beside
+its message: the hops of a coded packet or the rank of a request. The twin omits information vectors, as the encoding
+vectors determine them. It also omits cases that no run contains: malformed frames, and packets that do not belong
+together.
 
 `state` defines the memory of nodes; `algebra` computes encoding vectors.
 """
@@ -30,7 +30,7 @@ _MOST_HOPS = wire.U16 - 1
 
 @compiled
 def has_room(core, state):
-    """Return whether the pool has a generation for every node that may hear the next frame."""
+    """Return whether the pool has enough free generations for all nodes that may hear the next frame."""
     return state.numbers[Number.FREE_GENERATIONS] >= state.most_new
 
 
@@ -39,7 +39,7 @@ def has_room(core, state):
 
 @compiled
 def _note_heard(state, i, event, now):
-    """Note that node ``i`` has heard or sent a frame of an event now."""
+    """Record that node ``i`` hears or sends a frame of an event at time ``now``."""
     pair, node = state.pairs[event, i], state.nodes[i]
     pair.heard_us = now
     if not pair.knows:
@@ -51,7 +51,10 @@ def _note_heard(state, i, event, now):
 
 @hot
 def _is_finished(core, state, i, origin, event, now):
-    """Return whether the node needs no more packets of an event: its own, or one already decoded."""
+    """Return whether node ``i`` needs no more packets of an event, because it published or already decoded it.
+
+    A decoded event that has been quiet for long is forgotten and counts as new.
+    """
     if origin == core.addresses[i]:
         return True
     pair = state.pairs[event, i]
@@ -75,7 +78,10 @@ def _is_full(state, i, matrices):
 
 @compiled
 def _has_room_for_event(core, state, i, matrices, now):
-    """Return whether another event and ``matrices`` more matrices fit; forget quiet events if not."""
+    """Return whether node ``i`` has memory for another event and ``matrices`` more matrices.
+
+    If the memory is full, forget quiet events first.
+    """
     if matrices:
         _make_room(core, state, i)
     if _is_full(state, i, matrices) and now >= state.nodes[i].next_search_us:
@@ -85,7 +91,7 @@ def _has_room_for_event(core, state, i, matrices, now):
 
 @compiled
 def _make_room(core, state, i):
-    """Forget the oldest event that is stored only to answer requests, if another matrix does not fit."""
+    """Forget the oldest event that is stored only to answer requests, unless there is memory for another matrix."""
     node = state.nodes[i]
     if node.generations.count < state.max_events:
         return
@@ -146,7 +152,7 @@ def _report_expired(core, state, i, event, now):
 
 @compiled
 def _begin_generation(state, i, event):
-    """Append an empty generation to those of node ``i`` and return its number."""
+    """Append an empty generation for an event to node ``i``'s generations and return its number."""
     generation = twin.take_free(state.generations, state.numbers, Number.FREE_GENERATION)
     record = state.generations[generation]
     record.event = event
@@ -210,7 +216,7 @@ def _plan_answer(state, generation, now):
 
 @compiled
 def _allow_request(core, state, i, generation, now):
-    """Allow one request beyond the limit: a neighbor is sending, and its next packet is probably innovative."""
+    """Allow one request beyond the limit: a neighbor is sending, and its next packet is likely to be innovative."""
     record = state.generations[generation]
     if 0 < record.requests == state.max_requests:
         record.requests -= 1
@@ -221,7 +227,7 @@ def _allow_request(core, state, i, generation, now):
 
 @compiled
 def _plan_forgetting(core, state, i, generation, now):
-    """Plan when to forget a decoded event: after the time for requests, or once its running timer has fired."""
+    """Plan when to forget a decoded event: after the time for requests; without requests, after its timer has fired."""
     record = state.generations[generation]
     if state.keep_us:
         record.due_us = now + state.keep_us
@@ -236,7 +242,7 @@ def _plan_forgetting(core, state, i, generation, now):
 
 @compiled
 def _make_packet(core, state, event):
-    """Return a new coded packet of an event; its encoding vector is not set yet."""
+    """Return the number of a new coded packet of an event; the caller sets its encoding vector."""
     record = state.events[event]
     size_B, airtime_us = state.sizes_B[record.content], state.airtimes_us[record.content]
     message = twin.take_message(core, Message.CODED, record.origin, record.sequence, record.content, size_B, airtime_us)
@@ -256,7 +262,7 @@ def _report_forwarded(core, state, i, peer, event, count, now):
 
 @compiled
 def _send_combinations(core, state, i, generation, count, now):
-    """Broadcast ``count`` combinations of the rows of a generation."""
+    """Broadcast ``count`` random combinations of the rows of a generation's matrix."""
     record = state.generations[generation]
     for _ in range(count):
         message = _make_packet(core, state, record.event)
@@ -351,7 +357,7 @@ def _receive_request(core, state, i, sender, message, rank, event, now):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Broadcast an event."""
+    """Broadcast a new event of node ``i`` with the given content and sequence ``number``."""
     event = state.numbers[Number.PUBLISHED]
     state.numbers[Number.PUBLISHED] = event + 1
     record = state.events[event]
@@ -368,7 +374,10 @@ def publish(core, state, i, content, number, now):
 
 @hot
 def receive(core, state, i, sender, message, hops_or_rank, broadcast, now):
-    """Process a neighbor's event, coded packet (with its hops) or request (with its rank)."""
+    """Process a frame from node ``sender``: an event, a coded packet or a request.
+
+    ``hops_or_rank``: the hops of a coded packet, or the rank in a request.
+    """
     event = state.events_of[message]
     name = core.messages[message].name
     if name == Message.EVENT:
@@ -396,7 +405,7 @@ def _send_planned(core, state, i, generation, now):
 
 @compiled
 def _send_request(core, state, i, generation, now):
-    """Request more packets: from the neighbor that sent the last innovative one, later from all neighbors."""
+    """Request more packets: first from the sender of the last innovative packet, later from all neighbors."""
     record = state.generations[generation]
     if record.requests == state.max_requests:
         record.due_us = NONE
@@ -417,7 +426,7 @@ def _send_request(core, state, i, generation, now):
 
 @compiled
 def wake(core, state, i, now):
-    """Do what is due for each event: send combinations, send a request, or forget the event."""
+    """Run node ``i``'s timers that are due: send combinations, send a request, or forget the event."""
     generation = state.nodes[i].generations.first
     while generation != NONE:
         record = state.generations[generation]

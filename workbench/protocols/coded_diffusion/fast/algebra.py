@@ -1,16 +1,17 @@
-"""Linear algebra of encoding vectors in the fast twin: drawing coefficients, adding a row to a matrix, combining rows.
+"""Linear algebra of encoding vectors for the fast twin: draw coefficients, insert a row into a matrix, combine rows.
 
 Theory of operation
-    The same as in `workbench.coding.rlnc`, for encoding vectors only. Matrix ``matrices[g]`` is in reduced row echelon
-    form, and a row is stored at the index of its pivot: row p exists if ``matrices[g][p][p]`` is 1. The reduced form of
+    The algorithms are those of `workbench.coding.rlnc`, for encoding vectors only. Matrix ``matrices[g]`` of generation
+    g is in reduced row echelon form, and a row is stored at the index of its pivot: row p exists if
+    ``matrices[g][p][p]`` is 1. The reduced form of
     a row space is unique, so the matrix does not depend on the order of the computations.
 
     All fields use the same code. A product is a power of a generator of the field, whose exponent is the sum of two
-    logarithms. Sums are exclusive ors (``modulus`` 0) or integers modulo a prime.
+    logarithms. Sums are exclusive ors (``modulus`` 0) or sums of integers modulo a prime.
 
 Cost
-    A row operation is m look-ups; a packet takes two row operations for each row of the matrix. A field's tables take
-    8 bytes a symbol.
+    With generation size m, a row operation is m look-ups; a packet takes two row operations for each row of the matrix.
+    A field's tables take 8 bytes a symbol.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ SYMBOL = np.uint16
 
 @lru_cache
 def tables(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (powers of a generator, repeated twice; logarithms of all symbols except 0) of a field.
+    """Return (powers, logarithms): the tables of the field of the given order, for multiplication.
 
-    Shapes are (2 order - 2,) and (order,). Every finite field has a generator among its symbols.
+    ``powers`` contains all powers of a generator of the field, twice, shape (2 order - 2,). ``logarithms[symbol]`` is
+    the symbol's exponent, shape (order,); the logarithm of 0 is meaningless.
     """
     field: Any = field_of(order)
-    # The polynomial x, which is 2, generates each binary field of this workbench except GF(2), where 1 does.
+    # Every finite field has a generator. In this workbench's binary fields it is the polynomial x, which is 2; in
+    # GF(2) it is 1.
     candidates = range(2, order) if order > 2 else (1,)
     for generator in candidates:
         powers = [1]
@@ -65,7 +68,7 @@ def _sum(state, a, b):
 
 @compiled
 def _product(state, logarithm, symbol):
-    """Return the product of a symbol and the symbol with the given logarithm."""
+    """Return the product of ``symbol`` and the symbol whose logarithm is ``logarithm``."""
     return np.int64(state.powers[logarithm + state.logarithms[symbol]]) if symbol else np.int64(0)
 
 
@@ -74,7 +77,7 @@ def _product(state, logarithm, symbol):
 
 @compiled
 def draw_coefficients(core, state, i, count):
-    """Draw ``state.coefficients[:count]`` from node ``i``'s stream, as `rlnc.draw_coefficients` does."""
+    """Draw ``state.coefficients[:count]``, not all zero, from node ``i``'s stream, as `rlnc.draw_coefficients` does."""
     coefficients = state.coefficients
     any_is_set = False
     while not any_is_set:
@@ -97,7 +100,10 @@ def draw_coefficients(core, state, i, count):
 
 @compiled
 def insert(state, generation, message):
-    """Insert a message's encoding vector into a matrix if it is linearly independent; return its pivot, or NONE."""
+    """Insert a message's encoding vector into the matrix of a generation if it is linearly independent of the rows.
+
+    Return the pivot column of the new row, or NONE if the vector is dependent.
+    """
     size, row, matrices = state.generation_size, state.row, state.matrices
     for k in range(size):
         row[k] = state.vectors[message, k]
@@ -128,7 +134,10 @@ def insert(state, generation, message):
 
 @compiled
 def combine(state, generation, message):
-    """Set a message's encoding vector to the sum of a matrix's rows, each times its coefficient, in order of pivots."""
+    """Set a message's encoding vector to a linear combination of the rows of a generation's matrix.
+
+    The k-th row, in the order of pivots, is multiplied by ``state.coefficients[k]``.
+    """
     size, vectors, matrices = state.generation_size, state.vectors, state.matrices
     for k in range(size):
         vectors[message, k] = 0
@@ -147,7 +156,7 @@ def combine(state, generation, message):
 
 @compiled
 def clear(state, generation):
-    """Remove all rows of a matrix."""
+    """Remove all rows of a generation's matrix."""
     for p in range(state.generation_size):
         for k in range(state.generation_size):
             state.matrices[generation, p, k] = 0
@@ -155,6 +164,6 @@ def clear(state, generation):
 
 @compiled
 def fill(state, generation):
-    """Set a decoding matrix without rows to the identity, as a node that holds all chunks has it."""
+    """Set the empty matrix of a generation to the identity, the matrix of a node that holds all chunks."""
     for p in range(state.generation_size):
         state.matrices[generation, p, p] = 1

@@ -1,8 +1,8 @@
 """The state of coded diffusion's fast twin: the memory of all nodes as arrays, built from a scenario.
 
-Events are numbered from 0 in the order of publishing. A generation is a row of ``generations`` and a matrix; all nodes
-share a pool of them, numbered from 1. A row of ``pairs``, 16 bytes, has what one node knows of one event. Rows of
-events that no node has heard take only address space.
+Events are numbered from 0 in the order of publishing. A generation is a row of ``generations`` and an entry of
+``matrices``; all nodes share one pool of generations, numbered from 1. A row of ``pairs``, 16 bytes, is the state of an
+event at a node. Rows of events that no node has heard take only address space.
 """
 
 from __future__ import annotations
@@ -57,16 +57,17 @@ class Message(twin.Messages):
 
 
 NO_GENERATION = 0
-MOST_PAIRS = 1 << 27  # 2 GiB
-_POOL_B = 1 << 26  # of matrices, at the start
+MOST_PAIRS = 1 << 27  # largest number of pairs: 2 GiB
+_POOL_B = 1 << 26  # initial size of the pool of matrices (bytes)
 
 EVENT = np.dtype([("sequence", np.int64), ("origin", np.int32), ("content", np.int32)], align=True)
 
-# ``heard_us``: when a node last heard or sent a frame of an event, if it ``knows`` the event; ``held``: whether the
-# node ever held the event.
+# ``heard_us``: time at which a node last heard or sent a frame of an event, valid if ``knows`` is 1: the node remembers
+# the event's id. ``generation``: its number, or NO_GENERATION. ``held``: whether the node ever held the event.
 PAIR = np.dtype([("heard_us", np.int64), ("generation", np.int32), ("knows", np.int16), ("held", np.int16)], align=True)
 
-# ``send_us`` and ``due_us`` are NONE without a timer; ``peer`` is the index of a neighbor, or NONE.
+# The fields are those of `node.Generation`. ``send_us`` and ``due_us`` are NONE if no timer runs; ``peer`` is the index
+# of a neighbor, or NONE; ``next`` and ``previous`` link the generations of a node.
 GENERATION = np.dtype(
     [
         ("send_us", np.int64),
@@ -85,7 +86,8 @@ GENERATION = np.dtype(
     align=True,
 )
 
-# ``generations``: the node's own, oldest first; ``first_known``: the node knows no event with a lower number.
+# ``generations``: list of the node's generations, oldest first; ``known``: number of events that the node remembers;
+# ``first_known``: the node remembers no event with a lower number.
 NODE = np.dtype(
     [("next_search_us", np.int64), ("generations", twin.LIST), ("known", np.int32), ("first_known", np.int32)],
     align=True,
@@ -93,7 +95,7 @@ NODE = np.dtype(
 
 
 class Number(twin.Codes):
-    """Indices in ``numbers``."""
+    """Indices of the counters in the state's field ``numbers``."""
 
     PUBLISHED = auto()
     FREE_GENERATION = auto()
@@ -101,7 +103,7 @@ class Number(twin.Codes):
 
 
 FIELDS: Fields = {
-    # The parameters.
+    # Parameters of the protocol.
     "generation_size": int,
     "bootstrap_factor": int,
     "forwarding_probability": float,
@@ -113,29 +115,29 @@ FIELDS: Fields = {
     "max_requests": int,
     "request_after_us": GIVEN,
     "keep_us": GIVEN,
-    "sends": GIVEN,  # packets to send after 0, 1, ... innovative ones
+    "sends": GIVEN,  # numbers of packets to send after 0, 1, ... innovative packets
     # The finite field: see `algebra`.
     "order": GIVEN,
     "modulus": GIVEN,
     "degree": GIVEN,
     "powers": GIVEN,
     "logarithms": GIVEN,
-    # Coded packets of each content: size and airtime of the frame; then those of a request.
+    # Size and airtime of a coded packet's frame, for each content; size and airtime of a request's frame.
     "sizes_B": GIVEN,
     "airtimes_us": GIVEN,
     "request_size_B": GIVEN,
     "request_airtime_us": GIVEN,
-    "first_text": GIVEN,  # number of the first text that is not in the scenario: details of this protocol
-    # Messages in flight: their event, their encoding vector.
+    "first_text": GIVEN,  # number of the first text beyond those of the scenario; detail n has number first_text + n
+    # The event and the encoding vector of each message in flight.
     "events_of": Array(np.int32, "messages"),
     "vectors": Array(SYMBOL, ("messages", "chunks")),
-    # Published events, and what each node has of them.
+    # Published events, and the nodes' states of them.
     "events": Array(EVENT, "publications"),
     "pairs": Array(PAIR, ("publications", "nodes")),
     "nodes": Array(NODE, "nodes", {"generations": twin.NO_ROWS}),
     "generations": Pool(GENERATION, "generations", Number.FREE_GENERATION, first=NO_GENERATION + 1),
     "matrices": Array(SYMBOL, ("generations", "chunks", "chunks")),
-    "most_new": GIVEN,  # generations that an event may begin
+    "most_new": GIVEN,  # most generations that one frame may begin: one at each neighbor
     # Scratch space.
     "coefficients": Array(SYMBOL, "chunks"),
     "row": Array(SYMBOL, "chunks"),
@@ -150,7 +152,7 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def coded_sizes_B(setup: Setup) -> np.ndarray:
-    """Return the size of a coded packet's frame for each content (bytes, shape (n,))."""
+    """Return the size of a coded packet's frame (bytes) for each of the n contents of publications, shape (n,)."""
     overhead_B = size_B(setup.protocol, ()) - len(event_bytes(()))
     lengths_B, inverse = np.unique(setup.work.contents["size_B"] - overhead_B, return_inverse=True)
     size, order = setup.protocol.generation_size, setup.protocol.field
@@ -177,13 +179,13 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def sends(protocol: Any) -> np.ndarray:
-    """Return the number of packets that a node sends after 0, 1, ... m innovative ones, shape (m + 1,)."""
+    """Return the number of packets that a node sends after 0, 1, ... m innovative packets, shape (m + 1,)."""
     fresh = range(protocol.generation_size + 1)
     return np.array([packets_to_send(protocol.forwarding_factor, count) for count in fresh], np.int32)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most entries of the engine's pools used by one broadcast reception, one unicast, any other call."""
+    """Return the most pool entries that a broadcast reception, a unicast reception and any other call may take."""
     protocol, _, work, _ = setup
     deliveries = work.most_subscriptions * work.most_samples
     generations = min(protocol.max_events, work.publications)
@@ -203,7 +205,7 @@ def make_state(setup: Setup, messages: int) -> Any:
     if count * publications > MOST_PAIRS:
         raise twin.NoFastTwinError(
             f"coded diffusion: {publications} publications at {count} nodes are {count * publications} pairs; "
-            f"the fast engine has room for {MOST_PAIRS}"
+            f"the fast engine stores at most {MOST_PAIRS}"
         )
     size, field = protocol.generation_size, field_of(protocol.field)
     powers, logarithms = tables(field.order)
@@ -212,13 +214,13 @@ def make_state(setup: Setup, messages: int) -> Any:
     request_delay_us = request_after_us(collecting_time_us)
     storage_us = keep_us(protocol.max_requests, collecting_time_us, request_delay_us)
     most_new = max(1, int(np.diff(network.first).max(initial=0)))
-    pool = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
+    generations = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
     return twin.make(
         State,
         FIELDS,
         setup,
         messages,
-        {"publications": publications, "generations": pool, "chunks": size},
+        {"publications": publications, "generations": generations, "chunks": size},
         collecting_us=collecting_time_us,
         forget_after_us=forget_after_us(protocol.forget_after_s, size, collecting_time_us, storage_us),
         request_after_us=request_delay_us,
@@ -239,10 +241,10 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state with twice as many generations."""
+    """Return a copy of the state with twice as many generations in the pool."""
     return twin.grown(FIELDS, state, "generations", 2 * len(state.generations))
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text of a detail, which is a number in this protocol: a pivot, or the number of packets sent."""
+    """Return a row's detail as text. In this protocol it is a number: a pivot column, or a count of packets sent."""
     return str(number)

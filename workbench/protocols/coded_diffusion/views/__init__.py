@@ -1,6 +1,6 @@
 """Views of coded diffusion: figures of how one event of a run spreads, from ``ranks.progress(trace, event)``.
 
-decoding_maps(run, ...)               how an event spread: small maps colored by rank, at several times
+decoding_maps(run, ...)               small maps of the network at several times, with nodes colored by rank
 coverage_chart({name: runs})          share of nodes that hold an event, against its age
 """
 

@@ -39,8 +39,9 @@ def decoding_maps(
 ) -> Drawing:
     """Draw the network colored by rank at several times of the run, side by side.
 
-    ``times_s``: the times; None: eight, from the event's publication until it stopped spreading. Raises ParameterError
-    if the run has no such event.
+    ``times_s``: the times; None: eight, from the event's publication until the last node held it. ``event``: its
+    (origin, sequence); None: the first event of the run. ``columns``: most maps in a row. Raises ParameterError if the
+    run has no such event.
     """
     spread, plan = progress(run.trace, event), lay_out(run.scenario.topology)
     if times_s is None:
@@ -50,17 +51,17 @@ def decoding_maps(
     side = (width - 2 * MARGIN - GUTTER * (columns - 1)) / columns
     x0, y0, x1, y1 = plan.box_m
     scale = (side - 16) / max(x1 - x0, y1 - y0)
-    high = scale * (y1 - y0) + 36 + GUTTER
+    row_height = scale * (y1 - y0) + 36 + GUTTER
     rows = -(-len(times_s) // columns)
-    drawing = Drawing(width, rows * high + 36, title=f"event {spread.event} spreading")
+    drawing = Drawing(width, rows * row_height + 36, title=f"event {spread.event} spreading")
     for index, time_s in enumerate(times_s):
-        x, y = MARGIN + (index % columns) * (side + GUTTER), (index // columns) * high
+        x, y = MARGIN + (index % columns) * (side + GUTTER), (index // columns) * row_height
         share = len(spread.holders(round(time_s * 1e6))) / max(len(plan.ids), 1)
         age_ms = (time_s - spread.made_us / 1e6) * 1e3
         drawing.text(x, y + 18, f"{age_ms:,.0f} ms", size=SMALL + 1, bold=True)
         drawing.text(x + side, y + 18, f"{share:.0%} hold it", size=SMALL, anchor="end", colour=palette.FAINT_TEXT)
         _draw_map(drawing, plan, spread, round(time_s * 1e6), x + 8, y + 34, scale)
-    _draw_legend(drawing, spread, rows * high + 18)
+    _draw_legend(drawing, spread, rows * row_height + 18)
     return drawing
 
 
@@ -110,9 +111,9 @@ def coverage_chart(
 ) -> Drawing:
     """Draw the share of nodes that hold an event against its age, with a line for each name.
 
-    ``runs``: name -> a run, or a list of runs (seeds), drawn as their mean with its 95 % confidence band. ``until_s``:
-    end of the axis; None: the age at which the last event stopped spreading. Raises ParameterError for a run without
-    such an event.
+    ``runs``: name -> a run, or a list of runs (seeds), drawn as their mean with its 95 % confidence band. ``event``:
+    its (origin, sequence); None: the first event of each run. ``until_s``: largest age on the axis; None: the largest
+    age at which a node first held the event. Raises ParameterError for a run without such an event.
     """
     from workbench.sweeps.means import share_interval
 
@@ -121,7 +122,7 @@ def coverage_chart(
         for name, runs_of_name in runs.items()
     }
     if until_s is None:
-        ages = [_spread_s(spread) for line in spreads.values() for spread, _ in line]
+        ages = [_duration_s(spread) for line in spreads.values() for spread, _ in line]
         until_s = max(ages, default=1.0) or 1.0
     ages_s = np.linspace(0, until_s, POINTS).tolist()
     series = []
@@ -145,5 +146,5 @@ def _as_list(runs: Any) -> Sequence[Any]:
     return runs if isinstance(runs, (list, tuple)) else [runs]
 
 
-def _spread_s(spread: Progress) -> float:
+def _duration_s(spread: Progress) -> float:
     return (max(spread.held_us.values(), default=spread.made_us) - spread.made_us) / 1e6

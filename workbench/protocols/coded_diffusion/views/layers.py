@@ -1,6 +1,6 @@
-"""The player's layer of coded diffusion: nodes shaded by how much they have decoded, and their matrices.
+"""The player's layer of coded diffusion: nodes shaded by the rank of their decoding matrices.
 
-    layers(recorded)    decoding, and curves of packets and of nodes that hold the newest event
+    layers(recorded)    the layer of decoding, and curves of packets and of nodes that hold the newest event
 
 Theory of operation
     A node's shade shows its rank (`ranks`) for the newest event of an origin. Ranks for older events are shown in the
@@ -36,47 +36,47 @@ _FROM = ("last from", "peer", "node")
 
 def layers(recorded: Recorded) -> list[Part]:
     """Return the layer of decoding and, if there are coded packets, curves of nodes reached and of packets."""
-    shown = decoding_layers(recorded)
-    if not shown:
+    decoding = decoding_layers(recorded)
+    if not decoding:
         return []
-    reach = [_with_mean_rank(curves, recorded, shown[0]) for curves in reach_curves(recorded)]
-    return [*shown, *reach, _packet_curves(recorded.columns)]
+    reach = [_with_mean_rank(curves, recorded, decoding[0]) for curves in reach_curves(recorded)]
+    return [*decoding, *reach, _packet_curves(recorded.columns)]
 
 
 def decoding_layers(recorded: Recorded) -> list[Layer]:
-    """Return the layer of the ranks of nodes that do not hold the event yet; [] without coded packets."""
+    """Return a list with the layer of the ranks of nodes that do not hold an event yet, or [] without coded packets."""
     columns = recorded.columns
     rows, until, follows, size = lasting(columns)
     if not len(rows):
         return []
     ranks = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
     weight, numbers = ranks["value"] / size, np.arange(len(rows))
-    start, newest = columns["time_us"][rows], _next_event_us(columns, rows)
+    start, next_event_us = columns["time_us"][rows], _next_event_us(columns, rows)
     # A rank is shaded until its origin publishes the next event; then only the inspector shows it.
     intervals = {
         name: np.concatenate([column, column]) for name, column in {**ranks, "text": numbers, "weight": weight}.items()
     }
-    intervals["from_us"] = np.concatenate([start, np.maximum(start, newest)])
-    intervals["until_us"] = np.concatenate([np.minimum(until, newest), until])
+    intervals["from_us"] = np.concatenate([start, np.maximum(start, next_event_us)])
+    intervals["until_us"] = np.concatenate([np.minimum(until, next_event_us), until])
     intervals["look"] = np.repeat([0, 1], len(rows))
-    shown = table(**within(intervals, recorded.duration_us))
-    number = shown.pop("text")
+    intervals_table = table(**within(intervals, recorded.duration_us))
+    packet_numbers = intervals_table.pop("text")
 
-    def with_pivots() -> Layer:
+    def add_pivots() -> Layer:
         text, words = pivots(columns, rows, follows)
-        notes = () if words else ("The pivots of decoding matrices are left out: there are too many of them.",)
+        notes = () if words else ("The pivots of decoding matrices are not shown, as there are too many.",)
         section = Section("Decoding", (*_COLUMNS, *(_PIVOTS if words else ()), _FROM))
-        table_with_text = {**shown, "text": text[number].astype(np.int32)}
+        table_with_text = {**intervals_table, "text": text[packet_numbers].astype(np.int32)}
         return replace(layer, table=table_with_text, section=section, words=words, notes=notes, add_texts=None)
 
-    layer = Layer("decoding", shown, (DECODING, OLDER), scale=RANKS, add_texts=with_pivots)
+    layer = Layer("decoding", intervals_table, (DECODING, OLDER), scale=RANKS, add_texts=add_pivots)
     return [layer]
 
 
 def _with_mean_rank(reach: Curves, recorded: Recorded, decoding: Layer) -> Curves:
-    """Return the curve of nodes that hold the newest event, and that of the mean rank of all these nodes, in percent.
+    """Return ``reach``, the curve of nodes that hold the newest event, with a curve of the mean rank of all nodes.
 
-    A rank counts as its share of the generation size; a node that holds the event has the full rank.
+    Both are in percent. A rank counts as its share of the generation size; a node that holds the event has full rank.
     """
     sinks = np.unique(recorded.columns["node"][recorded.columns.where(event="subscribed")])
     rows = decoding.table
@@ -91,12 +91,12 @@ def _with_mean_rank(reach: Curves, recorded: Recorded, decoding: Layer) -> Curve
 
 
 def _packet_curves(columns: Columns) -> Curves:
-    """Return the curves of received coded packets: those that raised the rank of a matrix, and those that did not."""
-    new = columns["time_us"][columns.where(event="innovative")]
-    heard = columns["time_us"][columns.where(event="received", message="coded")]
-    times = np.unique(np.concatenate([[0], heard, new]))
+    """Return the cumulative numbers of received coded packets: innovative packets, and redundant packets."""
+    innovative_us = columns["time_us"][columns.where(event="innovative")]
+    received_us = columns["time_us"][columns.where(event="received", message="coded")]
+    times = np.unique(np.concatenate([[0], received_us, innovative_us]))
     times = times[:: max(1, -(-len(times) // MOST_TIMES))]
-    counts = [np.searchsorted(moments, times, "right") for moments in (new, heard)]
+    counts = [np.searchsorted(moments, times, "right") for moments in (innovative_us, received_us)]
     lines = (
         Line("innovative packets", palette.RANK_HIGH, times, counts[0]),
         Line("redundant packets", palette.LOST, times, np.maximum(counts[1] - counts[0], 0)),

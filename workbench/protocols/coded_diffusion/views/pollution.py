@@ -4,8 +4,8 @@
 
 Theory of operation
     The hostile node follows the protocol, but the information vectors of its packets are random. Headers, encoding
-    vectors and checksums of frames are right, so a single packet does not reveal the attack. A node is polluted if it
-    dropped a generation as corrupt.
+    vectors and checksums of frames are correct, so a single packet does not reveal the attack. A node is called
+    polluted if it dropped a generation as ``corrupt``.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from workbench.protocols.coded_diffusion import PARAMETERS, CodedDiffusion
 from workbench.protocols.coded_diffusion.node import CodedDiffusionNode
 from workbench.protocols.protocol import Parameter
 
-HOSTILE = Parameter("hostile", 0, 0, 0xFFFFFFFF, "node", "any node will do")
+HOSTILE = Parameter("hostile", 0, 0, 0xFFFFFFFF, "node", "number of the hostile node; any node will do")
 
 
 class HostileNode(CodedDiffusionNode):
-    """A node whose packets have random information vectors."""
+    """A node of coded diffusion whose packets have random information vectors."""
 
     def _send(self, event_id: Any, hops: int, header: Any, packet: Any) -> None:
         field: Any = field_of(header[1])
@@ -40,10 +40,10 @@ class PollutedDiffusion(CodedDiffusion):
     why_not_on_motes = "a hostile node is for experiments in the simulator"
 
     def make_node(self, address: int, random: Any) -> CodedDiffusionNode:
-        """Return a node: a hostile one at the address ``hostile``, else an ordinary one."""
+        """Return a new node: a HostileNode at the address ``hostile``, a CodedDiffusionNode at all other addresses."""
         kind = HostileNode if address == self.hostile else CodedDiffusionNode
         return kind(address, self, random)
 
     def named_nodes(self) -> dict[str, tuple[int, ...]]:
-        """Return {"hostile": (its number,)}; a network without that node is refused."""
+        """Return {"hostile": (the hostile node's number,)}; a scenario refuses a network without that node."""
         return {"hostile": (self.hostile,)}

@@ -1,21 +1,21 @@
 """Read ranks from a trace: the rank of each node's decoding matrix of an event, and the pivots of its rows.
 
-    lasting(columns)                each innovative packet: its row, the end of its rank, the generation size
-    pivots(columns, rows, ...)      the columns of the pivots after each innovative packet
-    ranks(columns)                  ranks and pivots as a list
-    progress(trace, event)          how one event spread: ranks at a time, coverage at ages
+    lasting(columns)                innovative packets: their trace rows, the ends of their ranks, generation sizes
+    pivots(columns, rows, ...)      the pivot columns of the matrix after each innovative packet
+    ranks(columns)                  all ranks, with their intervals and pivots, as a list
+    progress(trace, event)          the spread of one event: ranks at a time, coverage at ages
 
 Theory of operation
     A ``generation_begun`` row means that a node's matrix of an event is empty; it contains the generation size. An
     ``innovative`` row means that the matrix has rank ``value`` and its new row has the pivot in column ``detail``. The
     rank lasts until the next row about that node and event. Decoding ends with ``held``, when the node has the event,
-    or with ``dropped``, when it was given up ("expired") or its packets did not belong together ("corrupt").
+    or with ``dropped``, when the event expired ("expired") or its packets did not belong together ("corrupt").
 
 Limits
     A trace contains pivots, not coefficients.
 
 Reference
-    Rows and pivots are those of `workbench.coding.rlnc.Decoder`.
+    Rows and pivots are defined as in `workbench.coding.rlnc.Decoder`.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from workbench.sim.rows import Columns
 from workbench.views.event import Event, chosen_event, of_event
 from workbench.views.spans import FOREVER_US, until_next
 
-MOST_CELLS = 6_000_000  # of all matrices after all packets
-MOST_WORDS = 20_000
+MOST_CELLS = 6_000_000  # innovative packets times columns of a matrix
+MOST_WORDS = 20_000  # different texts of pivots
 
 
 class Lasting(NamedTuple):
-    """Innovative packets and the ranks that they led to, as columns of one length.
+    """Innovative packets and the ranks after them, as columns of equal length.
 
-    rows: numbers of the trace's rows; until: when the rank ended (µs); follows: whether the node had a lower rank of
-    the event before; size: the event's generation size.
+    rows: the packets' rows in the trace; until: time at which the rank ended (µs); follows: whether the matrix
+    had rows before the packet; size: the event's generation size.
     """
 
     rows: np.ndarray
@@ -51,10 +51,10 @@ class Lasting(NamedTuple):
 
 def lasting(columns: Columns) -> Lasting:
     """Return the innovative packets of all nodes and events, with the intervals of their ranks."""
-    given_up = columns.where(event="dropped", detail=("expired", "corrupt"))
-    of_matrices = columns.where(event=("generation_begun", "innovative", "held"))
+    end_rows = columns.where(event="dropped", detail=("expired", "corrupt"))
+    matrix_rows = columns.where(event=("generation_begun", "innovative", "held"))
     # A stable sort of ascending pieces merges them.
-    rows = np.sort(np.concatenate([of_matrices, given_up]), kind="stable")
+    rows = np.sort(np.concatenate([matrix_rows, end_rows]), kind="stable")
     key = row_keys(*(columns[name][rows] for name in ("node", "origin", "sequence")))
     order = argsort(key)
     until = until_next(key, columns["time_us"][rows], FOREVER_US, order)
@@ -76,9 +76,10 @@ def pivots(
     most_cells: int = MOST_CELLS,
     most_words: int = MOST_WORDS,
 ) -> tuple[np.ndarray, list[str]]:
-    """Return (codes, texts): the pivots after each innovative packet are ``texts[code]``, such as "0 3 4".
+    """Return (codes, texts): ``texts[codes[i]]`` lists the pivots after innovative packet i, such as "0 3 4".
 
-    The list of texts is empty if there would be more than ``most_words``, or ``most_cells`` cells in all matrices.
+    ``rows`` and ``follows``: see `Lasting`. With more than ``most_words`` texts, or ``most_cells`` cells (packets times
+    columns), texts is [] and all codes are -1.
     """
     pivot = columns_of_pivots(columns, rows)
     size = int(pivot.max(initial=0)) + 1
@@ -94,13 +95,13 @@ def pivots(
     if len(sets) > most_words:
         return np.full(len(rows), -1), []
     bits = np.unpackbits(sets.view(np.uint8).reshape(len(sets), -1), axis=1)
-    text = np.empty(len(rows), np.int64)
-    text[order] = code
-    return text, [" ".join(map(str, np.flatnonzero(matrix).tolist())) for matrix in bits]
+    text_codes = np.empty(len(rows), np.int64)
+    text_codes[order] = code
+    return text_codes, [" ".join(map(str, np.flatnonzero(matrix).tolist())) for matrix in bits]
 
 
 def columns_of_pivots(columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """Return the column of the pivot of each innovative packet's new row."""
+    """Return, for each innovative packet, the pivot column of the row that it added to the matrix."""
     code, words = columns.coded("detail", rows)
     return np.array([int(word) for word in words], np.int64)[code]
 
@@ -109,10 +110,10 @@ def columns_of_pivots(columns: Columns, rows: np.ndarray) -> np.ndarray:
 
 
 class Rank(NamedTuple):
-    """The rank of a node's matrix of an event that it did not hold yet, during [from_us, until_us).
+    """The rank during [from_us, until_us) of a node's decoding matrix of an event that the node did not hold yet.
 
-    text: the columns of the pivots, ascending, "0 3 4"; peer: the sender of the last innovative packet;
-    value: the rank.
+    text: the pivot columns, ascending, such as "0 3 4"; peer: the sender of the last innovative packet; value: the
+    rank; (origin, sequence): the event.
     """
 
     node: int
@@ -145,7 +146,7 @@ def ranks(columns: Columns) -> list[Rank]:
 class Progress:
     """The spread of one event.
 
-    event: (origin, sequence); generation_size: m, 0 if no node received an innovative packet; made_us: time at which
+    event: (origin, sequence); generation_size: m, or 0 if no node received a packet; made_us: time at which
     the event was published; held_us: node -> time at which it first held the event; ranks: each node's rank over time.
     """
 
@@ -156,7 +157,7 @@ class Progress:
     ranks: tuple[Rank, ...]
 
     def at(self, time_us: int) -> dict[int, Rank]:
-        """Return {node: its rank at a time} of the nodes that had packets but did not hold the event."""
+        """Return {node: its rank at a time} for nodes that had innovative packets but did not hold the event."""
         return {rank.node: rank for rank in self.ranks if rank.from_us <= time_us < rank.until_us}
 
     def holders(self, time_us: int) -> set[int]:

@@ -121,7 +121,7 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
     if (place != NO_PLACE) {
         struct own_interest *own = own_at(node, (size_t)place);
         if (interval_of(wanted) < interval_of(view(&own->attributes))) {
-            /* Subscriptions that share an interest get readings as often as the fastest of them asks. */
+            /* Subscriptions that share an interest get readings at the highest of their rates. */
             if (wanted.size > MESSAGE_B - INTEREST_HEADER_B)
                 return TOO_LONG;
             keep(&own->attributes, wanted);

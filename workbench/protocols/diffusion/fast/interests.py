@@ -46,7 +46,7 @@ def begin_subscription(core, state, i, subscription, now):
         own = _new_own_interest(state, i, list_id)
     else:
         if interval_us(state, list_id) < interval_us(state, state.own_interests[own].list):
-            # Subscriptions that share an interest get readings as often as the fastest of them asks.
+            # Subscriptions that share an interest get readings at the highest of their rates.
             state.own_interests[own].list = list_id
         _begin_round(state, i, own)
     subscriptions = state.own_interests[own].subscriptions

@@ -15,7 +15,7 @@ is_due = compiled(pacing.is_due)
 
 @compiled
 def interval_us(state, list_id):
-    """Return the INTERVAL of an interest (µs), given by its attribute list; 0 if it has none."""
+    """Return the INTERVAL of an interest (µs), given by its attribute list; 0 without INTERVAL."""
     for a in range(state.lists[list_id].first, state.lists[list_id].last):
         if state.attributes[a, 0] == INTERVAL and state.attributes[a, 1] == IS:
             return max(0, state.attributes[a, 2]) * 100000  # an INTERVAL counts tenths of a second

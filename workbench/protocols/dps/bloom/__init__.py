@@ -12,12 +12,12 @@ Theory of operation
                  first three words are the vector folded to 64 bits and combined with its rotations; the last one counts
                  its bits in unary. The bits that the fuzzy hashes of all subscriptions behind a link share are the
                  link's "needs".
-    Counting     the interests behind a link are a sum of vectors that are added and removed. A bit is in the union if
-                 at least one vector has it, and in the intersection if all have it.
+    Counting     the interests behind a link are a sum, to which vectors are added and from which they are removed. A
+                 bit is in the union if at least one vector has it, and in the intersection if all have it.
     Wire         CBOR ``[flags, length, bytes]``. Flags: 1 run lengths, 2 complement. Below a load of 30 % the lengths
                  of runs of zeros are written in an Elias-gamma code, above 70 % those of the complement; otherwise the
                  bytes themselves. If the run lengths would be longer than the vector, as in short vectors, the bytes
-                 are written, too; the reference implementation fails there, but can read them.
+                 are written, too; the C implementation fails there, but can read them.
 
     A vector is one Python integer (bit b is ``1 << b``; the wire has its little-endian bytes), so a union, a
     comparison or a count is one operation of the interpreter. A counting vector is a list of such integers, one for
@@ -28,9 +28,9 @@ Cost
     filter of one topic 15 µs, and 1 µs from the cache. For arrays of filters: `workbench.protocols.dps.bloom.arrays`.
 
 Limits
-    Lengths are multiples of 64 up to 524,288 bits, which a datagram holds. The reference fails for runs of more than
-    65,535 zeros, so a mesh with reference nodes should stay below 65,536 bits. The load is compared in integers; the
-    reference compares 32-bit floats, which gives the same result up to 131,072 bits.
+    Lengths are multiples of 64 up to 524,288 bits, which a datagram holds. The C implementation fails for runs of more
+    than 65,535 zeros, so a mesh with its nodes should stay below 65,536 bits. The load is compared in integers; the C
+    implementation compares 32-bit floats, which gives the same result up to 131,072 bits.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427: the format is that of its code, byte for byte.
@@ -84,7 +84,7 @@ class BitVector:
 
     @classmethod
     def of(cls, items: Iterable[bytes | str], length: int = LENGTH, hashes: int = HASHES) -> BitVector:
-        """Return the filter that contains these items."""
+        """Return the filter that contains these items; ``length`` is in bits, ``hashes`` is 1 to 8."""
         vector = cls(length)
         for item in items:
             vector.add(item, hashes)
@@ -92,7 +92,7 @@ class BitVector:
 
     @classmethod
     def at(cls, positions: Iterable[int], length: int = LENGTH) -> BitVector:
-        """Return the vector with the bits at these positions set; raise ParameterError for one outside [0, length)."""
+        """Return the vector with these bits set; raise ParameterError for a position outside [0, length)."""
         bits = 0
         for position in positions:
             if not 0 <= position < length:
@@ -102,11 +102,11 @@ class BitVector:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> BitVector:
-        """Return the vector whose bits are those of the bytes, the lowest bit of a byte first."""
+        """Return the vector with the bits of ``data``, 8 from each byte, the lowest first."""
         return cls(8 * len(data), int.from_bytes(data, "little"))
 
     def to_bytes(self) -> bytes:
-        """Return all bits, 8 in a byte, the lowest first."""
+        """Return the vector as bytes, 8 bits in each, the lowest first."""
         return self.bits.to_bytes(self.length // 8, "little")
 
     def add(self, item: bytes | str, hashes: int = HASHES) -> None:
@@ -140,7 +140,7 @@ class BitVector:
     def includes(self, other: BitVector) -> bool:
         """Return whether every bit of the other vector is set in this one; an empty vector includes no other vector.
 
-        The reference tests a publication against a subscription in this way.
+        The C implementation tests a publication against a subscription in this way.
         """
         _check_lengths(self, other)
         return bool(self.bits) and not other.bits & ~self.bits
@@ -179,7 +179,7 @@ class BitVector:
     def decode(cls, data: bytes, length: int | None = None) -> BitVector:
         """Return the vector of a CBOR item; raise DecodeError for other bytes, and for bytes after the item.
 
-        With ``length``, a vector of another length is refused before it is unpacked.
+        If ``length`` (in bits) is given, a vector of another length is refused before it is unpacked.
         """
         reader = cbor.Reader(data)
         vector = cls.read(reader, length)
@@ -188,7 +188,10 @@ class BitVector:
 
     @classmethod
     def read(cls, reader: cbor.Reader, length: int | None = None) -> BitVector:
-        """Return the vector at a reader's position; raise DecodeError if the next item is not a vector."""
+        """Return the vector at a reader's position; raise DecodeError if the next item is not a vector.
+
+        If ``length`` (in bits) is given, a vector of another length is refused before it is unpacked.
+        """
         start = reader.at
         reader.array("a bit vector", 3)
         flags = reader.unsigned("flags of a bit vector", RUN_LENGTHS | COMPLEMENT)
@@ -197,14 +200,14 @@ class BitVector:
         if not own_length or own_length % WORD:
             raise DecodeError(f"byte {start}: a bit vector has {own_length} bits; the length must be a multiple of 64")
         if length is not None and own_length != length:
-            raise DecodeError(f"byte {start}: a bit vector has {own_length} bits; those of this mesh have {length}")
+            raise DecodeError(f"byte {start}: a bit vector has {own_length} bits; this mesh uses {length}")
         if flags & RUN_LENGTHS:
             # A code longer than the vector is padded with zeros, or is an error: do not cache it.
             decode_runs = _decode_runs if 8 * len(data) <= own_length else _decode_runs.__wrapped__
             bits = decode_runs(data, own_length, start)
         elif 8 * len(data) != own_length:
             raise DecodeError(
-                f"byte {start}: {len(data)} bytes for a bit vector of {own_length} bits; it must have {own_length // 8}"
+                f"byte {start}: a bit vector of {own_length} bits has {len(data)} bytes; it must have {own_length // 8}"
             )
         else:
             bits = int.from_bytes(data, "little")
@@ -212,7 +215,7 @@ class BitVector:
 
 
 class CountingVector:
-    """A sum of vectors, with an unbounded counter for each bit, from which each vector may be removed again.
+    """A sum of bit vectors, with an unbounded counter for each bit. A vector that was added may be removed again.
 
     ``entries`` is the number of vectors in the sum.
     """
@@ -225,7 +228,7 @@ class CountingVector:
         self._digits: list[int] = []  # binary digits of all counters, the lowest first
 
     def add(self, vector: BitVector) -> None:
-        """Add a vector."""
+        """Add a vector to the sum."""
         _check_lengths(self, vector)
         carry = vector.bits
         digits = self._digits
@@ -238,7 +241,7 @@ class CountingVector:
         self.entries += 1
 
     def remove(self, vector: BitVector) -> None:
-        """Remove a vector; raise ParameterError without a change if the sum cannot contain it."""
+        """Remove a vector from the sum. If the sum cannot contain it, raise ParameterError and change nothing."""
         _check_lengths(self, vector)
         digits = self._digits[:]
         borrow = vector.bits
@@ -254,7 +257,7 @@ class CountingVector:
         self.entries -= 1
 
     def without(self, vector: BitVector) -> CountingVector:
-        """Return a new sum that lacks one entry, ``vector``; this sum does not change."""
+        """Return a copy of the sum from which ``vector`` is removed; this sum does not change."""
         difference = CountingVector(self.length)
         difference._digits = self._digits[:]
         difference.entries = self.entries
@@ -269,7 +272,7 @@ class CountingVector:
         return BitVector(self.length, bits)
 
     def intersection(self) -> BitVector:
-        """Return the bits that all entries have: an empty vector without entries."""
+        """Return the bits that all entries have; without entries, an empty vector."""
         all_ones = (1 << self.length) - 1
         bits = all_ones if self.entries else 0
         for power, digit in enumerate(self._digits):
@@ -297,7 +300,7 @@ def routes(publication: BitVector, interests: BitVector, needs: bytes) -> bool:
 
 def _check_lengths(vector: BitVector | CountingVector, other: BitVector) -> None:
     if vector.length != other.length:
-        raise ParameterError(f"bit vectors have {vector.length} and {other.length} bits; they must have the same")
+        raise ParameterError(f"bit vectors have {vector.length} and {other.length} bits; the lengths must be equal")
 
 
 def item_positions(item: bytes | str, length: int, hashes: int = HASHES) -> list[int]:
@@ -350,7 +353,7 @@ def _gamma_code(zeros: int) -> str:
 
 @lru_cache(maxsize=_CACHED_CODES)
 def _encode_runs(bits: int, length: int) -> bytes | None:
-    """Return the encoded run lengths of a vector, or None if they take more bytes than the vector itself."""
+    """Return the encoded run lengths of a vector, or None if they take more bits than the vector itself."""
     if not bits:
         return b""
     # The highest bit that is set comes first in a number's text, and its run of zeros follows it.
@@ -363,7 +366,11 @@ def _encode_runs(bits: int, length: int) -> bytes | None:
 
 @lru_cache(maxsize=_CACHED_CODES)
 def _decode_runs(data: bytes, length: int, start: int) -> int:
-    """Return the vector of some run lengths as an integer; raise DecodeError if they exceed its length or end early."""
+    """Return the vector with these encoded run lengths, as an integer.
+
+    Raises DecodeError if the runs exceed ``length`` bits, or if ``data`` end within a code. ``start`` is the position
+    of the vector in its message, for the error.
+    """
     stream = format(int.from_bytes(data, "little"), f"0{8 * len(data)}b") if data else ""
     vector = bytearray(length // 8)
     position = 0

@@ -2,8 +2,8 @@
 
 Theory of operation
     Filters are rows of 64-bit words, little-endian, so a row's bytes are `BitVector.to_bytes`. Topics are concatenated
-    (`Texts`). Compiled loops split topics, hash their items into filters, route and match them, without an object for
-    each.
+    (`Texts`). Compiled loops split topics, hash their items into filters, and route and match these without creating
+    Python objects.
 
     SHA-256 is implemented here, as for such short items a library call costs more than the hash. A routing decision
     uses only those few words in which the publication's filter has a bit. It counts bits only if the first three words
@@ -42,7 +42,7 @@ class Texts(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str | bytes]) -> "Texts":
-        """Return the concatenation of texts (encoded in UTF-8) or bytes."""
+        """Return the `Texts` of these strings, which are encoded in UTF-8, or bytes."""
         pieces = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
         starts = np.zeros(len(pieces) + 1, np.int64)
         np.cumsum([len(piece) for piece in pieces], out=starts[1:])
@@ -94,7 +94,7 @@ def subscription_filters(
 
 def fuzzy_hashes(filters: np.ndarray) -> np.ndarray:
     """Return the fuzzy hash of each filter, uint64 of shape (filters, 4); a row's bytes are `BitVector.fuzzy_hash`."""
-    hashes = np.empty((_rows(filters).shape[0], _NEEDS_WORDS), np.uint64)
+    hashes = np.empty((_check_filters(filters).shape[0], _NEEDS_WORDS), np.uint64)
     bloom_kernels.fuzzy_hash(filters, hashes)
     return hashes
 
@@ -133,7 +133,7 @@ def matches(published: Topics, subscribed: Topics, separators: str | bytes = top
 
 
 def from_vectors(vectors: Sequence[BitVector]) -> np.ndarray:
-    """Return bit vectors of the same length as rows of an array."""
+    """Return bit vectors, all of the same length, as the rows of an array (uint64)."""
     if not vectors or len({vector.length for vector in vectors}) != 1:
         raise ParameterError(f"{len(vectors)} bit vectors; at least one is needed, and all must have the same length")
     data = b"".join(vector.to_bytes() for vector in vectors)
@@ -141,8 +141,8 @@ def from_vectors(vectors: Sequence[BitVector]) -> np.ndarray:
 
 
 def to_vectors(filters: np.ndarray) -> list[BitVector]:
-    """Return the rows of an array as bit vectors."""
-    return [BitVector.from_bytes(row.tobytes()) for row in _rows(filters)]
+    """Return each row of an array of filters as a bit vector."""
+    return [BitVector.from_bytes(row.tobytes()) for row in _check_filters(filters)]
 
 
 def _as_texts(texts: Topics) -> Texts:
@@ -167,13 +167,14 @@ def _empty_filters(count: int, length: int, hashes: int) -> np.ndarray:
     return np.zeros((count, BitVector(length).length // WORD), np.uint64)
 
 
-def _rows(filters: np.ndarray) -> np.ndarray:
+def _check_filters(filters: np.ndarray) -> np.ndarray:
+    """Return ``filters``; raise ParameterError unless they are an array of uint64 with two dimensions."""
     if filters.ndim != 2 or filters.dtype != np.uint64:
         raise ParameterError(f"filters are {filters.dtype} {filters.shape}; they must be uint64 with two dimensions")
     return filters
 
 
 def _check_same_length(filters: np.ndarray, others: np.ndarray) -> None:
-    if _rows(filters).shape[1] != _rows(others).shape[1]:
+    if _check_filters(filters).shape[1] != _check_filters(others).shape[1]:
         lengths = f"{WORD * filters.shape[1]} and {WORD * others.shape[1]}"
         raise ParameterError(f"filters have {lengths} bits; all must have the same length")

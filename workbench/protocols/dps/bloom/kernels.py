@@ -1,7 +1,8 @@
 """Compiled loops (numba) of `arrays.py`: topics to filters, routing and matching over arrays.
 
-Texts are ``data``, one array of bytes, and ``starts``, where each text begins. ``is_separator`` has a flag for each of
-the 256 byte values. Topics must have been checked by `first_invalid`.
+Texts are ``data``, one array of bytes, and ``starts``, the position at which each text begins, followed by the end of
+the last text. ``is_separator`` has a flag for each of the 256 byte values. Topics must have been checked by
+`first_invalid`. ``state`` and ``w`` are scratch memory of SHA-256, of 8 and 64 words.
 """
 
 import numpy as np
@@ -93,7 +94,8 @@ def _insert_item(
 ) -> None:
     """Set the bits of an item in a filter.
 
-    DPS reads the digest as little-endian words, so the big-endian words of SHA-256 are converted."""
+    The item is the first ``size`` bytes of ``item``; later bytes are overwritten. DPS reads the digest as little-endian
+    words, so the big-endian words of SHA-256 are converted."""
     _digest(state, w, item, size)
     length = 64 * row.size
     for k in range(hashes):
@@ -143,7 +145,9 @@ def add_publications(
     wildcards: bool,
     longest: Integer,
 ) -> None:
-    """Insert the items of each topic into its row of ``filters`` (uint64)."""
+    """Insert the items of each published topic into its row of ``filters`` (uint64).
+
+    Without ``wildcards``, only the topic itself is inserted, and no item that a wildcard matches."""
     item = np.empty(longest + 2 * _BLOCK_B, np.uint8)
     separators = np.empty(longest + 1, np.int64)
     state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
@@ -292,7 +296,7 @@ def _or_rotated(x: np.uint64, count: Integer) -> np.uint64:
 def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
     """Return the first three words of a fuzzy hash, from a vector that was folded to 64 bits.
 
-    Each word is the folded vector, combined with its rotation by one number of bits after another."""
+    Each word starts as the folded vector. Then, for each of its shifts, its rotation by the shift is or-ed into it."""
     first = _or_rotated(_or_rotated(folded, 7), 31)
     second = _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)
     third = _or_rotated(_or_rotated(_or_rotated(_or_rotated(folded, 13), 17), 19), 41)
@@ -301,7 +305,7 @@ def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]
 
 @njit(cache=True)
 def _unary_count(bits: Integer) -> np.uint64:
-    """Return the last word of a fuzzy hash: the number of set bits in unary. From 63 on all 64 bits are set."""
+    """Return the last word of a fuzzy hash: the number of set bits in unary. For 63 or more, all 64 bits are set."""
     return ~np.uint64(0) if bits >= 63 else (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
 
 

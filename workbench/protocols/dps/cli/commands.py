@@ -1,4 +1,4 @@
-"""The actions of the commands of ``workbench dps``: each is a coroutine with an open node as its argument."""
+"""The commands of ``workbench dps``: coroutines that use an open node, print output, and return the exit status."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from workbench.protocols.dps.udp.multicast import PORT, Multicast, loopback_inte
 INTERRUPTED = 130  # the shell's exit status after Ctrl-C: 128 plus the number of SIGINT
 MILLISECONDS = 1000
 _WAIT_FOR_ANSWERS_S = 2.0
-_MOST_LINES = 100  # read ahead from standard input
+_MOST_LINES = 100  # read ahead from standard input at most
 
 Command = Callable[[Any, argparse.Namespace, Output], Awaitable[int]]
 
 
 def run(options: argparse.Namespace, command: Command) -> int:
-    """Run a command with a node until it ends or is interrupted; end all links; return the exit status."""
+    """Open a node and run a command until it ends or is interrupted. Then end all links; return the exit status."""
     return asyncio.run(_run(options, command))
 
 
@@ -52,11 +52,11 @@ async def _run(options: argparse.Namespace, command: Command) -> int:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
         if action in done:
-            code = action.result()
+            exit_status = action.result()
         else:
-            code = INTERRUPTED if done and command is publish else 0
+            exit_status = INTERRUPTED if done and command is publish else 0
     output.end()
-    return code
+    return exit_status
 
 
 def make_node(options: argparse.Namespace, output: Output) -> Any:
@@ -73,7 +73,7 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
         options.listen,
         DPS(**{name: value for name, value in settings.items() if value is not None}),
         security=make_security(options) if hasattr(options, "key") else None,
-        multicast=_multicast(options),
+        multicast=_make_multicast(options),
         on_event=output.event,
         discover=getattr(options, "discover", None),
         announce=getattr(options, "announce", ""),
@@ -82,7 +82,8 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
     return node
 
 
-def _multicast(options: argparse.Namespace) -> Any:
+def _make_multicast(options: argparse.Namespace) -> Any:
+    """Return the `Multicast` that the options describe, or None if they do not require multicast."""
     is_requested, discovers = getattr(options, "multicast", False), getattr(options, "discover", None) is not None
     if not (is_requested or discovers):
         if options.interface or options.multicast_port:
@@ -114,7 +115,7 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
     remaining = [options.count]
     all_printed = asyncio.Event()
 
-    async def show(subscription: Any) -> None:
+    async def print_publications(subscription: Any) -> None:
         async for publication in subscription:
             output.publication(publication, subscription)
             if publication.wants_answer and not options.no_ack and not publication.is_expiry:
@@ -126,7 +127,7 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
                     return
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(show(subscription)) for subscription in subscriptions]
+        tasks = [group.create_task(print_publications(subscription)) for subscription in subscriptions]
         await all_printed.wait()
         for task in tasks:
             task.cancel()
@@ -134,6 +135,7 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
 
 
 def _acknowledge(publication: Any, options: argparse.Namespace, output: Output) -> None:
+    """Acknowledge a publication, with the payload from the options or this node's address. An error is printed."""
     text = f"This is an ACK from {output.node}" if options.ack is None else options.ack
     payload = data_of_json(json.dumps({"msg": "ACK Message", "address": str(output.node)})) if options.cbor else text
     try:
@@ -165,13 +167,14 @@ async def publish(node: Any, options: argparse.Namespace, output: Output) -> int
     return 0 if options.count is None or answers >= options.count else 1
 
 
-async def _publish(node: Any, options: argparse.Namespace, output: Output, known: dict[Any, Any]) -> Any:
+async def _publish(node: Any, options: argparse.Namespace, output: Output, known_series: dict[Any, Any]) -> Any:
     """Publish once and return the series.
 
-    A series in ``known`` with the same topics and options is continued; otherwise a new one is stored there."""
+    If ``known_series`` has a series with the same topics and options, the publication continues this series; otherwise
+    the new series is stored there."""
     payload = options.message if options.json_message is None else data_of_json(options.json_message)
-    kind = (tuple(options.topics), options.ack, options.no_wildcards)
-    series = known.get(kind)
+    key = (tuple(options.topics), options.ack, options.no_wildcards)
+    series = known_series.get(key)
     if options.ttl < 0:
         if series is None:
             raise ParameterError(
@@ -181,7 +184,7 @@ async def _publish(node: Any, options: argparse.Namespace, output: Output, known
         await series.expire()
     elif series is None:
         series = await node.publish(options.topics, payload, options.ttl, options.ack, not options.no_wildcards)
-        known[kind] = series
+        known_series[key] = series
     else:
         node.publish_next(series, payload, options.ttl)
     output.published(series)
@@ -190,24 +193,25 @@ async def _publish(node: Any, options: argparse.Namespace, output: Output, known
 
 
 async def _publish_lines(node: Any, output: Output) -> int:
+    """Publish once for each line of standard input, and print acknowledgements; return the exit status, 0."""
     parser = _LineParser(prog="", add_help=False)
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
     add_publication(parser)
-    known: dict[Any, Any] = {}
+    known_series: dict[Any, Any] = {}
     readers: set[asyncio.Task[None]] = set()
 
-    async def show(series: Any) -> None:
+    async def print_answers(series: Any) -> None:
         async for answer in series:
             output.answer(answer, series)
 
-    async for line in _lines():
+    async for line in _stdin_lines():
         try:
             options = parser.parse_args(shlex.split(line))
-            former_count = len(known)
-            series = await _publish(node, options, output, known)
-            if options.ack and len(known) > former_count:
-                readers.add(asyncio.ensure_future(show(series)))
-        except ValueError as error:  # The base class of this package's errors, and shlex raises it for open quotes.
+            former_count = len(known_series)
+            series = await _publish(node, options, output, known_series)
+            if options.ack and len(known_series) > former_count:
+                readers.add(asyncio.ensure_future(print_answers(series)))
+        except ValueError as error:  # This package's errors are ValueErrors; shlex raises one for open quotes.
             output.error(str(error))
     for task in readers:
         task.cancel()
@@ -221,24 +225,25 @@ class _LineParser(argparse.ArgumentParser):
         raise ParameterError(f"{message}; a line has the form: TOPIC ... [-t S] [-a] [-m TEXT | -j JSON]")
 
 
-async def _lines() -> AsyncIterator[str]:
+async def _stdin_lines() -> AsyncIterator[str]:
     """Yield the lines of standard input that are not empty.
 
     A thread reads the lines, because the event loop cannot watch a file, and watching a terminal has side effects.
     """
     queue: asyncio.Queue[str | None] = asyncio.Queue(_MOST_LINES)
     loop = asyncio.get_running_loop()
-    Thread(target=_read_lines, args=(lambda line: _put(queue, line, loop),), daemon=True).start()
+    Thread(target=_read_lines, args=(lambda line: _put_line(queue, line, loop),), daemon=True).start()
     while (line := await queue.get()) is not None:
         if line:
             yield line
 
 
-def _put(queue: asyncio.Queue[str | None], line: str | None, loop: asyncio.AbstractEventLoop) -> None:
+def _put_line(queue: asyncio.Queue[str | None], line: str | None, loop: asyncio.AbstractEventLoop) -> None:
     asyncio.run_coroutine_threadsafe(queue.put(line), loop).result()
 
 
 def _read_lines(put: Callable[[str | None], None]) -> None:
+    """Call ``put`` with each line of standard input, and with None at its end; run in a thread."""
     rest = b""
     with suppress(RuntimeError, CancelledError):  # The event loop is closed.
         # This thread would hold the lock of sys.stdin while the interpreter ends.
@@ -260,7 +265,7 @@ async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
 
 
 async def discover(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Print discovered nodes and their changes, until ``--count`` nodes were found; return the exit status."""
+    """Print discovered nodes and their changes until ``--count`` nodes were discovered; return the exit status."""
     for address in options.link:
         await node.keep_linked(address)
     addresses = set()
@@ -280,7 +285,7 @@ async def register(node: Any, options: argparse.Namespace, output: Output) -> in
 
 
 async def lookup(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Print the registered addresses; return the exit status, 1 without any address."""
+    """Print the registered addresses; return the exit status: 0, or 1 if no address is registered."""
     registered = await node.lookup(options.registry, options.tenant, options.count, options.wait)
     for address in registered:
         output.write("address", address, address=address)
@@ -288,7 +293,10 @@ async def lookup(node: Any, options: argparse.Namespace, output: Output) -> int:
 
 
 async def _join(node: Any, options: argparse.Namespace, output: Output) -> None:
-    """Register this node and request a link with a random registered node, as examples of the C implementation do."""
+    """Register this node and link to a random registered node, as examples of the C implementation do.
+
+    Do nothing without ``--registry``.
+    """
     if options.registry is None:
         return
     await node.register(options.registry, options.tenant)

@@ -1,7 +1,7 @@
 """The key options of ``workbench dps``, and the conversion of their values to a node's `Security`.
 
 ``-x`` takes the numbers of the C implementation's example programs: 0 neither encrypted nor signed, 1 shared keys
-(A256KW), 2 key pairs (ECDH-ES+A256KW, and signed), 3 signed only. Key management without a number there has a name.
+(A256KW), 2 key pairs (ECDH-ES+A256KW, and signed), 3 signed only. Key management that these programs lack has a name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SIGNED = ("2", "3")
 
 
 def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
-    """Add the options for keys, and for a command that publishes those for encrypting and signing."""
+    """Add the options for keys; if ``publishes``, also the options to encrypt and sign publications."""
     keys = parser.add_argument_group(
         "keys",
         "A key's identifier KID is a text, or 0x and hexadecimal digits. "
@@ -54,7 +54,7 @@ def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
     keys.add_argument(
         "--refuse-plain",
         action="store_true",
-        help="print only publications that are encrypted or signed with a key given here; any host can send others",
+        help="print only publications that are encrypted or signed with a key given here, as any host can send others",
     )
     keys.add_argument("--password-file", metavar="FILE", help="file with the password of the key pair")
     keys.add_argument(
@@ -78,34 +78,35 @@ def make_security(options: argparse.Namespace) -> Any:
     from workbench.protocols.dps.cose import KeyStore, Security
 
     store = KeyStore()
-    shared = [_add_shared(store, text) for text in options.key]
-    public = [_add_public(store, text) for text in options.public]
-    own = _add_private(store, options.private, options.password_file) if options.private else None
-    if protection in _SIGNED and own is None:
+    shared_kids = [_add_shared(store, text) for text in options.key]
+    public_kids = [_add_public(store, text) for text in options.public]
+    own_kid = _add_private(store, options.private, options.password_file) if options.private else None
+    if protection in _SIGNED and own_kid is None:
         raise ParameterError(
             f"-x {protection} signs; name the key to sign with, as in --private 'DPS Test Publisher=key.pem'"
         )
     if protection in ("0", "3"):
-        return Security(store, None, (), own if protection == "3" else None, not options.refuse_plain)
-    chosen = [_encode_kid(text) for text in getattr(options, "to", None) or ()]
-    recipients = chosen or (public if protection == "2" else shared)
-    return Security(store, _ALGORITHMS[protection], recipients, own, not options.refuse_plain)
+        return Security(store, None, (), own_kid if protection == "3" else None, not options.refuse_plain)
+    given_kids = [_encode_kid(text) for text in getattr(options, "to", None) or ()]
+    recipients = given_kids or (public_kids if protection == "2" else shared_kids)
+    return Security(store, _ALGORITHMS[protection], recipients, own_kid, not options.refuse_plain)
 
 
 def _add_shared(store: KeyStore, text: str) -> bytes:
+    """Add the shared key of an option KID=FILE to the store; return its identifier."""
     kid, source = _split_option(text, "--key")
-    store.add_symmetric(kid, _shared_key(source))
+    store.add_symmetric(kid, _load_shared_key(source))
     return kid
 
 
-def _shared_key(source: str) -> bytes:
-    """Return the 32 bytes of a key from 64 hexadecimal digits, or from a file with those bytes or digits."""
+def _load_shared_key(source: str) -> bytes:
+    """Return the 32 bytes of a key. ``source`` is 64 hexadecimal digits, or a file with the digits or the bytes."""
     from workbench.protocols.dps.cose.algorithms import KEY_B  # Imported only for keys, since it loads `cryptography`.
 
     key = _key_from_digits(source)
     if key is not None:
         return key
-    content = _read(source)
+    content = _read_key_file(source)
     key = content if len(content) == KEY_B else _key_from_digits(content.decode("ascii", "replace").strip())
     if key is None:
         raise DataError(f"{source}: not a shared key; it must have {KEY_B} bytes, or {2 * KEY_B} hexadecimal digits")
@@ -113,6 +114,7 @@ def _shared_key(source: str) -> bytes:
 
 
 def _key_from_digits(text: str) -> bytes | None:
+    """Return the key that 64 hexadecimal digits encode, or None for any other text."""
     from workbench.protocols.dps.cose.algorithms import KEY_B
 
     if len(text) != 2 * KEY_B:
@@ -124,24 +126,27 @@ def _key_from_digits(text: str) -> bytes | None:
 
 
 def _add_private(store: KeyStore, text: str, password_file: str | None) -> bytes:
+    """Add the key pair of an option KID=FILE to the store; return its identifier."""
     kid, source = _split_option(text, "--private")
-    password = None if password_file is None else _read(password_file).strip()
-    store.add_private(kid, _read(source), password)
+    password = None if password_file is None else _read_key_file(password_file).strip()
+    store.add_private(kid, _read_key_file(source), password)
     return kid
 
 
 def _add_public(store: KeyStore, text: str) -> bytes:
+    """Add the public key of an option [KID=]FILE to the store; return its identifier."""
     if "=" in text:
         kid, source = _split_option(text, "--public")
-        content = _read(source)
+        content = _read_key_file(source)
     else:
-        content = _read(text)
+        content = _read_key_file(text)
         kid = _common_name(content, text)
     store.add_public(kid, content)
     return kid
 
 
 def _common_name(pem: bytes, source: str) -> bytes:
+    """Return the common name in a certificate; ``source`` is its file, for the error message."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -157,6 +162,7 @@ def _common_name(pem: bytes, source: str) -> bytes:
 
 
 def _split_option(text: str, option: str) -> tuple[bytes, str]:
+    """Return (identifier, FILE) of the value KID=FILE of an option."""
     kid, equals, source = text.partition("=")
     if not (kid and equals and source):
         # The message does not quote the text, which may be a key.
@@ -165,6 +171,7 @@ def _split_option(text: str, option: str) -> tuple[bytes, str]:
 
 
 def _encode_kid(text: str) -> bytes:
+    """Return the bytes of a key identifier, which is a text, or 0x and hexadecimal digits."""
     if text.startswith("0x"):
         try:
             return bytes.fromhex(text[2:])
@@ -175,7 +182,7 @@ def _encode_kid(text: str) -> bytes:
     return text.encode()
 
 
-def _read(source: str) -> bytes:
+def _read_key_file(source: str) -> bytes:
     try:
         return Path(source).read_bytes()
     except OSError as error:

@@ -1,7 +1,7 @@
 """The options of ``workbench dps``, which subscribes, publishes and bridges on a mesh of DPS nodes over UDP.
 
-They follow the example programs of the C implementation, with two differences: by default a node listens only on the
-loopback interface, and does not multicast.
+These options follow the example programs of the C implementation, with two differences: by default a node listens only
+on the loopback interface, and does not multicast.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def add_parser(commands: Any) -> None:
         parser = subcommands.add_parser(name, help=text)
         add_options(parser)
         _add_common(parser)
-        parser.set_defaults(command=_command(name))
+        parser.set_defaults(command=_make_command(name))
 
 
 def _add_subscribe(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +93,7 @@ def _add_publish(parser: argparse.ArgumentParser) -> None:
         "--stay",
         type=_seconds,
         metavar="S",
-        help="seconds to run on after publishing (default: 2 with -a, else "
+        help="seconds to keep running after publishing (default: 2 with -a, else "
         "0); the node retains publications until it ends",
     )
     parser.add_argument(
@@ -106,12 +106,17 @@ def _add_publish(parser: argparse.ArgumentParser) -> None:
 
 
 def add_publication(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a publication, which the command line and lines of standard input have in common."""
+    """Add the options of a publication, which are the same on the command line and in lines of standard input."""
     payload = parser.add_mutually_exclusive_group()
     payload.add_argument("-m", "--message", default="", metavar="TEXT", help="payload")
     payload.add_argument("-j", "--json-message", metavar="JSON", help="payload, sent as CBOR")
     parser.add_argument(
-        "-t", "--ttl", type=int, default=0, metavar="S", help="seconds to retain it; -1: end a retained publication"
+        "-t",
+        "--ttl",
+        type=int,
+        default=0,
+        metavar="S",
+        help="seconds to retain the publication; -1: end a retained publication",
     )
     parser.add_argument("-a", "--ack", action="store_true", help="request acknowledgements, and print them")
     parser.add_argument("--no-wildcards", action="store_true", help="send it only to subscriptions without wildcards")
@@ -253,8 +258,8 @@ def _seconds(text: str) -> float:
     return value
 
 
-def _command(name: str) -> Callable[[argparse.Namespace], int]:
-    """Return a function that runs a command of `commands.py` and imports it only then, since asyncio loads slowly."""
+def _make_command(name: str) -> Callable[[argparse.Namespace], int]:
+    """Return a function that runs a command of `commands.py`; it imports the module late, as asyncio loads slowly."""
 
     def call(options: argparse.Namespace) -> int:
         from workbench.protocols.dps.cli import commands

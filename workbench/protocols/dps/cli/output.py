@@ -43,7 +43,7 @@ class Output:
             self._stop.set()
 
     def error(self, text: str) -> None:
-        """Print an error that does not end the command."""
+        """Print an error that does not end the command: to standard error, or with ``--json`` as an event."""
         if self._is_json:
             self.write("error", text, message=text)
         else:
@@ -57,14 +57,14 @@ class Output:
         origin = (
             "here" if publication.neighbor is None else f"hops {publication.hops}, from {as_text(publication.neighbor)}"
         )
-        signed = _secured(publication)
-        content = "ended" if publication.is_expiry else self._data(publication.data)
+        protection = _protection_text(publication)
+        content = "ended" if publication.is_expiry else self._data_text(publication.data)
         self.write(
             "publication",
-            f"{topics} ({id_text(publication.publication_id)} {publication.sequence}, {origin}{signed}): {content}",
+            f"{topics} ({id_text(publication.publication_id)} {publication.sequence}, {origin}{protection}): {content}",
             topics=list(publication.topics),
             subscription=list(subscription.topics),
-            **self._payload(publication.data),
+            **self._payload_fields(publication.data),
             publication_id=id_text(publication.publication_id),
             sequence=publication.sequence,
             ttl_s=publication.ttl_s,
@@ -77,7 +77,7 @@ class Output:
         )
 
     def published(self, series: Any) -> None:
-        """Print the last publication of a series of this node."""
+        """Print that this node has published, with the series' last sequence number and topics."""
         name = id_text(series.publication_id)
         topics = " | ".join(series.topics)
         self.write(
@@ -91,23 +91,23 @@ class Output:
     def answer(self, answer: Any, series: Any) -> None:
         """Print an acknowledgement of a publication of this node."""
         name = id_text(series.publication_id)
-        signed = _secured(answer)
+        protection = _protection_text(answer)
         self.write(
             "acknowledgement",
-            f"acknowledged {name} {answer.sequence}{signed}: {self._data(answer.data)}",
+            f"acknowledged {name} {answer.sequence}{protection}: {self._data_text(answer.data)}",
             publication_id=name,
             sequence=answer.sequence,
             sender=None if answer.sender is None else kid_text(answer.sender),
             way=answer.way,
-            **self._payload(answer.data),
+            **self._payload_fields(answer.data),
         )
 
     def discovered(self, node: Any, topics: list[str]) -> None:
-        """Print a node that discovery reports; ``topics`` are the topics that its subscriptions may match."""
+        """Print a node that discovery reports; ``topics`` are topics that its subscriptions may match."""
         bits = node.interests.popcount
         interests = f"a filter of {bits} bits" if bits else "nothing"
         topics_text = f", which may be {' or '.join(topics)}" if topics else ""
-        data = f": {self._data(node.data)}" if node.data else ""
+        data = f": {self._data_text(node.data)}" if node.data else ""
         self.write(
             "gone" if node.is_gone else "found",
             f"{node.address} has gone"
@@ -117,7 +117,7 @@ class Output:
             service=node.service,
             bits=bits,
             topics=topics,
-            **self._payload(node.data),
+            **self._payload_fields(node.data),
         )
 
     def event(self, event: Any) -> None:
@@ -146,7 +146,8 @@ class Output:
             drops=node.drops,
         )
 
-    def _data(self, data: bytes) -> str:
+    def _data_text(self, data: bytes) -> str:
+        """Return a payload as text; with ``--cbor``, as JSON."""
         if self._is_cbor and data:
             try:
                 return json_of_data(data)
@@ -156,8 +157,8 @@ class Output:
             "\0"
         )  # The C examples end a text with a zero byte.
 
-    def _payload(self, data: bytes) -> dict[str, Any]:
-        return {"data": self._data(data), "data_hex": data.hex()}
+    def _payload_fields(self, data: bytes) -> dict[str, Any]:
+        return {"data": self._data_text(data), "data_hex": data.hex()}
 
 
 def printable(text: str) -> str:
@@ -169,7 +170,8 @@ def printable(text: str) -> str:
     return shown.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def _secured(item: Any) -> str:
+def _protection_text(item: Any) -> str:
+    """Return how a publication or acknowledgement is encrypted and signed, or "" for a plain message."""
     encrypted = "" if item.way is None else f", encrypted by {item.way}"
     return encrypted + ("" if item.sender is None else f", signed by {kid_text(item.sender)}")
 
@@ -214,11 +216,11 @@ def json_of_data(data: bytes) -> str:
             cbor2.loads(data), default=lambda value: value.hex() if isinstance(value, bytes) else str(value)
         )
     except (cbor2.CBORError, ValueError, TypeError, RecursionError) as error:
-        raise DecodeError(f"{len(data)} bytes: not CBOR that JSON can represent: {error}") from None
+        raise DecodeError(f"{len(data)} bytes are not CBOR that JSON can represent: {error}") from None
 
 
 def _refuse_references(data: bytes) -> None:
-    """Raise DecodeError for CBOR with shared values or references to texts."""
+    """Raise DecodeError if CBOR contains shared values, or references to texts or shared values."""
     at = 0
     while at < len(data):
         major, information = data[at] >> 5, data[at] & 31

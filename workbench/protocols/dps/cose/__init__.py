@@ -2,11 +2,11 @@
 
 Theory of operation
     A COSE item replaces the fifth item of a message, topics and data. Nodes that forward the message need no keys, as
-    filters stay readable. The protected map of the message (id, sequence number, filter, ...) is authenticated with
-    it. Port, ttl and hop count, which every node changes, are not.
+    filters stay readable. The COSE item also authenticates the protected map of the message (id, sequence number,
+    filter, ...), but not port, ttl and hop count, which every node changes.
 
     implicit          Encrypt0 (tag 16): AES-256-GCM with a key that all nodes share.
-    direct            Encrypt (96): the same, but the message names the key.
+    direct            Encrypt (96): also AES-256-GCM with a shared key, which the message names.
     A256KW            Encrypt: a fresh key, wrapped for each recipient in a shared key (AES key wrap).
     ECDH-ES+A256KW    Encrypt: a fresh key, wrapped in a key from ECDH of a fresh key pair and the recipient's public
                       key, derived by HKDF-SHA256. Curves P-384 and P-521.
@@ -23,7 +23,7 @@ Cost
 
 Limits
     Keys prevent reading, not writing: a node with keys also delivers plain messages of strangers, as in the C
-    implementation. In these ``way`` (how the message was encrypted) and ``sender`` (the key that signed it) are both
+    implementation. For such a message ``way`` (how it was encrypted) and ``sender`` (the key that signed it) are both
     None. ``Security(..., plain=False)`` drops them. A plain answer to an encrypted publication is always dropped. Any
     node with a shared key can write under it; only a signature identifies the sender.
 
@@ -34,8 +34,8 @@ Limits
     memory of this process.
 
 Why no COSE library
-    The countersignature is that of RFC 8152, with an empty external part. RFC 9338 replaced it, and cwt, the maintained
-    library for Python, offers only the new one. The rest is four CBOR arrays around `cryptography`.
+    The countersignature follows RFC 8152, with an empty external part. RFC 9338 replaced it, and cwt, the maintained
+    library for Python, offers only the new one. Everything else is four CBOR arrays around `cryptography`.
 
 Reference
     RFC 8152; RFC 3394 (key wrap); https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -58,15 +58,15 @@ __all__ = ["A256KW", "DIRECT", "ECDH_ES_A256KW", "IMPLICIT", "KeyStore", "Opened
 
 IMPLICIT, DIRECT, A256KW, ECDH_ES_A256KW = "implicit", "direct", "A256KW", "ECDH-ES+A256KW"
 WAYS = (IMPLICIT, DIRECT, A256KW, ECDH_ES_A256KW)
-_WAY_OF = {structures.DIRECT: DIRECT, structures.A256KW: A256KW, structures.ECDH_ES_A256KW: ECDH_ES_A256KW}
+_KEY_MANAGEMENT = {structures.DIRECT: DIRECT, structures.A256KW: A256KW, structures.ECDH_ES_A256KW: ECDH_ES_A256KW}
 _ACK_BIT = 0x80
 
 
 class Opened(NamedTuple):
     """A readable message, and how it was secured.
 
-    sender     identifier of the key that signed it; None without a valid signature
-    recipient  identifier of the key that decrypted it; None if it was not encrypted
+    sender     identifier of the key that signed the message; None without a valid signature by a known key
+    recipient  identifier of the key that decrypted the message; None if it was not encrypted
     way        key management of its encryption (one of `WAYS`); None if it was not encrypted
     """
 
@@ -113,7 +113,7 @@ class Security:
         if (self.way is None and count) or (self.way in (IMPLICIT, DIRECT) and count != 1) or (self.way and not count):
             raise ParameterError(
                 f"way is {self.way!r} and there are {count} recipients; None allows 0, {IMPLICIT!r} and {DIRECT!r} "
-                "need 1, the other ways 1 or more"
+                "need 1, all others 1 or more"
             )
         for kid in self.recipients:
             (self.keys.public if self.way == ECDH_ES_A256KW else self.keys.symmetric)(kid)
@@ -121,7 +121,10 @@ class Security:
             self.keys.private(self.sender)
 
     def seal(self, message: Any) -> Any:
-        """Return a readable `wire.Publication` or `wire.Acknowledgement` encrypted or signed."""
+        """Return a message encrypted, signed or both, as the parameters of this object require; else unchanged.
+
+        ``message`` is a `wire.Publication` or `wire.Acknowledgement` with readable data.
+        """
         external = dps.protected_map(message)
         plain = dps.body_map(message)
         if self.way is not None:
@@ -132,7 +135,7 @@ class Security:
         return dps.with_secured_body(message, structures.encode_signed(signature, plain))
 
     def open(self, message: Any) -> Opened:
-        """Return the readable message, decrypted if necessary; raise DecodeError if that fails."""
+        """Return the readable message as `Opened`, decrypted if necessary; raise DecodeError if decryption fails."""
         if message.data is not None:
             return Opened(message, None, None, None)
         item = structures.decode(message.body)
@@ -140,21 +143,21 @@ class Security:
         if item.tag == structures.SIGN1:
             sender = self._verified_signer(item.signature, "Signature1", external, item.content)
             return Opened(dps.with_plain_body(message, item.content), sender, None, None)
-        way, kid, plain = self._decrypt(item, external, nonce(message))
+        key_management, kid, plain = self._decrypt(item, external, nonce(message))
         sender = self._verified_signer(item.signature, "CounterSignature", b"", item.content, item.protected)
-        return Opened(dps.with_plain_body(message, plain), sender, kid, way)
+        return Opened(dps.with_plain_body(message, plain), sender, kid, key_management)
 
     def answering(self, opened: Opened) -> "Security":
-        """Return the security that encrypts the acknowledgement of a publication.
+        """Return a `Security` for the acknowledgement of a publication, with the publication's key management and key.
 
-        It has the publication's key management and key. With ECDH the recipient is the signer of the publication.
+        With ECDH the acknowledgement is encrypted for the signer of the publication.
 
         Raises ParameterError if ECDH was used without a valid signature, or if the key is not in the store.
         """
         if opened.way == ECDH_ES_A256KW:
             if opened.sender is None:
                 raise ParameterError(
-                    "the publication has no valid signature; its acknowledgement is encrypted for the key of its signer"
+                    "the publication has no valid signature by a known key; with ECDH, only its signer can be answered"
                 )
             return Security(self.keys, opened.way, (opened.sender,), opened.recipient)
         recipients = () if opened.recipient is None else (opened.recipient,)
@@ -162,11 +165,11 @@ class Security:
 
     def _encrypt(self, plain: bytes, external: bytes, fixed_nonce: bytes) -> CoseItem:
         protected = structures.CONTENT_HEADER
-        implicit = self.way == IMPLICIT
-        tag = structures.ENCRYPT0 if implicit else structures.ENCRYPT
+        is_implicit = self.way == IMPLICIT
+        tag = structures.ENCRYPT0 if is_implicit else structures.ENCRYPT
         if self.way in (IMPLICIT, DIRECT):
             key, iv = self.keys.symmetric(self.recipients[0]), fixed_nonce
-            recipients = [] if implicit else [Recipient(structures.DIRECT, self.recipients[0], None, b"")]
+            recipients = [] if is_implicit else [Recipient(structures.DIRECT, self.recipients[0], None, b"")]
         else:
             key, iv = os.urandom(algorithms.KEY_B), os.urandom(algorithms.NONCE_B)
             recipients = [self._wrap_key(kid, key) for kid in self.recipients]
@@ -185,22 +188,22 @@ class Security:
     def _decrypt(self, item: CoseItem, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
         """Return (key management, identifier of the key, decrypted bytes) of an encrypted item."""
         authenticated = structures.encryption_structure(item.tag, item.protected, external)
-        for way, kid, key in self._content_keys(item):
+        for key_management, kid, key in self._content_keys(item):
             plain = algorithms.decrypt(key, item.iv or fixed_nonce, item.content, authenticated)
             if plain is not None:
-                return way, kid, plain
+                return key_management, kid, plain
         keys = ", ".join(repr(recipient.kid) for recipient in item.recipients) or "an implicit shared key"
         raise DecodeError(f"a message encrypted for {keys} cannot be decrypted with the keys in the store")
 
     def _content_keys(self, item: CoseItem) -> list[tuple[str, bytes, bytes]]:
-        """Return the keys that may decrypt the content, each as (key management, identifier, key)."""
+        """Return the keys that may decrypt the content, each as (key management, identifier, key); may be []."""
         if item.tag == structures.ENCRYPT0:
             return [(IMPLICIT, kid, key) for kid, key in self.keys.symmetric.items()]
         for recipient in item.recipients:
             key = self._unwrap_key(recipient)
             if key is not None:
-                # The first one only: otherwise a message with many recipients would cost many decryptions.
-                return [(_WAY_OF[recipient.algorithm], recipient.kid, key)]
+                # Only the first usable recipient: otherwise a message with many recipients would cost many decryptions.
+                return [(_KEY_MANAGEMENT[recipient.algorithm], recipient.kid, key)]
         return []
 
     def _unwrap_key(self, recipient: Recipient) -> bytes | None:
@@ -239,7 +242,7 @@ class Security:
 
 
 def nonce(message: Any) -> bytes:
-    """Return the 12-byte nonce for a shared key, derived from the message's id and sequence number."""
+    """Return the nonce (12 bytes) for a shared key, derived from the message's id and sequence number."""
     is_acknowledgement = isinstance(message, dps.Acknowledgement)
     number = message.acknowledged if is_acknowledgement else message.sequence
     id_byte = message.publication_id[0]

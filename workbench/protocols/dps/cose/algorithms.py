@@ -31,7 +31,7 @@ def is_supported(curve: ec.EllipticCurve) -> bool:
 
 
 def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> bytes | None:
-    """Return the decrypted bytes, or None if key, nonce or authenticated bytes are not those of the encryption."""
+    """Return the decrypted bytes, or None if key, nonce, ``authenticated`` or content is wrong."""
     try:
         return AESGCM(key).decrypt(nonce, content, authenticated)
     except (InvalidTag, ValueError):
@@ -39,7 +39,7 @@ def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> b
 
 
 def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
-    """Return the unwrapped key of 32 bytes, or None if it was wrapped in another key or has another size."""
+    """Return the key in ``wrapped``; None if ``wrapping`` is not its wrapping key, or it does not have 32 bytes."""
     if wrapping is None:
         return None
     try:
@@ -50,37 +50,37 @@ def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
 
 
 def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
-    """Create a key pair, and return its public key and the wrapping key that it shares with ``public`` by ECDH."""
+    """Create a key pair; return its public key, and the wrapping key that ECDH derives from it and ``public``."""
     number, size_B, _, _ = _CURVES[public.curve.name]
     fresh_key = ec.generate_private_key(public.curve)
     numbers = fresh_key.public_key().public_numbers()
     point = Point(number, numbers.x.to_bytes(size_B, "big"), numbers.y.to_bytes(size_B, "big"))
-    return point, _derive(fresh_key.exchange(ec.ECDH(), public))
+    return point, _derive_wrapping_key(fresh_key.exchange(ec.ECDH(), public))
 
 
 def agree(private: ec.EllipticCurvePrivateKey, point: Point) -> bytes | None:
-    """Return the wrapping key of a private key and a received point, or None if the point is not on the key's curve."""
+    """Return the wrapping key from ECDH of a private key and a point; None if the point is not on the key's curve."""
     curve, size_B = _BY_NUMBER.get(point.curve, (None, 0))
     if curve is None or curve.name != private.curve.name or not len(point.x) == len(point.y) == size_B:
         return None
     numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(point.x, "big"), int.from_bytes(point.y, "big"), curve)
     try:
-        return _derive(private.exchange(ec.ECDH(), numbers.public_key()))
+        return _derive_wrapping_key(private.exchange(ec.ECDH(), numbers.public_key()))
     except ValueError:
         return None
 
 
-def _derive(shared: bytes) -> bytes:
+def _derive_wrapping_key(shared: bytes) -> bytes:
     return HKDF(hashes.SHA256(), KEY_B, salt=None, info=key_derivation_structure()).derive(shared)
 
 
 def signature_algorithm(public: ec.EllipticCurvePublicKey) -> int:
-    """Return the number of a key's signature algorithm: ES384 or ES512."""
+    """Return the COSE number of a key's signature algorithm: ES384 or ES512."""
     return _CURVES[public.curve.name][2]
 
 
 def sign(private: ec.EllipticCurvePrivateKey, signed: bytes) -> bytes:
-    """Return the signature of some bytes: two numbers of the curve's size, concatenated."""
+    """Return the ECDSA signature of ``signed``: r and s, big-endian, each as long as a coordinate of the curve."""
     _, size_B, _, digest = _CURVES[private.curve.name]
     r, s = decode_dss_signature(private.sign(signed, ec.ECDSA(digest)))
     return r.to_bytes(size_B, "big") + s.to_bytes(size_B, "big")

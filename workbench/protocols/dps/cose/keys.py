@@ -14,7 +14,10 @@ _CERTIFICATE = b"-----BEGIN CERTIFICATE-----"
 
 
 class _Keys(dict[bytes, Any]):
-    """Keys of one kind by identifier, in the order added; a call returns the key of an identifier."""
+    """A dictionary of keys of one kind by identifier, in the order added.
+
+    A call with an identifier returns its key, or raises ParameterError if it is missing.
+    """
 
     def __init__(self, kind: str) -> None:
         super().__init__()
@@ -27,7 +30,7 @@ class _Keys(dict[bytes, Any]):
 
 
 class KeyStore:
-    """The keys of a node by identifier. An identifier is a byte string, or a text that stands for its bytes in UTF-8.
+    """The keys of a node by identifier, which is a byte string, or a text that is encoded in UTF-8.
 
     ``symmetric`` has the shared keys, ``private`` the private keys, ``public`` the public keys, including those of the
     key pairs. The example programs of DPS use UUIDs for shared keys and the common names of certificates for key pairs.
@@ -41,7 +44,7 @@ class KeyStore:
         return f"KeyStore({len(self.symmetric)} shared, {len(self.private)} private, {len(self.public)} public keys)"
 
     def add_symmetric(self, kid: bytes | str, key: bytes) -> None:
-        """Add a key of 32 bytes that other nodes share."""
+        """Add a key of 32 bytes that this node shares with others."""
         if len(key) != KEY_B:
             raise ParameterError(f"the shared key {kid!r} has {len(key)} bytes; it must have {KEY_B}")
         self.symmetric[kid_bytes(kid)] = bytes(key)
@@ -71,5 +74,5 @@ class KeyStore:
 
 
 def kid_bytes(kid: bytes | str) -> bytes:
-    """Return an identifier as bytes."""
+    """Return a key identifier as bytes; a text is encoded in UTF-8."""
     return kid.encode() if isinstance(kid, str) else bytes(kid)

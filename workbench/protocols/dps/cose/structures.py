@@ -26,7 +26,7 @@ _CONTEXTS = {ENCRYPT0: b"Encrypt0", ENCRYPT: b"Encrypt"}
 
 
 class Signature(NamedTuple):
-    """The signature of a Sign1, or the countersignature of an encrypted item; ``protected``: bytes of its header."""
+    """The signature of a Sign1, or the countersignature of an encrypted item; ``protected``: its encoded header."""
 
     protected: bytes
     algorithm: int
@@ -35,7 +35,7 @@ class Signature(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A public key: the curve's number, and the big-endian coordinates."""
+    """A public key on an elliptic curve: the curve's number in COSE, and the big-endian coordinates."""
 
     curve: int
     x: bytes
@@ -43,7 +43,12 @@ class Point(NamedTuple):
 
 
 class Recipient(NamedTuple):
-    """A recipient of an encrypted item: identifier of its key, and the content's key, wrapped with ``algorithm``."""
+    """A recipient of an encrypted item.
+
+    kid        identifier of the recipient's key
+    ephemeral  public key of the sender's fresh key pair for ECDH; None for other algorithms
+    wrapped    the key of the content, wrapped with ``algorithm``; empty for DIRECT
+    """
 
     algorithm: int
     kid: bytes
@@ -52,7 +57,11 @@ class Recipient(NamedTuple):
 
 
 class CoseItem(NamedTuple):
-    """A COSE item; ``content`` is the ciphertext of an encrypted item, or the payload of a signed one."""
+    """A COSE item; ``content`` is the ciphertext of an encrypted item, or the payload of a signed item.
+
+    ``protected`` is the encoded protected header. ``iv`` is the nonce, empty if the item lacks it.
+    ``signature`` is None without a signature.
+    """
 
     tag: int
     protected: bytes
@@ -62,18 +71,18 @@ class CoseItem(NamedTuple):
     signature: Signature | None
 
 
-def _header(*pairs: tuple[int, bytes]) -> bytes:
+def _encode_header(*pairs: tuple[int, bytes]) -> bytes:
     """Encode a map of integer keys, in the given order."""
     return cbor.mapping(len(pairs)) + b"".join(cbor.integer(key) + value for key, value in pairs)
 
 
 def signature_header(algorithm: int) -> bytes:
     """Return the protected header of a signature."""
-    return _header((_ALGORITHM, cbor.integer(algorithm)))
+    return _encode_header((_ALGORITHM, cbor.integer(algorithm)))
 
 
-CONTENT_HEADER = _header((_ALGORITHM, cbor.integer(A256GCM)))
-ECDH_HEADER = _header((_ALGORITHM, cbor.integer(ECDH_ES_A256KW)))
+CONTENT_HEADER = _encode_header((_ALGORITHM, cbor.integer(A256GCM)))
+ECDH_HEADER = _encode_header((_ALGORITHM, cbor.integer(ECDH_ES_A256KW)))
 
 
 def encryption_structure(tag: int, protected: bytes, external: bytes) -> bytes:
@@ -84,7 +93,7 @@ def encryption_structure(tag: int, protected: bytes, external: bytes) -> bytes:
 def signature_structure(
     context: str, body_protected: bytes | None, protected: bytes, external: bytes, content: bytes
 ) -> bytes:
-    """Return the bytes that are signed (COSE's Sig_structure); a Sign1 has no ``body_protected`` (None)."""
+    """Return the bytes that are signed (COSE's Sig_structure); ``body_protected`` is None for a Sign1."""
     parts = [protected, external, content] if body_protected is None else [body_protected, protected, external, content]
     return cbor.sequence(cbor.text(context.encode()), *map(cbor.byte_string, parts))
 
@@ -97,45 +106,45 @@ def key_derivation_structure() -> bytes:
 
 
 def encode(item: CoseItem) -> bytes:
-    """Encode an Encrypt0 or Encrypt."""
+    """Return the bytes of an encrypted COSE item (Encrypt0 or Encrypt)."""
     unprotected = [(_IV, cbor.byte_string(item.iv))]
     if item.signature is not None:
         unprotected.append((_COUNTERSIGNATURE, _encode_signature(item.signature)))
-    parts = [cbor.byte_string(item.protected), _header(*unprotected), cbor.byte_string(item.content)]
+    parts = [cbor.byte_string(item.protected), _encode_header(*unprotected), cbor.byte_string(item.content)]
     if item.tag == ENCRYPT:
         parts.append(cbor.sequence(*map(_encode_recipient, item.recipients)))
     return cbor.tag(item.tag) + cbor.sequence(*parts)
 
 
 def encode_signed(signature: Signature, payload: bytes) -> bytes:
-    """Encode a Sign1."""
+    """Return the bytes of a signed COSE item (Sign1)."""
     return cbor.tag(SIGN1) + _encode_signature(signature, cbor.byte_string(payload))
 
 
 def _encode_signature(signature: Signature, *payload: bytes) -> bytes:
-    """Encode the array of a Sign1, or without ``payload`` that of a countersignature."""
-    kid = _header((_KID, cbor.byte_string(signature.kid)))
+    """Encode the array of a Sign1; without ``payload``, the array of a countersignature."""
+    kid = _encode_header((_KID, cbor.byte_string(signature.kid)))
     return cbor.sequence(cbor.byte_string(signature.protected), kid, *payload, cbor.byte_string(signature.value))
 
 
 def _encode_recipient(recipient: Recipient) -> bytes:
     kid = (_KID, cbor.byte_string(recipient.kid))
     if recipient.ephemeral is None:
-        protected, unprotected = b"", _header((_ALGORITHM, cbor.integer(recipient.algorithm)), kid)
+        protected, unprotected = b"", _encode_header((_ALGORITHM, cbor.integer(recipient.algorithm)), kid)
     else:
         curve, x, y = recipient.ephemeral
-        ephemeral = _header(
+        ephemeral = _encode_header(
             (_KEY_TYPE, cbor.unsigned(_TYPE_EC2)),
             (_CURVE, cbor.unsigned(curve)),
             (_X, cbor.byte_string(x)),
             (_Y, cbor.byte_string(y)),
         )
-        protected, unprotected = ECDH_HEADER, _header((_EPHEMERAL, ephemeral), kid)
+        protected, unprotected = ECDH_HEADER, _encode_header((_EPHEMERAL, ephemeral), kid)
     return cbor.sequence(cbor.byte_string(protected), unprotected, cbor.byte_string(recipient.wrapped))
 
 
 def decode(data: bytes) -> CoseItem:
-    """Return the COSE item in some bytes; raise DecodeError for other bytes, and for items that DPS does not use."""
+    """Return the COSE item in ``data``; raise DecodeError for other bytes, and for items that DPS does not use."""
     reader = cbor.Reader(data)
     tag = reader.tag("a COSE item")
     if tag == SIGN1:
@@ -145,7 +154,7 @@ def decode(data: bytes) -> CoseItem:
         raise DecodeError(f"a COSE item has tag {tag}; DPS uses 16, 18 and 96")
     reader.array("an encrypted item", 4 if tag == ENCRYPT else 3)
     protected = reader.byte_string("protected header")
-    algorithm = _algorithm(protected)
+    algorithm = _read_algorithm(protected)
     if algorithm != A256GCM:
         raise DecodeError(f"the content is encrypted with algorithm {algorithm}; DPS uses 3, AES-256-GCM")
     headers = _read_headers(reader)
@@ -161,7 +170,7 @@ def _decode_recipient(reader: cbor.Reader) -> Recipient:
     protected = reader.byte_string("protected header of a recipient")
     headers = _read_headers(reader)
     wrapped = reader.byte_string("wrapped key")
-    algorithm = _algorithm(protected) if protected else headers.algorithm
+    algorithm = _read_algorithm(protected) if protected else headers.algorithm
     if algorithm not in (DIRECT, A256KW, ECDH_ES_A256KW):
         raise DecodeError(f"a recipient has algorithm {algorithm}; DPS uses -5, -6 and -31")
     return Recipient(algorithm, headers.kid, headers.ephemeral, wrapped)
@@ -176,7 +185,7 @@ class _Headers(NamedTuple):
 
 
 def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
-    """Read a map of headers; unknown ones are skipped."""
+    """Read a map of headers; skip unknown headers, and a countersignature unless ``countersigned``."""
     headers: dict[str, Any] = {}
     for _ in range(reader.mapping("headers")):
         key = _read_key(reader)
@@ -222,11 +231,11 @@ def _read_signature(reader: cbor.Reader, name: str, is_item: bool) -> tuple[Sign
     protected = reader.byte_string("protected header of " + name)
     headers = _read_headers(reader, countersigned=is_item)
     payload = reader.byte_string("payload") if is_item else b""
-    return Signature(protected, _algorithm(protected), headers.kid, reader.byte_string("signature")), payload
+    return Signature(protected, _read_algorithm(protected), headers.kid, reader.byte_string("signature")), payload
 
 
-def _algorithm(protected: bytes) -> int:
-    """Return the algorithm in the bytes of a protected header, 0 if they contain no algorithm."""
+def _read_algorithm(protected: bytes) -> int:
+    """Return the algorithm in the bytes of a protected header, or 0 if the header is empty or lacks it."""
     if not protected:
         return 0
     reader = cbor.Reader(protected)

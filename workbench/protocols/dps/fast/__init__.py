@@ -6,15 +6,15 @@ The *definition* is the protocol's node in Python. Its *twin* gives the same tra
 Theory of operation
     `state.py` defines the memory of nodes, `links.py` the exchange of interests over links, `publications.py` the
     forwarding of publications, and `filters.py` the operations on filters. Topics are hashed and compared before the
-    run (`topics.py`). The message of a frame is a message of a link, or a publication of a certain size; a
+    run (`topics.py`). A frame contains a message of a link, or a publication of a certain size; a
     publication's hops and remaining lifetime are in the frame's header field.
 
     The state machine of a link is the definition's table (`automaton.py`), as arrays of the state. Decisions are the
     definition's functions (`rules.py`), compiled unchanged.
 
 Cost
-    A message of a link takes a pass over the filters of its node's links; a publication takes a few words per link.
-    Memory: 32 bytes for each node and publication; 150 for each neighbor; each different filter once.
+    For a message of a link, all filters of its node's links are read; for a publication, a few words per link. Memory:
+    32 bytes for each pair of node and publication; 150 bytes for each neighbor; each different filter once.
 
 Limits
     Networks whose nodes have more than 256 neighbors run in the reference engine.
@@ -72,7 +72,7 @@ def has_room(core, state):
 
 @compiled
 def start(core, state, i, now):
-    """Draw node ``i``'s mesh id."""
+    """Choose a random mesh id for node ``i``, and schedule its first wake-up."""
     i = np.int64(i)
     node = state.nodes[i]
     node.mesh_low = set_mark(swap_bytes(stream_bits(core, i)))
@@ -83,7 +83,7 @@ def start(core, state, i, now):
 
 @compiled
 def link_quality(core, state, i, neighbor, inbound, outbound, now):
-    """Store the delivery ratios of a neighbor's link, and request or end a link with it."""
+    """Store the delivery ratios (0 to 1) of the radio link to a neighbor, and request or end a DPS link with it."""
     i = np.int64(i)
     link = link_of(state, i, neighbor)
     if report_quality(core, state, i, link, min(inbound, outbound), now) and state.links[link].state != GONE:
@@ -93,13 +93,14 @@ def link_quality(core, state, i, neighbor, inbound, outbound, now):
 
 @compiled
 def _finish(core, state, i, now):
-    """Report changes as events, and schedule the node's next wake-up."""
+    """Write events for changed interests and mesh ids, and schedule the node's next wake-up."""
     announce(core, state, i, now)
     _plan_wake(core, state, i)
 
 
 @compiled
 def _plan_wake(core, state, i):
+    """Schedule the node's next wake-up at the earliest time at which something is due."""
     node = state.nodes[i]
     earliest_us = _earlier(_earlier(node.update_us, node.ids_us), node.next_end_us)
     earliest_us = _earlier(earliest_us, _earlier(node.choose_us, node.scout_us))
@@ -129,6 +130,7 @@ def _plan_wake(core, state, i):
 
 @compiled
 def _earlier(first_us, second_us):
+    """Return the earlier of two times, where NONE means never."""
     if second_us == NONE:
         return first_us
     return second_us if first_us == NONE else min(first_us, second_us)
@@ -139,7 +141,7 @@ def _earlier(first_us, second_us):
 
 @compiled
 def _change_own(core, state, i, subscription, in_force, now):
-    """Begin or end a subscription of the node, compute the sum of its subscriptions, and send it to all neighbors."""
+    """Begin or end a subscription of the node, and send the changed sum of its subscriptions to all neighbors."""
     state.in_force[subscription] = in_force
     node = state.nodes[i]
     node.own_count += 1 if in_force else -1
@@ -182,7 +184,7 @@ def unsubscribe(core, state, i, subscription, now):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Publish a reading of node ``i``."""
+    """Publish ``content``, reading ``number`` of node ``i``."""
     i = np.int64(i)
     publish_content(core, state, i, content, number, now)
     if state.retains:
@@ -230,7 +232,7 @@ def sent(core, state, i, receiver, message, header_field, ok, now):
 
 @compiled
 def wake(core, state, i, now):
-    """Do everything due by ``now``: end subscriptions, send messages of links and publications, request links."""
+    """Do the work due by ``now``: end subscriptions, send messages of links and publications, request links."""
     i = np.int64(i)
     if state.nodes[i].own_count:
         subscription = np.int64(core.nodes[i].first_subscription)
@@ -255,7 +257,10 @@ def wake(core, state, i, now):
 
 @compiled
 def _send_scout(core, state, i, now):
-    """End the link to the current scout neighbor if it is muted and idle, and request one to the next neighbor."""
+    """End the link to the current scout if it is muted and idle, and request a link to the next scout.
+
+    A scout is a neighbor outside of the chosen ones, which may be in another part of the network.
+    """
     node = state.nodes[i]
     scout = np.int64(node.scout)
     if scout != NONE:
@@ -271,16 +276,17 @@ def _send_scout(core, state, i, now):
 
 @compiled
 def _send_requests(core, state, i, now):
-    planned, before = state.nodes[i].planned_requests, NONE
+    """Request the links whose scheduled time has come."""
+    planned, previous_link = state.nodes[i].planned_requests, NONE
     link = np.int64(planned.first)
     while link != NONE:
         request = state.link_requests[link]
         successor = np.int64(request.next)
         if request.request_us <= now:
             request.is_planned = 0
-            twin.remove_behind(planned, state.link_requests, before, link)
+            twin.remove_behind(planned, state.link_requests, previous_link, link)
             if state.links[link].state == GONE:
                 request_link(core, state, i, link, now)
         else:
-            before = link
+            previous_link = link
         link = successor

@@ -11,7 +11,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def acknowledge(core, state, i, peer, publication, now):
-    """Acknowledge a delivered publication; ``peer`` of NONE means that this node published it."""
+    """Acknowledge a delivered publication, which came from the address ``peer``; NONE: this node published it."""
     publication_row = state.publications[publication]
     size_B = state.answer_B
     message = twin.take_message(
@@ -37,7 +37,7 @@ def acknowledge(core, state, i, peer, publication, now):
 
 @compiled
 def receive_answer(core, state, i, link, message, now):
-    """Process an acknowledgement from a neighbor: report it for an own publication, else forward it."""
+    """Process an acknowledgement from a neighbor: report it if this node published the publication, else forward it."""
     publication = np.int64(state.headers[message].publication)
     peer = address_of(core, state, link)
     if _is_expected(core, state, i, publication):
@@ -46,11 +46,11 @@ def receive_answer(core, state, i, link, message, now):
     if not state.pairs[publication, i].is_seen:
         twin.drop(core, now, i, peer, message, Reason.UNASKED)
         return
-    onward = find_reverse_link(state, i, publication)
-    if onward in (NONE, link):
+    next_link = find_reverse_link(state, i, publication)
+    if next_link in (NONE, link):
         twin.drop(core, now, i, peer, message, Reason.NO_WAY_BACK)
         return
-    twin.send(core, now, i, state.neighbors[onward], message, 0)
+    twin.send(core, now, i, state.neighbors[next_link], message, 0)
     twin.report_forwarded(core, now, i, peer, message, 1)
 
 
@@ -66,5 +66,6 @@ def _is_expected(core, state, i, publication):
 
 @compiled
 def _report_answer(core, state, i, peer, message, publication, now):
+    """Write an event for an acknowledgement, if this node expects acknowledgements of the publication."""
     if _is_expected(core, state, i, publication):
         twin.report(core, now, i, Event.ACKNOWLEDGED, peer, message, 0, twin.NO_REASON)

@@ -3,12 +3,12 @@
 Theory of operation
     Few filters in a run are different, and most are sent many times. So each different filter is stored once, as a row
     of ``filters`` in 64-bit words. Links and messages contain the number of its row, so equal filters have equal
-    numbers, and the number of set bits and the encoded size are computed once. The same holds for *needs*, the fuzzy
-    hashes of interests. Rows are looked up by their hash in a table with open addressing. A new filter is computed in
-    the first free row; if an equal row exists, its number is used instead.
+    numbers, and the number of set bits and the encoded size are computed once. *Needs*, the fuzzy hashes of interests,
+    are stored in the same way. Rows are looked up by their hash in a table with open addressing. A new filter is
+    computed in the first free row; if an equal row exists, the number of that row is used instead.
 
 Cost
-    A sum takes a pass over the words of each entry, and one over its own words for the hash. Rows are never freed: a
+    For a sum, the words of each entry are read once, and its own words once more for the hash. Rows are never freed: a
     run takes the memory of all different filters.
 """
 
@@ -23,7 +23,7 @@ from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
 NEEDS_WORDS = FUZZY_HASH_BITS // WORD
-EMPTY = 0  # number of the filter without set bits, and of the needs without set bits
+EMPTY = 0  # row of the filter without set bits, and of the needs without set bits
 
 
 class Number(twin.Codes):
@@ -45,7 +45,7 @@ _NO_BITS, _ONE_BIT = np.uint64(0), np.uint64(1)
 
 
 def hashes_of(rows: np.ndarray) -> np.ndarray:
-    """Return the hash of each row of an array (n, words), as `_hash` computes it."""
+    """Return the hash of each row of an array (n, words), as `_hash_row` computes it."""
     hashes = np.full(len(rows), _START)
     with np.errstate(over="ignore"):
         for column in rows.T:
@@ -55,18 +55,18 @@ def hashes_of(rows: np.ndarray) -> np.ndarray:
 
 
 def table_of(hashes: np.ndarray, room: int) -> np.ndarray:
-    """Return a hash table of rows with these hashes, with more than twice ``room`` slots."""
+    """Return a hash table: in each slot a row's number, or NONE. It has more than ``2 * room`` slots."""
     size = 1 << (2 * room).bit_length()
     table = np.full(size, NONE, np.int32)
-    for row, home in enumerate((hashes & np.uint64(size - 1)).tolist()):
-        while table[home] != NONE:
-            home = (home + 1) & (size - 1)
-        table[home] = row
+    for row, position in enumerate((hashes & np.uint64(size - 1)).tolist()):
+        while table[position] != NONE:
+            position = (position + 1) & (size - 1)
+        table[position] = row
     return table
 
 
 @compiled
-def _hash(rows, row):
+def _hash_row(rows, row):
     value = _START
     for k in range(rows.shape[1]):
         value = (value ^ rows[row, k]) * _FACTOR
@@ -75,22 +75,22 @@ def _hash(rows, row):
 
 
 @compiled
-def _is_same(rows, first, second):
-    same = True
+def _are_equal(rows, first, second):
+    is_equal = True
     for k in range(rows.shape[1]):
-        same = same and rows[first, k] == rows[second, k]
-    return same
+        is_equal = is_equal and rows[first, k] == rows[second, k]
+    return is_equal
 
 
 @compiled
-def _find(rows, hashes, table, row):
-    """Return the number of an existing row equal to the free row ``row``, or add ``row`` to the table."""
-    hash_value = _hash(rows, row)
+def _find_or_add(rows, hashes, table, row):
+    """Return the number of the row that equals row ``row``; if no such row exists, add ``row`` to the table."""
+    hash_value = _hash_row(rows, row)
     last = len(table) - 1
     position = np.int64(hash_value & np.uint64(last))
     while table[position] != NONE:
         candidate = np.int64(table[position])
-        if hashes[candidate] == hash_value and _is_same(rows, candidate, row):
+        if hashes[candidate] == hash_value and _are_equal(rows, candidate, row):
             return candidate
         position = (position + 1) & last
     table[position] = row
@@ -100,9 +100,9 @@ def _find(rows, hashes, table, row):
 
 @compiled
 def intern_filter(state):
-    """Store the filter in the first free row unless an equal one exists; return its number."""
+    """Keep the filter computed in the first free row, unless an equal filter exists; return the row of the filter."""
     row = state.numbers[Number.FILTERS]
-    number = _find(state.filters, state.filter_hashes, state.filter_table, row)
+    number = _find_or_add(state.filters, state.filter_hashes, state.filter_table, row)
     if number == row:
         state.numbers[Number.FILTERS] = row + 1
         state.filter_ones[row] = ones_of(state.filters, row)
@@ -112,9 +112,9 @@ def intern_filter(state):
 
 @compiled
 def intern_needs(state):
-    """Store the needs in the first free row unless equal ones exist; return their number."""
+    """Keep the needs computed in the first free row, unless equal needs exist; return the row of the needs."""
     row = state.numbers[Number.NEEDS]
-    number = _find(state.needs, state.needs_hashes, state.needs_table, row)
+    number = _find_or_add(state.needs, state.needs_hashes, state.needs_table, row)
     if number == row:
         state.numbers[Number.NEEDS] = row + 1
         state.needs_ones[row] = ones_of(state.needs, row)
@@ -123,7 +123,7 @@ def intern_needs(state):
 
 @compiled
 def ones_of(rows, row):
-    """Count the set bits of a row."""
+    """Return the number of set bits in a row."""
     count = np.int64(0)
     for k in range(rows.shape[1]):
         count += twin.count_ones(rows[row, k])
@@ -146,7 +146,7 @@ def clear_sum(state):
 
 @compiled
 def add_to_sum(state, interests, needs):
-    """Add an entry to the sum: unite the filters, intersect the needs."""
+    """Add an entry to the sum in the first free rows: unite the filters, intersect the needs."""
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] |= state.filters[interests, k]
@@ -157,7 +157,7 @@ def add_to_sum(state, interests, needs):
 
 @compiled
 def end_sum(state, entries):
-    """Finish the sum after all entries; a sum without entries has no needs."""
+    """Finish the sum after its ``entries`` were added; without entries, clear its needs."""
     if entries == 0:
         row = state.numbers[Number.NEEDS]
         for k in range(NEEDS_WORDS):
@@ -166,7 +166,7 @@ def end_sum(state, entries):
 
 @compiled
 def change_between(state, first, second):
-    """Return the number of the filter with the bits in which two filters differ."""
+    """Return the row of the filter with the bits in which two filters differ."""
     if first == second:
         return EMPTY
     row = state.numbers[Number.FILTERS]
@@ -180,12 +180,13 @@ def change_between(state, first, second):
 
 @compiled
 def _head_B(argument):
+    """Return the number of bytes of a CBOR item's head with this argument."""
     return 1 + more_B(argument)
 
 
 @compiled
 def more_B(argument):
-    """Return the number of bytes after the first that CBOR uses for an unsigned integer."""
+    """Return the number of bytes that CBOR uses for an unsigned integer, beyond the first byte."""
     if argument < 24:
         return 0
     if argument < 0x100:
@@ -195,16 +196,16 @@ def more_B(argument):
 
 @compiled
 def _runs_bits(state, row, complement):
-    """Return the number of bits of a filter's run-length encoding, or of its complement's."""
+    """Return the number of bits of a filter's run-length code; ``complement``: mask that inverts words, or 0."""
     bits = np.int64(0)
-    successor = np.int64(0)  # start of the run
+    run_start = np.int64(0)
     for k in range(state.filters.shape[1]):
         word = state.filters[row, k] ^ complement
         while word:
             position = np.int64(k) * WORD + twin.trailing_zeros(word)
             word &= word - _ONE_BIT
-            zeros = position - successor + 1
-            successor = position + 1
+            zeros = position - run_start + 1
+            run_start = position + 1
             bits += 1
             while zeros > 1:
                 zeros >>= 1
@@ -214,7 +215,7 @@ def _runs_bits(state, row, complement):
 
 @compiled
 def _encoded_B(state, row):
-    """Return the number of bytes of a filter encoded by `BitVector.encode`."""
+    """Return the number of bytes of a filter as `BitVector.encode` encodes it."""
     length = state.filters.shape[1] * WORD
     fill_percent = 100 * state.filter_ones[row] + 1  # times ``length``
     bits = np.int64(length + 1)
@@ -227,7 +228,7 @@ def _encoded_B(state, row):
 
 
 def longest_B(length: int) -> int:
-    """Return the number of bytes of the longest encoded filter of ``length`` bits, one without compression."""
+    """Return the most bytes that an encoded filter of ``length`` bits takes, which is without compression."""
     return len(BitVector(length, int.from_bytes(b"\x55" * (length // 8), "little")).encode())
 
 
@@ -235,12 +236,13 @@ def longest_B(length: int) -> int:
 
 
 @compiled
-def _spread(word, distance):
+def _or_rotated(word, distance):
     return word | (word << np.uint64(distance)) | (word >> np.uint64(WORD - distance))
 
 
 @compiled
-def _lacks(state, needs, k, word):
+def _lacks_need(state, needs, k, word):
+    """Return whether ``word`` lacks a bit of word ``k`` of the needs."""
     return (state.needs[needs, k] & ~word) != _NO_BITS
 
 
@@ -256,8 +258,8 @@ def routes(state, topics, interests, needs):
     if count == 0:
         return False
     unary = _ALL if count >= WORD - 1 else (_ONE_BIT << np.uint64(count)) - _ONE_BIT
-    if _lacks(state, needs, 3, unary) or _lacks(state, needs, 0, _spread(_spread(folded, 7), 31)):
+    if _lacks_need(state, needs, 3, unary) or _lacks_need(state, needs, 0, _or_rotated(_or_rotated(folded, 7), 31)):
         return False
-    if _lacks(state, needs, 1, _spread(_spread(_spread(folded, 11), 29), 37)):
+    if _lacks_need(state, needs, 1, _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)):
         return False
-    return not _lacks(state, needs, 2, _spread(_spread(_spread(_spread(folded, 13), 17), 19), 41))
+    return not _lacks_need(state, needs, 2, _or_rotated(_or_rotated(_or_rotated(_or_rotated(folded, 13), 17), 19), 41))

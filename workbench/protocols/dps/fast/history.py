@@ -1,4 +1,4 @@
-"""The history of publications in DPS's fast twin, with their senders: `workbench.protocols.dps.history` on arrays.
+"""The history of received publications and their senders in DPS's fast twin, as `workbench.protocols.dps.history`.
 
 In a scenario each series has one publication, and all publications of a run have the same lifetime. So a node's list of
 seen publications, in the order of their last reception, is also in the order of expiry.
@@ -18,13 +18,13 @@ _ORDER = (1 << _ORDER_BITS) - 1
 
 
 @compiled
-def _append(state, i, publication, now):
+def _append_seen(state, i, publication, now):
     state.pairs[publication, i].noted_us = now
     twin.append(state.nodes[i].seen, state.pairs[:, i], publication)
 
 
 @compiled
-def _forget_first(state, i):
+def _forget_oldest(state, i):
     seen = state.nodes[i].seen
     publication = np.int64(seen.first)
     twin.remove(seen, state.pairs[:, i], publication)
@@ -34,26 +34,27 @@ def _forget_first(state, i):
 
 
 @compiled
-def _is_over(state, i, publication, now):
+def _is_expired(state, i, publication, now):
     return rules.forget_us(state.pairs[publication, i].noted_us, state.ttl_s, state.history_us) <= now
 
 
 @compiled
 def _make_room(state, i, now):
+    """Remove expired publications from the history if it has grown enough, and the oldest if it is full."""
     node = state.nodes[i]
     node.since_cleared += 1
     if rules.clears_history(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
-        while node.seen.count and _is_over(state, i, np.int64(node.seen.first), now):
-            _forget_first(state, i)
+        while node.seen.count and _is_expired(state, i, np.int64(node.seen.first), now):
+            _forget_oldest(state, i)
         node.clear_at = rules.next_clearing_size(node.seen.count)
         node.since_cleared = 0
     while node.seen.count >= state.max_history:
-        _forget_first(state, i)
+        _forget_oldest(state, i)
 
 
 @compiled
 def _count_sources(state, i, publication):
-    """Count the neighbors that have sent a publication."""
+    """Return the number of neighbors that have sent a publication."""
     count = np.int64(0)
     for k in range(state.was_received_from.shape[2]):
         count += twin.count_ones(state.was_received_from[publication, i, k])
@@ -62,21 +63,21 @@ def _count_sources(state, i, publication):
 
 @compiled
 def note(state, i, publication, now):
-    """Record a publication in the history; return whether it was there already."""
+    """Record a publication in the history; return whether the history contained it already."""
     pair = state.pairs[publication, i]
     if pair.is_seen:
         twin.remove(state.nodes[i].seen, state.pairs[:, i], publication)
-        _append(state, i, publication, now)
+        _append_seen(state, i, publication, now)
         return True
     _make_room(state, i, now)
     pair.is_seen = 1
-    _append(state, i, publication, now)
+    _append_seen(state, i, publication, now)
     return False
 
 
 @compiled
 def note_neighbor(state, i, publication, link, hops):
-    """Record that a neighbor has sent a publication, with its number of hops."""
+    """Record that a neighbor has sent a publication, which had travelled ``hops`` hops to this neighbor."""
     position = link - state.link_first[i]
     is_known = was_received_from(state, i, publication, link)
     sources = _count_sources(state, i, publication)
@@ -85,9 +86,9 @@ def note_neighbor(state, i, publication, link, hops):
     if state.acknowledges:
         order = _count_sources(state, i, publication)
         if is_known:
-            before = np.int64(state.path_ranks[publication, link])
-            hops = min(np.int64(hops), before >> _ORDER_BITS)
-            order = before & _ORDER
+            former_rank = np.int64(state.path_ranks[publication, link])
+            hops = min(np.int64(hops), former_rank >> _ORDER_BITS)
+            order = former_rank & _ORDER
         state.path_ranks[publication, link] = (np.int64(hops) << _ORDER_BITS) | order
     state.was_received_from[publication, i, position >> 6] |= _ONE_BIT << np.uint64(position & 63)
 
@@ -101,11 +102,14 @@ def was_received_from(state, i, publication, link):
 
 @compiled
 def find_reverse_link(state, i, publication):
-    """Return the link over which a publication came with the fewest hops, the earliest of several, or NONE."""
-    best, fewest = NONE, np.int64(0)
+    """Return the link over which a publication came with the fewest hops, or NONE.
+
+    Of several such links, the link on which the publication came first is returned.
+    """
+    best_link, best_rank = NONE, np.int64(0)
     for link in range(state.link_first[i], state.link_first[i + 1]):
         if was_received_from(state, i, publication, link):
             path_rank = np.int64(state.path_ranks[publication, link])
-            if best == NONE or path_rank < fewest:
-                best, fewest = np.int64(link), path_rank
-    return best
+            if best_link == NONE or path_rank < best_rank:
+                best_link, best_rank = np.int64(link), path_rank
+    return best_link

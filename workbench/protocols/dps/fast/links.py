@@ -1,7 +1,7 @@
 """The links of DPS's fast twin: the state machine of `workbench.protocols.dps.links`, with the same transition table.
 
-It leaves out cases that cannot happen in a run of a scenario: links that are ended while an answer is outstanding,
-more neighbors than ``max_links``, and malformed messages.
+This module leaves out cases that cannot happen in a run of a scenario: links that are ended while an answer is
+outstanding, more neighbors than ``max_links``, and malformed messages.
 """
 
 import numpy as np
@@ -81,34 +81,34 @@ def apply_input(core, state, i, link, link_input, now):
             if other != NONE:
                 _apply_nested_input(core, state, i, other, NEEDED, now)
         else:
-            _act(core, state, i, link, action, now)
+            _execute(core, state, i, link, action, now)
 
 
 @compiled
 def _apply_nested_input(core, state, i, link, link_input, now):
     """Apply NEEDED or CHANGED within another input.
 
-    These two cause no REPLACE or UPDATE, so no recursion is needed, which numba does not support here.
+    Neither input causes REPLACE or UPDATE, so no recursion is needed, which numba does not support here.
     """
     entry = _change_state(core, state, i, link, link_input, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
-        _act(core, state, i, link, state.actions[k], now)
+        _execute(core, state, i, link, state.actions[k], now)
 
 
 @compiled
 def _change_state(core, state, i, link, link_input, now):
-    """Change a link's state; return the index of the table's entry for the input."""
-    before = np.int64(state.links[link].state)
-    entry = before * _INPUTS + link_input
+    """Change a link's state; return the index of the transition table's entry for the former state and the input."""
+    former_state = np.int64(state.links[link].state)
+    entry = former_state * _INPUTS + link_input
     set_state(core, state, i, link, now, np.int64(state.next_states[entry]))
-    if state.next_states[entry] != before:
+    if state.next_states[entry] != former_state:
         _send_ids_later(state, i, now)
     return entry
 
 
 @compiled
-def _act(core, state, i, link, action, now):
-    """Execute an action that sends a message or affects the node; pass others to `_update_neighbor`."""
+def _execute(core, state, i, link, action, now):
+    """Execute an action that sends a message or affects the node; pass other actions to `_update_neighbor`."""
     remote = state.links[link]
     if action == Action.SEND_CHANGE:
         find_changes(state, i, link)
@@ -177,11 +177,13 @@ def _update_neighbor(state, i, link, action):
 
 @compiled
 def _counts_muted(state, i):
+    """Return whether the node uses interests from muted links, which it never does in a dense neighborhood."""
     return state.count_muted and not state.nodes[i].is_crowded
 
 
 @compiled
 def _send_changes(core, state, i, link, now):
+    """Send a neighbor its changed interests, now or after an outstanding answer; do nothing without a change."""
     remote = state.links[link]
     if remote.pending:
         remote.is_behind = 1
@@ -193,23 +195,24 @@ def _send_changes(core, state, i, link, now):
 def _find_replacement(state, i, link):
     """Return the muted link that replaces an ended one; NONE if no link is muted or no replacement is needed."""
     ended = state.links[link]
-    chosen = NONE
-    chosen_has_same_owner = False
+    replacement = NONE
+    replacement_has_same_owner = False
     other = np.int64(state.nodes[i].links.first)
     while other != NONE:
         remote = state.links[other]
         has_same_owner = is_same_owner(remote.mesh_high, remote.mesh_low, ended.mesh_high, ended.mesh_low)
         if has_same_owner and (remote.state == ACTIVE or remote.state == UNMUTING):
             return NONE
-        if remote.state == MUTED and (chosen == NONE or (has_same_owner and not chosen_has_same_owner)):
-            chosen = other
-            chosen_has_same_owner = has_same_owner
+        if remote.state == MUTED and (replacement == NONE or (has_same_owner and not replacement_has_same_owner)):
+            replacement = other
+            replacement_has_same_owner = has_same_owner
         other = np.int64(remote.next)
-    return chosen
+    return replacement
 
 
 @compiled
 def _set_inbound(state, i, link, interests, needs):
+    """Store the interests and needs that a neighbor has sent, as row numbers; interests of NONE remove them."""
     state.links[link].inbound = interests
     state.links[link].inbound_needs = needs
     mark_changed(state, i, link)
@@ -234,7 +237,7 @@ def end_link(core, state, i, link, now):
 
 @compiled
 def unlink(core, state, i, link, now):
-    """End a link as soon as no answer is outstanding."""
+    """End a link, now or as soon as no answer is outstanding."""
     if state.links[link].pending:
         apply_input(core, state, i, link, END_WAITS, now)
     else:
@@ -243,7 +246,7 @@ def unlink(core, state, i, link, now):
 
 @compiled
 def update(core, state, i, now):
-    """Send every neighbor the changes of the interests that it should have."""
+    """Send every neighbor the changes of the interests that are meant for this neighbor."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         _apply_nested_input(core, state, i, link, CHANGED, now)
@@ -252,12 +255,14 @@ def update(core, state, i, now):
 
 @compiled
 def _update_later(state, i, now):
+    """Schedule `update`, unless it is scheduled already."""
     if state.nodes[i].update_us == NONE:
         state.nodes[i].update_us = now + state.nodes[i].learnt_after_us
 
 
 @compiled
 def _send_ids_later(state, i, now):
+    """Schedule `_send_ids`, unless it is scheduled already."""
     if state.nodes[i].ids_us == NONE:
         state.nodes[i].ids_us = now + state.nodes[i].ids_after_us
 
@@ -282,7 +287,7 @@ def receive_subscription(core, state, i, link, message, now):
         apply_input(core, state, i, link, BEGUN, now)
     if remote.state == LINKING:
         remote.ticks = rules.cap_ticks(remote.ticks, state.retry_ticks)
-    _receive(core, state, i, link, message, False, now)
+    _receive_common(core, state, i, link, message, False, now)
     if not remote.pending:
         if remote.state == MUTED or remote.keep_alive_us == NONE:
             remote.keep_alive_us = _next_keep_alive_us(core, state, i, link, now)
@@ -304,15 +309,17 @@ def _receive_unlink(core, state, i, link, message, now):
 
 @compiled
 def _restarts_link(core, state, i, link, message):
+    """Return whether a subscription message shows that its sender has begun the link anew."""
     remote, revision = state.links[link], core.messages[message].sequence
     stays_muted = remote.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.headers[message].flags, remote.pending == ACKNOWLEDGEMENT
-    settled = rules.is_settled(remote.state, _sends_all(remote))
-    return rules.has_begun_anew(flags, revision, remote.inbound_revision, is_acknowledging, stays_muted, settled)
+    is_settled = rules.is_settled(remote.state, _sends_all(remote))
+    return rules.has_begun_anew(flags, revision, remote.inbound_revision, is_acknowledging, stays_muted, is_settled)
 
 
 @compiled
 def _sends_all(remote):
+    """Return whether the outstanding message is a subscription with all interests, and not with a change."""
     return remote.pending == SUBSCRIPTION and not remote.is_delta
 
 
@@ -325,11 +332,11 @@ def receive_acknowledgement(core, state, i, link, message, now):
         return
     # An acknowledgement of an older revision does not confirm the outstanding message.
     is_answer = header.acknowledged == remote.revision and remote.pending != 0
-    restarted = is_answer and _has_restarted(core, state, link, message)
-    if restarted:
+    has_restarted = is_answer and _has_restarted(core, state, link, message)
+    if has_restarted:
         apply_input(core, state, i, link, RESTARTED, now)
-    is_processed = _receive(core, state, i, link, message, True, now)
-    if restarted or not is_processed:
+    is_processed = _receive_common(core, state, i, link, message, True, now)
+    if has_restarted or not is_processed:
         return
     if is_answer:
         apply_input(core, state, i, link, ANSWERED, now)
@@ -340,6 +347,7 @@ def receive_acknowledgement(core, state, i, link, message, now):
 
 @compiled
 def _has_restarted(core, state, link, message):
+    """Return whether an acknowledgement shows that the neighbor has restarted and lost the state of the link."""
     remote, header = state.links[link], state.headers[message]
     if remote.state != ACTIVE or remote.pending != SUBSCRIPTION:
         return False
@@ -351,7 +359,7 @@ def _has_restarted(core, state, link, message):
 
 
 @compiled
-def _receive(core, state, i, link, message, is_acknowledgement, now):
+def _receive_common(core, state, i, link, message, is_acknowledgement, now):
     """Process the common part of a subscription and its acknowledgement; return False if the link restarts."""
     remote, header = state.links[link], state.headers[message]
     revision, newest, flags = core.messages[message].sequence, np.int64(remote.inbound_revision), header.flags
@@ -368,8 +376,8 @@ def _receive(core, state, i, link, message, is_acknowledgement, now):
             return True
         base = np.int64(remote.inbound) if flags & DELTA and remote.inbound != NONE else EMPTY
         # Applying a repeated change a second time would undo it.
-        asks_nothing = remote.inbound == NONE if is_known else header.vector == base
-        if rules.has_lost_base(flags, remote.state, header.needs != EMPTY and asks_nothing):
+        is_empty = remote.inbound == NONE if is_known else header.vector == base
+        if rules.has_lost_base(flags, remote.state, header.needs != EMPTY and is_empty):
             twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
             apply_input(core, state, i, link, RESTARTED, now)
             return False
@@ -378,7 +386,7 @@ def _receive(core, state, i, link, message, is_acknowledgement, now):
     note_lowest(state, i, header.mesh_high, header.mesh_low)
     is_crowded, was_muted = state.nodes[i].is_crowded != 0, remote.state == MUTED
     if not flags & UNMUTE:
-        _look_for_loop(core, state, i, link, message, is_acknowledgement, now)
+        _check_for_loop(core, state, i, link, message, is_acknowledgement, now)
     elif not is_known:
         apply_input(core, state, i, link, UNMUTED, now)
     if header.mesh_high != remote.mesh_high or header.mesh_low != remote.mesh_low:
@@ -388,12 +396,13 @@ def _receive(core, state, i, link, message, is_acknowledgement, now):
     if rules.announces_mute(is_crowded, was_muted, remote.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
-        _take_interests(core, state, i, link, message, is_known, now)
+        _process_interests(core, state, i, link, message, is_known, now)
     return True
 
 
 @compiled
-def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
+def _check_for_loop(core, state, i, link, message, is_acknowledgement, now):
+    """Apply the input LOOP or NO_LOOP to a link, if the mesh id and flags of a message show or exclude a loop."""
     remote, header = state.links[link], state.headers[message]
     is_other_owner = not is_same_owner(header.mesh_high, header.mesh_low, remote.mesh_high, remote.mesh_low)
     is_reply = is_acknowledgement and remote.pending != 0
@@ -405,8 +414,9 @@ def _look_for_loop(core, state, i, link, message, is_acknowledgement, now):
 
 
 @compiled
-def _take_interests(core, state, i, link, message, is_known, now):
-    is_changed = not is_known and _apply(state, i, link, message)
+def _process_interests(core, state, i, link, message, is_known, now):
+    """Store the interests in a message and acknowledge it; ``is_known``: it is a duplicate, with nothing to store."""
+    is_changed = not is_known and _store_interests(state, i, link, message)
     _acknowledge(core, state, i, link, now)
     if is_changed:
         send_retained(core, state, i, link, now)
@@ -415,22 +425,22 @@ def _take_interests(core, state, i, link, message, is_known, now):
 
 
 @compiled
-def _apply(state, i, link, message):
+def _store_interests(state, i, link, message):
     """Store the interests of a message's sender; return whether they have changed."""
     remote, header = state.links[link], state.headers[message]
     if remote.state == MUTED and not _counts_muted(state, i):
         return False
-    before, before_needs = remote.inbound, remote.inbound_needs
+    former_interests, former_needs = remote.inbound, remote.inbound_needs
     interests = np.int64(header.vector)
     if header.flags & DELTA and remote.inbound != NONE:
         interests = change_between(state, interests, np.int64(remote.inbound))
     _set_inbound(state, i, link, NONE if interests == EMPTY else interests, header.needs)
-    return remote.inbound != before or (before != NONE and remote.inbound_needs != before_needs)
+    return remote.inbound != former_interests or (former_interests != NONE and remote.inbound_needs != former_needs)
 
 
 @compiled
 def _acknowledge(core, state, i, link, now):
-    """Acknowledge a message, with this node's interests if the neighbor does not have them yet."""
+    """Acknowledge a message; include this node's interests if the neighbor does not have them yet."""
     remote = state.links[link]
     with_interests = remote.pending == ACKNOWLEDGEMENT
     if remote.state == MUTED:
@@ -444,7 +454,7 @@ def _acknowledge(core, state, i, link, now):
 
 @compiled
 def _resume(core, state, i, link, now):
-    """Continue postponed work of a link if no answer is outstanding."""
+    """Schedule mesh ids or interests, or end the link, if this had to wait for an answer that is now there."""
     remote = state.links[link]
     if remote.pending or remote.state == GONE:
         return
@@ -475,9 +485,9 @@ def wake_links(core, state, i, now):
         remote = state.links[link]
         successor = np.int64(remote.next)
         if remote.retry_us != NONE and remote.retry_us <= now:
-            _retry(core, state, i, link, now)
+            _send_retry(core, state, i, link, now)
         if remote.tick_us != NONE and remote.tick_us <= now:
-            _tick(core, state, i, link, now)
+            _count_tick(core, state, i, link, now)
         elif remote.keep_alive_us != NONE and remote.keep_alive_us <= now:
             apply_input(core, state, i, link, QUIET, now)
         link = successor
@@ -497,7 +507,7 @@ def retry_link_message(core, state, i, link, is_answer, now):
 
 
 @compiled
-def _retry(core, state, i, link, now):
+def _send_retry(core, state, i, link, now):
     """Send an undelivered message again if it is still needed."""
     remote = state.links[link]
     remote.retry_us = NONE
@@ -509,7 +519,7 @@ def _retry(core, state, i, link, now):
 
 @compiled
 def _send_ids(core, state, i, now):
-    """Send a keep-alive, which contains the mesh id, to each neighbor that has an outdated one."""
+    """Send a keep-alive, which contains the mesh id, to each neighbor that has an outdated mesh id."""
     ids = lowest_two_ids(state, i)
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
@@ -536,8 +546,8 @@ def _probe_soon(core, state, i, link, now):
 
 
 @compiled
-def _tick(core, state, i, link, now):
-    """Count a tick of waiting for an answer. After enough ticks, repeat the message or give up the link."""
+def _count_tick(core, state, i, link, now):
+    """Count a tick while an answer is outstanding. After enough ticks, repeat the message or give up the link."""
     remote = state.links[link]
     remote.ticks += 1
     remote.tick_us = now + state.nodes[i].tick_us
@@ -548,7 +558,7 @@ def _tick(core, state, i, link, now):
 
 @compiled
 def _next_keep_alive_us(core, state, i, link, now):
-    """Return the time of a link's next keep-alive, or of the next probe if it is muted."""
+    """Return the time (µs) of a link's next keep-alive, or of the next probe of a muted link."""
     remote = state.links[link]
     if remote.state != MUTED:
         return now + state.nodes[i].silence_us

@@ -1,6 +1,6 @@
 """Mesh ids of DPS's fast twin: the functions of `workbench.protocols.dps.mesh_ids` on two 64-bit words.
 
-The two words ``high`` and ``low`` form an id of 128 bits. All bits are set for a neighbor that has not sent an id.
+The two words ``high`` and ``low`` form an id of 128 bits. If a neighbor has not sent an id, all bits are set.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ _MARKED_BITS, _OTHER_BITS = np.uint64(24), np.uint64(64 - 24)
 
 @compiled
 def stream_bits(core, i):
-    """Draw the next 64 random bits of node ``i``'s own stream."""
+    """Return the next 64 random bits of node ``i``'s own stream."""
     core.drawn[i] += 1
     return twin.bits(core.protocol_keys[i], core.drawn[i] - 1)
 
@@ -49,7 +49,7 @@ def set_mark(low):
 
 @compiled
 def _mark_bytes(low):
-    """Return the bytes of an id that contain its hops and its mark, as `rules` take them."""
+    """Return the bytes of an id that contain its hops and its mark, as an integer for the functions of `rules`."""
     return np.int64(low & _MARKED)
 
 
@@ -83,7 +83,7 @@ def low_to_send(remote, low):
 
 @compiled
 def mesh_id_here(remote):
-    """Return a neighbor's mesh id with one more hop, or an unknown id if it only circulates in a loop."""
+    """Return (high, low) of a neighbor's mesh id with one more hop; an unknown id if it only circulates in a loop."""
     more = rules.hop_to_add(_mark_bytes(remote.mesh_low))
     if more < 0 or rules.is_circulating(np.int64(remote.rises)):
         return _UNKNOWN, _UNKNOWN
@@ -91,38 +91,39 @@ def mesh_id_here(remote):
 
 
 @compiled
-def _id_below(high, low, by):
-    """Return the marked id that is ``by`` + 1 below another; the difference excludes the bytes of hops and mark."""
-    low, by_high, by_low = (low >> _MARKED_BITS) << _MARKED_BITS, by >> _OTHER_BITS, by << _MARKED_BITS
-    high = high - by_high - (_ONE_BIT if low < by_low else _NO_BITS)
-    low = low - by_low
+def _id_below(high, low, distance):
+    """Return (high, low) of the marked id that is ``distance`` + 1 lower; the bytes of hops and mark do not count."""
+    low = (low >> _MARKED_BITS) << _MARKED_BITS
+    distance_high, distance_low = distance >> _OTHER_BITS, distance << _MARKED_BITS
+    high = high - distance_high - (_ONE_BIT if low < distance_low else _NO_BITS)
+    low = low - distance_low
     step = _ONE_BIT << _MARKED_BITS
     return high - (_ONE_BIT if low < step else _NO_BITS), (low - step) | _MARK
 
 
 @compiled
 def owner_number(high, low):
-    """Return the number of an id's owner for events, or NONE without an id."""
+    """Return the number of an id's owner for events; NONE if the id is unknown."""
     return NONE if high == _UNKNOWN and low == _UNKNOWN else np.int64(high >> _ONE_BIT)
 
 
 @compiled
 def forget_mesh(remote):
-    """Record that a neighbor has not sent a mesh id."""
+    """Remove the stored mesh id of a neighbor."""
     remote.mesh_high = _UNKNOWN
     remote.mesh_low = _UNKNOWN
 
 
 @compiled
 def forget_sent_id(remote):
-    """Record that a neighbor has not been sent a mesh id."""
+    """Remove the stored mesh id that was sent to a neighbor last."""
     remote.sent_high = _UNKNOWN
     remote.sent_low = _UNKNOWN
 
 
 @compiled
 def lowest_except(state, i, excluded_link):
-    """Return the lowest mesh id of this node and its neighbors, except the neighbor of one link."""
+    """Return (high, low) of the lowest mesh id of this node and its neighbors, except the neighbor of one link."""
     node = state.nodes[i]
     high, low = node.mesh_high, node.mesh_low
     link = np.int64(node.links.first)
@@ -140,7 +141,8 @@ def lowest_except(state, i, excluded_link):
 def shows_loop(state, i, link, message):
     """Return whether a message's mesh id shows that its link closes a loop.
 
-    It does if its owner is this node, or the owner of the lowest id that this node has without that neighbor.
+    The link closes a loop if the mesh id has the same owner as this node's id, or as the result of `lowest_except` for
+    the link.
     """
     header, node = state.headers[message], state.nodes[i]
     if rules.hop_to_add(_mark_bytes(header.mesh_low)) < 0:
@@ -152,7 +154,10 @@ def shows_loop(state, i, link, message):
 
 @compiled
 def lowest_two_ids(state, i):
-    """Return the link that sent the lowest mesh id, that id, and the lowest id from the other links."""
+    """Return (link, high, low, second_high, second_low) for the lowest mesh ids from neighbors.
+
+    ``link`` received the lowest id, (high, low); NONE without an id. The second id is the lowest from other links.
+    """
     source, high, low, second_high, second_low = NONE, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
@@ -170,7 +175,7 @@ def lowest_two_ids(state, i):
 
 @compiled
 def must_send_id(state, i, link, ids):
-    """Return whether an active neighbor has an outdated id of this node; ``ids``: the node's `lowest_two_ids`."""
+    """Return whether an active neighbor needs a new id of this node; ``ids`` is the result of `lowest_two_ids`."""
     remote, node = state.links[link], state.nodes[i]
     source, high, low, second_high, second_low = ids
     if link == source:
@@ -184,7 +189,7 @@ def must_send_id(state, i, link, ids):
 
 @compiled
 def is_apart(state, i, link):
-    """Return whether a muted neighbor's mesh id is lower than all ids that this node knows otherwise."""
+    """Return whether a muted neighbor's mesh id is lower than the ids of this node and all its other neighbors."""
     remote = state.links[link]
     if remote.state != MUTED or remote.pending or rules.hop_to_add(_mark_bytes(remote.mesh_low)) < 0:
         return False
@@ -196,7 +201,7 @@ def is_apart(state, i, link):
 
 @compiled
 def note_lowest(state, i, high, low):
-    """Record an id as the lowest seen, if it is; `choose_lower_id` chooses an id below it."""
+    """Record an id if it is the lowest id seen so far; `choose_lower_id` chooses an id below that."""
     node = state.nodes[i]
     if is_less(high, low, node.lowest_high, node.lowest_low):
         node.lowest_high, node.lowest_low = high, low
@@ -204,17 +209,17 @@ def note_lowest(state, i, high, low):
 
 @compiled
 def choose_lower_id(core, state, i):
-    """Choose a new own id, lower than all ids seen by a random number of 64 bits."""
+    """Choose a new id for node ``i``: the lowest id seen so far, minus a random number of 64 bits."""
     node = state.nodes[i]
     note_lowest(state, i, node.mesh_high, node.mesh_low)
-    by = stream_bits(core, i)
-    by_high, by_low = by >> _OTHER_BITS, by << _MARKED_BITS
+    distance = stream_bits(core, i)
+    distance_high, distance_low = distance >> _OTHER_BITS, distance << _MARKED_BITS
     lowest_low = (node.lowest_low >> _MARKED_BITS) << _MARKED_BITS
-    if not is_less(by_high, by_low, node.lowest_high, lowest_low):
+    if not is_less(distance_high, distance_low, node.lowest_high, lowest_low):
         # Only a forged id is so low. Two nodes that both chose 0 would see a loop between them forever.
         node.mesh_high = stream_bits(core, i) & OWN_HIGH
         node.mesh_low = set_mark(stream_bits(core, i))
         node.lowest_high, node.lowest_low = node.mesh_high, node.mesh_low
         return
-    node.mesh_high, node.mesh_low = _id_below(node.lowest_high, node.lowest_low, by)
+    node.mesh_high, node.mesh_low = _id_below(node.lowest_high, node.lowest_low, distance)
     note_lowest(state, i, node.mesh_high, node.mesh_low)

@@ -13,12 +13,12 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def report_quality(core, state, i, link, quality, now):
-    """Store the delivery ratio of a link's worse direction; return whether the link has to end, as it is too poor."""
+    """Store the delivery ratio of a link's worse direction; return whether the link is too poor to be kept."""
     node, remote = state.nodes[i], state.links[link]
     if quality < state.worst_link:
         if not remote.is_usable and remote.state == GONE:
             return False
-        _forget(state, i, link)
+        _forget_neighbor(state, i, link)
         return True
     if not remote.is_usable or remote.quality != quality:
         remote.quality = quality
@@ -32,7 +32,8 @@ def report_quality(core, state, i, link, quality, now):
 
 
 @compiled
-def _forget(state, i, link):
+def _forget_neighbor(state, i, link):
+    """Make a neighbor unusable: it is neither ranked nor chosen, and a scheduled link request is canceled."""
     node, remote = state.nodes[i], state.links[link]
     if remote.is_usable:
         remote.is_usable = 0
@@ -45,6 +46,7 @@ def _forget(state, i, link):
 
 @compiled
 def _update_crowding(state, i):
+    """Update whether the node is in a dense neighborhood, and the intervals that depend on its number of neighbors."""
     node = state.nodes[i]
     node.is_crowded = node.usable > state.crowd
     times = state.times[node.usable if node.is_crowded else 0]
@@ -57,7 +59,7 @@ def _update_crowding(state, i):
 
 @compiled
 def _plan_first_request(core, state, i, link, now):
-    """Schedule the request of a link to a new neighbor, unless the best neighbors were chosen already."""
+    """Schedule the link request to a new neighbor, unless the node has already chosen the best neighbors."""
     node, remote = state.nodes[i], state.links[link]
     if node.has_chosen:
         return
@@ -86,7 +88,7 @@ def _rank_neighbors(core, state, i):
     for link in range(first, state.link_first[i + 1]):
         if not state.links[link].is_usable:
             continue
-        _rate(core, state, i, link)
+        _store_rank(core, state, i, link)
         index = end
         while index > first and _is_better(state, link, np.int64(state.ranked[index - 1])):
             state.ranked[index] = state.ranked[index - 1]
@@ -96,7 +98,8 @@ def _rank_neighbors(core, state, i):
 
 
 @compiled
-def _rate(core, state, i, link):
+def _store_rank(core, state, i, link):
+    """Store the fields by which `_is_better` compares the links of node ``i``."""
     remote, neighbors = state.links[link], np.uint64(state.nodes[i].usable)
     own, other = np.uint64(core.addresses[i]), np.uint64(core.addresses[state.neighbors[link]])
     remote.tenths = min(int(10 * remote.quality), 9)
@@ -125,7 +128,7 @@ def _is_better(state, link, other_link):
 
 @compiled
 def link_ended(core, state, i, link, now):
-    """Schedule a new request after a link has ended, in a dense neighborhood to the next neighbor."""
+    """Schedule a new link request after a link has ended; in a dense neighborhood, the next-ranked neighbor gets it."""
     after_us = np.int64(0) if state.links[link].is_chosen else np.int64(rules.late_request_us(state.relink_s))
     if state.nodes[i].is_crowded:
         if not state.links[link].is_chosen:
@@ -143,7 +146,7 @@ def link_ended(core, state, i, link, now):
 
 @compiled
 def next_neighbor(core, state, i):
-    """Return the next ranked neighbor without a link or request, in cyclic order, or NONE."""
+    """Return the link row of the next-ranked neighbor without a link or request, in cyclic order, or NONE."""
     _rank_neighbors(core, state, i)
     node, first = state.nodes[i], np.int64(state.link_first[i])
     count = np.int64(node.usable)
@@ -157,7 +160,7 @@ def next_neighbor(core, state, i):
 
 @compiled
 def choose(core, state, i, now):
-    """Request links to the best-ranked neighbors only, and schedule the first scout, a link to another neighbor."""
+    """Choose the best-ranked neighbors, schedule link requests to them only, and schedule the first scout's request."""
     _rank_neighbors(core, state, i)
     node, first = state.nodes[i], np.int64(state.link_first[i])
     count = np.int64(node.usable)

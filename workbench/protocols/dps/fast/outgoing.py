@@ -56,7 +56,7 @@ def mark_changed(state, i, link):
 
 @compiled
 def announce(core, state, i, now):
-    """Write events for interests and mesh ids that have changed since the last ones, if the run has a trace."""
+    """Write events for interests and mesh ids that have changed since their last events, if the run has a trace."""
     node = state.nodes[i]
     if not core.traces or not node.has_changes:
         return
@@ -83,6 +83,7 @@ def announce(core, state, i, now):
 
 @compiled
 def _announce_neighbor(core, state, i, link, now):
+    """Write events for the interests and the mesh id of a neighbor, if they have changed since their last events."""
     remote, peer = state.links[link], address_of(core, state, link)
     bits, needs = np.int32(0), np.int32(0)
     if remote.inbound != NONE:
@@ -111,30 +112,31 @@ def _announce_neighbor(core, state, i, link, now):
 
 @compiled
 def find_changes(state, i, link):
-    """Compute the interests for a neighbor; return whether they differ from those sent last."""
+    """Compute the interests to send to a neighbor; return whether they differ from the interests sent last."""
     remote = state.links[link]
     _sum_all_except(state, i, link)
     interests, needs = intern_filter(state), intern_needs(state)
-    changed = True
+    has_changed = True
     remote.is_delta = remote.interests != NONE
     if remote.is_delta:
-        changed = interests != remote.interests or needs != remote.needs
+        has_changed = interests != remote.interests or needs != remote.needs
         remote.vector = change_between(state, np.int64(remote.interests), interests)
     else:
         remote.vector = interests
-    if changed:
+    if has_changed:
         remote.revision += 1
     remote.interests = interests
     remote.needs = needs
     remote.is_behind = 0
-    return changed
+    return has_changed
 
 
 # Messages
 
 
 @compiled
-def _send(core, state, i, link, now, name, flags, with_interests):
+def _send_link_message(core, state, i, link, now, name, flags, with_interests):
+    """Send a message of a link; ``name``: its kind, a subscription or its acknowledgement (`state.Message`)."""
     remote = state.links[link]
     high, low = lowest_except(state, i, link)
     low = low_to_send(remote, low)
@@ -163,14 +165,14 @@ def send_subscription(core, state, i, link, now):
     """Send a subscription with the interests of the last `find_changes`."""
     remote = state.links[link]
     flags = rules.subscription_flags(remote.is_delta, remote.state, state.nodes[i].recheck_s)
-    _send(core, state, i, link, now, Message.SUBSCRIPTION, flags, True)
+    _send_link_message(core, state, i, link, now, Message.SUBSCRIPTION, flags, True)
     await_answer(remote, SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
 @compiled
 def send_unlink(core, state, i, link, now):
     """Send a subscription message that ends the link."""
-    _send(core, state, i, link, now, Message.SUBSCRIPTION, SAK_REQUESTED | UNLINK, False)
+    _send_link_message(core, state, i, link, now, Message.SUBSCRIPTION, SAK_REQUESTED | UNLINK, False)
     await_answer(state.links[link], SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
@@ -180,14 +182,14 @@ def send_acknowledgement(core, state, i, link, now, with_interests):
     remote = state.links[link]
     remote.acknowledges_next = 0
     flags = rules.acknowledgement_flags(remote.is_delta, remote.state, with_interests)
-    _send(core, state, i, link, now, Message.SUBSCRIPTION_ACK, flags, with_interests)
+    _send_link_message(core, state, i, link, now, Message.SUBSCRIPTION_ACK, flags, with_interests)
     if with_interests and not remote.pending:
         await_answer(remote, ACKNOWLEDGEMENT, now + state.nodes[i].tick_us)
 
 
 @compiled
 def send_all_interests(core, state, i, link, now):
-    """Send a neighbor all interests, regardless of those sent before."""
+    """Send a neighbor all interests in full, and not as a change of the interests sent before."""
     state.links[link].interests = NONE
     find_changes(state, i, link)
     send_subscription(core, state, i, link, now)
@@ -195,7 +197,7 @@ def send_all_interests(core, state, i, link, now):
 
 @compiled
 def send_no_interests(core, state, i, link, now):
-    """Send a neighbor empty interests, regardless of those sent before; the actual ones follow later."""
+    """Send a neighbor empty interests in full; the actual interests follow in a later message."""
     remote = state.links[link]
     forget_outbound(remote)
     remote.vector = EMPTY
@@ -207,7 +209,7 @@ def send_no_interests(core, state, i, link, now):
 
 @compiled
 def send_again(core, state, i, link, now):
-    """Send again the message that the neighbor has not answered."""
+    """Repeat the last message to a neighbor, which has not answered it."""
     if state.links[link].pending == ACKNOWLEDGEMENT:
         send_acknowledgement(core, state, i, link, now, True)
     else:

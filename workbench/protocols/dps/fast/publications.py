@@ -1,7 +1,7 @@
 """Publications at a node of DPS's fast twin: the functions of `workbench.protocols.dps.publications`.
 
-The header field of a publication's frame contains its hops and the remaining seconds of its lifetime. Both belong to
-the encoded message, so a publication has a different message for each encoded size.
+The header field of a publication's frame contains its hops and the remaining seconds of its lifetime. Both are part of
+the encoded message, so a publication has one message for each encoded size.
 """
 
 import numpy as np
@@ -27,7 +27,7 @@ HOPS_BITS = 16
 
 @compiled
 def publish_content(core, state, i, content, number, now):
-    """Publish a reading of the node as the first and only publication of its series."""
+    """Publish reading ``number`` of node ``i`` as the first and only publication of its series."""
     publication = state.numbers[Number.PUBLISHED]
     state.numbers[Number.PUBLISHED] = publication + 1
     core.drawn[i] += 1  # The definition draws a number for the publication's id.
@@ -49,7 +49,7 @@ def publish_content(core, state, i, content, number, now):
 
 @compiled
 def receive_publication(core, state, i, sender, message, hops_and_ttl, now):
-    """Process a publication from a neighbor; ``hops_and_ttl``: its previous hops and its remaining seconds."""
+    """Process a publication from a neighbor; ``hops_and_ttl`` contains its previous hops and remaining seconds."""
     peer = core.addresses[sender]
     hops, ttl_s = np.int64(hops_and_ttl) & MOST_HOPS, np.int64(hops_and_ttl) >> HOPS_BITS
     if hops >= MOST_HOPS:
@@ -68,7 +68,7 @@ def receive_publication(core, state, i, sender, message, hops_and_ttl, now):
     is_reported = _deliver(core, state, i, peer, message, NONE, now)
     node = state.nodes[i]
     if rules.delays_forwarding(node.is_crowded != 0, node.waiting.count):
-        _wait(core, state, i, link, publication, hops + 1, ttl_s, is_reported, now)
+        _postpone_forwarding(core, state, i, link, publication, hops + 1, ttl_s, is_reported, now)
         return
     count = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)
     if not is_reported and count == 0:
@@ -76,8 +76,8 @@ def receive_publication(core, state, i, sender, message, hops_and_ttl, now):
 
 
 @compiled
-def _wait(core, state, i, link, publication, hops, ttl_s, is_reported, now):
-    """Postpone the forwarding of a publication."""
+def _postpone_forwarding(core, state, i, link, publication, hops, ttl_s, is_reported, now):
+    """Postpone the forwarding of a publication by a random time up to `FORWARD_US`."""
     waiting = state.waitings[publication, i]
     waiting.due_us = now + 1 + twin.stream_below(core, i, FORWARD_US)
     waiting.link = link
@@ -110,6 +110,7 @@ def wake_waiting(core, state, i, now):
 
 @compiled
 def _record_held(core, state, i, peer, message, publication, hops, now):
+    """Record that a node holds a publication, and write the event."""
     pair = state.pairs[publication, i]
     is_first = pair.is_held == 0
     pair.is_held = 1
@@ -118,6 +119,7 @@ def _record_held(core, state, i, peer, message, publication, hops, now):
 
 @compiled
 def _retain(core, state, i, link, publication, hops, ttl_s, now):
+    """Retain a publication if the run retains any; if the memory is full, drop a retained publication or this one."""
     if not state.retains:
         return
     evicted = NONE
@@ -142,11 +144,12 @@ def _peer_of(core, state, link):
     return NONE if link == NONE else np.int64(address_of(core, state, link))
 
 
-# Out
+# Sending
 
 
 @compiled
 def _size_B(core, state, publication, hops, ttl_s):
+    """Return the number of bytes of a publication's message with these hops and this remaining lifetime."""
     content = core.contents[state.publications[publication].content]
     return content.size_B + more_B(hops) + more_B(ttl_s) - more_B(state.ttl_s)
 
@@ -172,13 +175,13 @@ def message_of(core, state, publication, hops, ttl_s):
 
 @compiled
 def takes_publications(state, link):
-    """Return whether publications may be sent over this link, given matching interests."""
+    """Return whether a link is in a state to carry publications, and interests of its neighbor are stored."""
     return rules.takes_publications(state.links[link].state) and state.links[link].inbound != NONE
 
 
 @compiled
-def _is_for(state, i, sender, link, publication):
-    """Return whether a neighbor's interests match a publication that this neighbor has not sent."""
+def _is_wanted(state, i, sender, link, publication):
+    """Return whether a neighbor's interests match a publication, unless this neighbor has sent it."""
     if link == sender or was_received_from(state, i, publication, link):
         return False
     remote = state.links[link]
@@ -190,14 +193,14 @@ def _is_for(state, i, sender, link, publication):
 def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
     """Send a publication to all neighbors with matching interests; return their number.
 
-    ``sender``: the link that the publication came over; NONE if this node published it. ``message``: an existing
-    message of the publication, reused if its size fits; or NONE.
+    ``sender`` is the link over which the publication came; NONE if this node published it. ``message`` is an existing
+    message of the publication, which is reused if its size fits; or NONE.
     """
     count = 0
     sent_message = NONE
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        if takes_publications(state, link) and _is_for(state, i, sender, link, publication):
+        if takes_publications(state, link) and _is_wanted(state, i, sender, link, publication):
             if count == 0:
                 sent_message = _reuse_message(core, state, message, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], sent_message, (ttl_s << HOPS_BITS) | hops)
@@ -212,6 +215,7 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
 
 @compiled
 def _reuse_message(core, state, message, publication, hops, ttl_s):
+    """Return ``message`` if it has the right size, else a new message; the caller must release it."""
     if message != NONE and core.messages[message].size_B == _size_B(core, state, publication, hops, ttl_s):
         core.messages[message].holders += 1
         return np.int64(message)
@@ -220,7 +224,7 @@ def _reuse_message(core, state, message, publication, hops, ttl_s):
 
 @compiled
 def send_retained(core, state, i, link, now):
-    """Send retained publications to a neighbor whose interests have changed, now or after the minimum interval."""
+    """Send retained publications to a neighbor whose interests have changed, now or after the shortest interval."""
     if not takes_publications(state, link) or state.nodes[i].retained.count == 0:
         return
     remote = state.links[link]
@@ -234,7 +238,7 @@ def send_retained(core, state, i, link, now):
         entry = state.retained[publication, i]
         ttl_s = left_s(state, i, publication, now)
         sender = np.int64(entry.link)
-        if ttl_s > 0 and _is_for(state, i, sender, link, publication):
+        if ttl_s > 0 and _is_wanted(state, i, sender, link, publication):
             hops = np.int64(entry.hops) if sender == NONE else np.int64(entry.hops) + 1
             message = message_of(core, state, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], message, (ttl_s << HOPS_BITS) | hops)
@@ -275,7 +279,11 @@ def deliver_retained(core, state, i, subscription, now):
 
 @compiled
 def _compare(core, state, topics, subscription, only_subscription, now):
-    """Return NO, MAYBE or YES for a subscription and published topics; NO if another one is ``only_subscription``."""
+    """Return NO, MAYBE or YES: whether a subscription matches published topics.
+
+    A subscription that is not in force has the result ``NO``. If ``only_subscription`` is given (not NONE), all other
+    subscriptions have the result ``NO`` too.
+    """
     expires_us = core.subscriptions[subscription].expires_us
     if (
         (only_subscription != NONE and subscription != only_subscription)
@@ -288,7 +296,11 @@ def _compare(core, state, topics, subscription, only_subscription, now):
 
 @compiled
 def _deliver(core, state, i, peer, message, only_subscription, now):
-    """Deliver a publication to matching subscriptions; return whether an event reports its result at this node."""
+    """Deliver a publication to the matching subscriptions of a node.
+
+    Returns whether an event has reported the result: delivered, no match, or out of range. ``only_subscription`` is
+    the only subscription that may get the publication; NONE for all.
+    """
     if state.nodes[i].own_count == 0:
         return False
     topics = state.published_set[core.messages[message].content]
@@ -314,16 +326,17 @@ def _deliver(core, state, i, peer, message, only_subscription, now):
 
 @compiled
 def _deliver_samples(core, state, i, peer, message, subscription, now):
+    """Deliver the samples of a publication that match a subscription; return their number."""
     content = core.contents[core.messages[message].content]
-    matched = 0
+    count = 0
     for sample in range(content.first_sample, content.last_sample):
         if _matches(core, state, subscription, sample):
             number = core.subscriptions[subscription].number
             twin.report_delivered(core, now, i, peer, message, number, core.samples[sample].detail)
-            matched += 1
-    if matched == 0:
+            count += 1
+    if count == 0:
         twin.drop(core, now, i, peer, message, Reason.OUT_OF_RANGE)
-    return matched
+    return count
 
 
 @compiled

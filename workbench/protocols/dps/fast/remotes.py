@@ -1,4 +1,4 @@
-"""A node's data about a neighbor in DPS's fast twin: `workbench.protocols.dps.remotes`, and the lists of links."""
+"""A node's data about its neighbors in DPS's fast twin, as `workbench.protocols.dps.remotes`, and lists of links."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def link_of(state, i, neighbor):
-    """Return the row in ``links`` of node ``i``'s link to a neighbor, given by its index."""
+    """Return the row in ``links`` of the link from node ``i`` to the node with the index ``neighbor``."""
     low, high = np.int64(state.link_first[i]), np.int64(state.link_first[i + 1])
     while low < high:
         middle = (low + high) >> 1
@@ -46,12 +46,12 @@ def cancel_request(state, i, link):
     if not state.link_requests[link].is_planned:
         return
     state.link_requests[link].is_planned = 0
-    planned, before = state.nodes[i].planned_requests, NONE
+    planned, previous_row = state.nodes[i].planned_requests, NONE
     row = np.int64(planned.first)
     while row != link:
-        before = row
+        previous_row = row
         row = np.int64(state.link_requests[row].next)
-    twin.remove_behind(planned, state.link_requests, before, link)
+    twin.remove_behind(planned, state.link_requests, previous_row, link)
 
 
 # The data about a neighbor
@@ -59,7 +59,7 @@ def cancel_request(state, i, link):
 
 @compiled
 def set_state(core, state, i, link, now, to):
-    """Change the state of a link and report it as an event."""
+    """Change the state of a link to ``to``, and write the change as an event."""
     remote = state.links[link]
     if remote.state == to:
         return
@@ -71,7 +71,10 @@ def set_state(core, state, i, link, now, to):
 
 @compiled
 def add_link(state, i, link, is_requester):
-    """Reset a link that begins; ``is_requester``: this node requested it. The revision continues the former one."""
+    """Add a link that begins to the node's list, and reset its data; its revision continues from the former link.
+
+    ``is_requester``: whether this node requested the link.
+    """
     remote = state.links[link]
     twin.append(state.nodes[i].links, state.links, link)
     remote.is_requester = is_requester
@@ -106,7 +109,7 @@ def add_link(state, i, link, is_requester):
 
 @compiled
 def forget_outbound(remote):
-    """Make the next interests sent to a neighbor a difference from empty interests."""
+    """Record that the neighbor has empty interests of this node, so that the next change is relative to these."""
     remote.interests = EMPTY
     remote.needs = EMPTY
     remote.vector = NONE
@@ -116,7 +119,7 @@ def forget_outbound(remote):
 
 @compiled
 def await_answer(remote, pending, tick_us):
-    """Record that a message awaits an answer; a running timer for an earlier one continues."""
+    """Record the kind of a message that awaits an answer; a timer that runs for an earlier message continues."""
     if not remote.pending:
         remote.ticks = 0
         remote.tick_us = tick_us

@@ -14,34 +14,34 @@ from workbench.sim.fast.twin import NONE, compiled
 def retry_publication(core, state, i, link, publication, hops_and_ttl, now):
     """Schedule a retry of a publication that the radio failed to deliver to a neighbor."""
     node, entries = state.nodes[i], state.repeats[i]
-    chosen = NONE
+    index = NONE
     for k in range(node.repeats):
         repeat = entries[k]
         if repeat.link == link and repeat.publication == publication and repeat.hops_and_ttl == hops_and_ttl:
-            chosen = k
-    if chosen == NONE:
+            index = k
+    if index == NONE:
         if node.repeats < MOST_RETRIED:
-            chosen = node.repeats
+            index = node.repeats
             node.repeats += 1
         else:
-            chosen = node.oldest_repeat
+            index = node.oldest_repeat
             node.oldest_repeat = (node.oldest_repeat + 1) % MOST_RETRIED
-        repeat = entries[chosen]
+        repeat = entries[index]
         repeat.link = link
         repeat.publication = publication
         repeat.hops_and_ttl = hops_and_ttl
         repeat.count = 0
         repeat.due_us = NONE
-    repeat = entries[chosen]
+    repeat = entries[index]
     if repeat.count < MOST_REPEATS:
         repeat.due_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(repeat.count))
         repeat.count += 1
-    _plan(node, entries)
+    _plan_next_retry(node, entries)
 
 
 @compiled
-def _plan(node, entries):
-    """Store the time of the node's earliest retry."""
+def _plan_next_retry(node, entries):
+    """Store the time of the node's earliest retry, or NONE."""
     node.repeat_us = NONE
     for k in range(node.repeats):
         due_us = entries[k].due_us
@@ -51,7 +51,7 @@ def _plan(node, entries):
 
 @compiled
 def wake_repeats(core, state, i, now):
-    """Send the retries that are due."""
+    """Send the publications whose retries are due, to neighbors that still need them."""
     node = state.nodes[i]
     if node.repeat_us == NONE or node.repeat_us > now:
         return
@@ -67,4 +67,4 @@ def wake_repeats(core, state, i, now):
             message = message_of(core, state, publication, hops_and_ttl & MOST_HOPS, hops_and_ttl >> HOPS_BITS)
             twin.send(core, now, i, state.neighbors[link], message, hops_and_ttl)
             twin.let_go(core, message)
-    _plan(node, entries)
+    _plan_next_retry(node, entries)

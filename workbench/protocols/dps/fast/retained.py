@@ -1,7 +1,7 @@
 """The retained publications of a node in DPS's fast twin: `workbench.protocols.dps.retained`.
 
-They form a linked list in the order of arrival. They do not expire in that order, because the remaining lifetime is
-sent in whole seconds.
+Retained publications form a linked list in the order of arrival. They do not expire in that order, because the
+remaining lifetime is sent in whole seconds.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def left_s(state, i, publication, now):
 
 @compiled
 def remove(state, i, publication):
-    """Remove a publication from the retained ones."""
+    """Remove a publication from the retained publications of a node."""
     node = state.nodes[i]
     state.retained[publication, i].is_retained = 0
     twin.remove(node.retained, state.retained[:, i], publication)
@@ -40,7 +40,10 @@ def remove(state, i, publication):
 
 @compiled
 def find_first_to_end(state, i):
-    """Return the retained publication that expires first, the oldest of several. The list must not be empty."""
+    """Return the retained publication that expires first; of several, the one that arrived first.
+
+    The list must not be empty.
+    """
     other = np.int64(state.nodes[i].retained.first)
     while state.retained[other, i].expires_us != state.nodes[i].next_end_us:
         other = np.int64(state.retained[other, i].next)
@@ -49,7 +52,7 @@ def find_first_to_end(state, i):
 
 @compiled
 def find_evictable(state, i):
-    """Return the retained publication of another node that expires first, or NONE if all are this node's own."""
+    """Return the retained publication from another node that expires first; NONE if this node published all of them."""
     evictable = NONE
     other = np.int64(state.nodes[i].retained.first)
     while other != NONE:
@@ -62,7 +65,7 @@ def find_evictable(state, i):
 
 @compiled
 def add(state, i, publication, link, hops, expires_us):
-    """Retain a publication that is not retained yet; ``link``: where it came from, NONE for this node's own."""
+    """Retain a publication that is not retained yet; ``link``: it came over this link; NONE: this node published it."""
     node, entry = state.nodes[i], state.retained[publication, i]
     entry.expires_us = expires_us
     entry.link = link
@@ -75,6 +78,6 @@ def add(state, i, publication, link, hops, expires_us):
 
 @compiled
 def remove_ended(state, i, now):
-    """Remove the expired publications."""
+    """Remove the expired publications from the retained publications of a node."""
     while state.nodes[i].next_end_us != NONE and state.nodes[i].next_end_us <= now:
         remove(state, i, find_first_to_end(state, i))

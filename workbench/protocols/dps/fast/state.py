@@ -2,8 +2,8 @@
 
 A node's *links* are rows of ``links``, one for each neighbor in radio range in either direction, in ascending order of
 neighbors. Existing links form a linked list in the order of their creation. The history of a node about a publication
-is a row of ``pairs``, of 24 bytes; rows never used only take address space. Filters and needs are numbers
-(`filters.py`), topics are rows of the workload's arrays (`topics.py`).
+is a row of ``pairs``, of 24 bytes; rows that are never used only take address space. Filters and needs are given by
+the numbers of their rows (`filters.py`), topics by rows of the workload's arrays (`topics.py`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Message(twin.Messages):
 
     @classmethod
     def texts(cls) -> tuple[str, ...]:
-        """Return the names that the definition's frames have in the trace."""
+        """Return the names of these kinds in the trace, which are also the names in traces of the reference engine."""
         return tuple(wire.NAMES[kind] for kind in _KINDS)
 
 
@@ -367,7 +367,7 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the number of bytes of a publication's frame. Raises EncodeError if it does not fit a datagram."""
+    """Return the number of bytes of a publication's frame. Raises EncodeError if the frame does not fit a datagram."""
     topics = mapping.publication_topics(attributes, protocol.separators)
     vector = publication_filter(topics, protocol, protocol.wildcards)
     identity = wire.make_publication_id(0, 0, bytes(8))
@@ -381,23 +381,26 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def _link_sizes_B() -> tuple[int, int, int]:
-    """Return the bytes of a subscription and of its acknowledgement without interests, and those beside a filter."""
+    """Return three numbers of bytes: of a subscription and its acknowledgement without interests, and of added fields.
+
+    Added fields are those that a message with interests has in addition, without the encoded filter itself.
+    """
     start, needs, vector = (PORT, None, 0, wire.COUNTS_HOPS, bytes(16)), bytes(FUZZY_HASH_B), BitVector(WORD)
-    bare = len(wire.encode(wire.Subscription(*start, None, None)))
-    acknowledging = len(wire.encode(wire.SubscriptionAcknowledgement(*start, None, None, 0)))
-    full = len(wire.encode(wire.Subscription(*start, needs, vector)))
-    return bare, acknowledging, full - bare - len(vector.encode())
+    subscription_B = len(wire.encode(wire.Subscription(*start, None, None)))
+    acknowledgement_B = len(wire.encode(wire.SubscriptionAcknowledgement(*start, None, None, 0)))
+    complete_B = len(wire.encode(wire.Subscription(*start, needs, vector)))
+    return subscription_B, acknowledgement_B, complete_B - subscription_B - len(vector.encode())
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Return the number of bytes of the longest frame that can be sent."""
+    """Return the number of bytes of the longest frame that a run of the scenario can send."""
     _, acknowledgement_B, with_interests_B = _link_sizes_B()
     link_B = acknowledgement_B + with_interests_B + longest_B(setup.protocol.filter_bits)
     return _LARGER_B + max(int(setup.work.contents["size_B"].max(initial=1)), link_B)
 
 
-def _neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``link_first`` and ``neighbors``; a neighbor hears the node, or is heard by it."""
+def _find_neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
+    """Return the arrays ``link_first`` and ``neighbors``; a neighbor hears the node, or the node hears the neighbor."""
     network, count = setup.network, len(setup.network.addresses)
     senders = np.repeat(np.arange(count), np.diff(network.first))
     receivers = network.receivers.astype(np.int64)
@@ -408,15 +411,16 @@ def _neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _most_neighbors(setup: Setup) -> int:
-    return int(np.diff(_neighbors(setup)[0]).max(initial=1))
+    """Return the largest number of neighbors of a node, at least 1."""
+    return int(np.diff(_find_neighbors(setup)[0]).max(initial=1))
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most rows that a broadcast's reception, a unicast's reception and any other call can write."""
+    """Return the most rows that three kinds of calls can write: reception of a broadcast, of a unicast, any other."""
     work = setup.work
     degree = _most_neighbors(setup)
     deliveries = work.most_subscriptions * max(1, work.most_samples) + 1
-    ended = work.most_subscriptions
+    ended_subscriptions = work.most_subscriptions
     # A link sends at most one message for changes, one to unmute, one to begin, and two retries; a scout sends two.
     frames = 5 * degree + 5
     retained = min(setup.protocol.max_retained, work.publications) if setup.protocol.ttl_s else 0
@@ -428,31 +432,31 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
         beacon,
         Needs(22 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
         Needs(
-            16 + deliveries * (1 + retained) + ended + degree * (6 + retained) + waiting,
+            16 + deliveries * (1 + retained) + ended_subscriptions + degree * (6 + retained) + waiting,
             frames + degree * (retained + waiting) + MOST_RETRIED,
             frames + 2 + degree * retained + waiting + MOST_RETRIED,
         ),
     )
 
 
-def _check(setup: Setup, degree: int, links: int) -> None:
+def _check_support(setup: Setup, degree: int, links: int) -> None:
     """Raise NoFastTwinError for a scenario that this twin does not support."""
     protocol, network, work, _ = setup
     most = min(protocol.max_links, _MOST_NEIGHBORS)
     if degree > most:
         raise twin.NoFastTwinError(
-            f"a node has {degree} neighbors; the fast engine supports at most {most} here (max_links, or 256)"
+            f"a node has {degree} neighbors; the fast engine supports at most {most}, the smaller of max_links and 256"
         )
     if work.most_subscriptions > protocol.max_subscriptions:
         raise twin.NoFastTwinError(
-            "a node may have more subscriptions than max_subscriptions, an error that only the reference engine raises"
+            "a node may have more subscriptions than max_subscriptions; only the reference engine reports this error"
         )
     # Retained publications take the same memory again, and path ranks an eighth of it for each link.
     pairs = len(network.addresses) * (2 if protocol.ttl_s else 1) + (links // 8 if protocol.acknowledge else 0)
     if pairs * work.publications > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"{work.publications} publications at {len(network.addresses)} nodes take more memory than the fast engine "
-            "allows"
+            f"{work.publications} publications at {len(network.addresses)} nodes exceed the memory limit of "
+            "the fast engine; publish less, or use fewer nodes"
         )
 
 
@@ -473,11 +477,14 @@ def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarr
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Create the memory of all nodes for a number of simultaneous messages. Raises NoFastTwinError if unsupported."""
+    """Return the memory of all nodes, with room for ``messages`` simultaneous messages.
+
+    Raises NoFastTwinError for a scenario that this twin does not support.
+    """
     protocol, _, work, _ = setup
-    link_first, neighbors = _neighbors(setup)
+    link_first, neighbors = _find_neighbors(setup)
     degree = int(np.diff(link_first).max(initial=1))
-    _check(setup, degree, len(neighbors))
+    _check_support(setup, degree, len(neighbors))
     workload = workload_of(setup)
     sizes = {
         "links": len(neighbors),
@@ -487,23 +494,23 @@ def make_state(setup: Setup, messages: int) -> Any:
         "words": protocol.filter_bits // WORD,
     }
     most_new = int(4 * degree + work.most_subscriptions + 8)
-    pools, capacities = _pools(workload, most_new, protocol.filter_bits)
+    pools, capacities = _make_pools(workload, most_new, protocol.filter_bits)
     given = _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(workload, name) for name in _WORKLOAD_FIELDS}
     given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
     given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
     given["has_dense_nodes"] = degree > protocol.crowd
-    given["times"] = np.array([_times(times_of(protocol, count, True)) for count in range(degree + 1)], TIMES)
+    given["times"] = np.array([_times_fields(times_of(protocol, count, True)) for count in range(degree + 1)], TIMES)
     given["reports"] = setup.radio.acknowledges or setup.radio.senses_carrier
     given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
     state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **given)
     # The times of a node without a known neighbor.
-    for name, value in zip(TIMES.names or (), _times(times_of(protocol)), strict=True):
+    for name, value in zip(TIMES.names or (), _times_fields(times_of(protocol)), strict=True):
         state.nodes[name] = value
     return state
 
 
-def _times(times: Any) -> tuple[Any, ...]:
-    """Return the fields of `TIMES`."""
+def _times_fields(times: Any) -> tuple[Any, ...]:
+    """Return the fields of `TIMES` from a `rules.Times`."""
     return times.tick_us, times.silence_us, times.recheck_s, times.ids_us, times.forward_interests_us
 
 
@@ -520,6 +527,7 @@ _WORKLOAD_FIELDS = (
 
 
 def _settings(protocol: Any) -> dict[str, Any]:
+    """Return the fields of the state that are computed from the protocol's parameters."""
     times = times_of(protocol)
     return {
         "update_after_us": times.update_us,
@@ -530,6 +538,7 @@ def _settings(protocol: Any) -> dict[str, Any]:
 
 
 def _sizes_B(setup: Setup) -> dict[str, Any]:
+    """Return the fields of the state for sizes of messages in bytes, and for airtimes by size."""
     subscription_B, acknowledgement_B, with_interests_B = _link_sizes_B()
     airtimes_us = [setup.radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]
     return {
@@ -542,7 +551,7 @@ def _sizes_B(setup: Setup) -> dict[str, Any]:
 
 
 class _Pool(NamedTuple):
-    """Different rows of bits, the first without set bits; ``numbers``: the row of each original row."""
+    """Different rows of bits; row 0 has no set bits. ``numbers``: for each original row, the equal row here."""
 
     rows: np.ndarray
     hashes: np.ndarray
@@ -550,16 +559,17 @@ class _Pool(NamedTuple):
     numbers: np.ndarray
 
 
-def _pool(rows: np.ndarray) -> _Pool:
+def _make_pool(rows: np.ndarray) -> _Pool:
+    """Return the different rows of an array of 64-bit words."""
     rows = np.concatenate((np.zeros((1, rows.shape[1]), np.uint64), rows))
-    known, numbers = np.unique(rows, axis=0, return_inverse=True)
-    bit_counts = np.unpackbits(known.view(np.uint8), axis=1).sum(axis=1, dtype=np.int32)
-    return _Pool(known, hashes_of(known), bit_counts, numbers.reshape(-1)[1:].astype(np.int32))
+    unique_rows, numbers = np.unique(rows, axis=0, return_inverse=True)
+    bit_counts = np.unpackbits(unique_rows.view(np.uint8), axis=1).sum(axis=1, dtype=np.int32)
+    return _Pool(unique_rows, hashes_of(unique_rows), bit_counts, numbers.reshape(-1)[1:].astype(np.int32))
 
 
-def _pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the fields of filters and needs, and the initial numbers of their rows."""
-    filters, needs_pool = _pool(workload.subscribed), _pool(workload.subscribed_needs)
+def _make_pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return the fields of the state for filters and needs, and the initial capacities of these arrays in rows."""
+    filters, needs_pool = _make_pool(workload.subscribed), _make_pool(workload.subscribed_needs)
     capacities = {
         "filters": max(_POOL_B // (filter_bits // 8), len(filters.rows) + 2 * most_new),
         "needs": max(_POOL_B // FUZZY_HASH_B, len(needs_pool.rows) + 2 * most_new),
@@ -598,5 +608,5 @@ def with_more_room(state: Any) -> Any:
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text of a detail in the trace: a number of set bits, or the name of a link's state."""
+    """Return the text of detail ``number`` in the trace: a number of set bits, or the name of a link's state."""
     return str(number) if number < _FIRST_STATE else _STATES[number - _FIRST_STATE].label

@@ -1,8 +1,8 @@
 """The topics of a workload for DPS's fast twin: their filters, and a table of matches, computed before the run.
 
 Publications and subscriptions are mapped to topics by `workbench.protocols.dps.mapping`, and each different set of
-topics is hashed once. A table contains a byte for each pair of a published and a subscribed set: the result when a node
-compares them. Attributes are compared during the run, except for TOPIC, whose wildcards are matched here.
+topics is hashed once. A table contains a byte for each pair of a published and a subscribed set: the result of their
+comparison at a node. Attributes are compared during the run, except TOPIC, whose wildcards are matched here.
 
 Cost
     A byte for each pair of sets, up to `MOST_PAIRS`; a comparison of texts for each pair that the filter lets through.
@@ -24,21 +24,21 @@ from workbench.sim.fast.twin import NONE, Setup
 
 MOST_PAIRS = 1 << 28
 
-# Result of comparing a publication with a subscription: the filter excludes it, no topic matches, or the topics match.
+# Result of comparing a publication with a subscription: filters exclude a match; only filters match; topics match.
 NO, MAYBE, YES = range(3)
 
 
 class Workload(NamedTuple):
-    """The topics of a scenario's publications and subscriptions, as arrays. Equal sets of topics have one number.
+    """The topics of a scenario's publications and subscriptions, as arrays. Equal sets of topics have the same number.
 
     published_set     for each content of a publication, the number of its set of topics
     topic_first       published set s has the entries topic_first[s]:topic_first[s + 1] of the next two arrays
     topic_positions   position in the filter of each 64-bit word that is not 0
-    topic_words       that word
+    topic_words       value of this word
     subscribed_set    for each subscription, the number of its set of topics
     subscribed        filter of each subscribed set (sets, words)
     subscribed_needs  fuzzy hash of each subscribed set (sets, words)
-    set_matches       NO, MAYBE or YES for each pair (published, subscribed)
+    set_matches       NO, MAYBE or YES for each pair of sets (published, subscribed)
     text_set          for each subscription, its row in text_matches; NONE without a constraint on TOPIC
     text_matches      whether a sample matches the constraints on TOPIC (rows, samples)
     """
@@ -56,7 +56,7 @@ class Workload(NamedTuple):
 
 
 def workload_of(setup: Setup) -> Workload:
-    """Compute the workload's topics. Raises NoFastTwinError if they are too many, AttributeFormatError if invalid."""
+    """Return a scenario's topics. Raises NoFastTwinError for too many, AttributeFormatError for invalid topics."""
     protocol, _, work, _ = setup
     published, subscribed = twin.Numbering(), twin.Numbering()
     contents = zip(work.contents["first_sample"].tolist(), work.contents["last_sample"].tolist(), strict=True)
@@ -68,33 +68,32 @@ def workload_of(setup: Setup) -> Workload:
         for first, last in contents
     ]
     subscribed_set = [
-        subscribed[mapping.subscription_topics(_constraints(work, subscription), protocol.separators)]
+        subscribed[mapping.subscription_topics(_attributes_of(work, subscription), protocol.separators)]
         for subscription in work.subscriptions
     ]
     if len(published.numbers) * len(subscribed.numbers) > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"{len(published.numbers)} published and {len(subscribed.numbers)} "
-            "subscribed sets of topics make more than "
-            f"{MOST_PAIRS} pairs, the limit of the fast engine"
+            f"{len(published.numbers)} published and {len(subscribed.numbers)} subscribed sets of topics make more "
+            f"than {MOST_PAIRS} pairs, the limit of the fast engine"
         )
-    filters = _rows(
+    filters = _stack_filters(
         [publication_filter(topics, protocol, protocol.wildcards) for topics in published.numbers], protocol
     )
     vectors = [subscription_filter(topics, protocol) for topics in subscribed.numbers]
-    wanted = _rows(vectors, protocol)
+    subscribed_filters = _stack_filters(vectors, protocol)
     needs = np.frombuffer(b"".join(vector.fuzzy_hash() for vector in vectors), np.uint64).reshape(-1, 4)
-    rows, places = np.nonzero(filters)
+    rows, positions = np.nonzero(filters)
     first = np.searchsorted(rows, np.arange(len(filters) + 1))
     text_set, text_matches = _match_texts(work, protocol)
     return Workload(
         np.array(published_set, np.int32),
         first,
-        places.astype(np.int32),
-        filters[rows, places],
+        positions.astype(np.int32),
+        filters[rows, positions],
         np.array(subscribed_set, np.int32),
-        wanted,
+        subscribed_filters,
         needs,
-        _match_sets(filters, wanted, list(published.numbers), list(subscribed.numbers), protocol),
+        _match_sets(filters, subscribed_filters, list(published.numbers), list(subscribed.numbers), protocol),
         text_set,
         text_matches,
     )
@@ -108,24 +107,26 @@ def _attributes(work: twin.Work, first: int, last: int) -> tuple[Attribute, ...]
     return tuple(attributes)
 
 
-def _constraints(work: twin.Work, subscription: Any) -> tuple[Attribute, ...]:
+def _attributes_of(work: twin.Work, subscription: Any) -> tuple[Attribute, ...]:
+    """Return the attributes of a subscription or sample."""
     return _attributes(work, int(subscription["first"]), int(subscription["last"]))
 
 
-def _rows(vectors: list[BitVector], protocol: Any) -> np.ndarray:
+def _stack_filters(vectors: list[BitVector], protocol: Any) -> np.ndarray:
     data = b"".join(vector.to_bytes() for vector in vectors)
     return np.frombuffer(data, np.uint64).reshape(len(vectors), protocol.filter_bits // 64)
 
 
 def _match_sets(
-    filters: np.ndarray, wanted: np.ndarray, published: list, subscribed: list, protocol: Any
+    filters: np.ndarray, subscribed_filters: np.ndarray, published: list, subscribed: list, protocol: Any
 ) -> np.ndarray:
+    """Return ``set_matches`` of the `Workload`."""
     set_matches = np.full((len(published), len(subscribed)), NO, np.uint8)
     is_filled = filters.any(axis=1)
-    for k, (words, topics) in enumerate(zip(wanted, subscribed, strict=True)):
-        used = np.flatnonzero(words)
-        included = is_filled & ((filters[:, used] & words[used]) == words[used]).all(axis=1)
-        for row in np.flatnonzero(included).tolist():
+    for k, (words, topics) in enumerate(zip(subscribed_filters, subscribed, strict=True)):
+        columns = np.flatnonzero(words)
+        is_included = is_filled & ((filters[:, columns] & words[columns]) == words[columns]).all(axis=1)
+        for row in np.flatnonzero(is_included).tolist():
             set_matches[row, k] = YES if matches(published[row], topics, protocol.separators) else MAYBE
     return set_matches
 
@@ -135,16 +136,16 @@ def _match_texts(work: twin.Work, protocol: Any) -> tuple[np.ndarray, np.ndarray
     codes = twin.Numbering()
     text_set = np.full(len(work.subscriptions), NONE, np.int32)
     for k, subscription in enumerate(work.subscriptions):
-        attributes = _constraints(work, subscription)
+        attributes = _attributes_of(work, subscription)
         texts = tuple(
             attribute.value for attribute in attributes if attribute.key == TOPIC and attribute.operator == EQ
         )
         if texts:
             text_set[k] = codes[texts]
-    set_matches = np.zeros((len(codes.numbers), len(work.samples) if codes.numbers else 0), np.uint8)
+    text_matches = np.zeros((len(codes.numbers), len(work.samples) if codes.numbers else 0), np.uint8)
     for k, sample in enumerate(work.samples if codes.numbers else ()):
-        attributes = _constraints(work, sample)
+        attributes = _attributes_of(work, sample)
         published_texts = [attribute.value for attribute in attributes if attribute.key == TOPIC]
         for row, subscribed in enumerate(codes.numbers):
-            set_matches[row, k] = matches(published_texts, subscribed, protocol.separators)
-    return text_set, set_matches
+            text_matches[row, k] = matches(published_texts, subscribed, protocol.separators)
+    return text_set, text_matches

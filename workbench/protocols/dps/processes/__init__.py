@@ -11,11 +11,11 @@
 Theory of operation
     Each node is a separate process (`node.py`), bound to 127.0.0.1 and a free port, which reads orders from its
     standard input. Links are those of a topology; the node with the lower number requests a link. Timers are shorter
-    than the reference's, so that a lost link is noticed within seconds. With even shorter ones a busy machine would
-    lose links that are alive.
+    than in the C implementation, so that a lost link is noticed within seconds. With even shorter timers a busy
+    machine would lose working links.
 
-    Leaving the ``with`` always ends all processes: their input is closed, which makes them end, and processes that do
-    not end are killed. If the process that started them is itself killed, their input ends too.
+    Leaving the ``with`` always ends all processes. Their input is closed, which makes them end; processes that do not
+    end are killed. If the process that started them is killed, their input is closed too.
 
 Cost
     A process takes some 0.2 s of processor time to start and 30 MB.
@@ -64,7 +64,7 @@ class Outcome(NamedTuple):
 
     wanted   live nodes that should receive the publication. A subscription to a wildcard alone, which is not sent to
              neighbors, counts only at the publishing node
-    answers  milliseconds until the acknowledgement, by node
+    answers  node -> milliseconds from publishing until its acknowledgement
     """
 
     publisher: int
@@ -74,15 +74,15 @@ class Outcome(NamedTuple):
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """Nodes that should have acknowledged the publication and did not."""
+        """Nodes that should have acknowledged the publication, but did not."""
         return tuple(node for node in self.wanted if node not in self.answers)
 
 
 class MeshProcess:
     """The process of one node, which runs `node.py`.
 
-    Orders go to its standard input; each gets a reply, in order. A thread reads its output and stores received
-    publications and answers.
+    Orders are written to its standard input; the process replies to each, in the same order. A thread reads its output
+    and stores received publications and answers.
     """
 
     def __init__(self, listen: str, settings: dict[str, Any]) -> None:
@@ -93,8 +93,8 @@ class MeshProcess:
         self.read_count = 0  # publications that `DPSMesh.next_reading` has returned
         self.answers: dict[int, list[tuple[float, str]]] = {}  # number of the order -> [(time in s, address)]
         self._replies: Queue[dict[str, Any]] = Queue()
-        self._ids = itertools.count(1)
-        self._reader = Thread(target=self._read, daemon=True)
+        self._order_numbers = itertools.count(1)
+        self._reader = Thread(target=self._read_output, daemon=True)
         self._reader.start()
 
     @property
@@ -102,7 +102,8 @@ class MeshProcess:
         """Whether the process is running."""
         return self.process.poll() is None
 
-    def _read(self) -> None:
+    def _read_output(self) -> None:
+        """Store each line of the process's output, until the process ends; run in a thread."""
         assert self.process.stdout is not None
         for text in self.process.stdout:
             line = json.loads(text)
@@ -117,14 +118,14 @@ class MeshProcess:
 
     def await_start(self) -> None:
         """Wait until the node listens. Raises LinkError if it does not start."""
-        line = self._reply(_START_S)
+        line = self._await_reply(_START_S)
         if line.get("event") != "listening":
             raise LinkError(f"a node of the mesh did not start: {line.get('error', 'its process has ended')}")
         self.address = line["address"]
 
     def send_order(self, action: str, **arguments: Any) -> int:
         """Send an order without waiting for its reply; return its number."""
-        number = next(self._ids)
+        number = next(self._order_numbers)
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps({"id": number, "do": action, **arguments}) + "\n")
@@ -135,14 +136,15 @@ class MeshProcess:
 
     def receive_reply(self) -> dict[str, Any]:
         """Return the reply to the oldest unanswered order. Raises LinkError if the order failed."""
-        line = self._reply(_ANSWER_S)
+        line = self._await_reply(_ANSWER_S)
         if "error" in line:
             raise LinkError(f"the node at {self.address}: {line['error']}")
         if line.get("event") == "ended":
             raise LinkError(f"the node at {self.address} has ended before its reply; restart it first")
         return line
 
-    def _reply(self, within_s: float) -> dict[str, Any]:
+    def _await_reply(self, within_s: float) -> dict[str, Any]:
+        """Return the next line that is not a publication or answer. Raises LinkError after ``within_s``."""
         try:
             return self._replies.get(timeout=within_s)
         except Empty:
@@ -157,7 +159,7 @@ class MeshProcess:
         self._close()
 
     def end(self, within_s: float) -> None:
-        """Close the input of the process, and kill the process unless it ends within ``within_s``."""
+        """Close the input of the process; if it does not end within ``within_s``, kill it."""
         if self.process.stdin is not None and not self.process.stdin.closed:
             with suppress(OSError):  # Buffered orders cannot be written after the process has ended.
                 self.process.stdin.close()
@@ -240,7 +242,7 @@ class DPSMesh:
     # Actions of nodes
 
     def subscribe(self, node: int, *topics: str) -> None:
-        """Subscribe a node to publications that match all these topics. Raises LinkError if it refuses."""
+        """Subscribe a node to publications that match all these topics. Raises LinkError if the node refuses."""
         process = self._live_process(node)
         process.send_order("subscribe", topics=list(topics))
         process.receive_reply()
@@ -263,13 +265,13 @@ class DPSMesh:
                 break
             time.sleep(0.002)
         answers = self._answer_times(process, number, begin_s)
-        # Each process has its own reader thread; the subscribers' threads may be behind the publisher's.
+        # Each process has its own reader thread; a subscriber's thread may be slower than the publisher's thread.
         self._order_all([(subscriber, "catch_up", {}) for subscriber in answers if self.nodes[subscriber].is_alive])
         return Outcome(node, topic, wanted, answers)
 
     # For `wb.pipelines.stream`: the publications that subscriptions received, until the mesh is closed
 
-    lost = 0  # All publications are stored.
+    lost = 0  # number of lost readings: always 0, as all publications are stored
 
     @property
     def is_over(self) -> bool:
@@ -277,7 +279,7 @@ class DPSMesh:
         return not self.nodes
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return the next received publication as a reading, or None if none arrives within ``timeout_s``.
+        """Return the next received publication as a reading, or None if no publication arrives within ``timeout_s``.
 
         Its fields are those of `application.reading_of` and ``sink``, the node that received it.
         """
@@ -294,7 +296,7 @@ class DPSMesh:
             time.sleep(_READING_POLL_S)
 
     def _subscribes(self, topic: str, node: int, is_publisher: bool) -> bool:
-        """Return whether a node should receive a topic.
+        """Return whether a node should receive publications on a topic.
 
         A subscription to a wildcard alone matches only publications of its own node."""
         separators = self.settings.get("separators", topic_strings.SEPARATORS)
@@ -308,6 +310,7 @@ class DPSMesh:
         return self.subscriptions.get(node, [])
 
     def _answer_times(self, process: MeshProcess, number: int, begin_s: float) -> dict[int, float]:
+        """Return {node: milliseconds from ``begin_s`` to its first answer} for the order with this number."""
         nodes = {address: node for node, address in self._addresses.items()}
         answers: dict[int, float] = {}
         for at_s, sender in list(process.answers.get(number, ())):
@@ -350,11 +353,11 @@ class DPSMesh:
             )
         sinks = {node for node in self.alive if self._subscriptions_of(node)}
 
-        def disconnected_sinks(node: int) -> tuple[int, int, int]:
+        def measure_damage(node: int) -> tuple[int, int, int]:
             remaining = active.subgraph(set(active) - {node})
             return len(sinks - nx.node_connected_component(remaining, publisher)), active.degree(node), node
 
-        return max(candidates, key=disconnected_sinks)
+        return max(candidates, key=measure_damage)
 
     # State
 
@@ -402,6 +405,7 @@ class DPSMesh:
         )
 
     def _is_linked(self, state: dict[int, dict[str, Any]]) -> bool:
+        """Return whether all links between live nodes are active or muted, and no other link carries publications."""
         links = links_of(state)
         expected = [pair for pair in self.pairs() if pair[0] in state and pair[1] in state]
         # Muted links carry no keep-alives, so their end to a dead node is not noticed and does not count.
@@ -419,10 +423,11 @@ class DPSMesh:
         return any(link in ("active", "unmuting") for link in link_states)
 
     def _stable_links(self, links: dict[int, str]) -> dict[int, str]:
-        """Return the links without requests to dead nodes, which are repeated again and again."""
+        """Return the links except those requested from dead nodes; such a request is repeated again and again."""
         return {peer: link for peer, link in links.items() if link != "linking" or self.nodes[peer].is_alive}
 
     def _live_process(self, node: int) -> MeshProcess:
+        """Return the process of a node. Raises ParameterError if the node is not alive."""
         process = self.nodes.get(node)
         if process is None or not process.is_alive:
             raise ParameterError(f"node {node!r} is not alive; this mesh has {self._nodes_text()}")
@@ -442,9 +447,9 @@ class DPSMesh:
 def links_of(state: dict[int, dict[str, Any]]) -> dict[tuple[int, int], str]:
     """Return the state of each link by (node, neighbor), the lower first, from the result of `DPSMesh.state`.
 
-    A link is "muted" if at least one end reports "muted", and "active" if both ends report "active". Otherwise its
-    state is the first other one that an end reports. If one end reports "active" and the other no link, it is
-    "half open".
+    A link is "muted" if at least one end reports "muted", and "active" if both ends report "active". It is "half open"
+    if one end reports "active" and the other end does not report the link. Otherwise its state is the first state
+    except "active" that an end reports.
     """
     end_states: dict[tuple[int, int], list[str]] = {}
     for node, reply in state.items():
@@ -464,8 +469,9 @@ def _link_state(end_states: list[str]) -> str:
 def dps_mesh(nodes: int | nx.Graph = 25, **settings: Any) -> DPSMesh:
     """Create a mesh of DPS processes on loopback; ``with`` starts and ends them.
 
-    ``nodes``: their number, for a grid that is as square as possible, or a topology with its links. ``settings``:
-    parameters of `workbench.DPS`, with the timers `TIMERS` as defaults. Raises ParameterError for more than 200 nodes.
+    ``nodes`` is the number of nodes, for a grid that is as square as possible, or a topology with its links.
+    ``settings`` are parameters of `workbench.DPS`, with the timers `TIMERS` as defaults. Raises ParameterError for more
+    than 200 nodes.
     """
     from workbench.protocols.dps import DPS
 

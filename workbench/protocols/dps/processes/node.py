@@ -5,12 +5,12 @@
 LISTEN is an address, SETTINGS a JSON object of parameters of `workbench.DPS`. `DPSMesh` starts the process. It ends
 at the end of its standard input, so no process survives a `DPSMesh` that was killed.
 
-Each order is one line: {"id": 1, "do": "link", "to": "127.0.0.1:40001"}; the others are subscribe (topics), publish
-(topics, text, ttl_s, acknowledge), catch_up and state. Its reply is a line with the same id and the result, or with
-"error", a sentence.
+Each order is one line: {"id": 1, "do": "link", "to": "127.0.0.1:40001"}; the other orders are subscribe (topics),
+publish (topics, text, ttl_s, acknowledge), catch_up and state. The reply is a line with the same id and the result, or
+with "error" and a sentence.
 
-Lines with "event" are not replies: listening; publication, received by a subscription and acknowledged with this
-node's address on request; answer, an acknowledgement of a publication of this node.
+Lines with "event" are not replies. The events are: listening; publication, which a subscription received, and which is
+acknowledged with this node's address on request; answer, an acknowledgement of a publication of this node.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def write_line(**line: Any) -> None:
 
 
 class MeshNode:
-    """The orders of a node: each method executes the order of its name and returns the fields of the reply."""
+    """A node that executes orders: each method executes the order of its name and returns the fields of the reply."""
 
     def __init__(self, node: Any) -> None:
         self.node = node
         self._references: list[Any] = []  # keeps subscriptions and series alive
 
     async def link(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Link to a neighbor, and link again whenever the link is lost."""
+        """Link to a neighbor, and request the link again whenever it is lost."""
         await self.node.keep_linked(order["to"])
         return {}
 
     async def subscribe(self, order: dict[str, Any]) -> dict[str, Any]:
         """Subscribe; write a line for each publication, and acknowledge it if that is requested."""
-        self._references.append(await self.node.subscribe(*order["topics"], handler=self._received))
+        self._references.append(await self.node.subscribe(*order["topics"], handler=self._report_publication))
         return {}
 
-    def _received(self, publication: Any) -> None:
+    def _report_publication(self, publication: Any) -> None:
         topics = list(publication.topics)
         numbers = {"series": publication.publication_id.hex(), "sequence": publication.sequence}
         write_line(event="publication", topics=topics, text=publication.text, hops=publication.hops, **numbers)
@@ -72,7 +72,7 @@ class MeshNode:
         return {}
 
     async def catch_up(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Do nothing. When the reader has the reply to this order, it also has all lines written before."""
+        """Do nothing: the reply shows the reader that it has read all lines that were written before."""
         return {}
 
     async def state(self, order: dict[str, Any]) -> dict[str, Any]:
@@ -110,7 +110,7 @@ async def serve(listen: str, settings: dict[str, Any]) -> None:
 
 
 def main() -> None:
-    """Run the node of the command line's arguments."""
+    """Run a node with the address and the settings in the command line's arguments."""
     listen, settings = sys.argv[1:]
     try:
         asyncio.run(serve(listen, json.loads(settings)))

@@ -1,4 +1,4 @@
-"""A DPS node on the network: the protocol's own node over UDP, for asyncio.
+"""A DPS node on UDP for asyncio: the protocol's state machine with a socket, a clock and a timer.
 
 Theory of operation
     `workbench.protocols.dps` is a state machine without input and output. This package adds a socket (`endpoint.py`),
@@ -13,27 +13,27 @@ Theory of operation
     not multicast (`multicast.py`).
 
 Bounds
-    Links, history, retained publications: the protocol's parameters. Each subscription and series holds at most
-    ``max_waiting`` items and 16 MB; beyond that the oldest items are lost and counted (``lost``). Unsent datagrams
-    take at most 16 MB. With the defaults strangers can fill 23 MB of history and 64 MB of retained publications.
-    ``drops`` counts dropped messages and datagrams by reason.
+    The protocol's parameters limit links, history and retained publications. Each subscription and series holds at most
+    ``max_waiting`` items and 16 MB; beyond that the oldest items are discarded and counted in ``lost``. Unsent
+    datagrams take at most 16 MB. With the defaults strangers can fill 23 MB of history and 64 MB of retained
+    publications. ``drops`` counts dropped messages and datagrams by reason.
 
 Access to the port
-    On loopback, the processes of this machine; on ``0.0.0.0`` or ``[::]`` every host that the network lets through.
-    Links have no keys, as in the reference. A host that can send to the port can link; subscribe to everything, with a
-    filter of ones, and read unencrypted publications; publish; use up ``max_links``; and with hops 0 have
-    acknowledgements sent to itself. A host that can forge a neighbor's address can end or mute that neighbor's link and
-    change its subscriptions. Keys (`workbench.protocols.dps.cose`) protect the payloads of publications and
-    acknowledgements, but not filters, links or the identity of the communicating nodes. With discovery, a host that
-    can multicast to the node can make it request a link to any address. Therefore restrict access to the port with a
-    firewall or a VPN, and listen only on the address of that network.
+    On loopback, only processes of this machine can send to the port; on ``0.0.0.0`` or ``[::]``, every host that the
+    network lets through. Links have no keys, as in the reference. A host that can send to the port can link; subscribe
+    to everything, with a filter of ones, and read unencrypted publications; publish; use up ``max_links``; and, with a
+    hop count of 0, have acknowledgements sent to itself. A host that can forge a neighbor's address can end or mute
+    that neighbor's link and change its subscriptions. Keys (`workbench.protocols.dps.cose`) protect the payloads of
+    publications and acknowledgements, but not filters, links or the identity of the communicating nodes. With
+    discovery, a host that can multicast to the node can make it request a link to any address. Therefore restrict
+    access to the port with a firewall or a VPN, and listen only on the address of that network.
 
 Cost
-    An acknowledged publication takes some 60 µs of processor time at each end, a third of it in system calls.
+    An acknowledged publication takes about 60 µs of processor time at each end, a third of that time in system calls.
 
 Limits
-    One message in one datagram: 65,507 bytes (EncodeError above). No DTLS. One event loop, which must be able to watch
-    sockets, as on Linux and macOS.
+    A message must fit in one datagram, 65,507 bytes; a longer one raises EncodeError. DTLS is not supported. A node
+    uses one event loop, which must be able to watch sockets, as on Linux and macOS.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427.
@@ -81,12 +81,12 @@ _WILDCARD_HOSTS = ("::", "0.0.0.0")
 
 
 class UDPNode:
-    """A DPS node on UDP, as `dps_node` returns it; ``async with`` opens and closes it.
+    """A DPS node on UDP, made by `dps_node`; ``async with`` opens and closes it.
 
     ``with`` returns a `workbench.protocols.dps.udp.blocking.BlockingNode`, for programs without asyncio.
 
     address   the address on which the open node listens; ``str(node)`` is its text
-    core      the protocol's node, for inspection; with ``core.tells_all = True`` each drop causes an event
+    core      the protocol's state machine, for inspection; ``core.tells_all = True`` makes an event of each drop
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class UDPNode:
         self.registry_drops: Counter[str] = Counter()  # malformed addresses in registrations
 
     def _make_discovery(self, service: str, data: bytes | str) -> Discovery:
-        if self._multicast is None:  # Then only announcements are multicast, and only within this machine.
+        if self._multicast is None:  # Multicast only announcements, and only within this machine.
             self._multicast = Multicast(interfaces=loopback_interfaces(), publications=False)
         elif not (self._multicast.sends and self._multicast.receives):
             raise ParameterError(
@@ -226,8 +226,9 @@ class UDPNode:
     async def link(self, address: str | int | Address, keep: bool = True, timeout_s: float | None = None) -> Address:
         """Link to the node at an address, wait until the link is established, and return the neighbor's address.
 
-        ``keep``: if the link is lost later, request it again about every ``relink_s``. ``timeout_s`` of None waits for
-        as long as the protocol repeats its request. Raises LinkError if the node cannot be reached or does not answer.
+        ``keep``: whether to request the link again, about every ``relink_s`` seconds, if it is lost. ``timeout_s``: how
+        long to wait; None: as long as the protocol repeats its request. Raises LinkError if the node cannot be reached
+        or does not answer.
         """
         neighbor = await self.resolve(address)
         await self.keeper.link(neighbor, keep, timeout_s)
@@ -235,17 +236,20 @@ class UDPNode:
         return neighbor
 
     async def keep_linked(self, address: str | int | Address) -> Address:
-        """Request a link now and after each loss, without waiting for it; return the neighbor's address."""
+        """Request a link now and again after each loss, without waiting for the link; return the neighbor's address."""
         neighbor = await self.resolve(address)
         self.keeper.request(neighbor, keep=True)
         return neighbor
 
     async def unlink(self, address: str | int | Address) -> None:
-        """End the link to an address and stop requesting it. Do nothing without such a link."""
+        """End the link to the node at an address, if there is a link, and stop requesting it."""
         self.keeper.end(await self.resolve(address))
 
     async def resolve(self, address: str | int | Address) -> Address:
-        """Return an address as an IP address and port. Raises LinkError if it cannot be a neighbor's."""
+        """Return the normalized IP address and port of an address; see `addresses.split` for its forms.
+
+        Raises LinkError if a neighbor cannot have this address.
+        """
         self.check_open()
         host = self.address[0]
         family = socket.AF_UNSPEC if host == "::" else socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -266,10 +270,10 @@ class UDPNode:
     ) -> DPSSubscription:
         """Subscribe to publications that match all these topics; iterate over the result with ``async for``.
 
-        ``expired``: also receive the end of a retained publication. ``handler`` is called in the event loop with each
-        publication, instead of storing it in the subscription; an exception that it raises goes to the event loop's
-        exception handler. A subscription to ``#`` or ``+`` alone cannot be sent to neighbors; it causes a UserWarning
-        unless the node receives multicasts. Raises AttributeFormatError for an invalid topic.
+        ``expired``: whether to receive ends of retained publications too. ``handler``: a function that is called in the
+        event loop with each publication, which then is not stored in the subscription; its exceptions go to the event
+        loop's exception handler. A subscription to ``#`` or ``+`` alone cannot be sent to neighbors; it causes a
+        UserWarning unless the node receives multicasts. Raises AttributeFormatError for an invalid topic.
         """
         self.check_open()
         core = self.core.subscribe_topics(topics, now_us(), expired)
@@ -282,14 +286,14 @@ class UDPNode:
         return subscription
 
     def hold_subscription(self, core: Any, handler: Callable[[ReceivedPublication], None] | None) -> DPSSubscription:
-        """Return a subscription of the protocol's node with a mailbox or a handler; see `subscribe`."""
+        """Return a DPSSubscription for ``core``, a subscription of the state machine; ``handler``: see `subscribe`."""
         subscription = DPSSubscription(self, core, handler, self._max_waiting)
         self._subscriptions[core.number] = subscription
         self.settle()
         return subscription
 
     def end_subscription(self, subscription: DPSSubscription) -> None:
-        """End a subscription at the protocol's node, if it has not ended yet."""
+        """End a subscription at the state machine, unless it has ended before."""
         if self._subscriptions.pop(subscription.core.number, None) is not None and self._is_open:
             self.core.unsubscribe(subscription.core, now_us())
             self.settle()
@@ -305,15 +309,17 @@ class UDPNode:
         wildcards: bool = True,
         handler: Callable[[Any], None] | None = None,
     ) -> DPSSeries:
-        """Publish on a topic, or on several at once, and return the series, which publishes again on them.
+        """Publish on one or more topics, and return the series, whose `publish` sends further publications on them.
 
+        topics       a topic, or several topics of the same publication
         payload      bytes, or a text that is sent as UTF-8
-        ttl_s        seconds for which the publication is retained for later subscribers
+        ttl_s        seconds for which the publication is retained for later subscribers; 0: it is not retained
         acknowledge  request acknowledgements: iterate over the series with ``async for``, or pass a ``handler``
-        wildcards    False: only subscriptions without wildcards receive it
-        handler      called with each acknowledgement (see `subscribe`); the last ``max_history`` series keep theirs
+        wildcards    False: only subscriptions without wildcards receive the publication
+        handler      function called with each acknowledgement (see `subscribe`); only the last ``max_history`` series
+                     keep their handlers
 
-        Raises AttributeFormatError for an invalid topic, EncodeError if the message does not fit a datagram.
+        Raises AttributeFormatError for an invalid topic, EncodeError if the message does not fit in a datagram.
         """
         self.check_open()
         core = self.core.publish_topics(topics, as_bytes(payload), now_us(), ttl_s, acknowledge, wildcards)
@@ -325,7 +331,7 @@ class UDPNode:
         return series
 
     def hold_series(self, core: Any, handler: Callable[[Any], None] | None) -> DPSSeries:
-        """Return a series of the protocol's node with a mailbox or a handler for its answers; see `publish`."""
+        """Return a DPSSeries for ``core``, a series of the state machine; ``handler``: see `publish`."""
         series = DPSSeries(self, core, handler, self._max_waiting)
         if core.acknowledge:
             origin = wire.origin_of(core.publication_id)
@@ -337,14 +343,14 @@ class UDPNode:
         return series
 
     def publish_next(self, series: DPSSeries, payload: bytes | str, ttl_s: int) -> int:
-        """Publish the next publication of a series without waiting for the socket; return its sequence number."""
+        """Publish the next publication of a series, without waiting for the socket, and return its sequence number."""
         self.check_open()
         number: int = series.core.publish(as_bytes(payload), now_us(), ttl_s)
         self.settle()
         return number
 
     def acknowledge(self, arrival: Any, payload: bytes | str) -> None:
-        """Acknowledge a received publication, with a payload for its publisher."""
+        """Send an acknowledgement with a payload to the publisher of ``arrival``, a received publication."""
         self.check_open()
         self.core.acknowledge(arrival, as_bytes(payload), now_us())
         self.settle()
@@ -353,11 +359,11 @@ class UDPNode:
 
     @property
     def discovered(self) -> list[DiscoveredNode]:
-        """Discovered nodes that are not gone, the most recently heard last."""
+        """Nodes that discovery has found and that are not gone, the most recently heard last."""
         return self._active_discovery().nodes
 
     def discover(self) -> Discoveries:
-        """Return an iterator over the nodes known now and every later change: ``async for other in node.discover()``.
+        """Return an iterator over the discovered nodes and later changes: ``async for other in node.discover()``.
 
         Raises ParameterError unless the node was made with ``discover="a service"``.
         """
@@ -365,10 +371,10 @@ class UDPNode:
         return self._active_discovery().discoveries(self._max_waiting)
 
     def will_publish(self, *topics: str, wildcards: bool = True) -> None:
-        """Link to discovered nodes with a matching subscription now, before the first publication on these topics.
+        """Link to discovered nodes that may subscribe to these topics, before the first publication on them.
 
-        After a publication, discovery does this by itself. Raises ParameterError without discovery,
-        AttributeFormatError for an invalid topic.
+        With a publication, discovery links to such nodes by itself. ``wildcards``: as in `publish`. Raises
+        ParameterError without discovery, AttributeFormatError for an invalid topic.
         """
         self.check_open()
         self._active_discovery().link_subscribers(topics, wildcards)
@@ -382,7 +388,7 @@ class UDPNode:
     lookup = registry.lookup
 
     def make_sibling(self) -> UDPNode:
-        """Return a new node, not opened yet, with the same settings and keys, for another port of the same host."""
+        """Return a new, unopened node with the same protocol and keys, for another port of the same host."""
         return UDPNode(self.protocol, (self.address[0], 0), self.core.security)
 
     async def drained(self) -> None:
@@ -409,7 +415,10 @@ class UDPNode:
         return dict(sum(optional, Counter(self.core.drops) + self._socket.errors + self.registry_drops))
 
     def _neighbor_of(self, source: Address, port: int | None) -> Address | None:
-        """Return the neighbor that sent a message from ``source`` and named ``port`` in it, or None if invalid."""
+        """Return the address of the neighbor that sent a message from ``source`` and named ``port`` in it.
+
+        ``port`` None: the message does not name a port. Return None for port 0 and for this node's own address.
+        """
         neighbor = source if len(source) == 2 else addresses.normal(source)
         if port is not None and port != neighbor[1]:
             neighbor = addresses.with_port(neighbor, port)
@@ -431,9 +440,9 @@ class UDPNode:
         self.settle()
 
     def settle(self, watched: Address | None = None) -> OSError | None:
-        """Send the frames, deliver the events and set the timer of the protocol's node; call it after each change.
+        """Send the state machine's frames, deliver its events and set its timer; call it after each change.
 
-        Returns the error of sending to ``watched``, or None.
+        Return the OSError if sending to the neighbor ``watched`` failed, else None.
         """
         core = self.core
         error = None
@@ -515,16 +524,16 @@ def dps_node(
     listen       ``"127.0.0.1:0"``: only this machine, any free port. ``"0.0.0.0:0"`` or ``"[::]:0"``: all interfaces;
                  for the risks see *Access to the port* in the docstring of `workbench.protocols.dps.udp`
     protocol     a `workbench.DPS`, whose parameters give the reason for each default; None: ``DPS()``. The nodes of a
-                 mesh must have the same ``filter_bits``, ``hashes`` and ``separators`` (default "/"; of the command
-                 ``workbench dps`` "/."). Its ``wildcards``, ``ttl_s`` and ``acknowledge`` apply to readings of
-                 attributes; `UDPNode.publish` has parameters of its own
-    security     a `dps.cose.Security`, which encrypts and signs with its keys; None: neither
+                 mesh must have the same ``filter_bits``, ``hashes`` and ``separators`` (default "/"; "/." in the
+                 command ``workbench dps``). The protocol's ``wildcards``, ``ttl_s`` and ``acknowledge`` apply to
+                 readings of attributes; `UDPNode.publish` has parameters of its own
+    security     a `dps.cose.Security`, which encrypts and signs with its keys; None: do not encrypt or sign
     multicast    a `workbench.protocols.dps.udp.multicast.Multicast`; None: send publications only over links
-    on_event     called with each event of the protocol's node (`workbench.protocols.contract`)
+    on_event     function called with each event of the state machine (`workbench.protocols.contract`)
     max_waiting  number of items that a subscription or a series holds until the application takes them
-    discover     name of a service, whose nodes find each other (`discovery.py`): by ``multicast``, or without it only
-                 within this machine
-    announce     data of the application, passed to the nodes that find this one
+    discover     name of a service, whose nodes find each other (`discovery.py`): by ``multicast``, or without
+                 ``multicast`` only within this machine; None: no discovery
+    announce     data of the application, which nodes that discover this node receive
 
     ``settings``, parameters of `workbench.DPS` as keywords, are deprecated: pass ``protocol`` instead.
     """
@@ -536,7 +545,10 @@ def dps_node(
 
 
 def _protocol_of(protocol: DPS | None, settings: dict[str, Any]) -> DPS:
-    """Return the protocol of settings that were passed as keywords, with a DeprecationWarning."""
+    """Return the DPS of settings that were passed as keywords, and warn with a DeprecationWarning.
+
+    Raises ParameterError for an unknown keyword, or if ``protocol`` is given too.
+    """
     own = [name for name in signature(dps_node).parameters if name != "settings"]
     known = [parameter.name for parameter in DPS.parameters]
     for name in settings:
@@ -558,14 +570,18 @@ def _protocol_of(protocol: DPS | None, settings: dict[str, Any]) -> DPS:
 
 
 def as_bytes(payload: bytes | str) -> bytes:
-    """Return a payload as bytes, a text as UTF-8. Raises ParameterError for any other type."""
+    """Return a payload as bytes; a text is encoded as UTF-8.
+
+    Raises ParameterError for any other type, and for a text that UTF-8 cannot encode.
+    """
     if isinstance(payload, str):
         try:
-            return payload.encode(
-                "utf-8", "surrogateescape"
-            )  # Python decodes invalid UTF-8 on the command line to surrogates.
+            # Python decodes invalid UTF-8 on the command line to surrogates.
+            return payload.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
-            raise ParameterError("the payload has an unpaired surrogate in it, which UTF-8 cannot encode") from None
+            raise ParameterError(
+                "the payload has an unpaired surrogate, which UTF-8 cannot encode; pass the payload as bytes"
+            ) from None
     if isinstance(payload, bytes | bytearray | memoryview):
         return bytes(payload)
     raise ParameterError(f"the payload is of type {type(payload).__name__}; it must be bytes or str")

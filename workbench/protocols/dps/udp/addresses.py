@@ -1,4 +1,4 @@
-"""Addresses of DPS nodes over UDP: parsing, look-up, formatting, and a normalized form for comparison.
+"""Addresses of DPS nodes on UDP: parse, look up and format them, and convert them to a normalized form.
 
 Theory of operation
     A node is identified by its IP address and the port that it listens on, in the form of Python's sockets:
@@ -24,9 +24,10 @@ _ADVICE = "an address is host:port, as in 127.0.0.1:4000 or [::1]:4000, or a por
 
 
 def split(text: str | int | Address, default_host: str) -> tuple[str, int]:
-    """Return (host, port) of an address as a user writes it. Raises LinkError if it is not an address.
+    """Return (host, port) of an address in any form that a user may write. Raises LinkError if it is invalid.
 
-    ``4000``, ``"4000"`` and ``":4000"`` mean port 4000 of ``default_host``; ``("127.0.0.1", 4000)`` is allowed too.
+    Forms: ``"127.0.0.1:4000"``, ``"[::1]:4000"``, ``("127.0.0.1", 4000)``. ``4000``, ``"4000"`` and ``":4000"`` mean
+    port 4000 of ``default_host``.
     """
     if isinstance(text, tuple) and len(text) >= 2:
         host, port = str(text[0]), str(text[1])
@@ -46,7 +47,10 @@ def split(text: str | int | Address, default_host: str) -> tuple[str, int]:
 
 
 def normal(address: Address) -> Address:
-    """Return the normalized form of an address from a socket."""
+    """Return the normalized form of an address from a socket.
+
+    An IPv4-mapped IPv6 address becomes an IPv4 address; the name of the zone and the flow label are removed.
+    """
     if len(address) == 2:
         return address
     host, port, _, scope = address
@@ -56,7 +60,7 @@ def normal(address: Address) -> Address:
 
 
 def for_socket(address: Address, family: int) -> Address:
-    """Return an address for a socket of a family; an IPv6 socket needs an IPv4 address in its mapped form."""
+    """Return a normalized address in the form that a socket of a family takes: for IPv6, IPv4 addresses are mapped."""
     if family == socket.AF_INET6 and len(address) == 2:
         return _IPV4_MAPPED + address[0], address[1], 0, 0
     return address
@@ -89,7 +93,7 @@ def is_of_this_machine(address: Address) -> bool:
 
 
 def source_towards(address: Address) -> Address | None:
-    """Return the source address (with an arbitrary port) of datagrams to an address, or None without a route."""
+    """Return the source address, with an arbitrary port, of datagrams sent to ``address``; None without a route."""
     with socket.socket(socket.AF_INET if len(address) == 2 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(address)  # A datagram socket sends nothing when it connects.
@@ -99,9 +103,10 @@ def source_towards(address: Address) -> Address | None:
 
 
 async def look_up(text: str | int | Address, default_host: str, family: int, passive: bool = False) -> Address:
-    """Look an address up and return its normalized form.
+    """Look up the host of an address and return the address in normalized form; see `split` for ``text``.
 
-    ``passive``: the address is for binding a socket. Raises LinkError if a socket of ``family`` cannot use it.
+    ``passive``: whether the address is for binding a socket. Raises LinkError if the host cannot be found, or if a
+    socket of ``family`` cannot use it.
     """
     host, port = split(text, default_host)
     flags = socket.AI_PASSIVE if passive else 0

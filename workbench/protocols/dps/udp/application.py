@@ -29,10 +29,10 @@ Item = TypeVar("Item")
 
 
 class ReceivedPublication(Arrival):
-    """A publication as a subscription received it: an `Arrival` that can be acknowledged."""
+    """A publication that a subscription received: an `Arrival` that can be acknowledged."""
 
     def __new__(cls, node: UDPNode | BlockingNode, arrival: Arrival) -> Self:
-        """Wrap an `Arrival` of the protocol's node."""
+        """Create a ReceivedPublication from an `Arrival` of the state machine; ``node`` sends its acknowledgements."""
         publication = cls._make(arrival)
         publication._node, publication.arrival = node, arrival
         return publication
@@ -52,43 +52,43 @@ class ReceivedPublication(Arrival):
 
     @property
     def way(self) -> str | None:
-        """Key management algorithm of its encryption ("A256KW", ...), or None for an unencrypted publication.
+        """Key management algorithm of the publication's encryption ("A256KW", ...), or None if it is not encrypted.
 
         Without a ``sender``, any host may have sent the publication.
         """
         return None if self.opened is None else self.opened.way
 
     def acknowledge(self, payload: bytes | str = b"") -> None:
-        """Send an acknowledgement to the publisher.
+        """Send an acknowledgement with a payload to the publisher.
 
-        Raises ParameterError if the publisher did not request it, EncodeError if it is too long.
+        Raises ParameterError if the publisher did not request acknowledgements, EncodeError if the payload is too long.
         """
         self._node.acknowledge(self, payload)
 
 
 def report_error(error: Exception, handler: Callable[[Any], None]) -> None:
-    """Pass an exception of a handler to the event loop's exception handler, which logs it by default."""
+    """Pass an exception that a handler raised to the event loop's exception handler, which logs it by default."""
     asyncio.get_running_loop().call_exception_handler(
         {"message": f"{handler!r}, a handler of a DPS node, raised an exception", "exception": error}
     )
 
 
 def _size_B(item: Any) -> int:
-    """Return the approximate memory of a publication or an answer, in bytes."""
+    """Return the approximate memory use of a publication or an answer, in bytes."""
     return (
         _ITEM_OVERHEAD_B + len(item.data) + sum(_ITEM_OVERHEAD_B + len(topic) for topic in getattr(item, "topics", ()))
     )
 
 
 def payload_text(data: bytes) -> str:
-    """Return a payload as a short text: printable UTF-8 as a quoted string, other bytes as hexadecimal digits."""
+    """Return a payload as a short text: a quoted string if it is printable UTF-8, else hexadecimal digits."""
     text = data.decode("utf-8", "surrogateescape")  # Invalid UTF-8 becomes surrogates, which are not printable.
     payload = repr(text) if text.isprintable() else data.hex()
     return payload if len(payload) <= _MOST_SHOWN else f"{payload[:_MOST_SHOWN]}... ({len(data)} bytes)"
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun, as in ``1 hop`` and ``2 hops``."""
+    """Return a number with its noun in singular or plural, as in ``1 hop`` and ``2 hops``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -101,8 +101,9 @@ def _topics_text(topics: Sequence[str]) -> str:
 class Mailbox(Generic[Item]):
     """A bounded queue: ``async for item in mailbox`` takes items until the mailbox is closed and empty.
 
-    Callbacks fill it and cannot wait, so above ``most`` items the oldest is discarded and counted in ``lost``. The same
-    holds above ``most_B`` bytes in all, with ``size_B`` as the size of an item; the newest item always stays.
+    Callbacks that cannot wait fill the queue. So above ``most`` items, or above ``most_B`` bytes in total, the oldest
+    items are discarded and counted in ``lost``; the newest item is never discarded. ``size_B`` returns the size of an
+    item in bytes.
     """
 
     def __init__(self, most: int, most_B: int | None = None, size_B: Callable[[Item], int] = lambda _: 0) -> None:
@@ -112,16 +113,16 @@ class Mailbox(Generic[Item]):
         self._most_B = most_B
         self._size_B = size_B
         self._waiting_B = 0
-        self._closed = False
+        self._is_closed = False
         self._waiters: list[asyncio.Future[None]] = []
 
     @property
     def waiting(self) -> int:
-        """Number of items that can be taken now."""
+        """Number of items in the mailbox."""
         return len(self._items)
 
     def put(self, items: Iterable[Item]) -> None:
-        """Append items, from within the event loop."""
+        """Append items; discard the oldest above the limits. Call it in the event loop only."""
         for item in items:
             self._items.append(item)
             self._waiting_B += self._size_B(item)
@@ -139,8 +140,8 @@ class Mailbox(Generic[Item]):
         return item
 
     def close(self) -> None:
-        """Mark the mailbox as closed: no more items are added, and waiting readers return."""
-        self._closed = True
+        """Mark the mailbox as closed, so that readers that wait for an item return."""
+        self._is_closed = True
         self._wake()
 
     def _wake(self) -> None:
@@ -154,8 +155,11 @@ class Mailbox(Generic[Item]):
         return self._take() if self._items else None
 
     async def next(self, timeout_s: float | None = None) -> Item | None:
-        """Return the oldest item, or None if none arrives within ``timeout_s`` or the mailbox is closed and empty."""
-        if not self._items and not self._closed:
+        """Return the oldest item, waiting for it up to ``timeout_s`` seconds (None: without limit).
+
+        Return None after the timeout, or if the mailbox is closed and empty.
+        """
+        if not self._items and not self._is_closed:
             try:
                 async with asyncio.timeout(timeout_s):
                     await self._wait_for_item()
@@ -164,7 +168,7 @@ class Mailbox(Generic[Item]):
         return self.pop()
 
     async def _wait_for_item(self) -> None:
-        while not self._items and not self._closed:
+        while not self._items and not self._is_closed:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters.append(waiter)
             await waiter
@@ -181,7 +185,7 @@ class Mailbox(Generic[Item]):
 
 
 class Receiver(Mailbox[Item]):
-    """A mailbox for publications or answers of the protocol's node, or a handler that is called instead."""
+    """A mailbox for received items, such as publications; it stores them, or calls a handler with each instead."""
 
     def __init__(self, handler: Callable[[Item], None] | None, most: int) -> None:
         super().__init__(most, MOST_WAITING_B, _size_B)
@@ -204,9 +208,10 @@ class Receiver(Mailbox[Item]):
 
 
 class DPSSubscription(Receiver[ReceivedPublication]):
-    """A subscription; ``async for publication in subscription`` goes on until it is ended or the node is closed.
+    """A subscription: ``async for publication in subscription`` yields publications until the subscription ends.
 
-    ``async with await node.subscribe("a/+") as subscription:`` ends it. ``topics``: a publication must match all.
+    It ends by `unsubscribe`, at the end of ``async with await node.subscribe("a/+") as subscription:``, or when the
+    node is closed. ``topics``: the topics, all of which a publication must match.
     """
 
     def __init__(
@@ -227,21 +232,22 @@ class DPSSubscription(Receiver[ReceivedPublication]):
         await self.unsubscribe()
 
     def collect(self) -> None:
-        """Move the received publications from the protocol's node to this mailbox or handler."""
+        """Move received publications from the state machine to this mailbox or its handler."""
         node = self.node
         self.put([ReceivedPublication(node, arrival) for arrival in self.core.take()])
 
     async def unsubscribe(self) -> None:
-        """End the subscription; publications received before can still be taken."""
+        """End the subscription; publications received before remain available."""
         self.node.end_subscription(self)
         self.close()
 
 
 class DPSSeries(Receiver["Answer"]):
-    """Publications on the same topics with one id; ``async for answer in series`` yields the acknowledgements.
+    """A series of publications on the same topics with one publication id.
 
-    An answer is a `series.Answer`: the ``sequence`` of the acknowledged publication, the ``data`` of the payload, the
-    key id of its ``sender``, the ``way`` of its encryption, and the ``neighbor`` that sent it.
+    ``async for answer in series`` yields the acknowledgements, each a `series.Answer`: ``sequence`` of the acknowledged
+    publication, payload ``data``, key id of its ``sender``, algorithm of its encryption (``way``), and the ``neighbor``
+    that sent it.
 
     topics          topics of all publications in the series
     publication_id  id of the series, 16 bytes
@@ -261,21 +267,24 @@ class DPSSeries(Receiver["Answer"]):
 
     @property
     def sequence(self) -> int:
-        """Sequence number of the last publication."""
+        """Sequence number of the last publication in the series."""
         return int(self.core.sequence)
 
     def collect(self) -> None:
-        """Move the received answers from the protocol's node to this mailbox or handler."""
+        """Move received acknowledgements from the state machine to this mailbox or its handler."""
         self.put(self.core.take())
 
     async def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
-        """Publish the next publication of the series; return its sequence number."""
+        """Publish on the topics of the series again; return the sequence number of the publication."""
         number = self.node.publish_next(self, payload, ttl_s)
         await self.node.drained()
         return number
 
     async def expire(self) -> None:
-        """End the retained publication in the whole mesh. Raises ParameterError if none is retained."""
+        """End the retained publication of the series in the whole mesh.
+
+        Raises ParameterError if the series has no retained publication.
+        """
         self.node.check_open()
         self.core.expire(now_us())
         self.node.settle()
@@ -291,10 +300,11 @@ def now_s() -> float:
 
 
 def reading_of(topics: Sequence[str], text: str, series: str, sequence: int, at_s: float) -> dict[str, Any]:
-    """Return a publication as the fields of a reading, with its arrival as the time of measurement.
+    """Return a publication as the fields of a reading; ``at_s``, its arrival, is the time of measurement.
 
-    ``key`` is the last level of the first topic, ``region`` the levels before it. Publications do not name their node,
-    so ``node`` is the number in the first 8 hex digits of the series' id. The value is NaN if the text is not a number.
+    ``key`` is the last level of the first topic, and ``region`` the levels before it. Publications do not name their
+    node, so ``node`` is the number in the first 8 hex digits of ``series``, the publication id. The value is NaN if
+    ``text`` is not a number.
     """
     region, _, key = topics[0].rpartition("/")
     try:

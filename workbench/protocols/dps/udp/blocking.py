@@ -1,16 +1,16 @@
-"""A DPS node for programs without asyncio: the same node in a background thread, with blocking calls.
+"""A DPS node for programs without asyncio: a UDPNode in a background thread, with blocking calls.
 
 Theory of operation
     ``with wb.dps_node() as node:`` runs an event loop in a thread. Each call runs there, and the caller waits for its
-    result. Received items wait in the mailboxes of `application.py` until the caller takes them. Handlers are called in
-    the background thread.
+    result. Received items wait in the mailboxes of `application.py` until the application takes
+    them. Handlers are called in the background thread.
 
 Cost
     A call costs two thread switches, some 50 to 100 µs.
 
 Limits
-    A call blocks until its coroutine ends: give `link` and `next` a ``timeout_s``. A call of the node within a handler
-    raises LinkError.
+    A call blocks until its coroutine ends: give `link` and `next` a ``timeout_s``. A handler that calls the node gets a
+    LinkError.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Parameters = ParamSpec("Parameters")
 def _blocking_method(
     method: Callable[Concatenate[UDPNode, Parameters], Coroutine[Any, Any, Result]],
 ) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
-    """Return a method of `BlockingNode` that waits for this coroutine of its node."""
+    """Return a method of `BlockingNode` that runs a coroutine method of UDPNode and waits for its result."""
 
     @wraps(method)
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
@@ -49,7 +49,7 @@ def _blocking_method(
 def _threaded_method(
     method: Callable[Concatenate[UDPNode, Parameters], Result],
 ) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
-    """Return a method of `BlockingNode` that runs this function of its node in the node's thread."""
+    """Return a method of `BlockingNode` that runs a plain method of UDPNode in the node's thread."""
 
     @wraps(method)
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
@@ -62,14 +62,14 @@ def _threaded_method(
 
 
 def _threaded_property(name: str) -> Any:
-    """Return a property of `BlockingNode` that reads this property of its node, in the node's thread."""
+    """Return a property of `BlockingNode` that reads the UDPNode's property ``name`` in the node's thread."""
     return property(_threaded_method(attrgetter(name)), doc=getattr(UDPNode, name).__doc__)
 
 
-def _wrapped(
+def _wrapping_method(
     wrapper: Callable[[BlockingNode, Any], Wrapper], method: Callable[Concatenate[BlockingNode, Parameters], Any]
 ) -> Callable[Concatenate[BlockingNode, Parameters], Wrapper]:
-    """Return a method that calls ``method`` and wraps its result in a blocking subscription, series or receiver."""
+    """Return a method that calls ``method`` and wraps the result in ``wrapper``, a class such as BlockingSeries."""
 
     @wraps(method)
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Wrapper:
@@ -81,7 +81,7 @@ def _wrapped(
 
 
 class BlockingReceiver(Generic[Item]):
-    """A blocking iterator over received items, until the node is closed."""
+    """A blocking iterator over received items; it ends when the node is closed."""
 
     def __init__(self, node: BlockingNode, receiver: Receiver[Item]) -> None:
         self.node = node
@@ -106,7 +106,7 @@ class BlockingReceiver(Generic[Item]):
 
 
 class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
-    """A blocking `DPSSubscription`; ``with node.subscribe("a/+") as subscription:`` ends it."""
+    """A `DPSSubscription` with blocking calls; ``with node.subscribe("a/+") as subscription:`` ends it."""
 
     topics = property(attrgetter("_items.topics"), doc="Topics of this subscription.")
 
@@ -120,11 +120,11 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
     def next(self, timeout_s: float | None = None) -> ReceivedPublication | None:
         """Return the next publication, or None after ``timeout_s`` without a publication or after the end."""
         publication = super().next(timeout_s)
-        # With the blocking node its `acknowledge` runs in the node's thread.
+        # With the blocking node, the publication's `acknowledge` runs in the node's thread.
         return None if publication is None else ReceivedPublication(self.node, publication.arrival)
 
     def unsubscribe(self) -> None:
-        """End the subscription; publications received before can still be taken."""
+        """End the subscription; publications received before remain available."""
         self.node.call(self._items.unsubscribe())
         self._is_ended = True
 
@@ -136,7 +136,10 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
         return (self._is_ended or self.node.is_ended) and not self.waiting
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return the next publication as a reading (`application.reading_of`), or None after ``timeout_s``."""
+        """Return the next publication as a reading (see `application.reading_of`), or None after ``timeout_s``.
+
+        Ends of retained publications are skipped.
+        """
         try:
             publication = self.next(timeout_s)
             while publication is not None and publication.is_expiry:
@@ -150,19 +153,19 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
 
 
 class BlockingSeries(BlockingReceiver[Any]):
-    """A blocking `DPSSeries`."""
+    """A `DPSSeries` with blocking calls: a series of publications, and an iterator over their acknowledgements."""
 
-    topics = property(attrgetter("_items.topics"), doc="Topics of its publications.")
+    topics = property(attrgetter("_items.topics"), doc="Topics of the publications of this series.")
     publication_id = property(attrgetter("_items.publication_id"), doc="Id of the series, 16 bytes.")
     sequence = property(attrgetter("_items.sequence"), doc=DPSSeries.sequence.__doc__)
 
     def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
-        """Publish the next publication of the series; return its sequence number."""
+        """Publish on the topics of the series again; return the sequence number of the publication."""
         number: int = self.node.call(self._items.publish(payload, ttl_s))
         return number
 
     def expire(self) -> None:
-        """End the retained publication in the whole mesh."""
+        """End the retained publication of the series in the whole mesh; see `DPSSeries.expire`."""
         self.node.call(self._items.expire())
 
 
@@ -172,7 +175,7 @@ class BlockingNode:
     def __init__(self, node: UDPNode) -> None:
         self.node = node
         self.is_ended = False
-        self._ending = threading.Lock()  # prevents a call from starting after the end
+        self._end_lock = threading.Lock()  # prevents a call from starting after the end
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="DPS node", daemon=True)
         self._thread.start()
@@ -189,13 +192,16 @@ class BlockingNode:
         return repr(self.node)
 
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """Run a coroutine in the node's thread and return its result. Raises LinkError within that thread."""
+        """Run a coroutine in the node's thread and return its result.
+
+        Raises LinkError if it is called in that thread, as by a handler, or after the node was closed.
+        """
         if threading.current_thread() is self._thread:
             work.close()
             raise LinkError(
                 "a handler must not call the node, which waits for the handler; call it from another thread"
             )
-        with self._ending:
+        with self._end_lock:
             if self.is_ended:
                 work.close()
                 raise LinkError("the node is closed; use it inside 'with wb.dps_node(...) as node:'")
@@ -207,7 +213,7 @@ class BlockingNode:
             raise
 
     def close(self) -> None:
-        """End all links and the thread; calls that wait in other threads return."""
+        """End all links and the node's thread; waiting calls in other threads return."""
         if threading.current_thread() is self._thread:
             raise LinkError(
                 "a handler must not close the node, which waits for the handler; close it from another thread"
@@ -219,7 +225,7 @@ class BlockingNode:
                 self._end()
 
     def _end(self) -> None:
-        with self._ending:
+        with self._end_lock:
             self.is_ended = True
         asyncio.run_coroutine_threadsafe(self._finish_calls(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -227,7 +233,7 @@ class BlockingNode:
         self._loop.close()
 
     async def _finish_calls(self) -> None:
-        """Wait until all running calls have returned, which they do as the node is closed."""
+        """Wait until all running calls have returned; they return because the node is closed."""
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
     address = property(attrgetter("node.address"), doc="Address on which the node listens.")
@@ -244,6 +250,6 @@ class BlockingNode:
     lookup = _blocking_method(UDPNode.lookup)
     will_publish = _threaded_method(UDPNode.will_publish)
     acknowledge = _threaded_method(UDPNode.acknowledge)
-    subscribe = _wrapped(BlockingSubscription, _blocking_method(UDPNode.subscribe))
-    publish = _wrapped(BlockingSeries, _blocking_method(UDPNode.publish))
-    discover = _wrapped(BlockingReceiver[DiscoveredNode], _threaded_method(UDPNode.discover))
+    subscribe = _wrapping_method(BlockingSubscription, _blocking_method(UDPNode.subscribe))
+    publish = _wrapping_method(BlockingSeries, _blocking_method(UDPNode.publish))
+    discover = _wrapping_method(BlockingReceiver[DiscoveredNode], _threaded_method(UDPNode.discover))

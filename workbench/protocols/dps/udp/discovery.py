@@ -4,12 +4,12 @@ Theory of operation
     A node publishes an *announcement* on ``$DPS_Discovery/<service>``, by multicast and with a request for
     acknowledgements. It contains the union of the filters of the application's subscriptions, and data that the
     application chooses. A node announces itself 20 to 119 ms after it is opened, about a second later, and then at
-    intervals that double up to five minutes or more. Each receiver acknowledges an announcement with its own. A node
-    that closes publishes an empty announcement, the goodbye. Subscriptions to announcements are not sent to neighbors,
-    so announcements do not travel over links.
+    intervals that double until they are at least five minutes. Each receiver acknowledges an announcement with its own
+    announcement. A node that closes publishes an empty announcement, the goodbye. Subscriptions to announcements are
+    not sent to neighbors, so announcements do not travel over links.
 
-    The filter shows whether the other node may subscribe to a topic that is published here: it then includes an item
-    of the publication's topics. In that case the node acknowledges at once and requests a link. Otherwise it
+    The announced filter shows whether its node may subscribe to a publication of the receiver: it then includes an item
+    of the publication's topics. In that case the receiver acknowledges at once and requests a link. Otherwise it
     acknowledges after 20 to 119 ms, because other nodes are answering too.
 
     A node remembers the topics of its publications, so it can request a link as soon as a subscription matches.
@@ -28,7 +28,8 @@ Limits
 
 Differs from the reference implementation in
     match      The reference links if the interests include the whole filter of a publication. That test is inverted,
-               and holds for publications without wildcards at best. This node tests for a common item, as intended.
+               and holds for publications without wildcards at best. This node tests whether the interests include
+               any item of the publication, as intended.
     changes    New subscriptions are announced at once, and new publications are compared with all known nodes. In the
                reference the application has to announce again, and a publication waits for the next announcement.
     memory     The reference passes each announcement to the application. This node remembers nodes and reports changes.
@@ -77,12 +78,12 @@ class DiscoveredNode:
     """A snapshot of a node that discovery has found.
 
     address         the node's address as a text, for `UDPNode.link`
-    service         name of the service that it announces itself for
+    service         name of the service under which the node announces itself
     interests       union of the filters of its application's subscriptions
-    data            data that its application announces; ``text`` is the same as a text
-    is_gone         whether it has closed, or has not announced itself for `FORGET_S`
-    publication_id  id of its announcements, 16 bytes
-    separators      level separators of topics in its mesh
+    data            data that its application announces, as bytes; ``text`` is the data as a text
+    is_gone         whether the node has closed, or has not announced itself for `FORGET_S` seconds
+    publication_id  publication id of its announcements, 16 bytes
+    separators      level separators of topics in the node's mesh
     hashes          number of filter bits that each item sets
     """
 
@@ -109,7 +110,7 @@ class DiscoveredNode:
         return self.data.decode("utf-8", "backslashreplace")
 
     def may_want(self, *topics: str) -> bool:
-        """Return whether the node may subscribe to publications on these topics. False is certain, True is likely.
+        """Return whether the node may subscribe to publications on these topics; False is certain, True is likely.
 
         Raises AttributeFormatError for a topic that cannot be published.
         """
@@ -118,14 +119,14 @@ class DiscoveredNode:
 
 
 class Discoveries(Receiver[DiscoveredNode]):
-    """Changes of the discovered nodes: ``async for other in node.discover()`` yields new, changed and lost nodes."""
+    """An iterator over discovered nodes: ``async for other in node.discover()`` yields new, changed and lost nodes."""
 
     def __repr__(self) -> str:
         return f"<discoveries: {self._waiting_text()}>"
 
 
 class _KnownNode(NamedTuple):
-    """A discovered node, its address, and the event loop's time of its last announcement."""
+    """A discovered node, its address, and the time (s, of the event loop) of its last announcement."""
 
     node: DiscoveredNode
     neighbor: Address
@@ -133,23 +134,24 @@ class _KnownNode(NamedTuple):
 
 
 def item_masks(topics: Sequence[str], separators: str, wildcards: bool, length: int, hashes: int) -> list[int]:
-    """Return the filter bits of each item of a publication's topics, as integers."""
+    """Return a bit mask for each item of a publication's topics: the bits that the item sets in a filter."""
     items = [item for topic in topics for item in publication_items(topic, separators, wildcards)]
     return [BitVector.of([item], length, hashes).bits for item in items]
 
 
 def includes_any(interests: BitVector, masks: Sequence[int]) -> bool:
-    """Return whether a filter includes one of these items, so that its node may subscribe to their publication.
+    """Return whether a filter includes all bits of any mask in ``masks``, the `item_masks` of a publication.
 
-    Every publication that matches a subscription has all items of that subscription.
+    If so, the filter's node may subscribe to the publication: a publication that matches a subscription has all items
+    of the subscription.
     """
     return any(mask & interests.bits == mask for mask in masks)
 
 
 class Discovery:
-    """The discovery of one node: its announcements, and the nodes that it has found.
+    """The discovery of one node: it sends announcements and remembers the nodes that others announce.
 
-    ``drops`` counts announcements and acknowledgements that were dropped, by reason.
+    ``drops`` counts, by reason, dropped announcements and acknowledgements, and links that could not be requested.
     """
 
     def __init__(self, node: UDPNode, service: str, data: bytes) -> None:
@@ -161,10 +163,10 @@ class Discovery:
         if len(data) > MOST_DATA_B:
             raise ParameterError(f"announce has {len(data)} bytes; it may have {MOST_DATA_B} at most")
         self.drops: Counter[str] = Counter()
-        self._known: dict[bytes, _KnownNode] = {}  # by publication id; the most recently heard is last
+        self._known_nodes: dict[bytes, _KnownNode] = {}  # by publication id; the most recently heard is last
         self._ids: dict[Address, bytes] = {}
-        self._published: dict[tuple[tuple[str, ...], bool], list[int]] = {}
-        self._listeners: WeakSet[Discoveries] = WeakSet()
+        self._published_masks: dict[tuple[tuple[str, ...], bool], list[int]] = {}
+        self._iterators: WeakSet[Discoveries] = WeakSet()
         self._delayed_calls: set[asyncio.TimerHandle] = set()
         self._linked_subscribers: set[Address] = set()  # announced matching interests while linked to this node
         self._timer: asyncio.TimerHandle | None = None
@@ -177,21 +179,23 @@ class Discovery:
         """Subscribe to announcements and start to announce this node."""
         core = self.node.core
         self._loop = asyncio.get_running_loop()
-        self.node.hold_subscription(core.subscribe_topics(self._topic, now_us(), is_announced=False), self._received)
+        self.node.hold_subscription(
+            core.subscribe_topics(self._topic, now_us(), is_announced=False), self._receive_announcement
+        )
         series = core.new_series((self._topic,), True, False)
         series.is_multicast = True
-        self._series: DPSSeries = self.node.hold_series(series, self._answered)
+        self._series: DPSSeries = self.node.hold_series(series, self._receive_answer)
         self.announce_soon()
 
     def send_goodbye(self) -> None:
-        """Announce to all nodes that this node is closing."""
+        """Stop all timers, and announce to all nodes that this node is closing."""
         self._stop()
         self._publish(b"")
 
     def close(self) -> None:
         """Stop announcing and acknowledging, and end all iterators over discovered nodes."""
         self._stop()
-        for discoveries in list(self._listeners):
+        for discoveries in list(self._iterators):
             discoveries.close()
 
     def _stop(self) -> None:
@@ -238,8 +242,8 @@ class Discovery:
 
     # Announcements of other nodes
 
-    def _received(self, publication: ReceivedPublication) -> None:
-        """Process an announcement or a goodbye."""
+    def _receive_announcement(self, publication: ReceivedPublication) -> None:
+        """Process an announcement or a goodbye of another node; ignore those that came over a link."""
         if publication.neighbor is None or publication.hops > 1:
             return
         if not publication.data:
@@ -253,9 +257,9 @@ class Discovery:
             self._answer(publication)
         elif publication.wants_answer:
             self._call_later(lambda: self._answer(publication))
-        self._link_if(is_wanted, publication.neighbor)
+        self._link_if_wanted(is_wanted, publication.neighbor)
 
-    def _answered(self, answer: Answer) -> None:
+    def _receive_answer(self, answer: Answer) -> None:
         """Process an acknowledgement of an announcement of this node."""
         announcement = self._decode(answer.data)
         if announcement is None or answer.neighbor is None:
@@ -263,7 +267,9 @@ class Discovery:
         if announcement.publication_id is None:
             self.drops["malformed"] += 1
             return
-        self._link_if(self._remember(announcement.publication_id, answer.neighbor, announcement), answer.neighbor)
+        self._link_if_wanted(
+            self._remember(announcement.publication_id, answer.neighbor, announcement), answer.neighbor
+        )
 
     def _decode(self, payload: bytes) -> Announcement | None:
         try:
@@ -295,25 +301,25 @@ class Discovery:
     @property
     def nodes(self) -> list[DiscoveredNode]:
         """Discovered nodes that are not gone, the most recently heard last."""
-        return [known.node for known in self._known.values()]
+        return [known.node for known in self._known_nodes.values()]
 
     def discoveries(self, most: int) -> Discoveries:
-        """Return an iterator over the nodes known now and every later change, with a buffer of ``most`` items."""
+        """Return an iterator over the nodes known now and every later change; it buffers at most ``most`` items."""
         discoveries = Discoveries(None, most)
         discoveries.put(self.nodes)
-        self._listeners.add(discoveries)
+        self._iterators.add(discoveries)
         return discoveries
 
     def _remember(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
-        """Remember an announced node; return whether it may subscribe to a publication of this node."""
-        known = self._known.pop(publication_id, None)
+        """Remember the node of an announcement, and return whether it may subscribe to a publication of this node."""
+        known = self._known_nodes.pop(publication_id, None)
         if known is not None and len(known.neighbor) != len(neighbor):
             neighbor = known.neighbor  # The same node announces itself by IPv4 and by IPv6; the first address stays.
         former_id = self._ids.get(neighbor)
         if former_id is not None and former_id != publication_id:
             self._forget(former_id)  # The node was restarted.
-        elif known is None and len(self._known) >= MOST_NODES:
-            self._forget(next(iter(self._known)))
+        elif known is None and len(self._known_nodes) >= MOST_NODES:
+            self._forget(next(iter(self._known_nodes)))
         node = DiscoveredNode(
             addresses.as_text(neighbor),
             self.service,
@@ -325,45 +331,45 @@ class Discovery:
         )
         if known is not None and known.neighbor != neighbor:
             self._ids.pop(known.neighbor, None)
-        self._known[publication_id] = _KnownNode(node, neighbor, self._loop.time())
+        self._known_nodes[publication_id] = _KnownNode(node, neighbor, self._loop.time())
         self._ids[neighbor] = publication_id
         if known is None or known.node != node:
             self._notify(node)
-        return any(includes_any(node.interests, masks) for masks in self._published.values())
+        return any(includes_any(node.interests, masks) for masks in self._published_masks.values())
 
     def _forget(self, publication_id: bytes) -> None:
-        known = self._known.pop(publication_id, None)
+        known = self._known_nodes.pop(publication_id, None)
         if known is not None:
             self._ids.pop(known.neighbor, None)
             self._linked_subscribers.discard(known.neighbor)
             self._notify(replace(known.node, is_gone=True))
 
     def _forget_silent(self) -> None:
-        since_s = self._loop.time() - FORGET_S
-        for publication_id in [known_id for known_id, known in self._known.items() if known.heard_s < since_s]:
+        oldest_s = self._loop.time() - FORGET_S
+        for publication_id in [known_id for known_id, known in self._known_nodes.items() if known.heard_s < oldest_s]:
             self._forget(publication_id)
 
     def _notify(self, node: DiscoveredNode) -> None:
-        for discoveries in list(self._listeners):
+        for discoveries in list(self._iterators):
             discoveries.put([node])
 
     # Links
 
     def link_subscribers(self, topics: tuple[str, ...], wildcards: bool) -> None:
-        """Remember topics that the application publishes on, and link to known nodes that may subscribe to them."""
-        masks = self._published.pop((topics, wildcards), None)
+        """Remember the topics of a publication, and link to known nodes that may subscribe to them."""
+        masks = self._published_masks.pop((topics, wildcards), None)
         is_new = masks is None
         if masks is None:
             protocol = self.node.protocol
             masks = item_masks(topics, protocol.separators, wildcards, protocol.filter_bits, protocol.hashes)
-        while len(self._published) >= MOST_PUBLISHED:
-            del self._published[next(iter(self._published))]
-        self._published[topics, wildcards] = masks
+        while len(self._published_masks) >= MOST_PUBLISHED:
+            del self._published_masks[next(iter(self._published_masks))]
+        self._published_masks[topics, wildcards] = masks
         if is_new:
-            for known in list(self._known.values()):
-                self._link_if(includes_any(known.node.interests, masks), known.neighbor)
+            for known in list(self._known_nodes.values()):
+                self._link_if_wanted(includes_any(known.node.interests, masks), known.neighbor)
 
-    def _link_if(self, is_wanted: bool, neighbor: Address) -> None:
+    def _link_if_wanted(self, is_wanted: bool, neighbor: Address) -> None:
         if not is_wanted:
             return
         if neighbor in self.node.core.links.remotes:
@@ -377,8 +383,8 @@ class Discovery:
                 self.drops["unreachable"] += 1
 
     def link_ended(self, neighbor: Address) -> None:
-        """Request an ended link to a subscriber once more; the subscriber may have restarted."""
+        """Request a link to a subscriber again after the link has ended, as the subscriber may have restarted."""
         if neighbor in self._linked_subscribers:
             self._linked_subscribers.discard(neighbor)
             # The subscriber's goodbye may arrive after the end of the link.
-            self._call_later(lambda: self._link_if(neighbor in self._ids, neighbor))
+            self._call_later(lambda: self._link_if_wanted(neighbor in self._ids, neighbor))

@@ -30,9 +30,10 @@ _REASONS = {errno.EMSGSIZE: "too_long", errno.ECONNREFUSED: "refused"}
 
 
 class DatagramSocket:
-    """A UDP socket bound to an address. Its constructor raises LinkError if the address cannot be bound.
+    """A UDP socket that is bound to an address and calls ``receive(datagram, source)`` for each received datagram.
 
-    ``receive(datagram, source)`` is called with each datagram. ``address``: the bound address, normalized.
+    The attribute ``address`` is the bound address in normalized form; ``errors`` counts failures by reason. The
+    constructor raises LinkError if the address cannot be bound.
     """
 
     def __init__(self, address: Address, family: int, receive: Callable[[bytes, Address], None]) -> None:
@@ -57,7 +58,7 @@ class DatagramSocket:
         self._loop.remove_writer(self._socket)
         self._socket.close()
         self._unsent.clear()
-        self._report_empty_queue()
+        self._notify_queue_empty()
 
     def _read(self) -> None:
         for _ in range(BURST):
@@ -65,7 +66,7 @@ class DatagramSocket:
                 datagram, source = self._socket.recvfrom(LARGEST_READ_B)
             except (BlockingIOError, InterruptedError):
                 return
-            except OSError:  # ICMP reports that a datagram sent before was not delivered.
+            except OSError:  # ICMP reports that an earlier datagram was not delivered.
                 self.errors["refused"] += 1
                 continue
             self.received += 1
@@ -74,7 +75,7 @@ class DatagramSocket:
                 return
 
     def send(self, neighbor: Address, frame: bytes) -> OSError | None:
-        """Send a frame, or queue it if the send buffer is full; return the error if sending fails, else None."""
+        """Send a frame, or queue it if the send buffer is full. Return the OSError if sending fails, else None."""
         if self._unsent:
             self._enqueue(neighbor, frame)
             return None
@@ -111,9 +112,9 @@ class DatagramSocket:
         self._unsent.extend(queue)
         self._unsent_B = sum(len(frame) for _, frame in self._unsent)
         if not self._unsent:
-            self._report_empty_queue()
+            self._notify_queue_empty()
 
-    def _report_empty_queue(self) -> None:
+    def _notify_queue_empty(self) -> None:
         queue_empty, self._queue_empty = self._queue_empty, None
         if queue_empty is not None:
             queue_empty.set()

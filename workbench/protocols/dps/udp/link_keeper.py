@@ -1,9 +1,9 @@
-"""The links that an application has requested of a DPS node: how it waits for them and restores lost ones.
+"""Links that an application requested: waiting until a link is established, and restoring lost links.
 
 Theory of operation
     The protocol's node requests a link, repeats the request a few times, and reports each state that the link reaches.
-    A caller that waits for a link waits for these reports. A *kept* link is requested again about ``relink_s`` after
-    it has ended. That delay is random, so two neighbors that lose each other do not both send requests at once.
+    A caller that waits for a link waits for these reports. A *kept* link is requested again about ``relink_s`` seconds
+    after it has ended. That delay is random, so that two neighbors do not send requests at the same time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LinkKeeper:
-    """Requests, waits for and restores the links of one open node."""
+    """The manager of an open node's links: it requests links, waits for them and restores lost ones."""
 
     def __init__(self, node: UDPNode) -> None:
         self.node = node
@@ -35,7 +35,10 @@ class LinkKeeper:
         self._waiting_futures: dict[Address, list[asyncio.Future[None]]] = {}
 
     def request(self, neighbor: Address, keep: bool) -> None:
-        """Request a link, without waiting. Raises LinkError if sending fails, ParameterError above ``max_links``."""
+        """Request a link, without waiting. Raises LinkError if sending fails, ParameterError above ``max_links``.
+
+        ``keep``: whether to request the link again after each loss.
+        """
         if keep:
             self._neighbors_to_relink.add(neighbor)
         try:
@@ -52,10 +55,14 @@ class LinkKeeper:
             )
 
     async def link(self, neighbor: Address, keep: bool, timeout_s: float | None) -> None:
-        """Request a link and wait until it is established. Raises LinkError if it is not."""
+        """Request a link and wait until it is established. Raises LinkError if the neighbor does not answer.
+
+        ``keep``: whether to request the link again after each loss; ``timeout_s``: None waits as long
+        as the protocol repeats its request.
+        """
         try:
             async with asyncio.timeout(timeout_s):
-                # A link that is just being ended has to end first.
+                # A link in the state UNLINKING has to end first.
                 await self._wait_for_state(neighbor, (ACTIVE, MUTED, GONE, LINKING, UNMUTING))
                 self.request(neighbor, keep)
                 state = await self._wait_for_state(neighbor, (ACTIVE, MUTED, GONE))
@@ -65,7 +72,7 @@ class LinkKeeper:
             self.end(neighbor)
             raise LinkError(
                 f"{addresses.as_text(neighbor)} does not answer: nothing listens there, or that node has max_links "
-                f"links already, or its filters are not of {self.node.protocol.filter_bits} bits"
+                f"links already, or its filter_bits is not {self.node.protocol.filter_bits}"
             )
 
     def end(self, neighbor: Address) -> None:
@@ -85,22 +92,22 @@ class LinkKeeper:
         self.node.settle()
         end_s = self._loop.time() + patience_s
         while (neighbors := self._linked_neighbors()) and self._loop.time() < end_s:
-            changes = [self._state_change(neighbor) for neighbor in neighbors]
+            changes = [self._next_state_change(neighbor) for neighbor in neighbors]
             await asyncio.wait(changes, timeout=end_s - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
 
     def close(self) -> None:
-        """Request no more links and end all waits."""
+        """Stop requesting links and wake all callers that wait for a link."""
         self._is_open = False
         self._neighbors_to_relink.clear()
         for handle in self._relink_timers.values():
             handle.cancel()
         self._relink_timers.clear()
         for neighbor in list(self._waiting_futures):
-            self._end_waits(neighbor)
+            self._wake_waiting(neighbor)
 
     def link_changed(self, event: Any) -> None:
-        """Process a LinkSet of the protocol's node: end the waits for it, and schedule a kept link that is gone."""
-        self._end_waits(event.peer)
+        """Process a LinkSet event: wake callers that wait for the link, and request a kept link again if it is gone."""
+        self._wake_waiting(event.peer)
         if event.value == GONE:
             self._relink_later(event.peer)
 
@@ -109,19 +116,19 @@ class LinkKeeper:
 
     async def _wait_for_state(self, neighbor: Address, states: Sequence[int]) -> int:
         while (state := self._state(neighbor)) not in states and self._is_open:
-            await self._state_change(neighbor)
+            await self._next_state_change(neighbor)
         return state
 
     def _state(self, neighbor: Address) -> int:
         remote = self.core.links.remotes.get(neighbor)
         return GONE if remote is None else remote.state
 
-    def _state_change(self, neighbor: Address) -> asyncio.Future[None]:
+    def _next_state_change(self, neighbor: Address) -> asyncio.Future[None]:
         future = self._loop.create_future()
         self._waiting_futures.setdefault(neighbor, []).append(future)
         return future
 
-    def _end_waits(self, neighbor: Address) -> None:
+    def _wake_waiting(self, neighbor: Address) -> None:
         for future in self._waiting_futures.pop(neighbor, ()):
             if not future.done():
                 future.set_result(None)
@@ -143,5 +150,5 @@ class LinkKeeper:
 
 
 def now_us() -> int:
-    """Return a node's time: microseconds of the monotonic clock, which the event loop uses too."""
+    """Return the time in whole µs of the monotonic clock, which the event loop uses too."""
     return time.monotonic_ns() // 1000

@@ -2,7 +2,7 @@
 
 Theory of operation
     Only publications are multicast, in a CoAP envelope (`workbench.protocols.dps.wire.coap`), to port 5683 of
-    224.0.1.187 and, from a node that listens on IPv6, of ff02::fd, on each interface except loopback. Each interface
+    224.0.1.187 and, if the node listens on IPv6, of ff02::fd, on each interface except loopback. Each interface
     has its own sending socket. The message names the port on which the node listens, and acknowledgements are sent to
     that port. A node ignores its own multicasts, which it recognizes by the address of the sending socket. A received
     multicast publication is forwarded over links, and not multicast again.
@@ -11,8 +11,8 @@ Theory of operation
     the group's address, so they receive only multicasts.
 
 Limits
-    The list of interfaces is read once, when the node is opened. An interface that cannot multicast is left out. If no
-    interface can, opening the node raises an error.
+    The list of interfaces is read once, when the node is opened. An interface that cannot multicast is skipped. If no
+    interface can, opening the node raises LinkError.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427; RFC 7252.
@@ -44,7 +44,7 @@ Receive = Callable[[bytes, Address], None]  # of (frame, source)
 
 
 class Multicast:
-    """The multicast settings and sockets of one node: the argument ``multicast`` of `dps_node`.
+    """The multicast settings and sockets of one node; pass it to `dps_node` as ``multicast``.
 
     sends         whether the node sends multicasts
     receives      whether the node receives multicasts
@@ -52,7 +52,7 @@ class Multicast:
     port          UDP port of the multicast group, the same for all nodes
     publications  False: multicast only discovery's announcements, not the application's publications
 
-    ``drops`` counts received datagrams that were not CoAP messages, and multicasts that could not be sent.
+    ``drops`` counts received datagrams that are not CoAP messages (malformed) and failed sends (unreachable).
     """
 
     def __init__(
@@ -82,7 +82,11 @@ class Multicast:
         self._receive: Receive | None = None
 
     def open(self, listens_on: Address, family: int, receive: Receive) -> None:
-        """Open the sockets of a node. Raises LinkError if no interface can multicast or the port cannot be shared."""
+        """Open the sockets of a node; ``receive(frame, source)`` is called for each received frame.
+
+        ``listens_on``: address of the node's own socket; ``family``: its address family. Raises LinkError if no
+        interface can multicast, if the port is taken, or if other hosts cannot reach ``listens_on``.
+        """
         self._receive = receive
         interfaces = self._selected_interfaces()
         if addresses.is_loopback(listens_on) and any(not _is_loopback(name) for _, name in interfaces):
@@ -100,12 +104,12 @@ class Multicast:
             self.close()
             raise LinkError(
                 f"cannot multicast on port {self.port}: {error.strerror}; use "
-                "another port, or stop the program that has it"
+                "another port, or stop the program that occupies it"
             ) from None
         if (self.sends and not self._outgoing) or (self.receives and not self._incoming):
             self.close()
-            names = ", ".join(name for _, name in interfaces) or "none except loopback"
-            raise LinkError(f"none of these network interfaces can multicast: {names}; pass others as interfaces")
+            names = ", ".join(name for _, name in interfaces) or "(none besides loopback)"
+            raise LinkError(f"cannot multicast on any of these network interfaces: {names}; name others as interfaces")
         for incoming in self._incoming:
             asyncio.get_running_loop().add_reader(incoming, self._read, incoming)
 
@@ -119,7 +123,7 @@ class Multicast:
         self._incoming, self._outgoing, self._own_addresses = [], [], set()
 
     def send(self, frame: bytes) -> None:
-        """Send a frame as a multicast on all selected interfaces."""
+        """Send a frame to the multicast group on all selected interfaces; count failures in ``drops``."""
         self._message_id = self._message_id + 1 & 0xFFFF
         datagram = coap.wrap(frame, self._message_id)
         for outgoing in self._outgoing:
@@ -186,7 +190,10 @@ def _membership_request(family: int, interface: int) -> bytes:
 
 
 def _open_receiver(family: int, interface: int, port: int) -> socket.socket | None:
-    """Open a socket that receives the group's datagrams on an interface; None if it has no address of the family."""
+    """Return a socket for the group's datagrams on an interface, or None if the interface cannot receive them.
+
+    Raises OSError if another program occupies the port.
+    """
     level, join = socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP
     if family == socket.AF_INET6:
         level, join = socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP
@@ -211,7 +218,7 @@ def _open_receiver(family: int, interface: int, port: int) -> socket.socket | No
 
 
 def _open_sender(family: int, interface: int, name: str, port: int) -> socket.socket | None:
-    """Open a socket that sends to the group on an interface; None if it has no address of the family."""
+    """Return a socket for sending to the group on an interface, or None if the interface cannot send multicasts."""
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)

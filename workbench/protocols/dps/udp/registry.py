@@ -3,13 +3,14 @@
 Theory of operation
     A registry is any node that subscribes to ``dps/registration_service`` and acknowledges the publications, such as
     ``workbench dps subscribe dps/registration_service``. Like any node it retains publications for their lifetime. To
-    register an address, a node publishes it for eight hours on that topic and a second one, the *tenant*. To look
-    addresses up, a node subscribes to both topics. For each operation the node uses a temporary second node, and only
-    that one links to the registry. So the registry does not receive the application's publications and subscriptions.
+    register an address, a node publishes it on that topic and a second topic, the *tenant*; the publication is retained
+    for eight hours. To look addresses up, a node subscribes to both topics. For each operation the node creates a
+    temporary second node, and only the temporary node links to the registry. So the registry does not receive the
+    application's publications and subscriptions.
 
 Limits
-    A registration cannot be withdrawn, and the registry does not verify it. A look-up always waits for its whole
-    timeout, because no message marks the last address.
+    A registration cannot be withdrawn, and the registry does not verify it. A look-up that finds fewer than
+    ``most`` addresses waits for its whole timeout, because no message marks the last address.
 
 Differs from the reference implementation in
     addresses   The reference registers the addresses of all external interfaces. This node registers the address on
@@ -53,12 +54,12 @@ async def register(
 ) -> list[str]:
     """Register the address of this node for eight hours; return the registered addresses as texts.
 
-    registry   address of the registry; see `workbench.protocols.dps.udp.registry`
+    registry   address of the registry, a node that subscribes to `TOPIC` and acknowledges publications
     tenant     name that a group of nodes shares; a look-up returns addresses of one tenant
-    others     addresses to register instead of this node's own, for example of a gateway
+    others     addresses to register instead of this node's own address, for example that of a gateway
     timeout_s  seconds to wait for the registry's acknowledgement
 
-    Raises LinkError if the registry does not answer.
+    Raises LinkError if the registry does not answer, or if an address is invalid.
     """
     node.check_open()
     for address in others:
@@ -76,7 +77,10 @@ async def register(
 
 
 def _address_for(registry: Address, address: Address) -> str:
-    """Return the text of a node's address as seen from a registry. Raises LinkError without a route."""
+    """Return a node's address as a text, in the form in which hosts near the registry can reach it.
+
+    Raises LinkError if no route leads to the registry, or if the address is link-local.
+    """
     if ipaddress.ip_address(address[0]).is_unspecified:
         source = addresses.source_towards(registry)
         if source is None:
@@ -97,10 +101,14 @@ async def lookup(
     most: int = MOST_FOUND,
     timeout_s: float = LOOKUP_S,
 ) -> list[str]:
-    """Return the addresses (texts) of a tenant that a registry has, except this node's own.
+    """Return the addresses, as texts, that a registry stores for a tenant, except this node's own address.
 
-    Returns at most ``most`` addresses that arrive within ``timeout_s``. Raises LinkError if the registry does not
-    answer.
+    registry   address of the registry
+    tenant     name that a group of nodes shares
+    most       the call returns once it has this many addresses
+    timeout_s  seconds after which the call returns the addresses received so far
+
+    Raises LinkError if the registry does not answer the request for a link.
     """
     node.check_open()
     registered: dict[str, None] = {}
@@ -108,15 +116,15 @@ async def lookup(
         subscription = await temporary_node.subscribe(TOPIC, tenant)
         await temporary_node.link(registry, keep=False)
         end_s = asyncio.get_running_loop().time() + timeout_s
-        while len(registered) < most and (left_s := end_s - asyncio.get_running_loop().time()) > 0:
-            publication = await subscription.next(left_s)
+        while len(registered) < most and (remaining_s := end_s - asyncio.get_running_loop().time()) > 0:
+            publication = await subscription.next(remaining_s)
             if publication is not None:
                 registered |= dict.fromkeys(_addresses_in(publication.data, node))
     return list(registered)[:most]
 
 
 def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
-    """Return a registration's addresses except the node's own; count malformed addresses in the node's ``drops``."""
+    """Return the addresses in a registration, except the node's own; count malformed addresses as drops of the node."""
     try:
         texts = decode_addresses(payload)
     except DecodeError:

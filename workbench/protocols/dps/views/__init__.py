@@ -2,11 +2,11 @@
 
 run.show()                            the player: filters, muted links and the paths of publications (`layers`)
 mesh_of(run)                          links, filters and neighbors' interests at any time of a run
-filters_slides(run, times_s)          the fill of the filters of nodes and links at several times
+filters_slides(run, times_s)          drawings of the fill of the nodes' and links' filters at several times
 filter_drawing(run, node, time_s)     the bits of a node's filter, coloured by the topics that set them
-fill_chart(run)                       the fill of filters, and muted links, over the run
+fill_chart(run)                       the fill of filters, and the number of muted links, over the run
 publications(trace)                   the publications of a run
-publication_path(run, which)          the hops of a publication, and which of them were useless
+publication_path(run, which)          the hops of a publication: useful, in vain or repeated
 inspect_message(data, topics)         any bytes dissected as a message: hex, CBOR, fields, bits, topics
 """
 
@@ -22,7 +22,7 @@ MESSAGE_COLOURS = {
 }
 # Messages that the player hides at first: they accompany every subscription.
 QUIET_MESSAGES = ("subscription ack",)
-# The lab draws it for the selected node.
+# (module, function) of the drawing that the lab shows for the selected node.
 NODE_DRAWING = ("occupancy", "filter_drawing")
 
 # Public view -> the module of this package that defines it.

@@ -1,4 +1,4 @@
-"""The state machine of a link, drawn from its table: states and transitions, and below all entries of the table.
+"""A drawing of the state machine of a link, made from its table: states, transitions, and the table itself.
 
 python -m workbench.protocols.dps.views.automaton docs/images/dps-links.svg
 """
@@ -53,7 +53,7 @@ _COLOURS = {
     UNLINKING: FAINT_TEXT,
 }
 _BOX = 212, 66
-_ASIDE, _HEAD = 9, 9
+_ARROW_SHIFT, _ARROW_HEAD = 9, 9
 _GRAPH_HEIGHT = 470
 _CAPTION = (
     "The state changes first, then the actions are done in this order. "
@@ -64,12 +64,12 @@ _COLUMN = (_WIDTH - 2 * _MARGIN - _NAMES_WIDTH) / len(State)
 
 
 def draw() -> Drawing:
-    """Draw the states with their transitions, and below a table of the actions for each input and state."""
+    """Draw the states of a link with their transitions and, below, the actions for each input and state."""
     rows = [_lines_of(link_input) for link_input in Input]
     heights = [_LINE * max(map(len, row)) + 10 for row in rows]
     drawing = Drawing(_WIDTH, _GRAPH_HEIGHT + 30 + sum(heights) + _MARGIN, "States of a DPS link")
-    for (start, end), names in _changes().items():
-        _draw_change(drawing, start, end, ", ".join(names))
+    for (start, end), names in _inputs_of_transitions().items():
+        _draw_transition(drawing, start, end, ", ".join(names))
     for state in _CENTRES:
         _draw_state(drawing, state)
     drawing.text(_MARGIN, _GRAPH_HEIGHT - 12, _CAPTION, size=11.5, colour=FAINT_TEXT)
@@ -84,10 +84,10 @@ def draw() -> Drawing:
 # The states
 
 
-def _changes() -> dict[tuple[State, State], list[str]]:
-    """Return the inputs of each transition (state, next state), except those to the state GONE.
+def _inputs_of_transitions() -> dict[tuple[State, State], list[str]]:
+    """Return {(state, next state): labels of the inputs that cause it}, without transitions to the state GONE.
 
-    These are written in the boxes of the states instead, since almost all states have some.
+    Transitions to GONE are written in the boxes of the states, as almost every state has one.
     """
     inputs: dict[tuple[State, State], list[str]] = {}
     for state, entries in TABLE.items():
@@ -97,7 +97,7 @@ def _changes() -> dict[tuple[State, State], list[str]]:
     return inputs
 
 
-def _ends(state: State) -> list[str]:
+def _ending_inputs(state: State) -> list[str]:
     return [link_input.label for link_input, entry in TABLE[state].items() if entry.state == GONE != state]
 
 
@@ -108,21 +108,25 @@ def _draw_state(drawing: Drawing, state: State) -> None:
     drawing.rectangle(x - width / 2, y - height / 2, width, height, fill=NODE, stroke=colour)
     drawing.text(x, y - 12, state.label, size=15, bold=True, colour=colour, anchor="middle")
     drawing.text(x, y + 5, state.meaning, size=10.5, anchor="middle")
-    ends = _ends(state)
-    if ends:
-        drawing.text(x, y + 22, "gone: " + ", ".join(sorted(ends)), size=10.5, colour=FAINT_TEXT, anchor="middle")
+    ending_inputs = _ending_inputs(state)
+    if ending_inputs:
+        drawing.text(
+            x, y + 22, "gone: " + ", ".join(sorted(ending_inputs)), size=10.5, colour=FAINT_TEXT, anchor="middle"
+        )
 
 
-def _draw_change(drawing: Drawing, start: State, end: State, names: str) -> None:
-    """Draw an arrow between two boxes, moved slightly to its left to leave room for the opposite one."""
+def _draw_transition(drawing: Drawing, start: State, end: State, names: str) -> None:
+    """Draw an arrow from one state to another, moved slightly to its left so as not to cover the opposite arrow."""
     (x0, y0), (x1, y1) = _CENTRES[start], _CENTRES[end]
     length = math.hypot(x1 - x0, y1 - y0)
     ux, uy = (x1 - x0) / length, (y1 - y0) / length
-    aside_x, aside_y = _ASIDE * uy, -_ASIDE * ux
-    begins = _to_edge(ux, uy, aside_x, aside_y)
-    ends = length - _to_edge(-ux, -uy, aside_x, aside_y) - _HEAD / 2
-    (x0, y0), (x1, y1) = ((x0 + aside_x + distance * ux, y0 + aside_y + distance * uy) for distance in (begins, ends))
-    drawing.arrow(x0, y0, x1, y1, head=_HEAD, colour=_COLOURS[end], width=1.6)
+    aside_x, aside_y = _ARROW_SHIFT * uy, -_ARROW_SHIFT * ux
+    start_distance = _distance_to_edge(ux, uy, aside_x, aside_y)
+    end_distance = length - _distance_to_edge(-ux, -uy, aside_x, aside_y) - _ARROW_HEAD / 2
+    (x0, y0), (x1, y1) = (
+        (x0 + aside_x + distance * ux, y0 + aside_y + distance * uy) for distance in (start_distance, end_distance)
+    )
+    drawing.arrow(x0, y0, x1, y1, head=_ARROW_HEAD, colour=_COLOURS[end], width=1.6)
     share = 0.5 if ux == 0 or uy == 0 else 0.3
     x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
     if ux == 0:
@@ -131,8 +135,11 @@ def _draw_change(drawing: Drawing, start: State, end: State, names: str) -> None
         drawing.text(x, y + (-5 if aside_y <= 0 else 14), names, size=11.5, anchor="middle", halo=BACKGROUND)
 
 
-def _to_edge(ux: float, uy: float, x: float, y: float) -> float:
-    """Return the distance from (x, y), relative to a box's center, to its edge in the direction (ux, uy)."""
+def _distance_to_edge(ux: float, uy: float, x: float, y: float) -> float:
+    """Return the distance from a point in a box to the box's edge, in the direction of the unit vector (ux, uy).
+
+    (x, y) is the point relative to the center of the box.
+    """
     width, height = _BOX
     to_side = (math.copysign(width / 2, ux) - x) / ux if ux else math.inf
     return min(to_side, (math.copysign(height / 2, uy) - y) / uy if uy else math.inf)
@@ -142,7 +149,7 @@ def _to_edge(ux: float, uy: float, x: float, y: float) -> float:
 
 
 def _lines_of(link_input: Input) -> list[list[str]]:
-    """Return the lines of a row's cells: the input's meaning, then the actions in each state."""
+    """Return the cells of an input's row, each a list of lines: the input's meaning, then its actions in each state."""
     meaning = textwrap.wrap(link_input.meaning, 36)
     return [["", *meaning], *(_cell(state, TABLE[state][link_input]) for state in _CENTRES)]
 
@@ -150,8 +157,8 @@ def _lines_of(link_input: Input) -> list[list[str]]:
 def _cell(state: State, entry: Entry) -> list[str]:
     if entry.state is None:
         return [""]
-    after = "stays" if entry.state == state else entry.state.label
-    return [after, *(action.label for action in entry.actions)]
+    next_state = "stays" if entry.state == state else entry.state.label
+    return [next_state, *(action.label for action in entry.actions)]
 
 
 def _draw_head(drawing: Drawing, y: float) -> None:
@@ -168,9 +175,9 @@ def _draw_row(drawing: Drawing, link_input: Input, cells: list[list[str]], y: fl
         drawing.text(_MARGIN, y + 9 + k * _LINE, line, size=_SMALL, colour=FAINT_TEXT)
     for column, (state, lines) in enumerate(zip(_CENTRES, cells[1:], strict=True)):
         x = _MARGIN + _NAMES_WIDTH + column * _COLUMN
-        after = TABLE[state][link_input].state
-        colour = TEXT if after is None else _COLOURS[after]
-        drawing.text(x, y + 9, lines[0], size=11.5, bold=after != state, colour=colour)
+        next_state = TABLE[state][link_input].state
+        colour = TEXT if next_state is None else _COLOURS[next_state]
+        drawing.text(x, y + 9, lines[0], size=11.5, bold=next_state != state, colour=colour)
         for k, line in enumerate(lines[1:], 1):
             drawing.text(x, y + 9 + k * _LINE, line, size=_SMALL)
 

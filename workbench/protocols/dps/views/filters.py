@@ -1,10 +1,10 @@
 """Static figures of the spread of subscriptions: the fill of the filters of nodes and links.
 
     filters_drawing(run, time_s=None)   the mesh: nodes and the ends of links colored by the bits of their filters
-    filters_slides(run, times_s)        the same at several times, with a slider
+    filters_slides(run, times_s)        such drawings of the mesh at several times, with a slider
     fill_chart(run)                     the fill of all nodes' filters, and the number of muted links, over the run
 
-They draw the layers of the player (`layers`), with each node's number and the fill of its filter beside it.
+The drawings show the layers of the player (`layers`), with each node's number and the fill of its filter beside it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ MESH = ("nodes", "links of the mesh", "muted links", "links on their way")
 
 @carries_record
 def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, names: bool | None = None) -> Drawing:
-    """Draw the mesh at a time (None: at the run's end).
+    """Draw the links and filters of the mesh at a time (None: at the run's end).
 
-    ``names``: whether to write the number and fill of each node beside it (None: in networks of up to 60 nodes). Raises
+    ``names``: whether to write each node's number and fill beside it (None: in networks of up to 60 nodes). Raises
     ParameterError for a time outside of the run, or a run of another protocol.
     """
     return filters_slides(run, [run.scenario.duration_s if time_s is None else time_s], width, names).drawings[0]
@@ -44,22 +44,25 @@ def filters_drawing(run: Any, time_s: float | None = None, width: int = WIDTH, n
 
 @carries_record
 def filters_slides(run: Any, times_s: Sequence[float], width: int = WIDTH, names: bool | None = None) -> Stepper:
-    """Draw the mesh at several times. Raises ParameterError as `filters_drawing`, and without times."""
+    """Draw the links and filters of the mesh at several times, with a slider; see `filters_drawing`.
+
+    Raises ParameterError if ``times_s`` is empty, for a time outside of the run, or for a run of another protocol.
+    """
     if not times_s:
         raise ParameterError("filters_slides: times_s is empty; give one or more times of the run, in seconds")
     mesh, times_us = mesh_of(run), [time_us_of(run, time_s, "filters_drawing") for time_s in times_s]
-    seen = see(run)
+    view = see(run)
     return Stepper(
-        [_draw_mesh(seen, mesh, time_us, width, names) for time_us in times_us], [f"{t:g} s" for t in times_s], "time"
+        [_draw_mesh(view, mesh, time_us, width, names) for time_us in times_us], [f"{t:g} s" for t in times_s], "time"
     )
 
 
-def _draw_mesh(seen: RunView, mesh: Mesh, time_us: int, width: int, names: bool | None) -> Drawing:
+def _draw_mesh(view: RunView, mesh: Mesh, time_us: int, width: int, names: bool | None) -> Drawing:
     fills = {node: mesh.fill(interests.bits) for node, interests in mesh.sums_at(time_us).items() if interests.bits}
-    ids = seen.plan.ids.tolist()
+    ids = view.plan.ids.tolist()
     labels = {node: f"{node}: {percent(fills[node])}" if node in fills else str(node) for node in ids}
     is_named = names if names is not None else len(ids) <= MOST_LABELS
-    drawing = draw(add_names(seen, labels if is_named else {}), time_us, width, [*MESH, "filters", NAMES])
+    drawing = draw(add_names(view, labels if is_named else {}), time_us, width, [*MESH, "filters", NAMES])
     states = list(mesh.links_at(time_us).values())
     mean, most = (percent(fill) for fill in (sum(fills.values()) / max(len(ids), 1), max(fills.values(), default=0.0)))
     links = f"{len(states)} links, {states.count(MUTED)} of them muted"
@@ -67,9 +70,9 @@ def _draw_mesh(seen: RunView, mesh: Mesh, time_us: int, width: int, names: bool 
 
 
 def add_names(seen: RunView, words: Mapping[int, str]) -> RunView:
-    """Return the view with one more layer: a text beside each node of ``words``."""
-    whole = [seen.duration_us] * len(words)
-    names = table(node=list(words), until_us=whole, from_us=[0] * len(words), text=range(len(words)))
+    """Return a copy of a view with one more layer: ``words``, {node: the text to write beside it}."""
+    ends_us = [seen.duration_us] * len(words)
+    names = table(node=list(words), until_us=ends_us, from_us=[0] * len(words), text=range(len(words)))
     return replace(seen, layers=(*seen.layers, Layer(NAMES, names, (FILL,), "label", words=list(words.values()))))
 
 
@@ -82,7 +85,7 @@ def add_note(drawing: Drawing, note: str) -> Drawing:
 
 @carries_record
 def fill_chart(run: Any, width: int = WIDTH) -> Drawing:
-    """Draw the mean and largest fill of the nodes' filters over the run, and below the number of muted links."""
+    """Draw the mean and largest fill of the nodes' filters over the run and, below, the number of muted links."""
     mesh = mesh_of(run)
     title = f"{caption.title(run)}: filters of {mesh.filter_bits:,} bits"
     charts = curves_drawing(curves(mesh, len(run.scenario.topology)), mesh.duration_us, mesh.duration_us, width)

@@ -1,7 +1,7 @@
-"""The dissection of DPS's frames, field by field, for the views of all protocols: `inspect_message` as a tree.
+"""The dissector of DPS's frames, in the form that the views of all protocols use: a tree of fields.
 
-The entries of a map are its children. For a single message `wb.dps.views.inspect_message` shows more: bits, topics and
-CBOR.
+It converts the parts of `inspect_message` to fields; the entries of a map are its children. For a single message
+`wb.dps.views.inspect_message` shows more: bits, topics and CBOR.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ _LONGEST_NOTATION = 72
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the fields of a frame."""
+    """Return the decoded fields of a frame, each with its bytes."""
     inspection = inspect_message(frame)
     fields = tuple(_fields(inspection.parts))
     if inspection.error and not any(field.name == NOT_READ for field in fields):
@@ -22,7 +22,7 @@ def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
 
 
 def _fields(parts: tuple[Part, ...]) -> Iterator[Field]:
-    children: list[Field] = []  # head and entries of the current map
+    children: list[Field] = []  # the head and the entries of the current map
     for part in parts:
         if children and not _is_entry(part):
             yield _map_field(children)
@@ -47,7 +47,7 @@ def _begins_map(part: Part) -> bool:
 
 
 def _is_entry(part: Part) -> bool:
-    """Return whether a part is an entry of a map, given that it follows the map's head or another entry."""
+    """Return whether a part, after a map's head or another entry of the map, is an entry of the map too."""
     return part.kind not in (FRAME, SEALED, ENVELOPE) and not (part.kind == REST and part.name == "rest")
 
 

@@ -1,15 +1,15 @@
 """The layers of a run of DPS in the player and in figures: links, filters, and the paths of publications.
 
-    layers(recorded)    -> [Layer, Curves, MessagePaths]
+    layers(recorded)    a list of layers, curves and message paths
 
 Meaning of shades
-    *Half of a link*, at a node: the filter that the neighbor at the other end has sent. Publications that match this
-    filter leave the node there.
+    *Half of a link*, at a node: the filter that the neighbor at the other end has sent. The node sends publications
+    that match this filter over the link.
 
-    *A node*: the emptiest filter that it has sent to a neighbor. This filter unites the interests of the node and of
-    all its links except one, the link with the fullest filter. So a node at the edge with one topic, a node that
-    forwards three topics and a node in the middle have different shades. The sum of all interests that a node has (the
-    layer "all it knows of") is soon the same everywhere, because a mesh sends every interest to all nodes.
+    *A node*: the emptiest filter that the node has sent to a neighbor. This filter unites the interests of the node and
+    of all its links except the link with the fullest filter. So a node at the edge with one topic, a node that
+    forwards three topics and a node in the middle have different shades. The sum of all interests at a node (the
+    layer "all it knows of") is soon the same at all nodes, because a mesh sends every interest to all of them.
 
 Reference
     `workbench.views.layers` defines layers.
@@ -55,7 +55,7 @@ from workbench.views.layers import (
 
 MOST_ROWS = 100_000
 MOST_TIMES = 2_000
-FEW_MUTED = 2  # muted links per node; above that they are drawn faintly, since they hide other links
+FEW_MUTED = 2  # muted links per node; with more, muted links are drawn faintly, since they hide other links
 MOST_LABELS = 60
 
 PUBLICATIONS = "publication"
@@ -97,23 +97,26 @@ FILTER = Section("Filter", (("bits", "value", "number"), ("fill", "text", "word"
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return the layers, curves and publications of a run of DPS."""
+    """Return the layers, the curves and the followed publications of a run of DPS."""
     protocol, columns = recorded.run.scenario.protocol, recorded.columns
     mesh = mesh_in(columns, protocol.filter_bits, recorded.duration_us)
     published = published_in(columns, MOST_PATHS)
-    followed = steps_of(columns, published)
+    path_steps = steps_of(columns, published)
     return [
         *link_layers(mesh, len(recorded.plan.ids)),
         *filter_layers(mesh),
         link_ends_layer(mesh),
-        path_layer(followed, recorded.duration_us),
-        followed_publications(columns.where(event="originated", message=PUBLICATION), published, followed),
+        path_layer(path_steps, recorded.duration_us),
+        followed_publications(columns.where(event="originated", message=PUBLICATION), published, path_steps),
         *curves(mesh, len(recorded.plan.ids)),
     ]
 
 
 def link_layers(mesh: Mesh, nodes: int) -> list[Layer]:
-    """Return the layers of links by their state, and of the filters received at both ends of active links."""
+    """Return the layers of links (active, muted, pending), and of the filters received at both ends of active links.
+
+    ``nodes``: number of nodes of the network.
+    """
     active, muted, pending = (select(mesh.links, mesh.links["look"] == look) for look in range(len(LOOKS)))
     for links in (active, muted, pending):
         del links["look"]
@@ -131,14 +134,14 @@ def link_layers(mesh: Mesh, nodes: int) -> list[Layer]:
 
 def filter_layers(mesh: Mesh) -> list[Layer]:
     """Return the layers of nodes' filters, as discs and as texts."""
-    filled = select(mesh.sums, mesh.sums["value"] > 0)
-    total = {name: filled[name] for name in ("node", "from_us", "until_us")}
-    total["weight"] = mesh.shade_of[filled["value"]] / looks.DARKEST
+    nonempty = select(mesh.sums, mesh.sums["value"] > 0)
+    total = {name: nonempty[name] for name in ("node", "from_us", "until_us")}
+    total["weight"] = mesh.shade_of[nonempty["value"]] / looks.DARKEST
     sent_scale = _scale(mesh, "node: interests of it and of its links except one")
     total_scale = _scale(mesh, "node: interests of it and of all its links")
-    bits, which = unique_inverse(filled["value"])
+    bits, text = unique_inverse(nonempty["value"])
     words = [looks.percent(mesh.fill(count)) for count in bits.tolist()]
-    fills = filled | {"text": which}
+    fills = nonempty | {"text": text}
     return [
         _layer("filters", least_sent(mesh), (DISC,), "disc", scale=sent_scale),
         _layer("all it knows of", total, (DISC,), "disc", scale=total_scale, is_on=False),
@@ -150,7 +153,7 @@ def filter_layers(mesh: Mesh) -> list[Layer]:
             section=FILTER,
             words=words,
             is_detail=True,
-            is_on=False,  # the shades show it, and the inspector the number
+            is_on=False,  # the shades show the fill, and the inspector shows its number
         ),
     ]
 
@@ -160,7 +163,7 @@ def _scale(mesh: Mesh, title: str) -> Scale:
 
 
 def link_ends_layer(mesh: Mesh) -> Layer:
-    """Return the layer of the inspector: links as each end sees them, with the received filters as texts."""
+    """Return the inspector's layer of links as each end sees them, with the received filters as texts."""
     ends = dict(mesh.link_ends)
     bits, needs = ends.pop("value"), ends.pop("sequence")
     scale = int(needs.max(initial=0)) + 1
@@ -170,10 +173,10 @@ def link_ends_layer(mesh: Mesh) -> Layer:
 
 
 def least_sent(mesh: Mesh) -> Table:
-    """Return the emptiest filter that each node has sent to a neighbor over time, as weights of its shade.
+    """Return intervals of the emptiest filter that each node has sent to a neighbor; weight: its shade, in (0, 1].
 
-    A node without links has the filter of its own sum instead. Each half of a link adds its shade to those of the node
-    at the other end when it begins, and removes it when it ends.
+    For a node without links the filter of its own sum is used. The filter received at one half of a link was sent by
+    the node at the other end: its shade counts for that node while the half exists.
     """
     halves, sums = mesh.halves, mesh.sums
     count = len(halves["node"])
@@ -187,24 +190,24 @@ def least_sent(mesh: Mesh) -> Table:
     last_sum = last_marked(begins | (change == 0))
     least = np.where(change[last_sum] == 0, shade[last_sum], 0)
     for level in range(looks.DARKEST, -1, -1):
-        # Every half that begins also ends, so the running count is 0 when the rows of the next node begin.
+        # Each half both begins and ends, so the running count is 0 when the rows of the next node begin.
         least[np.cumsum(np.where(shade == level, change, 0), dtype=np.int32) > 0] = level
     rows = settled(begins, time_us)
     node, time_us, least = node[rows], time_us[rows], least[rows]
-    at, until = spans(mark_first(node), time_us, mesh.duration_us, least)
-    is_shown = (time_us[at] < until) & (least[at] > 0)
-    at, until = at[is_shown], until[is_shown]
-    return {"node": node[at], "from_us": time_us[at], "until_us": until, "weight": least[at] / looks.DARKEST}
+    rows, until_us = spans(mark_first(node), time_us, mesh.duration_us, least)
+    is_shown = (time_us[rows] < until_us) & (least[rows] > 0)
+    rows, until_us = rows[is_shown], until_us[is_shown]
+    return {"node": node[rows], "from_us": time_us[rows], "until_us": until_us, "weight": least[rows] / looks.DARKEST}
 
 
 # The paths of publications
 
 
 def path_layer(followed: Steps, duration_us: int) -> Layer:
-    """Return the layer of publications' hops, and of their marks at nodes."""
+    """Return the layer of the hops of publications and of their marks at nodes."""
     hops, marks = followed.hops, followed.marks
     is_lost = hops["look"] == LOST_HOP
-    pieces = {
+    path_columns = {
         # The mark of a loss is drawn near its receiver, which is its node here.
         "node": [np.where(is_lost, hops["peer"], hops["node"]), marks["node"]],
         "peer": [np.where(is_lost, hops["node"], hops["peer"]), np.full(len(marks["node"]), -1)],
@@ -213,14 +216,17 @@ def path_layer(followed: Steps, duration_us: int) -> Layer:
         "from_us": [hops["from_us"], marks["from_us"]],
         "weight": [is_lost, np.zeros(len(marks["node"]))],
     }
-    rows = {name: np.concatenate(columns) for name, columns in pieces.items()}
+    rows = {name: np.concatenate(columns) for name, columns in path_columns.items()}
     rows["until_us"] = np.full(len(rows["node"]), duration_us)
     is_within_run = rows["from_us"] < duration_us
     return _layer(PUBLICATIONS, select(rows, is_within_run), PATH_LOOKS, "arrow", of_path=True)
 
 
 def followed_publications(every: np.ndarray, published: list[Published], followed: Steps) -> MessagePaths:
-    """Return the publications that the player can follow; ``every``: rows of all publications of the run."""
+    """Return the publications whose paths the player can show, with a sentence about each path.
+
+    ``every``: rows of all publications of the run; ``followed``: the hops and marks of those in ``published``.
+    """
     hops, followed_count = followed.hops, len(published)
     counts = np.bincount(hops["way"] * len(HOPS) + hops["look"], minlength=followed_count * len(HOPS))
     counts = counts.reshape(followed_count, len(HOPS))
@@ -239,21 +245,24 @@ def followed_publications(every: np.ndarray, published: list[Published], followe
 
 
 def curves(mesh: Mesh, nodes: int) -> list[Curves]:
-    """Return the curves of the fill of nodes' filters, and of the number of muted links."""
-    over = steps(mesh, nodes, MOST_TIMES)
-    times = over["time_us"]
+    """Return the curves of the fill of nodes' filters and, if links were muted, of the number of muted links.
+
+    ``nodes``: number of nodes of the network.
+    """
+    totals = steps(mesh, nodes, MOST_TIMES)
+    times = totals["time_us"]
     fills = (
-        Line("fullest filter", palette.SINK, times, 100 * over["most"]),
-        Line("mean of all nodes", palette.LOST, times, 100 * over["mean"]),
+        Line("fullest filter", palette.SINK, times, 100 * totals["most"]),
+        Line("mean of all nodes", palette.LOST, times, 100 * totals["mean"]),
     )
     charts = [Curves("fill of filters", "bits set (%)", fills)]
-    if over["muted"].any():
-        charts.append(Curves("muted links", "links", (Line("muted links", looks.MUTED, times, over["muted"]),)))
+    if totals["muted"].any():
+        charts.append(Curves("muted links", "links", (Line("muted links", looks.MUTED, times, totals["muted"]),)))
     return charts
 
 
 def _layer(name: str, rows: Table, looks_: tuple[Look, ...], mark: str = "", **more: Any) -> Layer:
-    """Return a layer of rows; of more than MOST_ROWS rows, those with the longest durations."""
+    """Return a layer of at most MOST_ROWS rows: those with the longest durations, with a note if others are omitted."""
     count = len(rows["from_us"])
     if count > MOST_ROWS:
         durations = rows["until_us"] - rows["from_us"]

@@ -1,13 +1,13 @@
 """The colors and styles of filters, links and publications in all views of DPS.
 
-The more bits of a filter are set, the darker it is, from pale blue to purple; different hues keep the shades apart on a
-dark background. An empty filter has no color. Muted links are dashed. Hops towards a delivery are green; useless hops
-are vermilion and end in a cross.
+The more bits of a filter are set, the darker its color, from pale blue to purple; different hues keep the shades apart
+on a dark background. An empty filter has no color. Muted links are dashed. Hops towards a delivery are green; useless
+hops are vermilion and end in a cross.
 
 Shades
-    In large networks filters are almost empty: the fullest has a few per mille of its bits set. At the end of a run
-    most nodes have the interests of the whole network. So the scale is logarithmic, from the filter of the run with the
-    fewest bits to the one with the most. One topic, three topics and all topics have different shades at any length.
+    In large networks filters are almost empty: the fullest filter has a few per mille of its bits set. At the end of a
+    run most nodes have the interests of the whole network. So the scale is logarithmic, from the fewest set bits of a
+    filter in the run to the most. One topic, three topics and all topics have different shades at any filter length.
 """
 
 import numpy as np
@@ -18,13 +18,16 @@ from workbench.views.layers import Scale
 MUTED = "#A0623A"
 PENDING = palette.LINK_GOOD
 USEFUL, IN_VAIN, REPEATED, ACKNOWLEDGED = palette.DELIVERED, palette.LOST, "#8A93A0", palette.REINFORCED
-# The first is the color of an empty filter; the others go from the fewest bits to the most.
+# The first color is that of an empty filter; the others range from the fewest set bits to the most.
 COLOURS = (palette.BACKGROUND, "#CFE3F4", "#A3CDEE", "#6FB0E3", "#4690D6", "#3F6FC4", "#4C4FAE", "#5A3292", "#5C1A6E")
 DARKEST = len(COLOURS) - 1
 
 
 def shades(fewest_bits: int, most_bits: int) -> np.ndarray:
-    """Return the index in `COLOURS` for each number of set bits in [0, most_bits]; int8, shape (most_bits + 1,)."""
+    """Return the index in `COLOURS` for each number of set bits from 0 to ``most_bits``: int8, shape (most_bits + 1,).
+
+    ``fewest_bits``, ``most_bits``: numbers of set bits that get the palest and the darkest color.
+    """
     if most_bits <= fewest_bits:
         return np.where(np.arange(most_bits + 1) > 0, DARKEST, 0).astype(np.int8)
     bits = np.maximum(np.arange(most_bits + 1), fewest_bits)
@@ -35,7 +38,7 @@ def shades(fewest_bits: int, most_bits: int) -> np.ndarray:
 
 
 def scale(title: str, fewest_bits: int, most_bits: int, filter_bits: int) -> Scale:
-    """Return the legend's scale of these colors, with a title."""
+    """Return the scale for the legend, with the colors of filters from ``fewest_bits`` to ``most_bits`` set bits."""
     fewest = f"none, then {fewest_bits:,}" if fewest_bits < most_bits else "none"
     return Scale(title, COLOURS, fewest, f"{most_bits:,} bits ({percent(most_bits / filter_bits)}), by factors")
 

@@ -1,16 +1,17 @@
 """The mesh of a run of DPS, reconstructed from its trace: states of links, and the filters sent over them.
 
-    mesh_of(run)                          the mesh of a run of DPS
-    mesh(trace, filter_bits, duration_us) the same from a trace; mesh_in(columns, ...) from its columns
+    mesh_of(run)                             the mesh of a run of DPS
+    mesh(trace, filter_bits, duration_us)    the mesh of a trace
+    mesh_in(columns, ...)                    the mesh of a trace's columns
 
 Theory of operation
     ``link_set`` rows of the trace report the state of a link at one of its nodes. ``interests_set`` rows report the
-    filter of a neighbor, or the sum of the node's own interests and all neighbors' filters. ``mesh_id_set`` rows report
-    the owner of the lowest mesh id that a neighbor has sent. Each row replaces the value of the row before it. When a
-    link ends, the values received over it end too.
+    filter received from a neighbor, or the sum of the node's own interests and all neighbors' filters. ``mesh_id_set``
+    rows report the owner of the lowest mesh id that a neighbor has sent. Each row replaces the value of the row before
+    it. When a link ends, the values received over it end too.
 
-    Both ends of a link have a state for it. The link is *muted* if one end reports so: it closes a loop and carries no
-    publications. It is *active* if both ends report so, and otherwise *pending*.
+    Each end of a link reports a state of the link. The link is *muted* if at least one end reports that state: it
+    closes a loop and carries no publications. It is *active* if both ends report that state, and otherwise *pending*.
 
     The *fill* of a filter is the share of its bits that are set. It is 0 without interests. The nearer it is to 1, the
     more publications match it by chance.
@@ -20,7 +21,7 @@ How it is computed
     ends at that time are computed. A view then merges consecutive rows with equal values into one interval.
 
 Cost
-    Array operations over these rows, and none over the rows of frames.
+    Array operations over rows about links, filters and mesh ids; the rows of frames are not read.
 
 Limits
     In a simulation a failed node keeps its memory, so its links and filters remain in the tables while it is down.
@@ -52,13 +53,14 @@ from workbench.views.spans import running
 ACTIVE, MUTED, PENDING = "active", "muted", "pending"  # joint state of both ends of a link
 LOOKS = (ACTIVE, MUTED, PENDING)
 UNKNOWN = -1  # instead of a node: no mesh id was received, or its owner is not in the trace
-LINK, INTERESTS, MESH_ID = range(3)  # kinds of rows
+LINK, INTERESTS, MESH_ID = range(3)  # kinds of rows, see `Rows`
 
 
 class Rows(NamedTuple):
     """The rows of a trace about links, filters and mesh ids, in order of time; each array of shape (rows,).
 
-    peer   neighbor; -1 for the sum of the node's own interests and those of all its links
+    node   node that reported the row
+    peer   neighbor; -1 for the sum of the node's own interests and the interests of all its links
     kind   LINK, INTERESTS or MESH_ID
     value  LINK: a state of `automaton`; INTERESTS: number of set bits of a filter; MESH_ID: the owner of the id
     needs  INTERESTS: number of set bits of the filter's needs
@@ -80,14 +82,16 @@ class Filter(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """The state of links after each change; shape (rows,), or (2, rows) with the lower node of a link first.
+    """The states of links, as both ends see them, after each change: a row for each change of a link.
 
-    Rows are sorted by pairs of nodes and then by time.
+    Rows are sorted by pairs of nodes and then by time. Arrays have the shape (rows,), or (2, rows) for values of both
+    ends, the lower node first.
 
-    begins       whether a row is the first of its pair
-    node         the two nodes
+    time_us      time of the change, shape (rows,)
+    begins       whether a row is the first of its pair of nodes, shape (rows,)
+    node         numbers of the two nodes, shape (2, rows) like all arrays below
     state        state of the link at each node
-    bits, needs  of the filter that each node has received over the link
+    bits, needs  numbers of set bits of the filter, and of its needs, that each node has received over the link
     owner        owner of the lowest mesh id that each node has received over the link, or `UNKNOWN`
     """
 
@@ -114,7 +118,8 @@ class Mesh:
     """The mesh of a run over time. Its tables are sorted by nodes or pairs of nodes, and then by time.
 
     ends  states of links
-    sums  the sum of each node's interests and those of all its links (value: bits, sequence: needs)
+    sums  intervals of each node's sum of its own interests and those of all its links (value: number of set bits,
+          sequence: set bits of the needs)
     """
 
     filter_bits: int
@@ -126,22 +131,26 @@ class Mesh:
 
     @cached_property
     def links(self) -> Table:
-        """Links in their joint state, the lower node first; look: an index in `LOOKS`."""
+        """Intervals of links in a joint state, the lower node as ``node``; look: the state's index in `LOOKS`."""
         look = self.ends.look
-        at, until = spans(self.ends.begins, self.ends.time_us, self.duration_us, look)
-        exists = look[at] >= 0
-        at, until = at[exists], until[exists]
-        node, peer = self.ends.node[:, at]
-        return {"node": node, "peer": peer, "from_us": self.ends.time_us[at], "until_us": until, "look": look[at]}
+        rows, until_us = spans(self.ends.begins, self.ends.time_us, self.duration_us, look)
+        exists = look[rows] >= 0
+        rows, until_us = rows[exists], until_us[exists]
+        node, peer = self.ends.node[:, rows]
+        from_us = self.ends.time_us[rows]
+        return {"node": node, "peer": peer, "from_us": from_us, "until_us": until_us, "look": look[rows]}
 
     @cached_property
     def link_ends(self) -> Table:
-        """Links as each end sees them.
+        """Intervals of links as each end sees them: ``node`` is the end, ``peer`` its neighbor.
 
-        look: a state; value, sequence: bits and needs of the received filter; origin: owner of the received mesh id.
+        look: a state of `automaton`; value, sequence: set bits of the received filter and of its needs; origin: owner
+        of the received mesh id, or `UNKNOWN`.
         """
         ends = self.ends
-        return self._of_ends(lambda side: [values[side] for values in (ends.state, ends.bits, ends.needs, ends.owner)])
+        return self._end_intervals(
+            lambda side: [values[side] for values in (ends.state, ends.bits, ends.needs, ends.owner)]
+        )
 
     @cached_property
     def shade_of(self) -> np.ndarray:
@@ -150,35 +159,35 @@ class Mesh:
 
     @cached_property
     def halves(self) -> Table:
-        """Active links, a row for each end; look: the shade of the filter received at that end."""
+        """Intervals of active links, for each end; look: the shade (`shade_of`) of the filter received at that end."""
         shades_of_ends = np.where(self.ends.look == 0, self.shade_of[self.ends.bits], -1)
-        return self._of_ends(lambda side: [shades_of_ends[side]])
+        return self._end_intervals(lambda side: [shades_of_ends[side]])
 
     def links_at(self, time_us: int) -> dict[tuple[int, int], str]:
-        """Return the joint state of each link at a time, by (node, neighbor) with the lower node first."""
-        rows = self._alive(self.links, time_us)
-        ends = _pairs(self.links, rows)
+        """Return {(node, neighbor): joint state} of the links that exist at a time, with the lower node first."""
+        rows = self._rows_at(self.links, time_us)
+        ends = _node_pairs(self.links, rows)
         return dict(sorted(zip(ends, [LOOKS[look] for look in self.links["look"][rows].tolist()], strict=True)))
 
     def filters_at(self, time_us: int) -> dict[tuple[int, int], Filter]:
-        """Return the filters that are not empty at a time: (node, neighbor) -> filter received from the neighbor."""
-        rows = self._alive(self.link_ends, time_us)
+        """Return {(node, neighbor): filter received from the neighbor} at a time, without empty filters."""
+        rows = self._rows_at(self.link_ends, time_us)
         rows = rows[self.link_ends["value"][rows] > 0]
-        return dict(zip(_pairs(self.link_ends, rows), _filters(self.link_ends, rows), strict=True))
+        return dict(zip(_node_pairs(self.link_ends, rows), _filters(self.link_ends, rows), strict=True))
 
     def sums_at(self, time_us: int) -> dict[int, Filter]:
-        """Return the sum of each node's interests and those of its links at a time, without empty sums."""
-        rows = self._alive(self.sums, time_us)
+        """Return {node: the sum of its own interests and those of its links} at a time, without empty sums."""
+        rows = self._rows_at(self.sums, time_us)
         rows = rows[self.sums["value"][rows] > 0]
         return dict(zip(self.sums["node"][rows].tolist(), _filters(self.sums, rows), strict=True))
 
     def fill(self, bits: int) -> float:
-        """Return the share of a filter's bits that are set, in [0, 1]."""
+        """Return the fill of a filter with ``bits`` set bits: their share of all bits, in [0, 1]."""
         return bits / self.filter_bits
 
     @cached_property
     def fewest_bits(self) -> int:
-        """Number of set bits of the emptiest filter of the run, without filters that have no set bits."""
+        """Number of set bits of the emptiest filter of the run that has any; 0 if all filters are empty."""
         least = [bits[bits > 0].min(initial=self.filter_bits) for bits in (self.ends.bits, self.sums["value"])]
         return min(*map(int, least), self.most_bits)
 
@@ -187,30 +196,31 @@ class Mesh:
         """Number of set bits of the fullest filter of the run."""
         return max(int(self.ends.bits.max(initial=0)), int(self.sums["value"].max(initial=0)))
 
-    def _alive(self, rows: Table, time_us: int) -> np.ndarray:
+    def _rows_at(self, rows: Table, time_us: int) -> np.ndarray:
         return alive(rows, min(time_us, self.duration_us - 1))
 
-    def _of_ends(self, values_of: Any) -> Table:
+    def _end_intervals(self, values_of: Any) -> Table:
         """Return the intervals of constant values at the lower ends of links, followed by those at the higher ends.
 
-        ``values_of(side)`` returns up to four arrays, which become ``look``, ``value``, ``sequence`` and ``origin``.
-        The first one decides whether a link exists.
+        ``values_of(side)`` returns one to four arrays for the lower (0) or higher (1) ends. They become the columns
+        ``look``, ``value``, ``sequence`` and ``origin``. Intervals without a link are omitted: with one array, its
+        negative values; else states GONE in the first array.
         """
         columns: dict[str, list[np.ndarray]] = {}
         for side in (0, 1):
             values = values_of(side)
-            at, until = spans(self.ends.begins, self.ends.time_us, self.duration_us, *values)
-            exists = values[0][at] >= 0 if len(values) == 1 else values[0][at] != automaton.GONE
-            at, until = at[exists], until[exists]
-            rows = {"node": self.ends.node[side][at], "peer": self.ends.node[1 - side][at], "until_us": until}
-            rows |= {"from_us": self.ends.time_us[at]}
-            rows |= dict(zip(("look", "value", "sequence", "origin"), [value[at] for value in values], strict=False))
-            for name, column in rows.items():
+            rows, until_us = spans(self.ends.begins, self.ends.time_us, self.duration_us, *values)
+            exists = values[0][rows] >= 0 if len(values) == 1 else values[0][rows] != automaton.GONE
+            rows, until_us = rows[exists], until_us[exists]
+            ends = {"node": self.ends.node[side][rows], "peer": self.ends.node[1 - side][rows], "until_us": until_us}
+            ends |= {"from_us": self.ends.time_us[rows]}
+            ends |= dict(zip(("look", "value", "sequence", "origin"), [value[rows] for value in values], strict=False))
+            for name, column in ends.items():
                 columns.setdefault(name, []).append(column)
-        return {name: np.concatenate(pieces) for name, pieces in columns.items()}
+        return {name: np.concatenate(both_ends) for name, both_ends in columns.items()}
 
 
-def _pairs(links: Table, rows: np.ndarray) -> list[tuple[int, int]]:
+def _node_pairs(links: Table, rows: np.ndarray) -> list[tuple[int, int]]:
     return list(tuples(links, "node", "peer", rows=rows))
 
 
@@ -228,18 +238,21 @@ def protocol_of(run: Any) -> DPS:
 
 
 def mesh_of(run: Any) -> Mesh:
-    """Return the mesh of a run. Raises ParameterError for another protocol, ScenarioError for a run without a trace."""
+    """Return the mesh of a run of DPS.
+
+    Raises ParameterError for a run of another protocol, ScenarioError for a run without a trace.
+    """
     protocol = protocol_of(run)
     return mesh(run.trace, protocol.filter_bits, round(run.scenario.duration_s * 1e6))
 
 
 def mesh(trace: pa.Table, filter_bits: int, duration_us: int) -> Mesh:
-    """Return the mesh from a trace of DPS with filters of ``filter_bits``. Raises DataError if it is not a trace."""
+    """Return the mesh of a trace of DPS with filters of ``filter_bits`` bits. Raises DataError if it is not a trace."""
     return mesh_in(Columns(trace), filter_bits, duration_us)
 
 
 def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
-    """Return the mesh from the columns of a trace; see `mesh`."""
+    """Return the mesh of a trace, given its columns; see `mesh`."""
     rows = columns.where(event=("link_set", "interests_set", "mesh_id_set"))
     rows = rows[columns["time_us"][rows] < duration_us]
     needs = np.array([int(word) if word.isdigit() else 0 for word in columns.words["detail"]] or [0], np.int32)
@@ -247,29 +260,30 @@ def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
     kind = np.where(is_link, LINK, np.where(is_filter, INTERESTS, MESH_ID))
     time_us, node, peer, value = (columns[name][rows] for name in ("time_us", "node", "peer", "value"))
     is_id = kind == MESH_ID
-    value[is_id] = _owners(node[is_id], peer[is_id], value[is_id])
+    value[is_id] = _find_owners(node[is_id], peer[is_id], value[is_id])
     needs = needs[columns.codes["detail"][rows]]
     return mesh_of_rows(Rows(time_us, node, peer, kind, value.astype(np.int32), needs), filter_bits, duration_us)
 
 
-def _owners(node: np.ndarray, peer: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Return the nodes that created the mesh ids with these numbers, or `UNKNOWN`.
+def _find_owners(node: np.ndarray, peer: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """Return, for each row about a mesh id, the node that created the id, or `UNKNOWN`.
 
-    Rows without a peer report the nodes' own ids."""
+    ``number``: numbers of the ids. Rows without a peer (-1) report the nodes' own ids.
+    """
     is_own = peer < 0
-    known, first = unique_index(number[is_own])
-    return np.append(node[is_own][first], UNKNOWN)[find_sorted(number, known)]
+    own_ids, first = unique_index(number[is_own])
+    return np.append(node[is_own][first], UNKNOWN)[find_sorted(number, own_ids)]
 
 
 def mesh_of_rows(reported: Rows, filter_bits: int, duration_us: int) -> Mesh:
-    """Return the mesh from rows about links, filters and mesh ids."""
+    """Return the mesh that the given rows about links, filters and mesh ids describe."""
     is_sum = (reported.peer < 0) & (reported.kind == INTERESTS)
     links, sums = (take_rows(reported, rows) for rows in (reported.peer >= 0, is_sum))
-    return Mesh(filter_bits, _ends(links), _sums(sums, duration_us), duration_us)
+    return Mesh(filter_bits, _compute_ends(links), _compute_sums(sums, duration_us), duration_us)
 
 
-def _ends(reported: Rows) -> Ends:
-    """Compute the state of both ends of a link after each row; of rows at the same time, after the last one."""
+def _compute_ends(reported: Rows) -> Ends:
+    """Return the states of both ends of links after each row; of several rows at the same time, after the last row."""
     low, high = np.minimum(reported.node, reported.peer), np.maximum(reported.node, reported.peer)
     order = argsort(row_keys(low, high))
     time_us, node, peer, kind, value, needs = take_rows(reported, order)
@@ -277,64 +291,72 @@ def _ends(reported: Rows) -> Ends:
     begins = mark_first(low, high)
     first = last_marked(begins)
     rows = settled(begins, time_us)
-    # Values received over a link end with it.
+    # When a link ends, the values received over it are no longer valid.
     is_gone = (kind == LINK) & (value == automaton.GONE)
 
-    def newest(marks: np.ndarray) -> np.ndarray:
-        """Return the last marked row of the same pair up to each settled row, or -1."""
+    def find_last_row(marks: np.ndarray) -> np.ndarray:
+        """Return, for each settled row, the last marked row of the same pair of nodes up to it, or -1."""
         last_row = last_marked(marks)[rows]
         return np.where(last_row >= first[rows], last_row, -1)
 
-    def last(marks: np.ndarray, values: np.ndarray, default: int) -> np.ndarray:
-        """Return the value at the last marked row, or ``default`` without one or if the link has ended since."""
-        row = newest(marks | (is_gone & (node == end)))
+    def last_value(marks: np.ndarray, values: np.ndarray, default: int) -> np.ndarray:
+        """Return, for each settled row, the value at the last marked row.
+
+        The value is ``default`` if no row is marked before, or if the link has ended since.
+        """
+        row = find_last_row(marks | (is_gone & (node == end)))
         return np.where((row >= 0) & ~is_gone[row], values[row], default)
 
     state, bits, end_needs, owner = [], [], [], []
     for end in (low, high):
         marks = [(node == end) & (kind == row_kind) for row_kind in (LINK, INTERESTS, MESH_ID)]
-        state.append(last(marks[LINK], value, automaton.GONE))
-        bits.append(last(marks[INTERESTS], value, 0))
-        end_needs.append(last(marks[INTERESTS], needs, 0))
-        owner.append(last(marks[MESH_ID], value, UNKNOWN))
+        state.append(last_value(marks[LINK], value, automaton.GONE))
+        bits.append(last_value(marks[INTERESTS], value, 0))
+        end_needs.append(last_value(marks[INTERESTS], needs, 0))
+        owner.append(last_value(marks[MESH_ID], value, UNKNOWN))
     ends = np.stack([low[rows], high[rows]])
     return Ends(
         time_us[rows], mark_first(first[rows]), ends, *(np.stack(sides) for sides in (state, bits, end_needs, owner))
     )
 
 
-def _sums(reported: Rows, duration_us: int) -> Table:
+def _compute_sums(reported: Rows, duration_us: int) -> Table:
     order = argsort(reported.node)
     order = order[settled(mark_first(reported.node[order]), reported.time_us[order])]
     time_us, node, _, _, bits, needs = take_rows(reported, order)
-    at, until = spans(mark_first(node), time_us, duration_us, bits, needs)
-    return {"node": node[at], "from_us": time_us[at], "until_us": until, "value": bits[at], "sequence": needs[at]}
+    rows, until_us = spans(mark_first(node), time_us, duration_us, bits, needs)
+    sums = {"node": node[rows], "from_us": time_us[rows], "until_us": until_us}
+    return sums | {"value": bits[rows], "sequence": needs[rows]}
 
 
 def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-    """Return the index of the last row of each key and time, the state after all changes at that time.
+    """Return the indices of settled rows: the last row of each key at each time, after all changes at that time.
 
-    Rows are sorted by key, then by time; ``begins``: whether a row is the first of its key.
+    Rows must be sorted by key, then by time; ``begins``: whether a row is the first of its key.
     """
     return np.flatnonzero(np.append(begins[1:] | (times_us[1:] > times_us[:-1]), True)[: len(begins)])
 
 
 def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows at which a value of a key changes, and the time in µs until which the values then stay.
+    """Return (rows, ends): the rows at which any of the values changes, and the times (µs) of the next changes.
 
-    Rows must be `settled`; ``begins``: whether a row is the first of its key.
+    A key's last values end at ``end_us``. Rows must be `settled`; ``begins``: whether a row is the first of its key.
     """
-    at = np.flatnonzero(begins | mark_first(*values))
-    until = np.full(len(at), end_us, np.int64)
-    until[:-1] = np.where(begins[at[1:]], end_us, times_us[at[1:]])
-    return at, until
+    rows = np.flatnonzero(begins | mark_first(*values))
+    until_us = np.full(len(rows), end_us, np.int64)
+    until_us[:-1] = np.where(begins[rows[1:]], end_us, times_us[rows[1:]])
+    return rows, until_us
 
 
 def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarray]:
-    """Return the mesh's totals over time: time_us, mean and most (fills of ``nodes`` nodes' filters), muted (links).
+    """Return totals of the mesh ``seen`` over time, as arrays of shape (steps,).
 
-    The arrays have the shape (steps,); an entry holds from its time to the next one. ``most``: the largest number of
-    steps, evenly chosen from all changes.
+    time_us  times of changes; the values of a step are valid until the next step
+    mean     mean fill of the filters of ``nodes`` nodes
+    most     largest fill of a node's filter
+    muted    number of muted links
+
+    ``most``: largest number of steps (None: all changes); the steps are chosen evenly from all changes.
     """
     muted = select(seen.links, seen.links["look"] == LOOKS.index(MUTED))
     changes = [rows[name] for rows in (seen.sums, muted) for name in ("from_us", "until_us")]
@@ -353,10 +375,10 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
 
 
 def _highest(rows: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-    """Return the highest value among the rows that are alive at each time, 0 without rows.
+    """Return, for each time, the highest value of the rows whose intervals contain it, or 0 without such rows.
 
-    Each row covers its times by two overlapping ranges of 2^k times. Values of ranges are passed on to their halves,
-    from the largest k to 0.
+    Each row covers its times by two overlapping ranges of 2^k times. The value of a range is passed on to its halves,
+    from the largest k down to 0.
     """
     first, last = (np.searchsorted(times_us, rows[name]) for name in ("from_us", "until_us"))
     is_alive = first < last
@@ -364,9 +386,9 @@ def _highest(rows: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarra
     level = np.frexp((last - first).astype(float))[1] - 1
     highest = np.zeros(len(times_us), np.int64)
     for exponent in range(int(level.max(initial=0)), -1, -1):
-        chosen = level == exponent
-        for begin in (first[chosen], last[chosen] - (1 << exponent)):
-            np.maximum.at(highest, begin, values[chosen])
+        has_level = level == exponent
+        for begin in (first[has_level], last[has_level] - (1 << exponent)):
+            np.maximum.at(highest, begin, values[has_level])
         if exponent:
             half = 1 << (exponent - 1)
             highest[half:] = np.maximum(highest[half:], highest[:-half])

@@ -1,16 +1,16 @@
 """The dissection of a DPS message: the meaning of its bytes, its CBOR as text, and the decoded message or the error.
 
-    inspect_message(data, topics=())     an `Inspection`: shown as HTML by a notebook, or ``.to_html()``
-    diagnostic(data)                     CBOR in diagnostic notation
+    inspect_message(data, topics=())     an `Inspection`, which a notebook shows as HTML
+    diagnostic(data)                     an item of CBOR in diagnostic notation
 
 Theory of operation
-    The bytes are read twice. First `workbench.protocols.dps.wire` decodes them as a node does, which gives the message
-    or the error. Then they are read item by item and divided into parts: the heads of the array and of maps, each entry
-    of a map with its key and value, and any bytes after the message. Reading goes on until the first malformed item;
+    The bytes are read twice. First `workbench.protocols.dps.wire` decodes them as a node does, to a message or an
+    error. Then they are read item by item and divided into parts: the heads of the array and of maps, each entry
+    of a map with its key and value, and any bytes after the message. Reading ends at the first malformed item;
     the remaining bytes become one part. So any bytes can be inspected. The parts are contiguous and cover all bytes.
 
 Limits
-    Encrypted parts are not decrypted; their topics can be guessed from the filter
+    Encrypted parts are not decrypted; the filter shows which topics they may contain
     (`workbench.protocols.dps.views.page`).
 
 Reference
@@ -72,7 +72,11 @@ _COSE = {16: "COSE_Encrypt0: encrypted", 18: "COSE_Sign1: signed", 96: "COSE_Enc
 
 
 class Part(NamedTuple):
-    """The bytes in [start, end): their kind (of `KINDS`), name, CBOR in diagnostic notation, and meaning."""
+    """A part of the inspected bytes: those in [start, end).
+
+    kind: one of `KINDS`; name: its name, such as "ttl"; notation: its CBOR in diagnostic notation; meaning: its meaning
+    in words, or "".
+    """
 
     start: int
     end: int
@@ -84,15 +88,16 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Inspection:
-    """Inspected bytes.
+    """The result of `inspect_message`: inspected bytes, their parts, and the decoded message or the error.
 
+    data        the inspected bytes
     parts       parts of the bytes, in order
-    message     the decoded message, or None
+    message     the decoded message, or None if the bytes are not a message
     error       reason why the bytes are not a message, or ""
     notation    CBOR in diagnostic notation
     vector      the filter of a publication or the interests of a subscription, or None
-    topics      topics that are tested against the vector
-    hashes      number of bits that an item of a topic sets
+    topics      topics to test against the vector
+    hashes      number of bits of a filter that an item of a topic sets
     separators  level separators of topics
     """
 
@@ -108,7 +113,7 @@ class Inspection:
 
     @property
     def name(self) -> str:
-        """Kind of the message according to its type field, or the number of bytes without one."""
+        """Name of the message according to its type field; without a type field, the number of bytes."""
         for part in self.parts:
             if part.name == "type":
                 return part.meaning
@@ -120,7 +125,7 @@ class Inspection:
         return any(part.name == "filter" for part in self.parts)
 
     def part_at(self, offset: int) -> Part:
-        """Return the part that contains the byte at an offset."""
+        """Return the part that contains the byte at an offset from the first inspected byte."""
         return next(part for part in self.parts if part.start <= offset < part.end)
 
     def to_html(self) -> str:
@@ -136,10 +141,11 @@ class Inspection:
 def inspect_message(
     data: bytes | str, topics: str | Sequence[str] = (), hashes: int = HASHES, separators: str = "/"
 ) -> Inspection:
-    """Dissect any bytes; a text is read as hexadecimal digits.
+    """Dissect a message, and return its parts and meaning as an Inspection; a text is read as hexadecimal digits.
 
-    ``topics``: topics to test against the filter, besides those in the message. Raises ParameterError for a text that
-    is not hexadecimal. Bytes that are not a message do not raise an error; the result describes the problem.
+    ``topics``: topics to test against the filter, besides those in the message. ``hashes``, ``separators``: the
+    parameters of the mesh. Raises ParameterError for a text that is not hexadecimal. Bytes that are not a message do
+    not raise an error; the result describes the problem.
     """
     data = _as_bytes(data)
     frame, parts = _unwrap(data)
@@ -178,7 +184,7 @@ def _as_bytes(data: bytes | str) -> bytes:
 
 
 def _unwrap(data: bytes) -> tuple[bytes, list[Part]]:
-    """Return the frame without a multicast envelope, and the envelope as a list of no or one part."""
+    """Return (frame, parts): the frame without its multicast envelope; the envelope as a list of at most one part."""
     try:
         frame = coap.unwrap(data)
     except DecodeError:
@@ -188,7 +194,7 @@ def _unwrap(data: bytes) -> tuple[bytes, list[Part]]:
 
 
 def _parts(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
-    """Return the parts of a frame, and append the frame's filters to ``vectors``.
+    """Return the parts of a frame, and append the filters in the frame to ``vectors``.
 
     ``offset`` is the position of the frame's first byte in the datagram.
     """
@@ -209,58 +215,58 @@ class _PartReader:
         self.frame, self.offset, self.vectors = frame, offset, vectors
         self.reader = cbor.Reader(frame)
         self.parts: list[Part] = []
-        self.done = 0
+        self.part_start = 0
 
     def run(self) -> None:
-        """Read the whole message."""
+        """Read the whole message. Raises DecodeError at the first malformed item; ``parts`` has the parts before it."""
         reader = self.reader
         count = reader.array("a message")
-        self._note(FRAME, "array", f"[{count} items]", "the message" if count == 5 else "a message has 5 items")
+        self._add_part(FRAME, "array", f"[{count} items]", "the message" if count == 5 else "a message has 5 items")
         version = reader.unsigned("version")
-        self._note(FRAME, "version", str(version), "" if version == wire.VERSION else "unknown")
+        self._add_part(FRAME, "version", str(version), "" if version == wire.VERSION else "unknown")
         kind = reader.unsigned("type")
-        self._note(FRAME, "type", str(kind), wire.NAMES.get(kind, "unknown"))
+        self._add_part(FRAME, "type", str(kind), wire.NAMES.get(kind, "unknown"))
         for name in _MAPS[: max(0, count - 2)]:
             if name == _MAPS[-1] and reader.peek() == cbor.TAG:
-                self._cose()
+                self._read_cose()
             else:
-                self._map(name)
+                self._read_map(name)
 
     def add_rest(self, reason: str) -> None:
-        """Add the remaining bytes as one part that was not read."""
+        """Add the remaining bytes, if any, as one part that was not read; ``reason`` is its meaning."""
         self.reader.at = len(self.frame)
-        if self.done < len(self.frame):
-            self._note(REST, "rest", "", reason)
+        if self.part_start < len(self.frame):
+            self._add_part(REST, "rest", "", reason)
 
-    def _note(self, kind: str, name: str, notation: str, meaning: str) -> None:
+    def _add_part(self, kind: str, name: str, notation: str, meaning: str) -> None:
         end = self.reader.at
-        self.parts.append(Part(self.offset + self.done, self.offset + end, kind, name, notation, meaning))
-        self.done = end
+        self.parts.append(Part(self.offset + self.part_start, self.offset + end, kind, name, notation, meaning))
+        self.part_start = end
 
-    def _cose(self) -> None:
+    def _read_cose(self) -> None:
         tag = self.reader.tag("tag")
-        self.reader.at = self.done
+        self.reader.at = self.part_start
         data = self.reader.skip("the encrypted item")
-        self._note(SEALED, "body", diagnostic(data), _COSE.get(tag, "a tag that is not COSE's"))
+        self._add_part(SEALED, "body", diagnostic(data), _COSE.get(tag, "a tag that is not COSE's"))
 
-    def _map(self, where: str) -> None:
+    def _read_map(self, where: str) -> None:
         count = self.reader.mapping(where)
-        self._note(FRAME, where, f"{{{count} {'entry' if count == 1 else 'entries'}}}", "")
+        self._add_part(FRAME, where, f"{{{count} {'entry' if count == 1 else 'entries'}}}", "")
         for _ in range(count):
             key = self.reader.unsigned("key")
             begin = self.reader.at
             value = self.reader.skip("value")
             name, kind = _FIELDS.get(key, (f"key {key}", REST))
             notation = f"{key}: {diagnostic(value)}"
-            self._note(kind, name, notation, self._meaning(key, value, where, begin))
+            self._add_part(kind, name, notation, self._describe_value(key, value, where, begin))
 
-    def _meaning(self, key: int, value: bytes, where: str, begin: int) -> str:
+    def _describe_value(self, key: int, value: bytes, where: str, begin: int) -> str:
         try:
-            return self._read(key, cbor.Reader(value), where)
+            return self._read_meaning(key, cbor.Reader(value), where)
         except DecodeError as error:
             return f"from byte {begin} on: {error}"
 
-    def _read(self, key: int, reader: cbor.Reader, where: str) -> str:
+    def _read_meaning(self, key: int, reader: cbor.Reader, where: str) -> str:
         if key == fields.TTL:
             ttl_s = reader.integer("ttl", -(1 << 31), 1 << 31)
             meaning = "original lifetime" if where == _MAPS[1] else "remaining lifetime"
@@ -286,7 +292,7 @@ class _PartReader:
 
 
 def _describe_payload(data: bytes) -> str:
-    """Describe a payload: as attributes, as a text, or by its length."""
+    """Return a description of a payload: its attributes, its printable text, or its length."""
     try:
         return "attributes: " + to_text(mapping.decode_data(data))
     except DecodeError:
@@ -302,7 +308,7 @@ def _describe_payload(data: bytes) -> str:
 
 
 def diagnostic(data: bytes) -> str:
-    """Return the first CBOR item of some bytes in diagnostic notation; an error replaces a malformed part."""
+    """Return the first CBOR item of ``data`` in diagnostic notation; a malformed part appears as / error /."""
     reader = cbor.Reader(data)
     pieces: list[str] = []
     brackets: list[_Bracket] = []
@@ -311,7 +317,7 @@ def diagnostic(data: bytes) -> str:
             if brackets:
                 pieces.append(brackets[-1].separator())
             _write_item(reader, pieces, brackets)
-            while brackets and brackets[-1].left == 0:
+            while brackets and brackets[-1].remaining == 0:
                 pieces.append(brackets.pop().close)
             if not brackets:
                 return "".join(pieces)
@@ -323,12 +329,12 @@ class _Bracket:
     """An open array, map or tag: its closing bracket and its number of remaining items."""
 
     def __init__(self, close: str, count: int, is_map: bool = False) -> None:
-        self.close, self.count, self.left, self.is_map = close, count, count, is_map
+        self.close, self.count, self.remaining, self.is_map = close, count, count, is_map
 
     def separator(self) -> str:
-        """Count the next item, and return the separator before it."""
-        position = self.count - self.left
-        self.left -= 1
+        """Subtract the next item from those remaining, and return the separator to write before it."""
+        position = self.count - self.remaining
+        self.remaining -= 1
         if not position:
             return ""
         return ": " if self.is_map and position % 2 else ", "
@@ -340,7 +346,7 @@ def _write_item(reader: cbor.Reader, pieces: list[str], brackets: list[_Bracket]
     if major in (cbor.BYTES, cbor.TEXT):
         reader.at = begin
         data = reader.byte_string("bytes") if major == cbor.BYTES else reader.text("text")
-        pieces.append(f"h'{data.hex()}'" if major == cbor.BYTES else _quoted(data))
+        pieces.append(f"h'{data.hex()}'" if major == cbor.BYTES else _quote(data))
     elif major in (cbor.ARRAY, cbor.MAP):
         reader.at = begin
         is_map = major == cbor.MAP
@@ -361,6 +367,6 @@ def _write_item(reader: cbor.Reader, pieces: list[str], brackets: list[_Bracket]
         pieces.append(str(-1 - argument if major == cbor.NEGATIVE else argument))
 
 
-def _quoted(data: bytes) -> str:
+def _quote(data: bytes) -> str:
     text = data.decode("utf-8", "backslashreplace")
     return '"' + "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text).replace('"', '\\"') + '"'

@@ -1,13 +1,13 @@
 """The bits of one node's Bloom filter, and the topics that set them.
 
-    filter_bits(run, node, time_s=None)       an `Occupancy`: set bits, and the topics that set each of them
-    filter_drawing(run, node, time_s=None)    the same as squares, one for each bit, coloured by topics
+    filter_bits(run, node, time_s=None)       an `Occupancy`: the set bits, and the topics that set each of them
+    filter_drawing(run, node, time_s=None)    a drawing of the bits as squares, coloured by topics
 
 Theory of operation
-    The filter of a node is the union of its own interests and of those behind all its links. A trace has the number of
-    its bits, not the bits. A run is a function of its scenario, so the reference engine replays it up to the time, and
-    the filter is read from the node. A bit does not name its topics, since they are hashed: the filter of each open
-    subscription of the network is compared with the node's.
+    The filter of a node is the union of its own interests and of those behind all its links. A trace contains the
+    number of set bits of this filter, not their positions. A run is a function of its scenario, so the reference engine
+    replays it up to the requested time, and the filter is read from the node. Topics are hashed, so a bit does not name
+    its topics. Therefore the filter of each open subscription in the network is compared with the node's filter.
 
 Limits
     A live run on motes cannot be replayed.
@@ -39,7 +39,7 @@ _COLOURS = tuple(colour for colour in palette.SERIES if colour not in (SHARED, U
 
 
 class Topics(NamedTuple):
-    """The topics of open subscriptions: their text, the nodes that subscribe to them, the positions of their bits."""
+    """The topics of open subscriptions, as text, with the nodes that subscribe and the positions of their bits."""
 
     text: str
     nodes: tuple[int, ...]
@@ -50,9 +50,10 @@ class Topics(NamedTuple):
 
 
 class Occupancy(NamedTuple):
-    """The filter of a node at a time: its length, its set bits, and the topics all of whose bits are set in it.
+    """The filter of a node at a time.
 
-    ``topics`` begins with those of the node's own subscriptions.
+    length: number of bits of the filter; bits: positions of the set bits; topics: topics of open subscriptions whose
+    bits are all set in the filter, those of the node's own subscriptions first.
     """
 
     node: int
@@ -62,7 +63,7 @@ class Occupancy(NamedTuple):
     topics: tuple[Topics, ...]
 
     def setters(self, bit: int) -> list[Topics]:
-        """Return the topics that set a bit; [] if the subscription that set it has ended."""
+        """Return the topics that may have set a bit; [] if all subscriptions that set it have ended."""
         return [topics for topics in self.topics if bit in topics.bits]
 
 
@@ -84,8 +85,8 @@ def filter_bits(run: Any, node: int, time_s: float | None = None) -> Occupancy:
     nodes: dict[int, Any] = {each.address: each for each in kernel.nodes}
     interests, _ = nodes[node].links.interests.combine(None)
     bits = tuple(interests.positions())
-    recorded = mesh.sums_at(time_us).get(node)
-    if len(bits) != (0 if recorded is None else recorded.bits):
+    recorded_sum = mesh.sums_at(time_us).get(node)
+    if len(bits) != (0 if recorded_sum is None else recorded_sum.bits):
         raise ScenarioError("the scenario no longer gives this run; run it again to see its filters")
     requests: dict[str, tuple[list[int], frozenset[int]]] = {}
     for address in sorted(nodes, key=lambda address: (address != node, address)):
@@ -102,19 +103,19 @@ def filter_bits(run: Any, node: int, time_s: float | None = None) -> Occupancy:
 def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int = WIDTH) -> Drawing:
     """Draw a node's filter: a square for each bit, in the colour of the topics that set it.
 
-    Bits that different topics set are dark; bits of a subscription that has ended are orange. Raises errors as
+    Bits that several topics set are dark; bits of subscriptions that have ended are orange. Raises the errors of
     `filter_bits`.
     """
     occupancy = filter_bits(run, node, time_s)
-    columns, side = _grid_of(occupancy.length, width - 2 * MARGIN)
+    columns, side = _choose_grid(occupancy.length, width - 2 * MARGIN)
     rows = -(-occupancy.length // columns)
     share = percent(len(occupancy.bits) / occupancy.length)
     title = (
         f"Filter of node {node} at {occupancy.time_us / 1e6:g} s: {len(occupancy.bits)} of {occupancy.length:,} bits"
     )
-    listed = occupancy.topics[:MOST_LISTED]
+    listed_topics = occupancy.topics[:MOST_LISTED]
     top = 58
-    drawing = Drawing(width, top + rows * side + 30 + 18 * (len(listed) + 3), title=title)
+    drawing = Drawing(width, top + rows * side + 30 + 18 * (len(listed_topics) + 3), title=title)
     drawing.text(MARGIN, 24, title, size=14, bold=True)
     drawing.text(
         MARGIN, 42, f"{caption.title(run)}; {share} of the bits are set", size=SMALL, colour=palette.FAINT_TEXT
@@ -123,9 +124,13 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
     # The clear squares are one rectangle with lines across: thousands of squares would make a large file.
     drawing.rectangle(MARGIN, top, columns * side, rows * side, fill=EMPTY)
     gap = min(1.0, side / 6)
-    across = [(MARGIN, top + (row + 1) * side, MARGIN + columns * side, top + (row + 1) * side) for row in range(rows)]
-    down = [(MARGIN + (x + 1) * side, top, MARGIN + (x + 1) * side, top + rows * side) for x in range(columns)]
-    lines = np.array([*across, *down], dtype=float) - gap / 2
+    horizontal_lines = [
+        (MARGIN, top + (row + 1) * side, MARGIN + columns * side, top + (row + 1) * side) for row in range(rows)
+    ]
+    vertical_lines = [
+        (MARGIN + (x + 1) * side, top, MARGIN + (x + 1) * side, top + rows * side) for x in range(columns)
+    ]
+    lines = np.array([*horizontal_lines, *vertical_lines], dtype=float) - gap / 2
     drawing.segments(lines, colour=palette.BACKGROUND, width=gap)
     for bit in occupancy.bits:
         setters = occupancy.setters(bit)
@@ -135,14 +140,14 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
         corners = [(x, y), (x + side - gap, y), (x + side - gap, y + side - gap), (x, y + side - gap)]
         drawing.polygon(corners, fill=fill, tooltip=f"bit {bit}: {names}")
     y = top + rows * side + 26
-    entries = [(colours[topics], f"{topics} ({_bits(len(topics.bits))})") for topics in listed]
-    if len(listed) < len(occupancy.topics):
-        entries.append((EMPTY, f"and {len(occupancy.topics) - len(listed)} more topics"))
+    entries = [(colours[topics], f"{topics} ({_bits_text(len(topics.bits))})") for topics in listed_topics]
+    if len(listed_topics) < len(occupancy.topics):
+        entries.append((EMPTY, f"and {len(occupancy.topics) - len(listed_topics)} more topics"))
     setter_counts = [len(occupancy.setters(bit)) for bit in occupancy.bits]
     if any(count > 1 for count in setter_counts):
-        entries.append((SHARED, f"set by different topics ({_bits(sum(count > 1 for count in setter_counts))})"))
+        entries.append((SHARED, f"set by different topics ({_bits_text(sum(count > 1 for count in setter_counts))})"))
     if 0 in setter_counts:
-        entries.append((UNKNOWN, f"of subscriptions that have ended ({_bits(setter_counts.count(0))})"))
+        entries.append((UNKNOWN, f"of subscriptions that have ended ({_bits_text(setter_counts.count(0))})"))
     for colour, text in entries:
         drawing.rectangle(MARGIN, y - 9, 10, 10, fill=colour)
         drawing.text(MARGIN + 18, y, text, size=SMALL)
@@ -151,12 +156,12 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
     return drawing
 
 
-def _bits(count: int) -> str:
+def _bits_text(count: int) -> str:
     return f"{count} bit{'' if count == 1 else 's'}"
 
 
-def _grid_of(length: int, width_px: float) -> tuple[int, float]:
-    """Return (squares in a row, side of a square in px): about half as many rows as columns."""
+def _choose_grid(length: int, width_px: float) -> tuple[int, float]:
+    """Return (squares in a row, side of a square in px) for a grid of ``length`` squares, wider than high."""
     columns = 1
     while columns * columns < 2 * length and width_px / (2 * columns) >= 1:
         columns *= 2

@@ -1,7 +1,7 @@
 """An inspected message as HTML: its bytes, parts and CBOR, and the topics that may have set the bits of its filter.
 
-A filter does not contain topics, but it can be tested for a list of them: a topic with a missing bit is not in the
-filter, and a topic with all its bits set probably is. This works for encrypted publications too.
+A filter does not contain topics, but a list of topics can be tested against it. A topic with a missing bit is not in
+the filter; a topic with all its bits set probably is in it. This works for encrypted publications too.
 """
 
 from __future__ import annotations
@@ -48,99 +48,104 @@ _STYLE = f"""<style>
 
 
 def page(inspection: Inspection) -> str:
-    """Return the whole description of a message as one block of HTML."""
+    """Return the description of an inspected message as one block of HTML."""
     size = f"{len(inspection.data):,} bytes"
     is_wrapped = any(part.kind == ENVELOPE for part in inspection.parts)
-    counted = " (bytes counted from the end of the envelope)" if is_wrapped else ""
+    offset_note = " (bytes counted from the end of the envelope)" if is_wrapped else ""
     verdict = (
-        f'<span class="error">Not a message: {html.escape(inspection.error)}{counted}.</span>'
+        f'<span class="error">Not a message: {html.escape(inspection.error)}{offset_note}.</span>'
         if inspection.error
         else "A node accepts it."
     )
     name = inspection.name
     head = f"<b>{html.escape(name)}</b>, {size}. " if name != f"{len(inspection.data)} bytes" else f"<b>{size}</b>. "
-    blocks = [f"<p>{head}{verdict}</p>", _hex(inspection), _parts(inspection)]
+    blocks = [f"<p>{head}{verdict}</p>", _bytes_html(inspection), _parts_table(inspection)]
     if inspection.notation:
-        blocks.append(f"<h4>CBOR, in diagnostic notation</h4><pre>{_cut(inspection.notation, MOST_NOTATION)}</pre>")
-    blocks.append(_bits(inspection))
+        blocks.append(f"<h4>CBOR, in diagnostic notation</h4><pre>{_shorten(inspection.notation, MOST_NOTATION)}</pre>")
+    blocks.append(_bits_html(inspection))
     return f'{_STYLE}<div class="dps-message">{"".join(blocks)}</div>'
 
 
-def _hex(inspection: Inspection) -> str:
+def _bytes_html(inspection: Inspection) -> str:
     """Return the message's bytes as HTML: lines of hexadecimal digits, colored by the kind of part."""
-    stretches = [ByteRange(part.end, _COLOURS[part.kind], part.name) for part in inspection.parts]
+    byte_ranges = [ByteRange(part.end, _COLOURS[part.kind], part.name) for part in inspection.parts]
     kinds = list(dict.fromkeys(part.kind for part in inspection.parts))
     keys = "".join(f'<span class="key" style="background:{_COLOURS[kind]}">{kind}</span>' for kind in kinds)
-    return f"<pre>{hex_lines(inspection.data, stretches)}</pre><p>{keys}</p>"
+    return f"<pre>{hex_lines(inspection.data, byte_ranges)}</pre><p>{keys}</p>"
 
 
-def _parts(inspection: Inspection) -> str:
+def _parts_table(inspection: Inspection) -> str:
     rows = "".join(
-        f"<tr><td>{_range(part.start, part.end - 1)}</td>"
+        f"<tr><td>{_range_text(part.start, part.end - 1)}</td>"
         f'<td><span class="key" style="background:{_COLOURS[part.kind]}">{html.escape(part.name)}</span></td>'
-        f"<td><code>{_cut(part.notation, 90)}</code></td><td>{_cut(part.meaning, 300)}</td></tr>"
+        f"<td><code>{_shorten(part.notation, 90)}</code></td><td>{_shorten(part.meaning, 300)}</td></tr>"
         for part in inspection.parts
     )
     return f"<table><tr><th>bytes</th><th>part</th><th>CBOR</th><th>meaning</th></tr>{rows}</table>"
 
 
-def _range(first: int, last: int) -> str:
+def _range_text(first: int, last: int) -> str:
     return f"{first}" if first == last else f"{first}–{last}"
 
 
-def _cut(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return html.escape(text if len(text) <= most else f"{text[:most]} …")
 
 
-def _bits(inspection: Inspection) -> str:
+def _bits_html(inspection: Inspection) -> str:
     vector = inspection.vector
     if vector is None:
         return ""
-    tested, problems = [], []
+    tested_topics, problems = [], []
     for topic in inspection.topics:
         try:
-            tested += compare_topics(
+            tested_topics += compare_topics(
                 vector, [topic], inspection.is_publication, inspection.hashes, inspection.separators
             )
         except WorkbenchError as error:
             problems.append(f'<p class="error">{html.escape(str(error))}.</p>')
-    owners_of_bits = positions(vector, tested)
-    known = sum(bool(pairs) for pairs in owners_of_bits.values())
+    owners_of_bits = positions(vector, tested_topics)
+    explained = sum(bool(pairs) for pairs in owners_of_bits.values())
     topics = "".join(
-        f'<tr><td class="short"><code>{_cut(topic.topic, 60)}</code></td><td class="short">{_verdict(topic)}</td>'
+        f'<tr><td class="short"><code>{_shorten(topic.topic, 60)}</code></td>'
+        f'<td class="short">{_verdict_text(topic)}</td>'
         f'<td class="short">{topic.bits_found} of {topic.bits}</td>'
-        f"<td>{'; '.join(f'<code>{html.escape(item)}</code> {_numbers(bits)}' for item, bits in topic.items)}</td></tr>"
-        for topic in tested
+        f"<td>{_items_html(topic)}</td></tr>"
+        for topic in tested_topics
     )
     head = "<h4>Bits and topics</h4>" + "".join(problems)
-    if tested:
+    if tested_topics:
         head += (
             '<table><tr><th>topic</th><th class="short">in the filter?</th><th class="short">bits found</th>'
             f"<th>its items and their bits</th></tr>{topics}</table>"
         )
     rows = "".join(
-        f"<tr><td>{position}</td><td>{_owners(pairs)}</td></tr>"
+        f"<tr><td>{position}</td><td>{_owners_text(pairs)}</td></tr>"
         for position, pairs in list(owners_of_bits.items())[:MOST_BITS]
     )
     more = f"<p>and {len(owners_of_bits) - MOST_BITS:,} bits more</p>" if len(owners_of_bits) > MOST_BITS else ""
     if not owners_of_bits:
         return f"{head}<p>No bit is set: the filter is empty.</p>"
-    sentence = f"<p>{len(owners_of_bits):,} bits are set; these topics explain {known:,} of them.</p>"
+    sentence = f"<p>{len(owners_of_bits):,} bits are set; these topics explain {explained:,} of them.</p>"
     table = f"<table><tr><th>bit</th><th>may be of</th></tr>{rows}</table>" if rows else ""
     return f"{head}{sentence}<details><summary>bit by bit</summary>{table}{more}</details>"
 
 
-def _verdict(topic: Any) -> str:
+def _items_html(topic: Any) -> str:
+    return "; ".join(f"<code>{html.escape(item)}</code> {_numbers_text(bits)}" for item, bits in topic.items)
+
+
+def _verdict_text(topic: Any) -> str:
     if not topic.bits:
         return "it has no items, so it sets no bits"
     return "<b>may be</b>" if topic.is_included else "no"
 
 
-def _numbers(bits: Sequence[int]) -> str:
+def _numbers_text(bits: Sequence[int]) -> str:
     return ", ".join(map(str, bits))
 
 
-def _owners(pairs: Sequence[tuple[str, str]]) -> str:
+def _owners_text(pairs: Sequence[tuple[str, str]]) -> str:
     owners = [f"<code>{html.escape(item)}</code> of {html.escape(topic)}" for topic, item in pairs]
     return "; ".join(owners) or "none of these topics"
 
@@ -149,11 +154,11 @@ def _owners(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 class TestedTopic(NamedTuple):
-    """A topic tested against a vector of bits.
+    """A topic that was tested against a vector of bits.
 
-    items        (item, its bit positions)
-    is_included  whether the vector has all bits of the topic
-    bits_found   number of the topic's bits that the vector has
+    items        the topic's items: (item, positions of its bits)
+    is_included  whether all bits of the topic are set in the vector; False for a topic without bits
+    bits_found   number of the topic's bits that are set in the vector
     bits         number of the topic's bits
     """
 
@@ -165,7 +170,7 @@ class TestedTopic(NamedTuple):
 
 
 def topic_items(topic: str, as_publication: bool, separators: str = "/", wildcards: bool = True) -> list[str]:
-    """Return the items of a topic. Raises AttributeFormatError for an invalid topic."""
+    """Return the items of a published or subscribed topic. Raises AttributeFormatError for an invalid topic."""
     if as_publication:
         return publication_items(topic, separators, wildcards)
     return subscription_items(topic, separators)
@@ -174,17 +179,18 @@ def topic_items(topic: str, as_publication: bool, separators: str = "/", wildcar
 def compare_topics(
     vector: BitVector, topics: Sequence[str], as_publication: bool, hashes: int = HASHES, separators: str = "/"
 ) -> list[TestedTopic]:
-    """Test a vector of bits for topics.
+    """Test topics against a vector of bits, and return a TestedTopic for each.
 
-    ``as_publication``: the vector is a publication's filter, so topics without wildcards are taken as published topics.
-    Topics with wildcards are always taken as subscriptions, which the publication may match.
+    ``as_publication``: whether the vector is a publication's filter. If so, topics without wildcards are tested as
+    published topics. Topics with wildcards are always tested as subscriptions, which the publication may match.
+    Raises AttributeFormatError for an invalid topic.
     """
     results = []
     for topic in topics:
-        published = as_publication and "+" not in topic and "#" not in topic
+        is_published = as_publication and "+" not in topic and "#" not in topic
         items = tuple(
             (item, tuple(item_positions(item, vector.length, hashes)))
-            for item in topic_items(topic, published, separators)
+            for item in topic_items(topic, is_published, separators)
         )
         topic_bits = {position for _, bits in items for position in bits}
         bits_found = sum(vector.bits >> position & 1 for position in topic_bits)
@@ -194,9 +200,9 @@ def compare_topics(
 
 
 def positions(vector: BitVector, tested: Sequence[TestedTopic]) -> dict[int, list[tuple[str, str]]]:
-    """Return the (topic, item) pairs that may have set each bit of a vector, by the bit's position, ascending.
+    """Return {position: [(topic, item), ...]}: the items that may have set each bit of a vector.
 
-    Topics that are not included in the vector are left out.
+    The positions ascend. A bit that no included topic explains has an empty list.
     """
     owners: dict[int, list[tuple[str, str]]] = {position: [] for position in vector.positions()}
     for topic in tested:

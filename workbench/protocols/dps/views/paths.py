@@ -1,26 +1,26 @@
 """The paths of publications over the mesh: hops that led to a delivery, useless hops, and acknowledgements.
 
-    publications(trace)             the publications of a trace: [Published], in order of time
+    publications(trace)             the publications of a trace: a list of `Published`, in order of time
     publication_path(run, which)    the path of one publication: a `Path`
-    paths(run)                      the paths of all of them
+    paths(run)                      the paths of the first `MOST_PATHS` publications of a run
 
 Theory of operation
-    A hop is a frame of the publication from one node to another. The first hop that reaches a node delivers the
-    publication there; later ones are *repeated*, because the mesh had a loop. From each node with a delivery, the first
-    hops lead back to the publisher, and these hops are *useful*. All other first hops are *in vain*. A node at the end
-    of such hops has a mark with the reason:
+    A hop is a frame of the publication from one node to another. The first hop that reaches a node brings the
+    publication there; later hops to that node are *repeated*, because the mesh had a loop. From each node with a
+    delivery, the first hops lead back to the publisher; these hops are *useful*. All other first hops are *in vain*.
+    The node at which a useless path ends has a mark with the reason:
 
     dead_end        the node has no matching filter and does not forward it: a filter sent to a neighbor was too wide
     no_match        the node's own filter matches, but no topic of a subscription does
     out_of_range    topics match, but attributes do not (TEMP GE 25 becomes the topic TEMP/+)
 
-    ``matches`` is the number of deliveries. A hop in vain is not always a false positive of a Bloom filter: the filters
-    of "a/+" and "TEMP GE 25" also match "a/b/c" and TEMP 20, at any length. Interests that were received over a link
-    before it was muted may also remain in a neighbor's sum (``count_muted``). The share of Bloom filters is the
-    difference from the same run with the longest filter.
+    A hop in vain is not always a false positive of a Bloom filter: the filters of "a/+" and "TEMP GE 25" also match
+    "a/b/c" and TEMP 20, whatever the filter's length. Interests that were received over a link before it was muted may
+    also remain in a neighbor's sum (``count_muted``). To measure the false positives of Bloom filters, compare with the
+    same run with the longest filter.
 
 Cost
-    Array operations over the frames of publications; a step for each hop of a path that is requested.
+    Array operations over the frames of publications, and one step of Python for each hop of a requested path.
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ MOST_PATHS = 200
 
 
 class Published(NamedTuple):
-    """A publication: its publisher, its number in the trace (series << 32 | number), its time and its attributes."""
+    """A publication: its publisher ``node``, its ``sequence`` in the trace (series << 32 | number), time and text.
+
+    at_us: time of publishing (µs); text: its attributes, or "" if the trace does not contain them.
+    """
 
     node: int
     sequence: int
@@ -58,17 +61,20 @@ class Published(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Title in figures."""
+        """Title of the publication in figures: its attributes, its publisher and its time."""
         return f"{self.text or 'a publication'} of node {self.node}, {self.at_us / 1e6:,.2f} s"
 
     @property
     def frames(self) -> tuple[tuple[int, int, str], ...]:
-        """Keys of its frames and those of its acknowledgements, as `views.layers.MessagePath` takes them."""
+        """Keys (node, sequence, message) of its frames and of its acknowledgements' frames, for `MessagePath`."""
         return tuple((self.node, self.sequence, message) for message in (PUBLICATION, ACKNOWLEDGEMENT))
 
 
 class Hop(NamedTuple):
-    """A frame from sender to receiver, sent at ``from_us``; look: one of `HOPS`."""
+    """A frame of a publication from one node to another, sent at ``from_us`` (µs); look: one of `HOPS`.
+
+    arrived_us: time of arrival or, for a lost frame, of its loss (µs).
+    """
 
     sender: int
     receiver: int
@@ -78,7 +84,7 @@ class Hop(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The result of a publication at a node; look: delivered, or one of `REASONS`."""
+    """The result of a publication at a node; look: one of `MARKS`; at_us: its time (µs)."""
 
     node: int
     look: str
@@ -101,11 +107,11 @@ class Path:
         return sum(hop.look == look for hop in self.hops)
 
     def nodes(self, look: str) -> list[int]:
-        """Return the nodes with a kind of mark, in ascending order."""
+        """Return the nodes with one kind of mark, ascending; ``look`` is one of `MARKS`."""
         return sorted({mark.node for mark in self.marks if mark.look == look})
 
     def until(self, hops: int) -> Path:
-        """Return the path up to a number of hops, with the marks until then."""
+        """Return the path of the first ``hops`` hops, with the marks up to the last of their arrivals."""
         first_hops = self.hops[:hops]
         last_us = max((hop.arrived_us for hop in first_hops), default=self.publication.at_us)
         marks = tuple(mark for mark in self.marks if mark.at_us <= last_us)
@@ -114,13 +120,16 @@ class Path:
         return Path(self.publication, first_hops, marks, matches)
 
     def in_words(self) -> str:
-        """Describe the path in a sentence."""
+        """Return a sentence that describes the path: numbers of hops and deliveries, and its duration."""
         last_us = max((hop.arrived_us for hop in self.hops), default=self.publication.at_us)
         return in_words([self.count(look) for look in HOPS], self.matches, last_us - self.publication.at_us)
 
 
 def in_words(counts: Sequence[int], matches: int, took_us: int) -> str:
-    """Describe a path in a sentence, from its number of hops of each of `HOPS`, deliveries and duration in µs."""
+    """Return a sentence that describes a path; ``counts`` has its number of hops of each kind in `HOPS`.
+
+    ``matches``: number of deliveries; ``took_us``: duration of the path (µs).
+    """
     hops = sum(counts) - counts[ACKNOWLEDGED_HOP]
     if not hops:
         return f"no filter matched: it was sent over no link; delivered {matches} times"
@@ -147,21 +156,21 @@ def published_in(columns: Columns, most: int | None = None) -> list[Published]:
 
 
 def publication_path(run: Any, which: int = 0) -> Path:
-    """Return the path of a run's publication, by its index in `publications` (negative: from the end).
+    """Return the path of one publication of a run; ``which`` is its index in `publications` (negative: from the end).
 
     Raises ParameterError for an index out of range, or for a run of another protocol.
     """
     protocol_of(run)
-    known = publications(run.trace)
-    if not -len(known) <= which < len(known):
+    published = publications(run.trace)
+    if not -len(published) <= which < len(published):
         raise ParameterError(
-            f"publication_path: which is {which!r}; this run has {len(known)} publications, numbered from 0"
+            f"publication_path: which is {which!r}; this run has {len(published)} publications, numbered from 0"
         )
-    return _paths(Columns(run.trace), [known[which]])[0]
+    return _paths(Columns(run.trace), [published[which]])[0]
 
 
 def paths(run: Any, most: int = MOST_PATHS) -> list[Path]:
-    """Return the paths of the first ``most`` publications of a run."""
+    """Return the paths of the first ``most`` publications of a run. Raises ParameterError for another protocol."""
     protocol_of(run)
     columns = Columns(run.trace)
     return _paths(columns, published_in(columns, most))
@@ -176,27 +185,28 @@ def _paths(columns: Columns, wanted: list[Published]) -> list[Path]:
         hops[number].append(Hop(sender, receiver, from_us, arrived_us, HOPS[look]))
     for number, node, look, at_us in tuples(steps.marks, "way", "node", "look", "from_us"):
         marks[number].append(Mark(node, MARKS[look], at_us))
-    pieces = zip(wanted, hops, marks, steps.matches.tolist(), strict=True)
+    path_entries = zip(wanted, hops, marks, steps.matches.tolist(), strict=True)
     return [
         Path(
             publication,
-            tuple(sorted(its_hops, key=_by_arrival)),
-            tuple(sorted(its_marks, key=lambda mark: (mark.at_us, mark.node))),
+            tuple(sorted(path_hops, key=_arrival_key)),
+            tuple(sorted(path_marks, key=lambda mark: (mark.at_us, mark.node))),
             matches,
         )
-        for publication, its_hops, its_marks, matches in pieces
+        for publication, path_hops, path_marks, matches in path_entries
     ]
 
 
-def _by_arrival(hop: Hop) -> tuple[int, int, int]:
+def _arrival_key(hop: Hop) -> tuple[int, int, int]:
     return hop.arrived_us, hop.sender, hop.receiver
 
 
 class Steps(NamedTuple):
-    """The hops and marks of some publications; the column ``way`` has a publication's index in their list.
+    """The hops and marks of a list of publications; the column ``way`` is the index of a row's publication in the list.
 
-    hops     frames from ``node`` to ``peer``; from_us: arrival, value: begin of sending, look: an index in `HOPS`
-    marks    results at nodes; look: an index in `MARKS`
+    hops     frames from ``node`` to ``peer``; from_us: arrival (µs), value: begin of sending (µs), look: an index in
+             `HOPS`
+    marks    results at nodes; from_us: their time (µs), look: an index in `MARKS`
     matches  number of deliveries of each publication
     """
 
@@ -206,30 +216,31 @@ class Steps(NamedTuple):
 
 
 def steps_of(columns: Columns, wanted: Sequence[Published]) -> Steps:
-    """Return the hops and marks of some publications, each in order of time."""
+    """Return the hops and marks of the publications in ``wanted``, each in order of time."""
     marks, matches = _marks(columns, wanted)
     return Steps(_hops(columns, wanted, marks), marks, matches)
 
 
 def _publication_indices(columns: Columns, rows: np.ndarray, wanted: Sequence[Published]) -> np.ndarray:
-    """Return the index in ``wanted`` of each row's publication, or -1."""
+    """Return, for each row, the index in ``wanted`` of its publication, or -1 if it is not in ``wanted``."""
     paths = (MessagePath(item.name, item.at_us, item.frames) for item in wanted)
     return paths_of(columns, rows, MessagePaths(tuple(paths)))
 
 
 def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
-    """Return the frames of some publications in the order of sending.
+    """Return the frames of the publications in ``wanted``, in the order of sending; columns as in `Steps`.
 
-    look: `REPEATED_HOP`, `LOST_HOP` or `ACKNOWLEDGED_HOP`; from_us: time of arrival or loss.
+    look: `REPEATED_HOP` for each frame that arrived, `LOST_HOP`, or `ACKNOWLEDGED_HOP` for an acknowledgement; from_us:
+    time of arrival or loss (µs).
     """
     rows = columns.where(event=("sent", "received"), message=(PUBLICATION, ACKNOWLEDGEMENT))
     publication = _publication_indices(columns, rows, wanted)
-    chosen = (publication >= 0) & (columns["peer"][rows] >= 0)
-    rows, publication = rows[chosen], publication[chosen]
+    is_wanted = (publication >= 0) & (columns["peer"][rows] >= 0)
+    rows, publication = rows[is_wanted], publication[is_wanted]
     is_sent, is_answer = columns.says("event", rows, "sent"), columns.says("message", rows, ACKNOWLEDGEMENT)
     node, peer, time_us = (columns[name][rows] for name in ("node", "peer", "time_us"))
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
-    # A row of an arrival belongs to the last frame of its kind between these nodes.
+    # An arrival belongs to the frame of the same kind that was sent last between these nodes.
     key = row_keys(publication, is_answer.astype(np.int8), sender, receiver)
     order = argsort(key)
     before, after = order[:-1], order[1:]
@@ -245,35 +256,41 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
 
 
 def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
-    """Return the frames of some publications as hops, with useful ones found by going back from deliveries."""
+    """Return the frames of the publications in ``wanted`` as hops, in order of arrival; columns as in `Steps`.
+
+    Useful hops are found by following first hops back from each delivery.
+    """
     hops = _frames(columns, wanted)
     hops = select(hops, argsort(hops["from_us"]))
     publication, node, peer, look = (hops[name] for name in ("way", "node", "peer", "look"))
     publisher = np.array([item.node for item in wanted] or [-1])
     scale = 1 + int(max(publisher.max(), node.max(initial=0), peer.max(initial=0), marks["node"].max(initial=0)))
-    firsts = np.flatnonzero((look == REPEATED_HOP) & (peer != publisher[publication]))
-    keys, key_rows = unique_index(publication[firsts].astype(np.int64) * scale + peer[firsts])
-    first_hops = firsts[key_rows]
+    arrivals = np.flatnonzero((look == REPEATED_HOP) & (peer != publisher[publication]))
+    keys, key_rows = unique_index(publication[arrivals].astype(np.int64) * scale + peer[arrivals])
+    first_hops = arrivals[key_rows]
     look[first_hops] = IN_VAIN_HOP
-    delivered = marks["look"] == 0
-    reached = marks["way"][delivered].astype(np.int64) * scale + marks["node"][delivered]
-    while len(reached) and len(first_hops):
-        position = find_sorted(reached, keys)
-        useful = np.unique(first_hops[position[position >= 0]])
-        useful = useful[look[useful] == IN_VAIN_HOP]
-        look[useful] = USEFUL_HOP
-        reached = publication[useful].astype(np.int64) * scale + node[useful]
+    is_delivered = marks["look"] == 0
+    keys_to_follow = marks["way"][is_delivered].astype(np.int64) * scale + marks["node"][is_delivered]
+    while len(keys_to_follow) and len(first_hops):
+        position = find_sorted(keys_to_follow, keys)
+        useful_hops = np.unique(first_hops[position[position >= 0]])
+        useful_hops = useful_hops[look[useful_hops] == IN_VAIN_HOP]
+        look[useful_hops] = USEFUL_HOP
+        keys_to_follow = publication[useful_hops].astype(np.int64) * scale + node[useful_hops]
     return hops
 
 
 def _marks(columns: Columns, wanted: Sequence[Published]) -> tuple[Table, np.ndarray]:
-    """Return the marks of publications, the first of each kind at each node, and their numbers of deliveries."""
+    """Return (marks, numbers of deliveries) of the publications in ``wanted``.
+
+    Of marks of the same kind at a node, only the first is returned.
+    """
     rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
     publication = _publication_indices(columns, rows, wanted)
     reasons = columns.numbered("detail", rows, {reason: number for number, reason in enumerate(REASONS, 1)})
     look = np.where(columns.says("event", rows, "delivered"), 0, reasons)
-    chosen = (publication >= 0) & (look >= 0)
-    rows, publication, look = rows[chosen], publication[chosen], look[chosen]
+    is_wanted = (publication >= 0) & (look >= 0)
+    rows, publication, look = rows[is_wanted], publication[is_wanted], look[is_wanted]
     matches = np.bincount(publication[look == 0], minlength=len(wanted))
     node, time_us = columns["node"][rows], columns["time_us"][rows]
     first = first_rows(row_keys(publication, look, node))

@@ -80,8 +80,8 @@ class Publication(NamedTuple):
     ttl_s            remaining lifetime in seconds; -1 ends a retained publication
     lifetime_s       initial lifetime in seconds
     topics, data     None if they are encrypted or signed
-    protected, body  received bytes of the protected map and of the fifth item; empty in a new message, for which they
-                     are encoded from the other fields
+    protected, body  received bytes of the protected map and of the fifth item. In a new message both are empty, and
+                     `encode` computes these bytes from the other fields
     """
 
     port: int | None
@@ -100,7 +100,7 @@ class Publication(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """Interests for a neighbor, with their needs (32 bytes); an unlink lacks both (None)."""
+    """A message with interests for a neighbor, and their needs (32 bytes); both are None if it ends the link."""
 
     port: int | None
     path: str | None
@@ -112,7 +112,7 @@ class Subscription(NamedTuple):
 
 
 class SubscriptionAcknowledgement(NamedTuple):
-    """The answer to the subscription with the number ``acknowledged``; it may carry interests in turn."""
+    """The answer to subscription number ``acknowledged``; it may contain interests and needs (else None)."""
 
     port: int | None
     path: str | None
@@ -125,7 +125,7 @@ class SubscriptionAcknowledgement(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """A subscriber's answer to publication number ``acknowledged``; encrypted or signed ``data`` are None."""
+    """A subscriber's answer to publication number ``acknowledged``; ``data`` is None if it is encrypted or signed."""
 
     publication_id: bytes
     acknowledged: int
@@ -176,7 +176,8 @@ def encode(message: Message) -> bytes:
 def decode(frame: bytes, filter_bits: int | None = None) -> Message:
     """Return the message in a frame; raise DecodeError for bytes that the C implementation would drop.
 
-    ``filter_bits`` is the length of filters in this mesh; a filter of another length is refused before it is unpacked.
+    ``filter_bits`` is the length of filters in this mesh, in bits. A filter of another length is refused before it is
+    unpacked; None accepts any length.
     """
     reader = cbor.Reader(frame)
     kind = _read_kind(reader)
@@ -186,7 +187,7 @@ def decode(frame: bytes, filter_bits: int | None = None) -> Message:
 
 
 def with_next_hop(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
-    """Return a publication as this node forwards it: with one more hop, its own port, and the remaining ttl."""
+    """Return the publication to forward: one more hop, this node's ``port`` or ``path``, and ``ttl_s`` seconds left."""
     return publication._replace(port=port, path=path, ttl_s=ttl_s, hops=publication.hops + 1)
 
 
@@ -242,8 +243,8 @@ def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
     """Return an id of 16 bytes: the node's address, the number of the series at the node, and 8 random bytes."""
     if not (0 <= address <= fields.I31 and 0 <= series <= fields.I31 and len(draw) == 8):
         raise EncodeError(
-            f"address {address}, series {series}, {len(draw)} random bytes; the numbers must fit 31 bits, and 8 bytes "
-            "are needed"
+            f"the publication id has address {address}, series {series} and {len(draw)} random bytes; "
+            "both numbers must fit 31 bits, and 8 random bytes are needed"
         )
     return pack(">II", address, series) + draw
 
@@ -251,8 +252,9 @@ def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
 def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
     """Return (message name, origin, sequence) of a frame from `encode`, for traces.
 
-    The sequence of a publication and its acknowledgement is ``series << 32 | number``, of other messages it is their
-    revision. Origin and series are meaningful only if the publication id is from `make_publication_id`.
+    A publication and its acknowledgement have the sequence ``series << 32 | number``. Other messages have their
+    revision as sequence, and the origin -1. Origin and series are meaningful only if the publication id is from
+    `make_publication_id`. ``broadcast`` has no effect.
     """
     reader = cbor.Reader(frame)
     kind = _read_kind(reader)
@@ -289,7 +291,7 @@ def _read_scalars(reader: cbor.Reader) -> Values:
 
 
 def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
-    """Encode (port, path); the one that the message lacks is b""."""
+    """Return the encoded fields (port, path) of a message; the field that the message lacks is b""."""
     if (message.port is None) == (message.path is None):
         raise EncodeError(f"port is {message.port!r} and path is {message.path!r}; exactly one of them must be given")
     if message.path is None:
@@ -341,9 +343,9 @@ def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publica
         raise DecodeError(f"the {where} has neither port nor path; it must have one of them")
     protected, inner_values = _decode_protected(reader, "publication", _PROTECTED_KEYS, filter_bits)
     if not inner_values[fields.SEQUENCE]:
-        raise DecodeError("the sequence number of the publication is 0; the first one is 1")
+        raise DecodeError("the sequence number of the publication is 0; sequence numbers start at 1")
     start = reader.at
-    topics, data = (None, None) if _skip_secured(reader) else _decode_body(reader)
+    topics, data = (None, None) if _skip_cose_item(reader) else _decode_body(reader)
     port, path = outer_values.get(fields.PORT), outer_values.get(fields.PATH)
     ttl_s, hops = outer_values[fields.TTL], outer_values[fields.HOPS]
     body = bytes(reader.data[start : reader.at])
@@ -354,21 +356,21 @@ def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publica
 def _decode_protected(
     reader: cbor.Reader, name: str, keys: tuple[int, ...], filter_bits: int | None = None
 ) -> tuple[bytes, Values]:
-    """Read the protected map, which must have all these keys; return (bytes, fields)."""
+    """Read the protected map, which must have all ``keys``; return (bytes of the map, {key: value})."""
     start = reader.at
     values = _read_all(reader, "protected map of the " + name, keys, filter_bits)
     return bytes(reader.data[start : reader.at]), values
 
 
 def _read_all(reader: cbor.Reader, where: str, keys: tuple[int, ...], filter_bits: int | None = None) -> Values:
-    """Read a map that must have all ``keys``; return its fields."""
+    """Read a map that must have all ``keys``; return {key: value}."""
     values = fields.read_map(reader, where, keys, filter_bits)
     fields.require(values, keys, where)
     return values
 
 
-def _skip_secured(reader: cbor.Reader) -> bool:
-    """Skip the next item if it is a COSE item; return whether it is."""
+def _skip_cose_item(reader: cbor.Reader) -> bool:
+    """Skip the next item if it is a COSE item; return whether it was skipped."""
     if reader.peek() != cbor.TAG:
         return False
     at = reader.at
@@ -392,9 +394,9 @@ def _decode_acknowledgement(reader: cbor.Reader) -> Acknowledgement:
     reader.skip_mapping("unprotected map of the acknowledgement")
     protected, inner_values = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
     if not inner_values[fields.ACKNOWLEDGED]:
-        raise DecodeError("the acknowledged sequence number is 0; the first one is 1")
+        raise DecodeError("the acknowledged sequence number is 0; sequence numbers start at 1")
     start = reader.at
-    data = None if _skip_secured(reader) else _decode_data(reader)
+    data = None if _skip_cose_item(reader) else _decode_data(reader)
     body = bytes(reader.data[start : reader.at])
     return Acknowledgement(inner_values[fields.ID], inner_values[fields.ACKNOWLEDGED], data, protected, body)
 

@@ -42,7 +42,7 @@ _LAYOUTS = (
     (">H", 2),
     (">I", 4),
     (">Q", 8),
-)  # format of an argument after the first byte, and its bytes
+)  # (format, size in bytes) of an argument that follows the first byte
 
 
 def head(major: int, argument: int) -> bytes:
@@ -81,7 +81,7 @@ def array(count: int) -> bytes:
 
 
 def sequence(*items: bytes) -> bytes:
-    """Encode an array of items that are encoded already."""
+    """Encode an array of ``items``, each given as its encoded bytes."""
     return array(len(items)) + b"".join(items)
 
 
@@ -96,7 +96,7 @@ def tag(number: int) -> bytes:
 
 
 def boolean(value: bool) -> bytes:
-    """Encode a truth value."""
+    """Encode a boolean."""
     return TRUE if value else FALSE
 
 
@@ -130,7 +130,8 @@ class Reader:
         self.at = at + 1 + width_B
         return first >> 5, unpack_from(layout, data, at + 1)[0]
 
-    def _expect(self, major: int, name: str) -> int:
+    def _read_argument(self, major: int, name: str) -> int:
+        """Read the head of the next item, which must have this major type; return its argument."""
         at = self.at
         actual, argument = self.head(name)
         if actual != major:
@@ -138,9 +139,9 @@ class Reader:
         return argument
 
     def unsigned(self, name: str, largest: int = _LARGEST) -> int:
-        """Read an unsigned integer up to ``largest``."""
+        """Read an unsigned integer in [0, largest]."""
         at = self.at
-        value = self._expect(UNSIGNED, name)
+        value = self._read_argument(UNSIGNED, name)
         if value > largest:
             raise DecodeError(f"byte {at}: {name} is {value}; it may be {largest} at most")
         return value
@@ -157,7 +158,7 @@ class Reader:
         return value
 
     def byte_string(self, name: str, length: int | None = None) -> bytes:
-        """Read a byte string, with ``length`` only of this length."""
+        """Read a byte string; if ``length`` is given, it must have this number of bytes."""
         at = self.at
         data = self._read_string(BYTES, name)
         if length is not None and len(data) != length:
@@ -165,22 +166,22 @@ class Reader:
         return data
 
     def text(self, name: str) -> bytes:
-        """Read a text; return its bytes."""
+        """Read a text; return its bytes, which may be invalid UTF-8."""
         return self._read_string(TEXT, name)
 
     def _read_string(self, major: int, name: str) -> bytes:
         at = self.at
-        size = self._expect(major, name)
+        size = self._read_argument(major, name)
         begin = self.at
         if size > len(self.data) - begin:
-            raise DecodeError(f"byte {at}: {name} has a length of {size} bytes, more than follow")
+            raise DecodeError(f"byte {at}: {name} has a length of {size} bytes; only {len(self.data) - begin} follow")
         self.at = begin + size
         return bytes(self.data[begin : begin + size])
 
     def array(self, name: str, count: int | None = None) -> int:
-        """Read the head of an array; return its number of items, with ``count`` only this number."""
+        """Read the head of an array; return its number of items, which must be ``count`` if that is given."""
         at = self.at
-        items = self._expect(ARRAY, name)
+        items = self._read_argument(ARRAY, name)
         if count is not None and items != count:
             raise DecodeError(f"byte {at}: {name} has {items} items; it must have {count}")
         self._check_count(items, at, name)
@@ -189,20 +190,23 @@ class Reader:
     def mapping(self, name: str) -> int:
         """Read the head of a map; return its number of pairs."""
         at = self.at
-        pairs = self._expect(MAP, name)
+        pairs = self._read_argument(MAP, name)
         self._check_count(2 * pairs, at, name)
         return pairs
 
     def _check_count(self, items: int, at: int, name: str) -> None:
         if items > len(self.data) - self.at:
-            raise DecodeError(f"byte {at}: {name} has a count of {items} items, more than the bytes hold")
+            left = len(self.data) - self.at
+            raise DecodeError(
+                f"byte {at}: {name} has a count of {items} items, but the message ends {left} bytes later"
+            )
 
     def tag(self, name: str) -> int:
         """Read the head of a tagged item; return the tag's number."""
-        return self._expect(TAG, name)
+        return self._read_argument(TAG, name)
 
     def boolean(self, name: str) -> bool:
-        """Read a truth value."""
+        """Read a boolean."""
         at = self.at
         value = self.data[at : at + 1]
         if value != TRUE and value != FALSE:
@@ -224,7 +228,8 @@ class Reader:
             major, argument = self.head(name)
             if major in (BYTES, TEXT):
                 if argument > len(self.data) - self.at:
-                    raise DecodeError(f"byte {at}: {name} has a length of {argument} bytes, more than follow")
+                    left = len(self.data) - self.at
+                    raise DecodeError(f"byte {at}: {name} has a length of {argument} bytes; only {left} follow")
                 self.at += argument
             elif major in (ARRAY, MAP):
                 contained = 2 * argument if major == MAP else argument
@@ -242,6 +247,6 @@ class Reader:
         self.skip(name)
 
     def end(self) -> None:
-        """Raise DecodeError if bytes remain."""
+        """Raise DecodeError if bytes remain after the last item read."""
         if self.at != len(self.data):
             raise DecodeError(f"byte {self.at}: {len(self.data) - self.at} bytes too many; the data must end there")

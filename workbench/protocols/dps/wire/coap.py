@@ -16,7 +16,7 @@ from struct import pack
 
 from workbench.errors import DecodeError
 
-# Uri-Path (11) of 8 bytes, Content-Format (12) 60 for CBOR, payload marker. The reference sends the NUL, too.
+# Uri-Path (11) of 8 bytes, Content-Format (12) 60 for CBOR, payload marker. The C implementation sends the NUL, too.
 _OPTIONS = b"\xb8dps/pub\x00\x11\x3c\xff"
 _HEAD_B = 4
 ENVELOPE_B = _HEAD_B + len(_OPTIONS)
@@ -30,11 +30,12 @@ def wrap(frame: bytes, message_id: int) -> bytes:
 
 
 def unwrap(datagram: bytes) -> bytes:
-    """Return the frame in a CoAP envelope; raise DecodeError for other bytes. Options are ignored."""
+    """Return the frame in a CoAP envelope, without checking its options; raise DecodeError for other bytes."""
     size = len(datagram)
     if size < _HEAD_B or datagram[0] & _VERSION_AND_TYPE != _NON_CONFIRMABLE:
         raise DecodeError(
-            f"{size} bytes begin with {datagram[:1]!r}; non-confirmable CoAP messages begin with 0x50 to 0x58"
+            f"a datagram of {size} bytes begins with {datagram[:1]!r}; non-confirmable CoAP messages begin with "
+            "0x50 to 0x58"
         )
     at = _HEAD_B + (datagram[0] & 0x0F)
     if datagram[0] & 0x0F > 8:
@@ -45,7 +46,7 @@ def unwrap(datagram: bytes) -> bytes:
         length, at = _read_extended(datagram, first & 0x0F, at)
         at += length
     if at >= size - 1:
-        raise DecodeError(f"the CoAP message of {size} bytes has no payload")
+        raise DecodeError(f"the CoAP message of {size} bytes has no payload; a frame must follow the byte 0xFF")
     return bytes(datagram[at + 1 :])
 
 

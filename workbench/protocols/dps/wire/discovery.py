@@ -27,7 +27,10 @@ MOST_ADDRESSES = 0xFF
 
 
 class Announcement(NamedTuple):
-    """A node's announcement; ``publication_id``: id of the answering node's announcements in an answer, else None."""
+    """A node's announcement: the interests and data of its application.
+
+    ``publication_id`` is None, except in an answer. There it is the id of the answering node's own announcements.
+    """
 
     interests: BitVector
     data: bytes
@@ -45,7 +48,7 @@ def encode_announcement(announcement: Announcement) -> bytes:
 
 
 def decode_announcement(payload: bytes, filter_bits: int) -> Announcement:
-    """Return the Announcement of a payload; raise DecodeError for other bytes, or a filter of another length."""
+    """Return the Announcement in a payload; raise DecodeError for other bytes, or a filter of another length."""
     where = "announcement"
     values = fields.read_map(cbor.Reader(payload), where, (fields.ID, fields.INTERESTS, fields.DATA), filter_bits)
     fields.require(values, (fields.INTERESTS,), where)
@@ -55,7 +58,7 @@ def decode_announcement(payload: bytes, filter_bits: int) -> Announcement:
 def encode_addresses(addresses: Sequence[str]) -> bytes:
     """Return the payload that registers addresses; raise ParameterError unless there are 1 to 255."""
     if not 1 <= len(addresses) <= MOST_ADDRESSES:
-        raise ParameterError(f"{len(addresses)} addresses; a registration has 1 to {MOST_ADDRESSES}")
+        raise ParameterError(f"the registration has {len(addresses)} addresses; it must have 1 to {MOST_ADDRESSES}")
     return cbor.unsigned(len(addresses)) + b"".join([fields.text(address) for address in addresses])
 
 
@@ -70,5 +73,5 @@ def decode_addresses(payload: bytes) -> list[str]:
     while len(texts) < count and reader.peek() is not None:
         texts.append(reader.text("an address").decode("utf-8", "surrogateescape"))
     if count and not texts:
-        raise DecodeError(f"the registration announces {count} addresses, and contains no address")
+        raise DecodeError(f"the registration has a count of {count} addresses, but contains no address")
     return texts

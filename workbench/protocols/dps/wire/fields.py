@@ -50,9 +50,9 @@ def byte_string(key: int, data: bytes | None, length: int | None = None) -> byte
 
 
 def seconds(value: int) -> bytes:
-    """Encode the field ttl; raise EncodeError if it is out of range."""
+    """Encode the field ttl, in seconds; raise EncodeError if it does not fit 16 bits (signed)."""
     if not isinstance(value, int) or not -1 - LONGEST_TTL_S <= value <= LONGEST_TTL_S:
-        raise EncodeError(f"ttl is {value!r} s; it may be {LONGEST_TTL_S} at most")
+        raise EncodeError(f"ttl is {value!r} s; it must be {-1 - LONGEST_TTL_S} to {LONGEST_TTL_S}")
     return cbor.unsigned(TTL) + cbor.integer(value)
 
 
@@ -67,14 +67,17 @@ def text(value: str | bytes) -> bytes:
 
 
 def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bits: int | None = None) -> dict[int, Any]:
-    """Read a map with ascending keys; return {key: value} for the keys in ``known``, and skip the others."""
+    """Read a map with ascending keys; return {key: value} for the keys in ``known``, and skip the others.
+
+    ``filter_bits`` is the required length of filters in bits; None accepts any length.
+    """
     values = {}
     last = None
     for _ in range(reader.mapping(where)):
         at = reader.at
         key = reader.integer("a key", -1 - I31, I31)
         if last is not None and key <= last:
-            raise DecodeError(f"byte {at}: key {key} after key {last}; the keys of a map must ascend")
+            raise DecodeError(f"byte {at}: key {key} follows key {last} in the {where}; the keys of a map must ascend")
         last = key
         if key in known:
             values[key] = _READERS[key](reader, filter_bits)

@@ -1,9 +1,9 @@
-"""The layers of a flood: its wave front by hops, and the number of nodes that it has reached."""
+"""The player's layers of floods: nodes shaded by the hops that a flood took, and the number of nodes reached."""
 
 from workbench.views.layers import Part, Recorded
 from workbench.views.reach import hop_layer, reach_curves
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return the layer of the wave front, and the curve of the nodes that hold the newest event."""
+    """Return the layer of hops from the publisher, and the curve of nodes that hold the newest event."""
     return [hop_layer(recorded.columns, recorded.duration_us), *reach_curves(recorded)]

@@ -1,4 +1,4 @@
-"""Explanations, specific to TinyMQ, of readings that were not delivered: events meet queries at rendezvous nodes."""
+"""Explanations of undelivered readings that only TinyMQ needs, because its events meet queries at rendezvous nodes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ HARMLESS = ("duplicate", "repeated")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield sentences on missing readings that the topology alone explains: no path leads from sink to publisher."""
+    """Yield sentences about missing readings that the topology explains: no path leads from sink to publisher."""
     yield from unheard(missing, "a query")
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last step of an event to its rendezvous nodes, or of its notification from there.
+    """Return the last step of an event on its path to rendezvous nodes, or of its notification on the path to the sink.
 
     Returns None if the trace proves no last step.
     """
@@ -36,69 +36,69 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     if any(pair.subscriber in row_sinks for row_sinks in sinks.values()):
         return _find_last_step(evidence, trail.only("notification"), copies, {("notification", pair.subscriber)})
     events = trail.only("event")
-    every = frozenset[Copy]().union(*(copies[row.position] for row in events.rows))
-    step = _find_last_step(evidence, events, copies, every)
-    every_tree = {row.value for row in matched} >= set(range(len(evidence.scenario.protocol.roots)))
-    if matched and (every_tree or step is None or step.cause == "not_forwarded"):
-        last = matched[-1]
-        later = _first_stored(evidence, pair, last)
-        return Step("not_matched", last.node, None, last.time_us, "", (*matched, *later))
+    all_copies = frozenset[Copy]().union(*(copies[row.position] for row in events.rows))
+    step = _find_last_step(evidence, events, copies, all_copies)
+    is_matched_everywhere = {row.value for row in matched} >= set(range(len(evidence.scenario.protocol.roots)))
+    if matched and (is_matched_everywhere or step is None or step.cause == "not_forwarded"):
+        last_match = matched[-1]
+        later_stored = _first_stored(evidence, pair, last_match)
+        return Step("not_matched", last_match.node, None, last_match.time_us, "", (*matched, *later_stored))
     return step
 
 
 def _find_last_step(
-    evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own: Collection[Copy]
+    evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own_copies: Collection[Copy]
 ) -> Step | None:
-    """Return the last step that the trace proves for the copies ``own``, or None if a later row may be about one."""
+    """Return the last step that the trace proves for ``own_copies``; None if a later row may belong to one of them."""
     steps: list[Step] = []
-    for copy in own:
+    for copy in own_copies:
         rows = trail.select({row.position for row in trail.rows if copy in copies[row.position]})
         steps += outcomes(evidence, rows, {row.node for row in rows.rows})
-    later = trail.select({row.position for row in trail.rows if not copies[row.position].isdisjoint(own)})
+    later = trail.select({row.position for row in trail.rows if not copies[row.position].isdisjoint(own_copies)})
     for step in steps:
         end = max(row.position for row in step.rows if row.position in copies and row.time_us == step.time_us)
-        if copies[end] <= set(own) and is_last(later, end, lambda row: copies[row.position]):
-            return _without_place(evidence, step) or step
+        if copies[end] <= set(own_copies) and is_last(later, end, lambda row: copies[row.position]):
+            return _no_place_step(evidence, step) or step
     return None
 
 
 def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
     """Return the sinks of the matching queries that a rendezvous node stored when an event reached it."""
     samples = matching_of(evidence.scenario.protocol).samples
-    last: dict[tuple[int, int], Row] = {}
+    last_rows: dict[tuple[int, int], Row] = {}
     for row in evidence.at("query_stored", matched.node):
         if row.position < matched.position and row.value in (matched.value + 1, -1 - matched.value):
-            last[row.origin, row.sequence] = row
-    return {sink for (sink, _), row in last.items() if row.value > 0 and samples(row.detail, event)}
+            last_rows[row.origin, row.sequence] = row
+    return {sink for (sink, _), row in last_rows.items() if row.value > 0 and samples(row.detail, event)}
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
-    """Return the first row, if any, by which a node stored a query of the subscriber after the event."""
-    rows = _stored(evidence, pair, matched.node)
+    """Return a list of the first row in which the node stored a query of the subscriber after the event, or []."""
+    rows = _query_rows(evidence, pair, matched.node)
     return [row for row in rows if row.position > matched.position and row.value > 0][:1]
 
 
-def _stored(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
+def _query_rows(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
     samples = matching_of(evidence.scenario.protocol).samples
     rows = evidence.at("query_stored", node, origin=pair.subscriber)
     return [row for row in rows if samples(row.detail, pair.published.detail)]
 
 
-def _without_place(evidence: Evidence, step: Step) -> Step | None:
+def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
     """Return the step "no_place" if the node kept the message because it had no key, or None."""
     if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
         return None
-    last: dict[int, Row] = {}
+    last_rows: dict[int, Row] = {}
     for row in evidence.at("key_set", step.node):
         if row.position < step.rows[-1].position:
-            last[row.origin] = row
-    if any(row.value >= 0 for row in last.values()):
+            last_rows[row.origin] = row
+    if any(row.value >= 0 for row in last_rows.values()):
         return None
-    return Step("no_place", step.node, None, step.time_us, step.detail, (*last.values(), *step.rows))
+    return Step("no_place", step.node, None, step.time_us, step.detail, (*last_rows.values(), *step.rows))
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause that explains the causes "not_matched" and "no_place", or None for other causes."""
+    """Return the clause of a sentence that explains "not_matched" or "no_place", or None for other causes."""
     node, when = account.node, seconds(account.time_us)
     if account.cause == "not_matched":
         return (

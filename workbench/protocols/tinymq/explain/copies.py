@@ -24,7 +24,7 @@ Copies = frozenset[Copy]
 
 
 class _Frame:
-    """A frame that waits at a node; ``neighbor``: its receiver, or None before it is sent."""
+    """A frame that waits to be sent at a node; ``neighbor``: its receiver, or None before it is sent."""
 
     def __init__(self, copies: Copies, made_us: int) -> None:
         self.copies = copies
@@ -42,9 +42,10 @@ class _Frame:
 
 
 class CopyRows:
-    """The copies to which each row may belong: ``copies_by_row`` maps a row's position to them.
+    """The possible copies of each trace row: ``copies_by_row`` maps a row's position to a set of copies.
 
-    ``sinks``: returns, for a row "event_matched", the sinks for which the node makes notifications, in order.
+    ``sinks`` is called with a row "event_matched". It returns the sinks for which the node makes notifications, in
+    order.
     """
 
     def __init__(self, evidence: Evidence, rows: Iterable[Row], sinks: Callable[[Row], list[int]]) -> None:
@@ -52,16 +53,16 @@ class CopyRows:
         self._evidence = evidence
         scenario = evidence.scenario
         radio = scenario.radio
-        self._tries = 1 + radio.retries
-        self._retries_first = radio.senses_carrier
+        self._most_tries = 1 + radio.retries
+        self._retries_at_once = radio.senses_carrier
         self._graph = scenario.topology
-        self._repeats = scenario.protocol.retries > 0
-        self._wait_us = scenario.protocol.retry_ms * 1000
-        self._loses = radio.loss != "none" or radio.collisions
-        self._sinks = sinks
-        self._frames: dict[int, list[_Frame]] = {}
-        self._repetitions: dict[int, list[_Frame]] = {}
-        self._copies_at: dict[int, Copies] = {}
+        self._may_repeat = scenario.protocol.retries > 0
+        self._retry_wait_us = scenario.protocol.retry_ms * 1000
+        self._may_lose = radio.loss != "none" or radio.collisions
+        self._sinks_of = sinks
+        self._frames_by_node: dict[int, list[_Frame]] = {}
+        self._repetitions_by_node: dict[int, list[_Frame]] = {}
+        self._copies_by_node: dict[int, Copies] = {}
         self._unclear_nodes: set[int] = set()
         self._last_sent: tuple[Row, _Frame | None, Copies] | None = None
         self._last_received: tuple[Row, Copies] | None = None
@@ -82,47 +83,50 @@ class CopyRows:
         if (row.event, row.detail, row.peer) == ("dropped", "full", NOBODY) and index:
             previous = self._rows[index - 1]
             if (previous.event, previous.position, previous.node) == ("forwarded", row.position - 1, row.node):
-                self._frames[row.node].pop()
+                self._frames_by_node[row.node].pop()
                 return self.copies_by_row[previous.position]
         if row.event == "originated":
-            self._copies_at[row.node] = frozenset(((row.message, 0),))
+            self._copies_by_node[row.node] = frozenset(((row.message, 0),))
         copies = self._copies_just_received(row)
         return self._copies_of_node(row) if copies is None else copies
 
     def _copies_just_received(self, row: Row) -> Copies | None:
-        """Return the copies in the frame that a node has just received, or None if the row has another cause."""
+        """Return the copies in the frame that a node has just received; None if that frame did not cause the row."""
         if self._last_received is None:
             return None
-        heard, copies = self._last_received
+        received, copies = self._last_received
         is_same = (row.time_us, row.node, row.peer, row.message) == (
-            heard.time_us,
-            heard.node,
-            heard.peer,
-            heard.message,
+            received.time_us,
+            received.node,
+            received.peer,
+            received.message,
         )
         return copies if is_same else None
 
     def _copies_of_node(self, row: Row) -> Copies:
         """Return all copies that the node of a row has held of the row's message."""
-        return frozenset(copy for copy in self._copies_at.get(row.node, ()) if copy[0] == row.message)
+        return frozenset(copy for copy in self._copies_by_node.get(row.node, ()) if copy[0] == row.message)
 
     def _match(self, index: int, row: Row) -> Copies:
-        """Note the copies of the notifications that a rendezvous node makes now."""
+        """Assign copies to the notifications that a rendezvous node makes for an event; return an empty set."""
         forwards = []
         for later in self._rows[index + 1 :]:
             if (later.time_us, later.node) != (row.time_us, row.node) or later.event in ("received", "event_matched"):
                 break
             if later.event == "forwarded" and later.message == "notification" and later.peer == NOBODY:
                 forwards.append(later)
-        copies = [("notification", sink) for sink in self._sinks(row) if sink != row.node]
-        self._copies_at[row.node] = self._copies_at.get(row.node, frozenset()).union(copies)
+        copies = [("notification", sink) for sink in self._sinks_of(row) if sink != row.node]
+        self._copies_by_node[row.node] = self._copies_by_node.get(row.node, frozenset()).union(copies)
         is_clear = len(forwards) == len(copies)
         for number, later in enumerate(forwards):
             self.copies_by_row[later.position] = frozenset(copies[number : number + 1] if is_clear else copies)
         return frozenset()
 
     def _forward(self, row: Row) -> Copies:
-        """Return the copies to which a row "forwarded" may belong: new, just received, or any of the node's."""
+        """Return the copies to which a row "forwarded" may belong.
+
+        They are a new copy, the copies just received, or all copies that the node has held.
+        """
         copies = self.copies_by_row.get(row.position)
         if copies is None:
             copies = self._copies_just_received(row)
@@ -130,22 +134,22 @@ class CopyRows:
         if copies is None and row.message == "event" and row.node == row.origin:
             self._event_count += 1
             copies = frozenset((("event", self._event_count),))
-            known_copies = self._copies_at[row.node] = self._copies_at.get(row.node, frozenset()) | copies
+            known_copies = self._copies_by_node[row.node] = self._copies_by_node.get(row.node, frozenset()) | copies
             if row.time_us != self._rows[0].time_us:
                 copies = known_copies  # The row may also belong to a copy that came back.
                 self._unclear_nodes.add(row.node)
         if copies is None:
             copies = self._copies_of_node(row)
             self._unclear_nodes.add(row.node)
-        self._frames.setdefault(row.node, []).extend(_Frame(copies, row.time_us) for _ in range(row.value))
+        self._frames_by_node.setdefault(row.node, []).extend(_Frame(copies, row.time_us) for _ in range(row.value))
         return copies
 
     def _send(self, index: int, row: Row) -> Copies:
-        """Return the copies to which a row "sent" or "given_up" may belong: those of one or several waiting frames."""
+        """Return the copies to which a row "sent" or "given_up" may belong: the copies of all frames that fit it."""
         self._last_received = self._last_sent = None
-        frames = self._frames.setdefault(row.node, [])
+        frames = self._frames_by_node.setdefault(row.node, [])
         candidates = [] if row.node in self._unclear_nodes else self._candidates(row, frames)
-        is_repeated = self._is_repeated(index, row) if self._repeats else None
+        is_repeated = self._is_repeated(index, row) if self._may_repeat else None
         if is_repeated is not None:
             candidates = [frame for frame in candidates if frame.is_taken in (is_repeated, None)]
         frame = candidates[0] if len(candidates) == 1 else None
@@ -185,20 +189,22 @@ class CopyRows:
         return False
 
     def _candidates(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
-        """Return the frames to which a row may belong: waiting ones up to the first certain one, and repetitions."""
+        """Return the frames that a row may be about: waiting frames up to the first certain one, and repetitions."""
         first = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
         made_us = min((frame.made_us for frame in frames), default=row.time_us)
         if self._evidence.outages_between(row.node, row.node, made_us, row.time_us):
-            return []  # A node that was off may have forgotten what it had to send.
-        repetitions = [frame for frame in self._repetitions.get(row.node, ()) if frame.earliest_us <= row.time_us]
+            return []  # A node that was off may have forgotten the frames that it had to send.
+        repetitions = [
+            frame for frame in self._repetitions_by_node.get(row.node, ()) if frame.earliest_us <= row.time_us
+        ]
         return [frame for frame in (*frames[: first + 1], *repetitions) if frame.fits(row)]
 
     def _note_repetitions(self, node: int, frames: list[_Frame]) -> None:
-        """Note frames that the protocol may send again later."""
-        if self._repeats:
-            repetitions = self._repetitions.setdefault(node, [])
+        """Record frames that the protocol may send again, after its retry interval."""
+        if self._may_repeat:
+            repetitions = self._repetitions_by_node.setdefault(node, [])
             for frame in frames:
-                frame.earliest_us += self._wait_us
+                frame.earliest_us += self._retry_wait_us
                 if frame not in repetitions:
                     repetitions.append(frame)
 
@@ -211,21 +217,21 @@ class CopyRows:
             self._plan_retry(sent.node, row.node, frame, is_received)
         if is_received:
             self._last_received = row, copies
-            self._copies_at[row.node] = self._copies_at.get(row.node, frozenset()) | copies
+            self._copies_by_node[row.node] = self._copies_by_node.get(row.node, frozenset()) | copies
         return copies
 
     def _plan_retry(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
-        """Queue a sent frame again if the radio may retry it: first with carrier sense, else at the end.
+        """Queue a sent frame again if the radio may retry it: with carrier sense as the first frame, else as the last.
 
         Without carrier sense, a protocol that repeats frames itself may hold the other frames back meanwhile.
         """
-        is_answered = is_received and not self._loses and self._graph.has_edge(receiver, sender)
-        if is_answered and (self._tries > 1 or not self._repeats):
+        is_answered = is_received and not self._may_lose and self._graph.has_edge(receiver, sender)
+        if is_answered and (self._most_tries > 1 or not self._may_repeat):
             return
-        is_next = self._retries_first or not self._repeats
-        if is_next and frame.tries < self._tries and frame not in self._repetitions.get(sender, ()):
+        is_next = self._retries_at_once or not self._may_repeat
+        if is_next and frame.tries < self._most_tries and frame not in self._repetitions_by_node.get(sender, ()):
             frame.is_sure = not is_received
-            frames = self._frames[sender]
-            frames.insert(0 if self._retries_first else len(frames), frame)
+            frames = self._frames_by_node[sender]
+            frames.insert(0 if self._retries_at_once else len(frames), frame)
         else:
             self._note_repetitions(sender, [frame])

@@ -1,17 +1,18 @@
 """The fast twin of TinyMQ and of PUB-2-SUB+: the fast engine's version of their nodes, compiled, over arrays.
 
-Its modules have the names of the node's: `overlay`, `positions` (in trees), `keys` (zones and regions), `routing`,
-`queries`, `node` (queries, events and notifications), `unicast`, `messages`, `recent`. `memory` defines the arrays of
-the nodes' state, and `state` creates them. The rules are those of `tinymq.rules`, compiled.
+Most of its modules are named after the modules of `tinymq` that they replace: `overlay`, `positions` (in trees), `keys`
+(zones and regions), `routing`, `queries`, `node` (queries, events and notifications), `unicast`, `messages`, `recent`.
+`memory` defines the arrays of the nodes' state, and `state` creates them. The rules are those of `tinymq.rules`,
+compiled.
 
-The header of a unicast frame is a number (`unicast`); queries are identified by their subscriptions, events by their
-publications. The twin leaves out what cannot happen in a scenario's run: malformed frames, and frames of a network with
-other settings.
+The header of a unicast frame is one integer (`unicast`). Queries are identified by their subscriptions, events by their
+publications. The twin does not handle malformed frames, nor frames of a network with other settings, because neither
+occurs in the run of a scenario.
 
 Limits
-    The twin refuses ``literal=True``, key spaces of more than 62 bits and more subscriptions at a node than
-    ``max_queries``. It also refuses runs in which a key grows beyond 4096 bits or a message's region is cut into more
-    than 32 intervals.
+    The twin rejects scenarios with ``literal=True``, with ``key_bits`` above 62, or with more subscriptions at a node
+    than ``max_queries``. It stops runs in which a key grows beyond 4096 bits, or the region of a message is cut into
+    more than 32 intervals.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Return whether the pools have room for the next event of the run, and no problem has occurred."""
+    """Return whether the pools have free rows for the next event of the run, and no problem has occurred."""
     needed = state.least_room + core.numbers[twin.Number.MORE]
     state.numbers[Number.NEEDED] = needed
     return state.numbers[Number.PROBLEM] == Problem.FINE and has_room_for(core, state, needed)
@@ -100,7 +101,10 @@ def start(core, state, i, now):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Send an event of node ``i`` to its rendezvous nodes."""
+    """Send a new event of node ``i`` to its rendezvous nodes.
+
+    ``content``: row of the event's content; ``number``: its sequence number at the node.
+    """
     _publish(core, state, np.int64(i), np.int64(content), np.int64(number), now)
 
 
@@ -112,26 +116,29 @@ def subscribe(core, state, i, subscription, now):
 
 @compiled
 def unsubscribe(core, state, i, subscription, now):
-    """End a subscription: its query is sent again with lease 0. Has no effect if it has already ended."""
+    """End a subscription: send its query again, with lease 0. Do nothing if the subscription has already ended."""
     _unsubscribe(core, state, np.int64(i), np.int64(subscription), now)
 
 
 @compiled
 def receive(core, state, i, sender, message, header, broadcast, now):
-    """Process a neighbor's frame. ``header``: the frame's number and direction, and whether it requests an ack."""
+    """Process a frame that node ``i`` received from a neighbor.
+
+    ``header``: the frame's number and direction, and whether it requests an ack.
+    """
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(header), now)
 
 
 @compiled
 def sent(core, state, i, receiver, message, header, ok, now):
-    """Process the radio's report of the outcome of a unicast frame."""
+    """Process the radio's report of whether ``receiver`` acknowledged a unicast frame (``ok``)."""
     if state.uses_reports:
         _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(header), np.int64(ok), now)
 
 
 @compiled
 def wake(core, state, i, now):
-    """Do the work that is due: send frames again, give neighbors up, join, refresh queries."""
+    """Do the work that is due: retransmit frames, give up silent neighbors, send joins, refresh queries."""
     _wake(core, state, np.int64(i), now)
 
 
@@ -163,10 +170,10 @@ def _publish(core, state, i, content, number, now):
 
 @compiled
 def _subscribe(core, state, i, subscription, now):
-    own = state.own_queries[subscription]
-    own.is_open = 1
-    own.round = NONE
-    own.refresh_us = NONE
+    own_query = state.own_queries[subscription]
+    own_query.is_open = 1
+    own_query.round = NONE
+    own_query.refresh_us = NONE
     begin(core, state, i, now)
     state.nodes[i].own += 1
     if is_attached(state, i) and state.nodes[i].queries_due_us == NONE:
@@ -176,12 +183,12 @@ def _subscribe(core, state, i, subscription, now):
 
 @compiled
 def _unsubscribe(core, state, i, subscription, now):
-    own = state.own_queries[subscription]
+    own_query = state.own_queries[subscription]
     begin(core, state, i, now)
-    if own.is_open:
-        own.is_open = 0
+    if own_query.is_open:
+        own_query.is_open = 0
         state.nodes[i].own -= 1
-        if own.round >= 0:
+        if own_query.round >= 0:
             send_query(core, state, i, subscription, END, now)
     _plan_wake_up(core, state, i, now)
 
@@ -240,7 +247,7 @@ def _take_unicast(core, state, i, sender, link, message, header, now):
 
 @compiled
 def _has_room_for(core, state, i, message):
-    """Return whether node ``i`` can accept a message; to forward it, it needs room among the pending frames."""
+    """Return whether node ``i`` can accept a message. To forward one, it needs room among its pending frames."""
     name = core.messages[message].name
     if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True
@@ -276,8 +283,8 @@ def _wake(core, state, i, now):
     wake_overlay(core, state, i, now)
     reroute_pending(core, state, i, now)
     end_leases(core, state, i, now)
-    first = state.nodes[i].waiting.first
-    if first != NONE and rules.is_too_old(state.waitings[first].since_us, now, state.lost_after_us):
+    first_waiting = state.nodes[i].waiting.first
+    if first_waiting != NONE and rules.is_too_old(state.waitings[first_waiting].since_us, now, state.lost_after_us):
         send_waiting(core, state, i, now)
     _send_due_queries(core, state, i, now)
     _plan_wake_up(core, state, i, now)
@@ -285,17 +292,17 @@ def _wake(core, state, i, now):
 
 @compiled
 def _give_up_silent(core, state, i, now):
-    """Send due frames again.
+    """Retransmit due frames, and remove the neighbors that no longer answer.
 
-    Neighbors that no longer answer are lost, and the messages to them are routed anew.
+    Messages that were pending for a removed neighbor are routed anew.
     """
     repeat(core, state, i, now, state.given_up[0])
-    lost, row = NONE, np.int64(state.given_up[0].first)
+    lost_neighbor, row = NONE, np.int64(state.given_up[0].first)
     while row != NONE:
         frame = state.pendings[row]
         next_row, neighbor, message = frame.next, frame.neighbor, frame.message
-        if neighbor != lost:
-            lost = neighbor
+        if neighbor != lost_neighbor:
+            lost_neighbor = neighbor
             lose(core, state, i, neighbor, now)
         name = core.messages[message].name
         if frame.waits_for != WAITS_FOR_REFUSAL and name in (Message.QUERY, Message.EVENT, Message.NOTIFICATION):
@@ -311,27 +318,27 @@ def _send_due_queries(core, state, i, now):
         return
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
-        own, record = state.own_queries[subscription], core.subscriptions[subscription]
-        if own.is_open and record.expires_us != NONE and record.expires_us <= now:
-            own.is_open = 0
+        own_query, record = state.own_queries[subscription], core.subscriptions[subscription]
+        if own_query.is_open and record.expires_us != NONE and record.expires_us <= now:
+            own_query.is_open = 0
             node.own -= 1
         subscription = np.int64(record.next)
     if not is_attached(state, i):
         return
-    all_due = node.queries_due_us != NONE and node.queries_due_us <= now
-    if all_due:
+    are_all_due = node.queries_due_us != NONE and node.queries_due_us <= now
+    if are_all_due:
         node.queries_due_us = NONE
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
-        own = state.own_queries[subscription]
-        if own.is_open and (all_due or (own.refresh_us != NONE and own.refresh_us <= now)):
+        own_query = state.own_queries[subscription]
+        if own_query.is_open and (are_all_due or (own_query.refresh_us != NONE and own_query.refresh_us <= now)):
             send_query(core, state, i, subscription, RENEW, now)
         subscription = np.int64(core.subscriptions[subscription].next)
 
 
 @compiled
 def _plan_wake_up(core, state, i, now):
-    """End a call of the node: log changed zones, set the next wake-up, and reserve room for the next call."""
+    """End a call of node ``i``: log changed zones, set its next wake-up, and reserve room for its next call."""
     node = state.nodes[i]
     if node.is_changed:
         log_zones(core, state, i, now)
@@ -341,17 +348,17 @@ def _plan_wake_up(core, state, i, now):
         due_us = earlier_time(due_us, state.pendings[pending].due_us)
         pending = state.pendings[pending].next
     if node.queries_due_us != NONE or node.own:
-        attached = is_attached(state, i)
-        if attached:
+        has_key = is_attached(state, i)
+        if has_key:
             due_us = earlier_time(due_us, node.queries_due_us)
         if node.own:
             subscription = np.int64(core.nodes[i].first_subscription)
             while subscription != NONE:
-                own = state.own_queries[subscription]
-                if own.is_open:
+                own_query = state.own_queries[subscription]
+                if own_query.is_open:
                     due_us = earlier_time(due_us, core.subscriptions[subscription].expires_us)
-                    if attached:
-                        due_us = earlier_time(due_us, own.refresh_us)
+                    if has_key:
+                        due_us = earlier_time(due_us, own_query.refresh_us)
                 subscription = np.int64(core.subscriptions[subscription].next)
     core.next_wake[i] = due_us
     reserve_room(core, state, i)

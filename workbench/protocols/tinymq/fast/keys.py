@@ -1,4 +1,4 @@
-"""Keys, universes and regions, compiled: `tinymq.zones`, and the operations of `tinymq.mapping` on boxes.
+"""Functions for keys, universes, regions and boxes, compiled: `tinymq.zones`, and boxes of `tinymq.mapping`.
 
 The table ``keys`` stores each key once, as a row. The row of a child's key contains the row number of its parent's key
 and the child's slot. So keys may have any length, equal keys have equal row numbers, and the prefixes of a key are the
@@ -16,7 +16,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def child_key(state, parent, slot):
-    """Return the key of a child in a slot below the key ``parent``; the first call adds its row."""
+    """Return the row of a child's key, from its parent's key and its slot; the first call adds the row."""
     keys = state.keys
     key = keys[parent].first
     while key != NONE:
@@ -39,7 +39,7 @@ def child_key(state, parent, slot):
 
 
 def key_text(keys: Any, key: int) -> str:
-    """Return a key as a text of 0 and 1."""
+    """Return the key in row ``key`` as a string of 0 and 1."""
     parts = []
     while key != ROOT_KEY:
         parts.append("0" * int(keys["slot"][key]) + "1")
@@ -64,13 +64,13 @@ def child_low(state, low, length):
 
 @compiled
 def last_in_universe(state, low, length):
-    """Return the last string of the universe that begins at ``low``; ``length``: the length of the universe's key."""
+    """Return the last string of a universe; ``low``: its first string; ``length``: the length of its key."""
     return rules.last_string(low, length, state.key_bits)
 
 
 @compiled
 def is_prefix(state, prefix, key):
-    """Return whether ``key`` begins with ``prefix``."""
+    """Return whether ``key`` begins with ``prefix``; both are rows of ``keys``."""
     keys = state.keys
     length = keys[prefix].length
     while keys[key].length > length:
@@ -83,7 +83,7 @@ def is_prefix(state, prefix, key):
 
 @compiled
 def load(state, message, row):
-    """Copy a message's region into a row of scratch."""
+    """Copy a message's region into a row of ``scratch``, the array in which regions are computed."""
     count = state.fields[message].intervals
     for k in range(count):
         state.scratch[row, k, 0] = state.regions[message, k, 0]
@@ -93,7 +93,7 @@ def load(state, message, row):
 
 @compiled
 def save(state, row, message):
-    """Copy a row of scratch into a message's region."""
+    """Set a message's region to the region in a row of ``scratch``."""
     count = state.scratch_counts[row]
     for k in range(count):
         state.regions[message, k, 0] = state.scratch[row, k, 0]
@@ -103,7 +103,7 @@ def save(state, row, message):
 
 @compiled
 def intersect(state, source, row, low, high):
-    """Write the part of the region in row ``source`` that lies in [low, high] into ``row``, perhaps the same."""
+    """Write the strings of scratch row ``source`` that lie in [low, high] into ``row``; both may be the same row."""
     scratch = state.scratch
     count = 0
     for k in range(state.scratch_counts[source]):
@@ -117,6 +117,7 @@ def intersect(state, source, row, low, high):
 
 @compiled
 def overlaps(state, row, low, high):
+    """Return whether the region in a row of ``scratch`` has strings in [low, high]."""
     for k in range(state.scratch_counts[row]):
         if state.scratch[row, k, 0] <= high and low <= state.scratch[row, k, 1]:
             return True
@@ -125,7 +126,7 @@ def overlaps(state, row, low, high):
 
 @compiled
 def is_region_within(state, message, key):
-    """Return whether a message's whole region lies in the universe of a key that has one."""
+    """Return whether a message's whole region lies in a key's universe; the key must have a universe."""
     low = state.keys[key].low
     last = state.fields[message].intervals - 1
     high = last_in_universe(state, low, state.keys[key].length)
@@ -134,7 +135,7 @@ def is_region_within(state, message, key):
 
 @compiled
 def subtract(state, row, low, high):
-    """Remove the strings in [low, high] from a row of scratch."""
+    """Remove the strings in [low, high] from the region in a row of ``scratch``."""
     scratch = state.scratch
     count = state.scratch_counts[row]
     count_left = 0
@@ -169,7 +170,7 @@ def subtract(state, row, low, high):
 
 @compiled
 def unite(state, message, row):
-    """Add the strings of a row of scratch to a message's region; the row's content is lost."""
+    """Add the region in a row of ``scratch`` to a message's region; the call also changes the row."""
     regions, count = state.regions, state.fields[message].intervals
     for k in range(count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
@@ -178,13 +179,13 @@ def unite(state, message, row):
         return
     for k in range(state.scratch_counts[row]):
         low, high = state.scratch[row, k, 0], state.scratch[row, k, 1]
-        at = count
-        while at > 0 and regions[message, at - 1, 0] > low:
-            regions[message, at, 0] = regions[message, at - 1, 0]
-            regions[message, at, 1] = regions[message, at - 1, 1]
-            at -= 1
-        regions[message, at, 0] = low
-        regions[message, at, 1] = high
+        index = count
+        while index > 0 and regions[message, index - 1, 0] > low:
+            regions[message, index, 0] = regions[message, index - 1, 0]
+            regions[message, index, 1] = regions[message, index - 1, 1]
+            index -= 1
+        regions[message, index, 0] = low
+        regions[message, index, 1] = high
         count += 1
     state.fields[message].intervals = count
 
@@ -195,38 +196,38 @@ def unite(state, message, row):
 @compiled
 def _lowest_from(state, box, dimension):
     number = 0
-    for next_row in range(dimension, len(state.dimension_bits)):
-        number |= state.boxes[box, next_row, 0] << state.dimension_shifts[next_row]
+    for index in range(dimension, len(state.dimension_bits)):
+        number |= state.boxes[box, index, 0] << state.dimension_shifts[index]
     return number
 
 
 @compiled
-def _part(state, number, dimension):
+def _cell(state, number, dimension):
     return (number >> state.dimension_shifts[dimension]) & ((1 << state.dimension_bits[dimension]) - 1)
 
 
 @compiled
-def _head(state, number, dimension):
+def _leading_bits(state, number, dimension):
     shift = state.dimension_shifts[dimension] + state.dimension_bits[dimension]
     return (number >> shift) << shift
 
 
 @compiled
 def first_cell(state, box, at_least):
-    """Return `Mapping.first_cell` of a box, with NONE for None."""
+    """Return the smallest string of a box that is at least ``at_least``, or NONE: `Mapping.first_cell`."""
     boxes = state.boxes
     for dimension in range(len(state.dimension_bits)):
-        part = _part(state, at_least, dimension)
-        if boxes[box, dimension, 0] <= part <= boxes[box, dimension, 1]:
+        cell = _cell(state, at_least, dimension)
+        if boxes[box, dimension, 0] <= cell <= boxes[box, dimension, 1]:
             continue
-        if part < boxes[box, dimension, 0]:
-            return _head(state, at_least, dimension) | _lowest_from(state, box, dimension)
+        if cell < boxes[box, dimension, 0]:
+            return _leading_bits(state, at_least, dimension) | _lowest_from(state, box, dimension)
         previous = dimension - 1
         while previous >= 0:
-            last = _part(state, at_least, previous)
+            last = _cell(state, at_least, previous)
             if last < boxes[box, previous, 1]:
-                grown = (last + 1) << state.dimension_shifts[previous]
-                return _head(state, at_least, previous) | grown | _lowest_from(state, box, previous + 1)
+                next_cell = (last + 1) << state.dimension_shifts[previous]
+                return _leading_bits(state, at_least, previous) | next_cell | _lowest_from(state, box, previous + 1)
             previous -= 1
         return NONE
     return at_least
@@ -234,7 +235,10 @@ def first_cell(state, box, at_least):
 
 @compiled
 def clip(state, box, row):
-    """Trim a row of scratch to a box: `Mapping.clip`."""
+    """Trim the region in a row of ``scratch``, so that each interval begins with a string of a box: `Mapping.clip`.
+
+    Intervals that contain no string of the box are removed.
+    """
     scratch = state.scratch
     count = 0
     for k in range(state.scratch_counts[row]):

@@ -3,7 +3,7 @@
 A node is identified by its *index*, i. A *link* is an arc as its receiver sees it: node i hears its neighbors at the
 links in_first[i]:in_first[i + 1], in ascending order of senders. A node has ``positions_per_node`` *positions* in
 trees: one in TinyMQ, one for each root in PUB-2-SUB+. They are the rows i * positions_per_node + offset of
-``positions``; only those with ``is_used`` count.
+``positions``; a row is valid only if its ``is_used`` is set.
 
 A message is a row of the engine's messages, and of ``fields`` and ``regions`` here. Pending frames, waiting messages
 and stored queries refer to that row.
@@ -54,7 +54,7 @@ class Reason(twin.Reasons):
 
 
 class Message(twin.Messages):
-    """TinyMQ's message types."""
+    """TinyMQ's message types: the values of ``name`` in a message's row."""
 
     INFO = auto()
     ACK = auto()
@@ -67,9 +67,8 @@ class Message(twin.Messages):
     REFUSAL = auto()
 
 
-# The ``name`` of a message's row is its number in `Message`.
-
-# Next hops without a path to a root. NONE instead stands for the root itself.
+# Next hops of a node that has no path to a root: the path's next hop is lost (BROKEN_PATH), or no path is known
+# (NO_PATH). The root itself has the next hop NONE.
 BROKEN_PATH, NO_PATH = -2, -3
 NO_KEY = -1
 NO_TREE = -1  # the tree of an event that waits until its node can reach a tree
@@ -79,11 +78,11 @@ WIDEST_KEY_SPACE = 62  # bits: strings are int64
 LONGEST_KEY = 4096  # bits
 MOST_INTERVALS = 32  # intervals of a region
 
-# NONE in a time stands for the None of a `TinyMQNode`. ``own``: the number of its own open subscriptions. ``heard``,
-# ``events`` and ``paths``: how many ids the node's memories of recent ids have received; ``frames_left``: how many
-# unicast frames this call may still send; ``reports``: whether the radio has reported an acknowledgement; ``counts``:
-# how often unacknowledged frames were counted; ``is_changed``: whether keys or children have changed since zones were
-# logged.
+# A time that is None in a `TinyMQNode` is NONE here. ``own``: number of the node's open subscriptions; ``heard``,
+# ``events`` and ``paths``: numbers of ids that the node's memories of recent ids have received; ``frames_left``: number
+# of unicast frames that this call may still send; ``reports``: whether the radio has reported an acknowledgement;
+# ``counts``: how often unacknowledged frames were counted; ``is_changed``: whether keys or children have changed since
+# zones were last logged.
 NODE = np.dtype(
     [
         ("queries_due_us", np.int64),
@@ -113,9 +112,9 @@ NODE = np.dtype(
 _TIMES = ("queries_due_us", "tick_us", "info_due_us", "repeat_us", "next_expiry_us")
 _LISTS = ("pending", "waiting", "stored")
 
-# A position in a tree; ``children``: their links, in the order of their slots. Of the zone that was logged last:
-# ``has_zone``: whether there was one; ``zone_low``: its lowest string; ``zone_taken``: the sum of the sizes of the
-# children's universes.
+# A position in a tree; ``children``: list of the links to the children, in the order of their slots. Three fields
+# describe the zone that was last logged: ``has_zone``: whether it existed; ``zone_low``: its lowest string;
+# ``zone_taken``: the sum of the sizes of the children's universes.
 POSITION = np.dtype(
     [
         ("epoch", np.int64),
@@ -132,7 +131,8 @@ POSITION = np.dtype(
     align=True,
 )
 
-# A planned or pending join; ``send_us``: when to send it, or NONE after that.
+# A planned or pending join; ``send_us``: when to send it, or NONE once it is sent; ``give_up_us``: when to stop waiting
+# for the grant.
 JOINING = np.dtype(
     [
         ("send_us", np.int64),
@@ -144,7 +144,8 @@ JOINING = np.dtype(
     align=True,
 )
 
-# ``risen_epoch``: the epoch in which ``hops`` last rose; ``late_us``: when a late path was last offered.
+# A distance to a root; ``risen_epoch``: the epoch in which ``hops`` last rose; ``late_us``: when a late path
+# (`rules.is_late`) was last offered, or NONE.
 DISTANCE = np.dtype(
     [
         ("epoch", np.int64),
@@ -156,8 +157,8 @@ DISTANCE = np.dtype(
     align=True,
 )
 
-# ``numbered``: how many frames to this neighbor got a number; ``hears_us``: whether it is known to hear this node;
-# ``named_us``: when an info of this node last named it; ``namings_left``: how many more infos must name it;
+# A neighbor; ``numbered``: how many frames to this neighbor got a number; ``hears_us``: whether it is known to hear
+# this node; ``named_us``: when an info of this node last named it; ``namings_left``: how many more infos must name it;
 # ``unanswered``: joins in a row that it did not answer; ``join_after_us``: the earliest time of the next join;
 # ``unacknowledged``, ``unacknowledged_events``: frames that it has yet to acknowledge; both are valid only if the
 # node's ``counts`` equals ``counted``.
@@ -178,8 +179,8 @@ NEIGHBOR = np.dtype(
     align=True,
 )
 
-# A neighbor's position according to its last info. ``was_announced``: that info had it, so ``since_us`` is valid;
-# ``is_valid``: it has not been discarded since.
+# A neighbor's position according to its last info. ``was_announced``: whether that info contained a position; if so,
+# ``since_us`` is valid. ``is_valid``: whether the position has not been discarded since.
 ANNOUNCED_POSITION = np.dtype(
     [
         ("since_us", np.int64),
@@ -268,7 +269,10 @@ PATH = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int64)], 
 
 
 class Number(twin.Codes):
-    """Indexes of ``numbers``: for each pool its first free row, followed by the number of its free rows."""
+    """Indexes of the array ``numbers``, which holds the counts of used rows and the problem that ends a run.
+
+    Each pool has two entries: its first free row, followed by the number of its free rows.
+    """
 
     KEYS = auto()
     RECENTS = auto()
@@ -281,11 +285,11 @@ class Number(twin.Codes):
     FREE_STOREDS = auto()
     PUBLISHED = auto()
     ACKNOWLEDGEMENT = auto()  # the message of all acknowledgements
-    NEEDED = auto()  # free rows that the next event needs of each pool
+    NEEDED = auto()  # number of free rows that the next event of the run needs in each pool
     PROBLEM = auto()  # why the fast engine cannot continue the run
 
 
-# The purpose of sending an own query again.
+# Why an own query is sent: to renew its lease, or to end it.
 RENEW, END = range(2)
 
 
@@ -304,11 +308,11 @@ PROBLEM_TEXTS = {
     Problem.TOO_LITTLE_ROOM: "an event of the run needs more room than was reserved for it",
 }
 
-# Rows of ``scratch``; from FIRST_PART on, a row for each part of a message that is split.
+# Rows of ``scratch``. Rows from FIRST_PART on hold the parts of a message that is split, a row for each part.
 INSIDE, OUTSIDE, REST = range(3)
 FIRST_PART = 3
 
-# A name in a shape is a size that `state.py` computes. An interval is (lowest, highest) string.
+# A name in a shape is a size that `state.py` computes. An interval is stored as (lowest string, highest string).
 FIELDS: Fields = {
     # Parameters.
     "key_bits": int,
@@ -351,9 +355,8 @@ FIELDS: Fields = {
     "regions": Array(np.int64, ("messages", MOST_INTERVALS, 2)),
     "info_positions": Array(INFO_POSITION, ("messages", "positions_per_node")),
     "info_distances": Array(INFO_DISTANCE, ("messages", "trees")),
-    "announced_distances": Array(
-        INFO_DISTANCE, ("links", "trees")
-    ),  # those of neighbors that are not known to hear the node
+    # Distances that were announced by neighbors that are not known to hear the node.
+    "announced_distances": Array(INFO_DISTANCE, ("links", "trees")),
     "info_heard": Array(np.int32, ("messages", MOST_NAMED)),  # the nodes that an info names
     "info_heard_counts": Array(np.int32, "messages"),
     "base_B": GIVEN,
@@ -371,7 +374,7 @@ FIELDS: Fields = {
     "pendings": Pool(PENDING, "pendings", Number.FREE_PENDING),
     "waitings": Pool(WAITING, "waitings", Number.FREE_WAITING),
     "storeds": Pool(STORED, "storeds", Number.FREE_STORED),
-    "given_up": Array(twin.LIST, 1),  # frames to neighbors that do not answer, while a node is woken
+    "given_up": Array(twin.LIST, 1),  # list of the frames to neighbors that do not answer, during a call of a node
     "own_queries": Array(OWN_QUERY, "subscriptions"),
     "recents": Array(RECENT, "recents"),
     "paths": Array(PATH, "paths"),

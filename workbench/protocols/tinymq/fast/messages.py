@@ -1,7 +1,7 @@
 """TinyMQ's messages, compiled: functions that create and copy their rows and compute the sizes of their frames.
 
-The twin encodes no frames; it needs only their sizes. A message that differs in one field from another has its own row.
-Each function that makes or copies a message takes a reference to it, which the caller releases.
+The twin encodes no frames; it needs only their sizes. Messages that differ in any field have rows of their own. Each
+function that makes or copies a message returns its row, with one reference that the caller releases.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def has_room_for(core, state, needed):
 
 @compiled
 def lacks_room(core, state, i):
-    """Return whether the pools may lack room for one more step; if so, note the problem, which ends the run."""
+    """Return whether the pools may lack room for one more step; if so, set the problem that ends the run."""
     node = state.nodes[i]
     needed = state.most_parts + node.stored.count + 8
     numbers = core.numbers
@@ -45,13 +45,13 @@ def lacks_room(core, state, i):
 
 @compiled
 def address_of(core, i):
-    """Return a node's address, for the trace; NONE for a negative index."""
+    """Return the address of node ``i`` as the trace stores it; NONE for a negative index."""
     return NONE if i < 0 else core.addresses[i]
 
 
 @compiled
 def make_join(core, state, tree):
-    """Make a join for a tree."""
+    """Make a join, which requests a position in a tree; return its row."""
     message = twin.take_message(core, Message.JOIN, NONE, 0, NONE, 0, 0)
     state.fields[message].tree = tree
     return message
@@ -59,13 +59,13 @@ def make_join(core, state, tree):
 
 @compiled
 def make_probe(core):
-    """Make a probe."""
+    """Make a probe, which only requests an acknowledgement; return its row."""
     return twin.take_message(core, Message.PROBE, NONE, 0, NONE, 0, 0)
 
 
 @compiled
 def make_refusal(core, state):
-    """Make a refusal."""
+    """Make a refusal, after which the sender sends the refused frame again later; return its row."""
     message = twin.take_message(core, Message.REFUSAL, NONE, 0, NONE, 0, 0)
     measure(core, state, message)
     return message
@@ -73,7 +73,7 @@ def make_refusal(core, state):
 
 @compiled
 def make_grant(core, state, tree, epoch, key):
-    """Make a grant of a key."""
+    """Make a grant, which gives a child its key in a tree; return its row."""
     message = twin.take_message(core, Message.GRANT, NONE, 0, NONE, 0, 0)
     fields = state.fields[message]
     fields.tree = tree
@@ -84,7 +84,10 @@ def make_grant(core, state, tree, epoch, key):
 
 @compiled
 def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key):
-    """Make the query of a subscription for a tree; the caller writes its region."""
+    """Make the query of a subscription of node ``i`` for a tree; return its row. The caller writes its region.
+
+    ``sink_tree``, ``sink_key``: the position to which notifications are routed.
+    """
     number = core.subscriptions[subscription].number
     message = twin.take_message(core, Message.QUERY, core.addresses[i], number, NONE, 0, 0)
     fields = state.fields[message]
@@ -103,7 +106,7 @@ def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key)
 
 @compiled
 def make_event(core, state, i, content, number, publication):
-    """Make the event of a publication. It is in no tree yet, and the caller writes its region."""
+    """Make the event of a publication of node ``i``; return its row. The caller writes its tree and its region."""
     message = twin.take_message(core, Message.EVENT, core.addresses[i], number, content, 0, 0)
     fields = state.fields[message]
     fields.tree = NO_TREE
@@ -116,7 +119,7 @@ def make_event(core, state, i, content, number, publication):
 
 @compiled
 def make_notification(core, state, event, query):
-    """Make the notification of an event for the sink of a stored query."""
+    """Make the notification that carries an event to the sink of a stored query; return its row."""
     source = core.messages[event]
     message = twin.take_message(core, Message.NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
     fields, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
@@ -134,7 +137,7 @@ def make_notification(core, state, event, query):
 
 @compiled
 def copy_without_region(core, state, message):
-    """Copy a message; the caller writes the copy's region."""
+    """Copy a message without its region, which the caller writes; return the copy's row."""
     source = core.messages[message]
     copy = twin.take_message(core, source.name, source.origin, source.sequence, source.content, 0, 0)
     state.fields[copy] = state.fields[message]
@@ -144,7 +147,7 @@ def copy_without_region(core, state, message):
 
 @compiled
 def copy_message(core, state, message):
-    """Copy a message."""
+    """Copy a message with its region; return the copy's row."""
     copy = copy_without_region(core, state, message)
     count = state.fields[message].intervals
     for k in range(count):
@@ -163,7 +166,7 @@ def tree_of(core, state, message):
 
 @compiled
 def is_within(core, state, message, key):
-    """Return whether a message is for a node with this key or for a node below it."""
+    """Return whether a message is only for the node with this key and the nodes below it in the tree."""
     if core.messages[message].name == Message.NOTIFICATION:
         return is_prefix(state, key, state.fields[message].sink_key)
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)
@@ -171,13 +174,13 @@ def is_within(core, state, message, key):
 
 @compiled
 def key_B(state, key):
-    """Return how many bytes a key's bits take."""
+    """Return the number of bytes that a key's bits occupy in a frame."""
     return (state.keys[key].length + 7) >> 3
 
 
 @compiled
 def measure(core, state, message):
-    """Set the size of a message that is to be sent."""
+    """Compute and set the frame size and the airtime of a message that is to be sent."""
     row, fields = core.messages[message], state.fields[message]
     size_B = state.base_B[row.name]
     if row.name == Message.GRANT:
@@ -201,7 +204,7 @@ def set_size(core, state, message, size_B):
 
 @compiled
 def drop_message(core, state, i, previous_hop, message, reason, now):
-    """Log that a message was dropped: `TinyMQNode.drop_message`."""
+    """Log that node ``i`` dropped a message, as `TinyMQNode.drop_message` does; ``reason``: a value of `Reason`."""
     _drop(core, i, previous_hop, message, np.int64(reason), now)
 
 
@@ -212,14 +215,14 @@ def _drop(core, i, previous_hop, message, reason, now):
 
 @compiled
 def reserve_room(core, state, i):
-    """Reserve room in the event loop for all messages that node ``i`` may send from its present state."""
+    """Reserve room in the pools for all messages that the next call of node ``i`` may send."""
     node = state.nodes[i]
     parts, trees, positions_per_node = state.most_parts + 1, state.trees, state.positions_per_node
-    stored, pending = node.stored.count, node.pending.count
-    message_count = stored + node.waiting.count
-    matches = stored + state.most_deliveries
-    waiting = node.waiting.count * (trees + positions_per_node * matches)
-    node_needs = parts * (message_count + pending + trees * node.own + 1)
-    node_needs += waiting + (pending + positions_per_node) * matches
-    neighbor_needs = (parts * message_count + waiting) * state.most_neighbors
+    stored_count, pending_count = node.stored.count, node.pending.count
+    message_count = stored_count + node.waiting.count
+    matches = stored_count + state.most_deliveries
+    waiting_needs = node.waiting.count * (trees + positions_per_node * matches)
+    node_needs = parts * (message_count + pending_count + trees * node.own + 1)
+    node_needs += waiting_needs + (pending_count + positions_per_node) * matches
+    neighbor_needs = (parts * message_count + waiting_needs) * state.most_neighbors
     core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], node_needs, neighbor_needs)

@@ -1,4 +1,4 @@
-"""The work of a node on queries, events and notifications, compiled: `tinymq.node` and `tinymq.rendezvous`."""
+"""Processing of queries, events and notifications at a node, compiled: `tinymq.node` and `tinymq.rendezvous`."""
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def _wait(core, state, i, message, previous_hop, now):
+    """Add a message to the node's waiting messages; if ``max_waiting`` messages wait already, drop the oldest."""
     waiting = state.nodes[i].waiting
     if waiting.count >= state.max_waiting:
         first = np.int64(waiting.first)
@@ -108,15 +109,15 @@ def hold_event(core, state, i, peer, message, now):
 
 @compiled
 def deliver(core, state, i, peer, message, now):
-    """Deliver an event to the subscriptions that it matches, unless it has been delivered before."""
+    """Deliver an event to the matching subscriptions of node ``i``; drop it if it has been delivered before."""
     id = event_id(i, state.fields[message].publication)
     row = find(state.recents, id)
-    known = state.recents[row]
-    if twin.is_recent(known.ordinal, state.nodes[i].events, state.max_known) and known.value:
+    entry = state.recents[row]
+    if twin.is_recent(entry.ordinal, state.nodes[i].events, state.max_known) and entry.value:
         drop_message(core, state, i, peer, message, twin.Reason.DUPLICATE, now)
         return
     hold_event(core, state, i, peer, message, now)
-    known.value = 1
+    entry.value = 1
     twin.deliver(core, now, i, address_of(core, peer), message)
 
 
@@ -132,7 +133,7 @@ def _matches(core, query, content):
 
 @compiled
 def _match(core, state, i, event, previous_hop, now):
-    """Match an event in this node's zone with the stored queries of its tree."""
+    """Match an event with the stored queries of its tree, and notify each sink with a matching query once."""
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
     twin.report(core, now, i, Event.EVENT_MATCHED, address_of(core, previous_hop), event, tree, twin.NO_REASON)
@@ -211,7 +212,10 @@ def _route_notification(core, state, i, message, previous_hop, now):
 
 @compiled
 def _route(core, state, i, message, previous_hop, now):
-    """Route a notification. `route` cannot do this itself, because it creates notifications and cannot recurse."""
+    """Route a notification, or keep it until that is possible.
+
+    `route` itself creates notifications. It calls this function for them, as compiled functions cannot recurse.
+    """
     if lacks_room(core, state, i):
         return
     if _must_wait(core, state, i, message):
@@ -222,7 +226,7 @@ def _route(core, state, i, message, previous_hop, now):
 
 @compiled
 def route(core, state, i, message, previous_hop, now):
-    """Forward a query, event or notification towards its tree, or within it; or keep it until that is possible."""
+    """Forward a query, event or notification to its tree or within it, or keep the message until that is possible."""
     if lacks_room(core, state, i):
         return
     name = core.messages[message].name
@@ -250,8 +254,8 @@ def route(core, state, i, message, previous_hop, now):
 @compiled
 def reroute_pending(core, state, i, now):
     """Route pending messages anew if their next hops have changed."""
-    pending, wrong = state.nodes[i].pending, state.given_up[0]
-    twin.clear(wrong)
+    pending, wrong_frames = state.nodes[i].pending, state.given_up[0]
+    twin.clear(wrong_frames)
     previous, row = NONE, np.int64(pending.first)
     while row != NONE:
         frame = state.pendings[row]
@@ -263,9 +267,9 @@ def reroute_pending(core, state, i, now):
             previous, row = row, np.int64(frame.next)
             continue
         next_row = twin.remove_behind(pending, state.pendings, previous, row)
-        twin.append_behind(wrong, state.pendings, wrong.last, row)
+        twin.append_behind(wrong_frames, state.pendings, wrong_frames.last, row)
         row = np.int64(next_row)
-    row = np.int64(wrong.first)
+    row = np.int64(wrong_frames.first)
     while row != NONE:
         frame = state.pendings[row]
         next_row, message = frame.next, frame.message
@@ -276,12 +280,12 @@ def reroute_pending(core, state, i, now):
 
 @compiled
 def _send_parts(core, state, i, position, message, previous_hop, count, now):
-    """Send the parts into which `split` has split a message; store or match this node's own part."""
-    neighbors = 0
+    """Send the ``count`` parts of a message that `split` made; store (query) or match (event) this node's own part."""
+    neighbor_count = 0
     for k in range(count):
-        neighbors += state.part_hops[k] != NONE
-    if neighbors:
-        twin.report_forwarded(core, now, i, address_of(core, previous_hop), message, neighbors)
+        neighbor_count += state.part_hops[k] != NONE
+    if neighbor_count:
+        twin.report_forwarded(core, now, i, address_of(core, previous_hop), message, neighbor_count)
     for k in range(count):
         if state.part_hops[k] != NONE:
             part = copy_without_region(core, state, message)
@@ -297,7 +301,7 @@ def _send_parts(core, state, i, position, message, previous_hop, count, now):
 
 @compiled
 def send_to_trees(core, state, i, event, now):
-    """Send an own event to all trees that can be reached, or only to the node's own tree."""
+    """Send an own event to all trees that can be reached or, with ``publish="own"``, only to the node's own tree."""
     if not is_attached(state, i):
         _wait(core, state, i, event, NONE, now)
         return
@@ -335,9 +339,12 @@ def _lease_s(core, state, subscription, now):
 
 @compiled
 def send_query(core, state, i, subscription, end, now):
-    """Send an own query to every tree that can be reached. ``end``: RENEW or END."""
-    own = state.own_queries[subscription]
-    own.round = rules.next_round(own.round)
+    """Send an own query to every tree that can be reached.
+
+    ``end``: RENEW to renew the query's lease, or END to end it.
+    """
+    own_query = state.own_queries[subscription]
+    own_query.round = rules.next_round(own_query.round)
     lease_s = 0 if end == END else _lease_s(core, state, subscription, now)
     for tree in range(state.trees):
         if not is_known_tree(state, i, tree):
@@ -349,12 +356,12 @@ def send_query(core, state, i, subscription, end, now):
         write_hull(state, subscription, query)
         route(core, state, i, query, NONE, now)
         twin.let_go(core, query)
-    own.refresh_us = now + state.refresh_us if state.refresh_us else NONE
+    own_query.refresh_us = now + state.refresh_us if state.refresh_us else NONE
 
 
 @compiled
 def plan_queries(state, i, now):
-    """Plan to send all own queries soon; keys and trees often change together."""
+    """Plan to send all own queries after a short delay, because keys and trees often change together."""
     if state.nodes[i].queries_due_us == NONE:
         state.nodes[i].queries_due_us = now + state.settle_us
 
@@ -364,14 +371,14 @@ def plan_queries(state, i, now):
 
 @compiled
 def tree_found(core, state, i, now):
-    """Send the messages that wait for a path to a tree."""
+    """Send waiting messages and plan to send own queries, because a tree can be reached that could not be before."""
     send_waiting(core, state, i, now)
     plan_queries(state, i, now)
 
 
 @compiled
 def child_added(core, state, i, position, child, key, now):
-    """Send a new child the stored queries in the universe of its key."""
+    """Send a new child the stored queries for the universe of its key, and store only the rest of their regions."""
     tree = state.positions[position].tree
     length, low = state.keys[key].length, state.keys[key].low
     if not has_universe(state, length):
@@ -404,7 +411,7 @@ def child_added(core, state, i, position, child, key, now):
 
 @compiled
 def key_changed(core, state, i, position, now):
-    """Send waiting messages and route stored queries anew, after a node has got a key in a tree."""
+    """Send waiting messages and route stored queries anew, because node ``i`` has a new key in a tree."""
     send_waiting(core, state, i, now)
     tree = state.positions[position].tree
     stored = state.nodes[i].stored.first
@@ -412,10 +419,10 @@ def key_changed(core, state, i, position, now):
         if lacks_room(core, state, i):
             return
         next_row = state.storeds[stored].next
-        its_tree = state.fields[state.storeds[stored].message].tree
-        if its_tree == tree or keyed_position_in(state, i, its_tree) == NONE:
+        query_tree = state.fields[state.storeds[stored].message].tree
+        if query_tree == tree or keyed_position_in(state, i, query_tree) == NONE:
             query = message_to_move(core, state, stored, now)
-            forget(core, state, i, _row_before(state, i, stored), stored, now)
+            forget(core, state, i, _previous_row(state, i, stored), stored, now)
             route(core, state, i, query, NONE, now)
             twin.let_go(core, query)
         stored = next_row
@@ -423,7 +430,7 @@ def key_changed(core, state, i, position, now):
 
 
 @compiled
-def _row_before(state, i, stored):
+def _previous_row(state, i, stored):
     """Return the row before a stored query in the node's list, or NONE."""
     previous, row = NONE, state.nodes[i].stored.first
     while row != stored:

@@ -41,7 +41,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def start(core, state, i, now):
-    """Let a root take its position, and plan the first tick at a random time."""
+    """Start the overlay of node ``i``: give a root its position, and plan the first tick at a random time."""
     tree = state.root_tree[i]
     if tree != NONE:
         position = i * state.positions_per_node + offset_of(state, tree)
@@ -71,7 +71,7 @@ def note_heard(state, link, now):
 
 @compiled
 def note_answer(core, state, i, sender, link, now):
-    """Note that a neighbor hears this node, as it has sent a unicast frame to this node."""
+    """Record that a neighbor hears node ``i``, because it has sent a unicast frame to that node."""
     neighbor = state.neighbors[link]
     if neighbor.is_known and not neighbor.hears_us:
         neighbor.hears_us = 1
@@ -96,7 +96,7 @@ def _keep_distances(state, link, message):
 
 @compiled
 def take_info(core, state, i, sender, link, message, now):
-    """Update a node's neighbors, distances, children and key from a neighbor's info."""
+    """Update the neighbors, distances, children and key of node ``i`` from a neighbor's info."""
     state.neighbors[link].is_known = 1
     state.neighbors[link].heard_us = now
     for offset in range(state.positions_per_node):
@@ -169,7 +169,7 @@ def _take_distances(core, state, i, sender, distances, now):
     for tree in range(state.trees):
         announced = distances[tree]
         if not (announced.is_announced and announced.hops < U16) and state.distances[i, tree].next_hop == sender:
-            _break(core, state, i, tree, now)
+            _break_path(core, state, i, tree, now)
 
 
 @compiled
@@ -177,15 +177,15 @@ def _is_better(state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
     if known.next_hop == NO_PATH:
         return True
-    is_other_awaited = rules.is_awaited(known.late_us, now, state.lost_after_us)
-    return rules.is_better_path(known, known.next_hop == BROKEN_PATH, epoch, hops, neighbor, is_other_awaited)
+    is_late_path_awaited = rules.is_awaited(known.late_us, now, state.lost_after_us)
+    return rules.is_better_path(known, known.next_hop == BROKEN_PATH, epoch, hops, neighbor, is_late_path_awaited)
 
 
 @compiled
 def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):
     known = state.distances[i, tree]
-    is_found = known.next_hop == NO_PATH or known.next_hop == BROKEN_PATH
-    is_change = is_found or known.hops != hops
+    had_no_path = known.next_hop == NO_PATH or known.next_hop == BROKEN_PATH
+    is_change = had_no_path or known.hops != hops
     if known.next_hop == NO_PATH or hops > known.hops:
         known.risen_epoch = epoch
     if known.next_hop == NO_PATH or hops != known.hops:
@@ -193,34 +193,34 @@ def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):
     known.epoch = epoch
     known.hops = hops
     known.next_hop = neighbor
-    if is_found:
+    if had_no_path:
         tree_found(core, state, i, now)
     if is_change:
         _announce_change(core, state, i, now)
 
 
 @compiled
-def _break(core, state, i, tree, now):
+def _break_path(core, state, i, tree, now):
     state.distances[i, tree].next_hop = BROKEN_PATH
     _announce_change(core, state, i, now)
 
 
 @compiled
 def _take_claim(core, state, i, position, link, message, info_offset, now):
-    """Compare the parent and key in a neighbor's info with this node's list of children."""
+    """Remove, add or correct a child, as the parent and key in a neighbor's info require."""
     record, offset = state.positions[position], position - i * state.positions_per_node
     slot = state.children[link, offset].slot
-    claims = False
+    is_child = False
     if info_offset != NONE:
         announced = state.info_positions[message, info_offset]
-        claims = announced.parent == i and announced.key != ROOT_KEY
-    if not claims:
+        is_child = announced.parent == i and announced.key != ROOT_KEY
+    if not is_child:
         if slot != NONE and not is_granting(core, state, i, state.senders[link], record.tree):
             remove_child(state, position, i, link)
     elif record.key != NO_KEY:
-        claimed = state.keys[state.info_positions[message, info_offset].key].slot
-        if slot != claimed:
-            _adopt(core, state, i, position, link, claimed, now)
+        claimed_slot = state.keys[state.info_positions[message, info_offset].key].slot
+        if slot != claimed_slot:
+            _adopt(core, state, i, position, link, claimed_slot, now)
 
 
 @compiled
@@ -249,7 +249,7 @@ def _announce_change(core, state, i, now):
 
 @compiled
 def plan_info(core, state, i, now):
-    """Plan an info after a short random time."""
+    """Plan to send an info after a short random delay, unless an info is already planned."""
     node = state.nodes[i]
     if node.info_due_us == NONE:
         node.info_due_us = now + state.gather_us // 2 + twin.stream_below(core, i, state.gather_us // 2 + 1)
@@ -310,9 +310,9 @@ def _write_info(state, i, message):
 
 @compiled
 def _name_neighbors(state, i, message, now):
-    """List neighbors in an info message: those that may not know that this node hears them.
+    """Write into an info the neighbors that may not know that this node hears them; return the size in bytes.
 
-    Returns the size of the list in bytes. The list is in the order of choice, whereas `Overlay.choose_named` sorts it.
+    The neighbors are in the order in which they were chosen, whereas `Overlay.choose_named` sorts them.
     """
     limit, count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while count < limit:
@@ -363,7 +363,7 @@ def look_for_parent(core, state, i, now):
 
 @compiled
 def _join_best(core, state, i, offset, now):
-    """Plan a join to the best possible parent, if any neighbor can be one."""
+    """Plan to send a join to the best possible parent among the neighbors, if any neighbor may be the parent."""
     best = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
         announced = state.announced_positions[link, offset]
@@ -398,7 +398,10 @@ def _may_join(state, i, announced):
 
 @compiled
 def take_join(core, state, i, child, tree, now):
-    """Make a neighbor that has sent a join a child, and grant it a key; return False if it gets none."""
+    """Accept a neighbor's join: make the neighbor a child and grant it a key.
+
+    Returns False if this node has no key in the tree, if the neighbor is its parent, or if no key is short enough.
+    """
     position = keyed_position_in(state, i, tree)
     if position == NONE or state.positions[position].parent == child:
         return False
@@ -409,7 +412,7 @@ def take_join(core, state, i, child, tree, now):
 
 @compiled
 def _adopt(core, state, i, position, link, slot, now):
-    """Grant a child the key of ``slot``, or of the first free slot if another child has ``slot``.
+    """Grant a child the key of ``slot``, or of the first free slot if ``slot`` is too large or another child has it.
 
     Returns False if the key would be too long.
     """
@@ -433,7 +436,7 @@ def _adopt(core, state, i, position, link, slot, now):
 
 @compiled
 def take_grant(core, state, i, parent, message, now):
-    """Take the key that a neighbor grants to this node; return False if this node did not request it."""
+    """Take the key that a neighbor grants to node ``i``; return False if the node did not request a key from it."""
     grant = state.fields[message]
     tree, epoch, key = grant.tree, grant.epoch, grant.key
     offset = offset_of(state, tree)
@@ -454,7 +457,7 @@ def take_grant(core, state, i, parent, message, now):
         _set_key(core, state, i, own_position, key, now)
         return True
     if position == NONE:
-        _move_to(state, i, own_position, tree)
+        _move_position(state, i, own_position, tree)
     if not is_attached(state, i):
         _forget_one_way_distances(state, i)
     record.parent = parent
@@ -469,9 +472,9 @@ def take_grant(core, state, i, parent, message, now):
 
 @compiled
 def _forget_one_way_distances(state, i):
-    """Remove distances over links that may work one way only.
+    """Remove distances whose next hop is not known to hear this node.
 
-    They are useful only before the node has a position, while it has no messages to send.
+    Such distances are useful only before the node has a position, because it sends no messages until then.
     """
     for tree in range(state.trees):
         hop = state.distances[i, tree].next_hop
@@ -482,8 +485,8 @@ def _forget_one_way_distances(state, i):
 
 
 @compiled
-def _move_to(state, i, position, tree):
-    """Move a position to another tree, where it has no key yet."""
+def _move_position(state, i, position, tree):
+    """Use the row of a position for another tree, in which the node has no key yet."""
     record = state.positions[position]
     if record.is_used:
         state.left_epochs[i, record.tree] = max(state.left_epochs[i, record.tree], record.epoch)
@@ -526,7 +529,7 @@ def _log_key(core, state, i, position, now):
 
 @compiled
 def log_zones(core, state, i, now):
-    """Log the zones that have changed since the last call."""
+    """Log the zones of node ``i`` that have changed since they were last logged."""
     state.nodes[i].is_changed = 0
     if not core.traces or not core.is_recorded[Event.ZONE_SET]:
         return
@@ -534,7 +537,7 @@ def log_zones(core, state, i, now):
         record = state.positions[i * state.positions_per_node + offset]
         if not record.is_used:
             continue
-        has_zone, low, size, taken = 0, 0, 0, 0
+        has_zone, low, size, taken_bits = 0, 0, 0, 0
         if record.key != NO_KEY and has_universe(state, state.keys[record.key].length):
             low, length = state.keys[record.key].low, state.keys[record.key].length
             has_zone, size = 1, 1 << (state.key_bits - length)
@@ -542,19 +545,21 @@ def log_zones(core, state, i, now):
             while link != NONE:
                 # The distance from this node's lowest string to a child's universe equals the size of that universe.
                 bits = state.key_bits - length - 1 - state.children[link, offset].slot
-                taken |= 1 << bits if bits >= 0 else 0
+                taken_bits |= 1 << bits if bits >= 0 else 0
                 link = state.children[link, offset].next
-        if has_zone == record.has_zone and (not has_zone or (low == record.zone_low and taken == record.zone_taken)):
+        if has_zone == record.has_zone and (
+            not has_zone or (low == record.zone_low and taken_bits == record.zone_taken)
+        ):
             continue
         if record.has_zone:
             _log_zone(core, now, i, record.tree, 0, NONE)
         record.has_zone = has_zone
         record.zone_low = low
-        record.zone_taken = taken
+        record.zone_taken = taken_bits
         if has_zone:
             first, bit = low, 1
             while bit < size:
-                if taken & bit:
+                if taken_bits & bit:
                     if first < low + bit:
                         _log_zone(core, now, i, record.tree, first, low + bit - 1)
                     first = low + 2 * bit
@@ -573,7 +578,7 @@ def _log_zone(core, now, i, tree, low, high):
 
 @compiled
 def lose(core, state, i, neighbor, now):
-    """Remove a lost neighbor: as parent, as child and as next hop."""
+    """Remove a lost neighbor: node ``i`` no longer uses it as parent, child or next hop."""
     link = link_from(state, i, neighbor)
     state.neighbors[link].is_known = 0
     state.neighbors[link].hears_us = 0
@@ -594,7 +599,7 @@ def lose(core, state, i, neighbor, now):
         record.join_after_us = now + rules.join_pause_us(record.unanswered, state.info_us)
     for tree in range(state.trees):
         if state.distances[i, tree].next_hop == neighbor:
-            _break(core, state, i, tree, now)
+            _break_path(core, state, i, tree, now)
     for offset in range(state.positions_per_node):
         position = i * state.positions_per_node + offset
         record = state.positions[position]
@@ -718,7 +723,7 @@ def _tick(core, state, i, now):
 
 @compiled
 def _probe_silent(core, state, i, now):
-    """Probe parents, children and next hops that have been silent for long."""
+    """Send a probe to each parent, child and next hop that has been silent for long."""
     for link in range(state.in_first[i], state.in_first[i + 1]):
         record = state.neighbors[link]
         is_doubted = (

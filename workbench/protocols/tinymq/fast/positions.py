@@ -8,7 +8,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def link_from(state, i, sender):
-    """Return the link by which node ``i`` hears a neighbor, or NONE."""
+    """Return the link on which node ``i`` hears the neighbor ``sender``, or NONE if it is not a neighbor."""
     low = state.in_first[i]
     count = state.in_first[i + 1] - low
     # A binary search without branches, which the processor could mispredict.
@@ -21,7 +21,7 @@ def link_from(state, i, sender):
 
 @compiled
 def offset_of(state, tree):
-    """Return the offset of the position in a tree among the positions of a node."""
+    """Return the offset of the position in a tree, within the rows of a node's positions."""
     return tree if state.every_tree else 0
 
 
@@ -70,7 +70,7 @@ def own_tree(state, i):
 
 @compiled
 def next_hop_to(state, i, tree):
-    """Return the next hop to a tree's root, or NONE; must not be called at that root."""
+    """Return the next hop to a tree's root, or NONE without a path. Must not be called for the root itself."""
     hop = state.distances[i, tree].next_hop
     return NONE if hop in (NO_PATH, BROKEN_PATH) else hop
 
@@ -82,19 +82,19 @@ def announced_key(state, link, offset, tree):
     return announced.key if announced.is_valid and announced.tree == tree else NONE
 
 
-# Children: linked in the order of their slots.
+# The children of a position are a linked list, in the order of their slots.
 
 
 @compiled
 def child_of(state, position, i, neighbor):
-    """Return the link of a neighbor that is a child at a position of node ``i``, or NONE."""
+    """Return the link of a neighbor if it is a child at a position of node ``i``, or NONE."""
     link = link_from(state, i, neighbor)
     return link if link != NONE and state.children[link, position - i * state.positions_per_node].slot != NONE else NONE
 
 
 @compiled
 def remove_child(state, position, i, link):
-    """Remove a child and free its slot."""
+    """Remove the child with a link from a position of node ``i``, and free its slot."""
     children, rows = state.positions[position].children, state.children[:, position - i * state.positions_per_node]
     previous, other = NONE, children.first
     while other != link:
@@ -106,7 +106,7 @@ def remove_child(state, position, i, link):
 
 @compiled
 def add_child(state, position, i, link, slot):
-    """Assign a slot to a neighbor, which may already be a child in another slot."""
+    """Make the neighbor with a link a child in a slot. If it is a child already, it leaves its former slot."""
     children, rows = state.positions[position].children, state.children[:, position - i * state.positions_per_node]
     if rows[link].slot != NONE:
         remove_child(state, position, i, link)
@@ -120,7 +120,7 @@ def add_child(state, position, i, link, slot):
 
 @compiled
 def has_slot(state, position, i, link, slot):
-    """Return whether a child other than the one at ``link`` has a slot."""
+    """Return whether a slot belongs to a child other than the child with ``link``."""
     rows = state.children[:, position - i * state.positions_per_node]
     other = state.positions[position].children.first
     while other != NONE:
@@ -132,7 +132,7 @@ def has_slot(state, position, i, link, slot):
 
 @compiled
 def free_slot(state, position, i, link):
-    """Return the first slot that no child other than the one at ``link`` has: `zones.free_slot`."""
+    """Return the lowest free slot, where the slot of the child with ``link`` counts as free: `zones.free_slot`."""
     rows = state.children[:, position - i * state.positions_per_node]
     slot = 0
     other = state.positions[position].children.first
@@ -145,7 +145,7 @@ def free_slot(state, position, i, link):
 
 @compiled
 def remove_all_children(state, position, i):
-    """Remove all children of a node that has left its position in the tree."""
+    """Remove all children at a position that node ``i`` has left."""
     rows = state.children[:, position - i * state.positions_per_node]
     link = state.positions[position].children.first
     while link != NONE:

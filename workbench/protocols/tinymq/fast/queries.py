@@ -15,16 +15,16 @@ from workbench.protocols.tinymq.wire import LEASE_FOREVER_S
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# The value of a reverse path: the round, the previous hop, and the previous hop in the round before. Hops are stored
-# plus 1, so that 0 stands for no hop.
+# The value of a reverse path packs the round, the previous hop, and the previous hop in the round before. Hops are
+# stored plus 1, so that 0 stands for a missing hop.
 
-_HOP, _HOP_BEFORE = 8, 36  # where the hops begin in a value
+_HOP, _HOP_BEFORE = 8, 36  # lowest bit of each hop in a value; the round is in bits 0 to 7
 _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 
 
 @compiled
 def note_path(state, i, message, previous_hop):
-    """Note the neighbor from which a query came; return False if the node has received a newer round of the query."""
+    """Store the neighbor from which a query came; return False if the node has received a newer round of the query."""
     fields, node = state.fields[message], state.nodes[i]
     id = path_id(i, fields.subscription * state.trees + fields.tree)
     row = find(state.paths, id)
@@ -33,12 +33,12 @@ def note_path(state, i, message, previous_hop):
         node.paths += 1
         put(state, state.paths, Number.PATHS, row, id, node.paths, value)
         return True
-    known = state.paths[row].value & 0xFF
-    if rules.is_newer_round(known, fields.round):
+    known_round = state.paths[row].value & 0xFF
+    if rules.is_newer_round(known_round, fields.round):
         return False
-    if rules.is_newer_round(fields.round, known):
-        previous = (state.paths[row].value >> _HOP) & _HOPS
-        state.paths[row].value = (previous << _HOP_BEFORE) | value
+    if rules.is_newer_round(fields.round, known_round):
+        earlier_hop = (state.paths[row].value >> _HOP) & _HOPS
+        state.paths[row].value = (earlier_hop << _HOP_BEFORE) | value
     return True
 
 
@@ -61,11 +61,11 @@ def path(state, i, message, previous_hop):
 
 @compiled
 def _is_before(core, state, first, second):
-    a, b = state.fields[first], state.fields[second]
-    if a.tree != b.tree:
-        return a.tree < b.tree
-    if a.sink != b.sink:
-        return a.sink < b.sink
+    first_fields, second_fields = state.fields[first], state.fields[second]
+    if first_fields.tree != second_fields.tree:
+        return first_fields.tree < second_fields.tree
+    if first_fields.sink != second_fields.sink:
+        return first_fields.sink < second_fields.sink
     return core.messages[first].sequence < core.messages[second].sequence
 
 
@@ -76,7 +76,7 @@ def _expiry(query, now):
 
 @compiled
 def store(core, state, i, query, previous_hop, now):
-    """Store or renew a query; remove it if its lease is 0. Its region is in the scratch space INSIDE of ``boxes``."""
+    """Store or renew a query, whose region is in row INSIDE of ``scratch``; remove the query if its lease is 0."""
     node, fields = state.nodes[i], state.fields[query]
     previous, row = NONE, np.int64(node.stored.first)
     while row != NONE and _is_before(core, state, state.storeds[row].message, query):
@@ -107,7 +107,7 @@ def store(core, state, i, query, previous_hop, now):
 
 @compiled
 def _unite_with_inside(core, state, old, copy):
-    """Set a copy's region to the union of the old message's region and INSIDE, and release the old message."""
+    """Set the region of ``copy`` to that of ``old`` united with row INSIDE of ``scratch``; release ``old``."""
     load(state, old, REST)
     save(state, REST, copy)
     unite(state, copy, INSIDE)
@@ -133,7 +133,7 @@ def has_ended(stored, now):
 
 @compiled
 def message_to_move(core, state, row, now):
-    """Copy a stored query into a message with its remaining lease; the query stays stored."""
+    """Return a copy of a stored query as a message with the remaining lease; the query stays stored."""
     entry = state.storeds[row]
     copy = copy_message(core, state, entry.message)
     if entry.expires_us != NONE:
@@ -143,11 +143,11 @@ def message_to_move(core, state, row, now):
 
 @compiled
 def end_leases(core, state, i, now):
-    """Remove the queries whose leases have ended."""
+    """Remove the stored queries of node ``i`` whose leases have ended."""
     node = state.nodes[i]
     if node.next_expiry_us == NONE or node.next_expiry_us > now:
         return
-    earliest = NONE
+    earliest_us = NONE
     previous, row = NONE, np.int64(node.stored.first)
     while row != NONE:
         entry = state.storeds[row]
@@ -156,7 +156,7 @@ def end_leases(core, state, i, now):
             forget(core, state, i, previous, row, now)
         else:
             previous = row
-            if expires_us != NONE and (earliest == NONE or expires_us < earliest):
-                earliest = expires_us
+            if expires_us != NONE and (earliest_us == NONE or expires_us < earliest_us):
+                earliest_us = expires_us
         row = next_row
-    node.next_expiry_us = earliest
+    node.next_expiry_us = earliest_us

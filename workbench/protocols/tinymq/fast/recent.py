@@ -1,8 +1,8 @@
 """The ids that TinyMQ's nodes have recently seen, in hash tables: `recent.RecentIds` for all nodes at once.
 
 An id's *ordinal* (`sim.fast.recent`) shows whether its node still remembers it. So no id has to be removed; ids that
-are no longer remembered are left out when the table grows. Events are kept for the whole run, because the trace marks
-the first time that a node holds one.
+are no longer remembered are omitted when the table grows. The ids of events stay for the whole run, because the trace
+marks the first time that a node holds an event.
 
 The reverse paths of queries are looked up for every notification. They are few, and have their own table ``paths``,
 which fits a processor's cache; their values are too large for the other table. The frames heard on a link have
@@ -16,25 +16,25 @@ from workbench.sim.fast import twin
 from workbench.sim.fast.twin import compiled
 
 _HEARD, _EVENTS, _PATHS = 1, 2, 3  # kinds of ids
-_KIND, _NODE = 61, 32  # where the kind and the node begin in an id
-_BLOCK_BITS = 3  # number of last bits in which neighboring ids differ
+_KIND, _NODE = 61, 32  # lowest bit of the kind and of the node in an id
+_BLOCK_BITS = 3  # ids that differ only in this many last bits are stored side by side
 
 
 @compiled
 def heard_id(link, number):
-    """Return the id of a frame that a neighbor sent."""
+    """Return the id of the frame with a number that arrived on a link, as tables of recent ids store it."""
     return (_HEARD << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 
 @compiled
 def event_id(i, publication):
-    """Return the id of an event at node ``i``."""
+    """Return the id of an event at node ``i``; ``publication``: the number of its publication in the run."""
     return (_EVENTS << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
 
 
 @compiled
 def path_id(i, query):
-    """Return the id of a query in a tree at node ``i``."""
+    """Return the id of a query at node ``i``; ``query``: a number for the subscription and the tree."""
     return (_PATHS << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
 
 
@@ -77,7 +77,7 @@ def _is_remembered(entry, listeners, heard, paths, max_known):
 
 @twin.compiled_loop
 def count_remembered(recents, listeners, heard, paths, max_known):
-    """Return how many ids in a table nodes still remember.
+    """Return the number of ids in a table that their nodes still remember.
 
     ``heard`` and ``paths`` (n,): how many frames and paths each node has stored so far.
     """
@@ -89,7 +89,7 @@ def count_remembered(recents, listeners, heard, paths, max_known):
 
 @twin.compiled_loop
 def copy_remembered(old, new, listeners, heard, paths, max_known):
-    """Copy the ids that nodes still remember from the table ``old`` to the empty table ``new``."""
+    """Copy the ids that their nodes still remember from the table ``old`` to the empty table ``new``."""
     for row in range(len(old)):
         entry = old[row]
         if _is_remembered(entry, listeners, heard, paths, max_known):

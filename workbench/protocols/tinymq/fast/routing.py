@@ -1,4 +1,7 @@
-"""Routing by keys, compiled: `tinymq.routing`. Rows of ``scratch`` from FIRST_PART on hold the parts of a message."""
+"""Routing by keys, compiled: the functions of `tinymq.routing`.
+
+Rows of ``scratch`` from FIRST_PART on hold the parts into which a message is split.
+"""
 
 from workbench.protocols.tinymq.fast.keys import (
     child_key,
@@ -18,14 +21,15 @@ from workbench.protocols.tinymq.fast.positions import announced_key, keyed_posit
 from workbench.protocols.tinymq.wire import DOWN, UP
 from workbench.sim.fast.twin import NONE, compiled
 
-NO_NODE = -2  # no node has the key
+NO_NODE = -2  # result of `next_hop_to_key` if no node has the key
 
 
 @compiled
 def _add_part(state, box, count, neighbor, source, low, high):
-    """Add the part of the region ``source`` in [low, high] for a neighbor, if it contains a string of the box.
+    """Add a part of a message for a neighbor (NONE: for this node), and return the new number of parts.
 
-    Returns the new number of parts.
+    The part is the strings in [low, high] of the scratch row ``source``. It is not added if it contains no string of
+    the box.
     """
     row = FIRST_PART + count
     intersect(state, source, row, low, high)
@@ -39,9 +43,9 @@ def _add_part(state, box, count, neighbor, source, low, high):
 
 @compiled
 def split(core, state, i, position, message):
-    """Split a message as `routing.fragments` does; returns the number of parts.
+    """Split a message into parts by next hop, as `routing.fragments` does; return the number of parts.
 
-    ``part_hops`` has the neighbor of each part, NONE for this node.
+    ``part_hops`` then holds the neighbor of each part, or NONE for this node's own part.
     """
     record, box = state.positions[position], state.fields[message].box
     key = state.keys[record.key]
@@ -77,7 +81,7 @@ def split(core, state, i, position, message):
 
 @compiled
 def _shortcut_key(state, link, offset, tree):
-    """Return a neighbor's key in a tree if the neighbor hears this node and is not a child, or NONE."""
+    """Return a neighbor's key in a tree; NONE if it has no key, is a child, or is not known to hear this node."""
     if not state.neighbors[link].hears_us or state.children[link, offset].slot != NONE:
         return NONE
     return announced_key(state, link, offset, tree)
@@ -85,13 +89,14 @@ def _shortcut_key(state, link, offset, tree):
 
 @compiled
 def _add_shortcuts(state, i, position, box, count):
-    """Add the parts of OUTSIDE for neighbors in the tree that are nearer to these strings than the parent.
+    """Add the parts for neighbors in the tree that are nearer to strings of OUTSIDE than the parent.
 
-    Returns the new number of parts. Keys that begin with this node's key need no check, because their universes contain
-    no strings of OUTSIDE.
+    Returns the new number of parts. A neighbor is nearer if its key is longer than the parent's and its universe
+    contains such strings. Keys that begin with this node's key need no check, because their universes contain no
+    strings of OUTSIDE.
     """
     record, offset = state.positions[position], position - i * state.positions_per_node
-    longer_than = state.keys[state.keys[record.key].parent].length
+    parent_length = state.keys[state.keys[record.key].parent].length
     shortcut_count = 0
     for link in range(state.in_first[i], state.in_first[i + 1]):
         key = _shortcut_key(state, link, offset, record.tree)
@@ -99,20 +104,20 @@ def _add_shortcuts(state, i, position, box, count):
             continue
         length = state.keys[key].length
         low = state.keys[key].low
-        if length <= longer_than or not has_universe(state, length):
+        if length <= parent_length or not has_universe(state, length):
             continue
         if not overlaps(state, OUTSIDE, low, last_in_universe(state, low, length)):
             continue
         # Sort by descending key length; of equal keys, the lowest address comes first.
-        at = shortcut_count
-        while at > 0 and state.keys[_key_at(state, at - 1, offset)].length < length:
-            state.candidates[at] = state.candidates[at - 1]
-            at -= 1
-        state.candidates[at] = link
+        index = shortcut_count
+        while index > 0 and state.keys[_candidate_key(state, index - 1, offset)].length < length:
+            state.candidates[index] = state.candidates[index - 1]
+            index -= 1
+        state.candidates[index] = link
         shortcut_count += 1
-    for at in range(shortcut_count):
-        link = state.candidates[at]
-        key = _key_at(state, at, offset)
+    for index in range(shortcut_count):
+        link = state.candidates[index]
+        key = _candidate_key(state, index, offset)
         low = state.keys[key].low
         high = last_in_universe(state, low, state.keys[key].length)
         new_count = _add_part(state, box, count, state.senders[link], OUTSIDE, low, high)
@@ -123,13 +128,13 @@ def _add_shortcuts(state, i, position, box, count):
 
 
 @compiled
-def _key_at(state, at, offset):
-    return state.announced_positions[state.candidates[at], offset].key
+def _candidate_key(state, index, offset):
+    return state.announced_positions[state.candidates[index], offset].key
 
 
 @compiled
 def next_hop_to_key(state, i, position, key):
-    """Return the next hop to the node with a key: NONE for this node, NO_NODE if no node has the key."""
+    """Return the next hop to the node with a key: NONE if this node has the key, NO_NODE if no node has it."""
     record, keys, offset = state.positions[position], state.keys, position - i * state.positions_per_node
     if key == record.key:
         return NONE
@@ -156,13 +161,17 @@ def next_hop_to_key(state, i, position, key):
 
 @compiled
 def direction_to(state, position, neighbor):
-    """Return the role in which a message within the tree addresses a neighbor: UP or DOWN."""
+    """Return the direction of a message to a neighbor in the tree: UP to the parent, DOWN to any other neighbor."""
     return UP if neighbor == state.positions[position].parent else DOWN
 
 
 @compiled
 def is_misdirected(core, state, i, message, direction, sender):
-    """Return whether this node lacks the role that a sender assumes for a message, as `routing.is_misdirected`."""
+    """Return whether node ``i`` is the wrong receiver of a message: `routing.is_misdirected`.
+
+    The node is wrong if it has no position in the message's tree; for UP, if the sender is its parent; for DOWN, if
+    the message is not for nodes with keys that begin with this node's key.
+    """
     position = position_in(state, i, tree_of(core, state, message))
     if position == NONE:
         return True
@@ -174,7 +183,7 @@ def is_misdirected(core, state, i, message, direction, sender):
 
 @compiled
 def is_still_next_hop(core, state, i, message, direction, neighbor):
-    """Return whether this node would still send a message, sent UP or DOWN before, to that neighbor."""
+    """Return whether node ``i`` would still send a message, which it sent UP or DOWN, to the same neighbor."""
     tree = tree_of(core, state, message)
     position = keyed_position_in(state, i, tree)
     if position == NONE:

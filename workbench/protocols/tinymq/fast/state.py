@@ -1,4 +1,4 @@
-"""Creation of the arrays of a fast TinyMQ network from a scenario, their growth, and their sizes."""
+"""Functions that create and enlarge the arrays of a fast TinyMQ network, and compute the sizes of frames."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ from workbench.protocols.tinymq.unicast import MOST_NEIGHBORS
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, Needs, Setup
 
-_ROWS, _RECENTS, _MOST_RECENTS = 64, 1 << 10, 1 << 21  # sizes at the start
+_ROWS = 64  # initial length of a pool
+_RECENTS, _MOST_RECENTS = 1 << 10, 1 << 21  # shortest and longest initial table of recent ids
 _HOPS_PER_EVENT = 16  # rough number of hops of an event and its notifications in one tree
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the size in bytes of an event's frame whose region is one interval."""
+    """Return the size in bytes of an event's frame with these attributes and a region of one interval."""
     bits = protocol.key_bits
     return len(wire.encode(0, wire.Event(0, 0, 0, 0, bits, ((0, 0),), attributes)))
 
 
 def base_sizes_B(protocol: Any) -> np.ndarray:
-    """Return the size in bytes of each message type, without keys, intervals and attributes."""
+    """Return an array indexed by `Message`: frame sizes in bytes, without keys, intervals and attributes."""
     bits, region = protocol.key_bits, ((0, 0),)
     sizes_B = np.zeros(1 + len(Message), np.int64)
     sizes_B[Message.INFO] = _info_B()
@@ -71,7 +72,7 @@ def distance_B() -> int:
 
 
 def named_B() -> tuple[int, int]:
-    """Return two sizes in an info, in bytes: of the count of named neighbors, and of one named neighbor."""
+    """Return the sizes in bytes of two fields of an info: the count of named neighbors, and one named neighbor."""
     first_B, second_B = (_info_B(heard=(0,) * count) for count in (1, 2))
     return first_B - _info_B() - (second_B - first_B), second_B - first_B
 
@@ -116,7 +117,10 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def _attributes(setup: Setup, first: int, last: int) -> tuple[Attribute, ...]:
-    """Return the rows [first, last) of the attribute table as attributes; values that index blobs become the blobs."""
+    """Return the rows [first, last) of the attribute table as `Attribute` objects.
+
+    The table stores a blob as its index in ``work.blobs``; the attribute contains the blob itself.
+    """
     from workbench.attributes.model import is_blob
 
     return tuple(
@@ -135,16 +139,16 @@ def _boxes(setup: Setup) -> np.ndarray:
     """Return the boxes (n, dimensions, 2) of all subscriptions, followed by those of all contents."""
     mapping, work = setup.protocol.mapping, setup.work
     boxes = [mapping.query_box(_attributes(setup, *row)) for row in work.subscriptions[["first", "last"]].tolist()]
-    firsts, lasts = work.samples["first"].tolist(), work.samples["last"].tolist()
+    first_attributes, last_attributes = work.samples["first"].tolist(), work.samples["last"].tolist()
     for first, last in work.contents[["first_sample", "last_sample"]].tolist():
-        # Several values of a key are in several samples; the box goes from the smallest value to the largest.
-        attributes = [_attributes(setup, firsts[k], lasts[k]) for k in range(first, last)]
+        # A key with several values occurs in several samples; the box extends from the smallest value to the largest.
+        attributes = [_attributes(setup, first_attributes[k], last_attributes[k]) for k in range(first, last)]
         boxes.append(mapping.event_box(tuple(chain.from_iterable(attributes))))
     return np.array(boxes, np.int64).reshape(len(boxes), len(mapping.dimensions), 2)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds for the room that a call needs if the node has no pending or stored messages.
+    """Return upper bounds for the needs of a call at a node without pending or stored messages.
 
     The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
     """
@@ -168,14 +172,14 @@ def _check_supported(setup: Setup) -> None:
     """Raise NoFastTwinError for a scenario that the twin does not support."""
     protocol, _, work, _ = setup
     if protocol.key_bits > WIDEST_KEY_SPACE:
-        raise twin.NoFastTwinError(f"key_bits is {protocol.key_bits}; it must be at most {WIDEST_KEY_SPACE}")
+        raise twin.NoFastTwinError(f"key_bits is {protocol.key_bits}; the fast twin allows at most {WIDEST_KEY_SPACE}")
     if work.most_subscriptions > protocol.max_queries:
         raise twin.NoFastTwinError(
             f"a node has {work.most_subscriptions} subscriptions; max_queries allows {protocol.max_queries}"
         )
     if _most_neighbors(setup) > MOST_NEIGHBORS:
         raise twin.NoFastTwinError(
-            f"a node has more than {MOST_NEIGHBORS} neighbors; the fast twin stores frame numbers for at most that many"
+            f"a node has {_most_neighbors(setup)} neighbors; the fast twin allows at most {MOST_NEIGHBORS}"
         )
     counts = work.subscriptions["last"] - work.subscriptions["first"]
     if counts.max(initial=0) > wire.U8:
@@ -183,7 +187,7 @@ def _check_supported(setup: Setup) -> None:
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the state of all nodes, with room for ``messages`` messages at once."""
+    """Return the initial state of all nodes, with room for ``messages`` messages at the same time."""
     _check_supported(setup)
     protocol: Any = setup.protocol
     numbers = np.zeros(len(Number), np.int64)
@@ -223,13 +227,13 @@ def _sizes(setup: Setup) -> dict[str, int]:
         "waitings": _ROWS,
         "storeds": _ROWS,
         "subscriptions": max(1, len(setup.work.subscriptions)),
-        "recents": _doubled(_RECENTS, _expected_recents(setup)),
+        "recents": _double_until(_RECENTS, _expected_recents(setup)),
         "paths": _RECENTS,
     }
 
 
 def _links(network: Any) -> dict[str, np.ndarray]:
-    """Return the arcs sorted by receiver: each node's first arc, the senders and the receivers."""
+    """Return the arcs sorted by receiver: each node's first arc, and the sender and the receiver of each arc."""
     count = len(network.addresses)
     arc_senders = np.repeat(np.arange(count), np.diff(network.first))
     order = np.argsort(network.receivers, kind="stable")
@@ -247,7 +251,7 @@ def _key_space(setup: Setup) -> dict[str, np.ndarray]:
 
 
 def _frames(setup: Setup) -> dict[str, Any]:
-    """Return the sizes of messages and their fields, the airtimes by size, and the first rows of boxes and texts."""
+    """Return the parts of the state about frames: sizes in bytes, airtimes by size, first rows of boxes and texts."""
     protocol, _, work, radio = setup
     return {
         "base_B": base_sizes_B(protocol),
@@ -265,7 +269,7 @@ def _frames(setup: Setup) -> dict[str, Any]:
 
 
 def _bounds(setup: Setup) -> dict[str, int]:
-    """Return upper bounds for one event of the run: parts of a message, neighbors, deliveries, rows of the pools."""
+    """Return the largest numbers that one event of the run needs: parts, neighbors, deliveries, rows of the pools."""
     neighbors, work = _most_neighbors(setup), setup.work
     broadcast, unicast, other = needs(setup)
     return {
@@ -290,11 +294,11 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state with larger pools. Raises NoFastTwinError if the run stopped for another reason."""
+    """Return the state with larger pools. Raises NoFastTwinError if the run stopped for another reason than room."""
     if state.numbers[Number.PROBLEM]:
         raise twin.NoFastTwinError(PROBLEM_TEXTS[state.numbers[Number.PROBLEM]])
     needed = int(state.numbers[Number.NEEDED])
-    state = twin.grown(FIELDS, state, "keys", _doubled(len(state.keys), int(state.numbers[Number.KEYS]) + needed))
+    state = twin.grown(FIELDS, state, "keys", _double_until(len(state.keys), int(state.numbers[Number.KEYS]) + needed))
     for pool, free in (
         ("pendings", Number.FREE_PENDINGS),
         ("waitings", Number.FREE_WAITINGS),
@@ -302,7 +306,7 @@ def with_more_room(state: Any) -> Any:
     ):
         rows = len(getattr(state, pool))
         if state.numbers[free] < needed:
-            state = twin.grown(FIELDS, state, pool, _doubled(rows, rows - int(state.numbers[free]) + needed))
+            state = twin.grown(FIELDS, state, pool, _double_until(rows, rows - int(state.numbers[free]) + needed))
     return state._replace(
         recents=_with_free_rows(state, state.recents, Number.RECENTS, needed),
         paths=_with_free_rows(state, state.paths, Number.PATHS, needed),
@@ -318,25 +322,29 @@ def _expected_recents(setup: Setup) -> int:
     )
 
 
-def _doubled(length: int, needed: int) -> int:
+def _double_until(length: int, needed: int) -> int:
     while length < needed:
         length *= 2
     return length
 
 
-def _with_free_rows(state: Any, rows: np.ndarray, count: int, needed: int) -> np.ndarray:
-    """Return a table of recent ids with room for ``needed`` more: the same, or a larger copy without forgotten ids."""
-    if 2 * (state.numbers[count] + needed) <= len(rows):
+def _with_free_rows(state: Any, rows: np.ndarray, counter: int, needed: int) -> np.ndarray:
+    """Return a table of recent ids that has room for ``needed`` more ids.
+
+    It is ``rows`` itself, or a larger copy without forgotten ids. ``counter``: index of the table's number of ids in
+    ``state.numbers``.
+    """
+    if 2 * (state.numbers[counter] + needed) <= len(rows):
         return rows
     heard, paths = (np.ascontiguousarray(state.nodes[name]) for name in ("heard", "paths"))
-    known = state.listeners, heard, paths, state.max_known
-    state.numbers[count] = count_remembered(rows, *known)
+    memories = state.listeners, heard, paths, state.max_known
+    state.numbers[counter] = count_remembered(rows, *memories)
     # At most a quarter full, so that the table does not grow again soon.
-    longer_rows = np.zeros(_doubled(len(rows), 4 * int(state.numbers[count] + needed)), rows.dtype)
-    copy_remembered(rows, longer_rows, *known)
+    longer_rows = np.zeros(_double_until(len(rows), 4 * int(state.numbers[counter] + needed)), rows.dtype)
+    copy_remembered(rows, longer_rows, *memories)
     return longer_rows
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text of a trace detail of TinyMQ, which is always a key."""
+    """Return the text of a trace detail: in TinyMQ, the key in row ``number`` of ``keys``, as a string of 0 and 1."""
     return key_text(state.keys, number)

@@ -11,7 +11,8 @@ from workbench.protocols.tinymq.wire import OPEN, U16
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
-# Bits of a frame's header after the 16 of its number: where the direction begins, and the flag "requests no ack".
+# Lowest bits of two fields of a frame's header: the direction, and the flag "requests no ack". Its number is in bits 0
+# to 15.
 _DIRECTION, _NO_ACK = 16, 18
 
 
@@ -35,7 +36,7 @@ def wants_ack(header):
 
 @compiled
 def begin(core, state, i, now):
-    """Begin a call of the node: count the frames in flight, and compute how many more the call may send."""
+    """Begin a call of node ``i``: count its frames in flight, and set how many more frames the call may send."""
     node, in_flight = state.nodes[i], 0
     node.counts += 1
     row = node.pending.first
@@ -52,27 +53,27 @@ def begin(core, state, i, now):
 
 @compiled
 def _count(core, state, i, row):
-    """Count a frame that its neighbor has yet to acknowledge; events are counted apart."""
+    """Add a pending frame to its neighbor's count of unacknowledged frames; events have a count of their own."""
     frame = state.pendings[row]
-    known, count = state.neighbors[frame.link], state.nodes[i].counts
-    if known.counted != count:
-        known.counted = count
-        known.unacknowledged = 0
-        known.unacknowledged_events = 0
+    record, count = state.neighbors[frame.link], state.nodes[i].counts
+    if record.counted != count:
+        record.counted = count
+        record.unacknowledged = 0
+        record.unacknowledged_events = 0
     if core.messages[frame.message].name == Message.EVENT:
-        known.unacknowledged_events += 1
+        record.unacknowledged_events += 1
     else:
-        known.unacknowledged += 1
+        record.unacknowledged += 1
 
 
 @compiled
 def _has_room(core, state, i, row):
-    """Return whether a neighbor's window has room for one more unacknowledged frame."""
+    """Return whether the window of a pending frame's neighbor has room for one more unacknowledged frame."""
     frame = state.pendings[row]
-    known = state.neighbors[frame.link]
+    record = state.neighbors[frame.link]
     is_event = core.messages[frame.message].name == Message.EVENT
-    count = known.unacknowledged_events if is_event else known.unacknowledged
-    return known.counted != state.nodes[i].counts or count < MOST_IN_FLIGHT
+    count = record.unacknowledged_events if is_event else record.unacknowledged
+    return record.counted != state.nodes[i].counts or count < MOST_IN_FLIGHT
 
 
 @compiled
@@ -83,9 +84,9 @@ def send_to(core, state, i, neighbor, message, direction, now):
         drop_message(core, state, i, NONE, message, Reason.FULL, now)
         return
     link = link_from(state, i, neighbor)
-    known = state.neighbors[link]
-    known.numbered += 1
-    number = (node.first_number + known.numbered) & U16
+    record = state.neighbors[link]
+    record.numbered += 1
+    number = (node.first_number + record.numbered) & U16
     measure(core, state, message)
     if state.retries == 0 and node.frames_left:
         node.frames_left -= 1
@@ -107,7 +108,10 @@ def send_to(core, state, i, neighbor, message, direction, now):
 
 @compiled
 def _may_send(core, state, i, row):
-    """Return whether a frame may be sent now; a retransmission is already counted in its neighbor's window."""
+    """Return whether a pending frame may be sent now.
+
+    A retransmission needs no room in its neighbor's window, because it is already counted there.
+    """
     frame, node = state.pendings[row], state.nodes[i]
     if node.frames_left == 0:
         return False
@@ -157,7 +161,7 @@ def _wait_for(core, state, i, row, waits_for, wait_us, now):
 
 @compiled
 def take_report(core, state, i, neighbor, number, ok, now):
-    """Process the radio's report of a frame, and send the frames whose turn has come."""
+    """Process the radio's report of whether a frame was acknowledged (``ok``), and send frames that wait for a turn."""
     node = state.nodes[i]
     node.reports |= ok
     previous, row = _find(state, i, neighbor, number)
@@ -175,7 +179,7 @@ def take_report(core, state, i, neighbor, number, ok, now):
 
 @compiled
 def _send_next(core, state, i, now):
-    """Send the frames whose turn has come."""
+    """Send as many as allowed of the frames that wait for their turn."""
     begin(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE and state.nodes[i].frames_left:
@@ -186,7 +190,10 @@ def _send_next(core, state, i, now):
 
 @compiled
 def take_refusal(core, state, i, neighbor, number, now):
-    """Plan to send a refused frame again: its neighbor has no room now, or lacks the role that the frame assumes."""
+    """Plan to send a refused frame again, or drop it if it is too old.
+
+    A neighbor refuses a frame if it has no room now, or if the frame is misdirected.
+    """
     previous, row = _find(state, i, neighbor, number)
     if row == NONE:
         return
@@ -216,7 +223,7 @@ def _find(state, i, neighbor, number):
 
 @compiled
 def is_new(state, i, link, number):
-    """Return whether a neighbor's frame has not been accepted before."""
+    """Return whether the frame with a number from a neighbor has not been accepted before."""
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))
@@ -258,7 +265,7 @@ def free_pending(core, state, row):
 
 @compiled
 def take_acknowledgement(core, state, i, neighbor, number, now):
-    """Remove an acknowledged frame, and send the frames whose turn has come."""
+    """Remove an acknowledged frame, and send frames that wait for their turn."""
     previous, row = _find(state, i, neighbor, number)
     if row != NONE:
         twin.remove_behind(state.nodes[i].pending, state.pendings, previous, row)
@@ -299,9 +306,10 @@ def _is_heard(state, i, pending):
 
 @compiled
 def repeat(core, state, i, now, given_up):
-    """Send due frames again. Move all frames to neighbors that no longer answer to the list ``given_up``.
+    """Retransmit due frames, and move the pending frames of silent neighbors to the list ``given_up``.
 
-    The list is ordered by neighbor. The caller frees its rows.
+    A neighbor is silent if `rules.is_given_up` applies to one of its frames. The list is ordered by neighbor; the
+    caller frees its rows.
     """
     _free_taken(core, state, i, now)
     row = state.nodes[i].pending.first
@@ -341,7 +349,7 @@ def _free_taken(core, state, i, now):
 
 @compiled
 def _free_sent(core, state, i, now):
-    """Free the frames that have been sent; without acknowledgements they wait for nothing."""
+    """Free the frames that have been sent. They need no longer be stored if ``retries`` is 0."""
     pending = state.nodes[i].pending
     previous, row = NONE, pending.first
     while row != NONE:
@@ -366,7 +374,7 @@ def _first_silent(state, i):
 
 @compiled
 def _give_up(state, i, neighbor, given_up):
-    """Move all frames to a neighbor to the list ``given_up``."""
+    """Move all pending frames of a neighbor from the node's list to the list ``given_up``."""
     pending = state.nodes[i].pending
     previous, row = NONE, pending.first
     while row != NONE:

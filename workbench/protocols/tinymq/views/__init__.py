@@ -1,4 +1,4 @@
-"""Views of TinyMQ: overlay trees and routes as tables, drawings and slides; `layers` has those for the player.
+"""Views of TinyMQ: overlay trees and routes as tables, drawings and slides. `layers` contains the player's layers.
 
 overlay_of(run)                       keys, zones and stored queries at any time of a run
 overlay_slides(run, times_s)          the trees at several times, with a slider

@@ -1,10 +1,10 @@
 """The example network of TinyMQ's paper: 23 nodes and two roots, as far as the paper's text defines it.
 
-The paper shows the network in figure 1. The text states that there are 23 nodes with the roots 6 and 9, that root 6 has
-four children (its zone is '0', '00', '000', '0000', '0000*', so their keys are 1, 01, 001 and 0001), and that node 10
-has the key 0101 and one child, 01011 (its zone is '0101', '01010', '01010*'). For figure 2 it gives the routes of a
-subscription and an event "01", and states that nodes 7 and 4 have the key 01 in their trees. All links of these routes
-are included. The other links, and all positions, are made up.
+The paper shows the network in figure 1. Its text states that there are 23 nodes, and that nodes 6 and 9 are the roots.
+Root 6 has four children: its zone is '0', '00', '000', '0000', '0000*', so their keys are 1, 01, 001 and 0001. Node 10
+has the key 0101 and one child, 01011: its zone is '0101', '01010', '01010*'. For figure 2 the text gives the routes of
+a subscription and an event "01", and states that nodes 7 and 4 have the key 01 in their trees. All links of these
+routes are included. The other links, and all positions, are invented.
 
 With `PAPER_SEED` the nodes of a run get these keys. Keys depend on the random order in which children join.
 """
@@ -30,7 +30,7 @@ _LINKS = (
 
 
 def paper_network() -> nx.DiGraph:
-    """Return the network, with positions in m and links that work both ways and lose nothing."""
+    """Return the paper's example network: positions of nodes in m, and lossless links in both directions."""
     graph = nx.DiGraph()
     for node, position in enumerate(_POSITIONS_M, 1):
         graph.add_node(node, pos=position)

@@ -1,11 +1,11 @@
-"""TinyMQ and PUB-2-SUB+ in the player: trees, keys, zones, queries, load, repair, and the routes of messages.
+"""Layers of TinyMQ and PUB-2-SUB+ for the player: trees, keys, zones, queries, load, repair, and routes of messages.
 
     layers(recorded)    the layers, curves and routes of a run (`workbench.views.layers`)
 
 Each tree has a color. If there are at most ten trees, each has a chip that shows and hides it. In PUB-2-SUB+ a node is
 in every tree: its disc is grey, and the keys of each tree have a chip of their own. Zones are strips in a lane for each
-tree, with the stored queries below them. Of more than ``MOST_STRIPS`` zones or parts of queries, those that last the
-longest are drawn. Of more than ``MOST_ROUTES`` messages, a selection spread evenly over the run can be followed.
+tree, with the stored queries below them. At most ``MOST_STRIPS`` zones, and as many parts of queries, are drawn: those
+that last longest. At most ``MOST_ROUTES`` messages, spread evenly over the run, can be followed.
 """
 
 from __future__ import annotations
@@ -71,11 +71,11 @@ ORPHAN_LOOKS = (
     Look("has no place yet", palette.FAINT_TEXT, 2.2, 13, 1, is_dashed=True),
     Look("has lost its place", ORPHAN, 2.2, 13, 2, is_dashed=True),
 )
-SHADES = 24  # classes of load
-DEPTHS = 8  # shades of a tree's color
+SHADES = 24  # number of colors in the scale of load
+DEPTHS = 8  # number of shades of a tree's color
 MOST_STRIPS = 60_000
 MOST_ROUTES, MOST_HOPS = 300, 60_000
-LANES = 6  # lanes of queries below a tree's zones
+LANES = 6  # largest number of lanes of queries below a tree's zones
 
 PLACE = Section(
     "Place in the overlay",
@@ -98,7 +98,7 @@ REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return all that the player can draw of a run with an overlay: layers, curves and routes."""
+    """Return the layers, curves and routes that the player can draw for a run with an overlay."""
     run, columns = recorded.run, recorded.columns
     protocol, overlay = run.scenario.protocol, overlay_in(run, columns)
     mapping = protocol.mapping
@@ -115,7 +115,7 @@ def layers(recorded: Recorded) -> list[Part]:
 
 
 def rows_of(rows: Table, **more: Any) -> Table:
-    """Return a table of the columns node, from_us and until_us of ``rows``, and the columns ``more``."""
+    """Return a table with the columns node, from_us and until_us of ``rows``, and the columns ``more``."""
     return table(node=rows["node"], from_us=rows["from_us"], until_us=rows["until_us"], **more)
 
 
@@ -123,7 +123,10 @@ def rows_of(rows: Table, **more: Any) -> Table:
 
 
 def _used_words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Return (an index of ``words`` for each code, the used words). A root's empty key becomes the word "root"."""
+    """Return (indexes, used words): the words that ``codes`` refer to, and the index of each code's word among them.
+
+    A code is an index of ``words``. A root's empty key becomes the word "root".
+    """
     used, text = unique_inverse(codes)
     return text, [words[code] or "root" for code in used.tolist()]
 
@@ -138,7 +141,7 @@ def _tree_looks(roots: Sequence[int], **look: Any) -> tuple[Look, ...]:
 
 
 def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
-    """Return the layers of links to parents, discs, keys and children.
+    """Return the layers of the trees: links to parents, discs of nodes, labels with keys, and lists of children.
 
     ``is_shared``: whether a node has a place in every tree.
     """
@@ -169,7 +172,7 @@ def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
 
 
 def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_shared: bool) -> list[Layer]:
-    """Return the layers of labels with a node and its key, "12: 0101"."""
+    """Return the layers of labels that show a node and its key: "12: 0101"."""
     keys = map(words.__getitem__, places["text"].tolist())
     texts = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), keys, strict=True)]
     labels = rows_of(places, text=np.arange(len(texts)))
@@ -186,7 +189,7 @@ def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_sh
 
 
 def ring_layers(overlay: Overlay) -> list[Layer]:
-    """Return the rings around nodes with another key than before the failure, and around nodes without a place."""
+    """Return the layers of rings around re-keyed nodes, and around nodes without a place."""
     rekeyed = rows_of(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]))
     orphans = rows_of(overlay.orphan_rows, look=overlay.orphan_rows["had_place"])
     return [
@@ -205,15 +208,15 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     order = argsort(node_index)
     counts = np.bincount(node_index, minlength=len(ids))
     largest = max(int(counts.max(initial=0)), 1)
-    # The smallest number of frames of each class.
+    # The smallest number of frames of each color.
     lower_ends = np.ceil((np.arange(SHADES) - 0.5) * largest / (SHADES - 1)).astype(np.int64)
     lower_ends[0] = 0
-    which, shade = np.nonzero((lower_ends <= counts[:, None]) & (np.diff(lower_ends, prepend=-1) > 0))
-    frame = np.append(order, 0)[np.cumsum(counts)[which] - counts[which] + lower_ends[shade] - 1]
-    start = np.where(lower_ends[shade] > 0, np.append(columns["time_us"][sent], 0)[frame], 0)
-    until = until_next(which, start, recorded.duration_us)
-    classes = {"node": ids[which], "from_us": start, "until_us": until}
-    discs = rows_of(classes, look=np.isin(ids[which], roots), weight=shade / (SHADES - 1))
+    owner, shade = np.nonzero((lower_ends <= counts[:, None]) & (np.diff(lower_ends, prepend=-1) > 0))
+    frame = np.append(order, 0)[np.cumsum(counts)[owner] - counts[owner] + lower_ends[shade] - 1]
+    start_us = np.where(lower_ends[shade] > 0, np.append(columns["time_us"][sent], 0)[frame], 0)
+    end_us = until_next(owner, start_us, recorded.duration_us)
+    classes = {"node": ids[owner], "from_us": start_us, "until_us": end_us}
+    discs = rows_of(classes, look=np.isin(ids[owner], roots), weight=shade / (SHADES - 1))
     scale = Scale(
         "frames sent so far", tuple(load_colour(shade / (SHADES - 1)) for shade in range(SHADES)), "0", f"{largest:,}"
     )
@@ -222,7 +225,7 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
 
 
 def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows whose nodes are in the layout ``plan``, and for each of them the index of its node there."""
+    """Return (rows, indexes): the rows whose nodes are in the layout ``plan``, and their nodes' indexes in it."""
     node = nodes[rows]
     size = int(node.max(initial=0)) + 1
     index = plan.indices(np.arange(size))[node] if size <= 4 * len(plan.ids) + 1000 else plan.indices(node)
@@ -260,15 +263,17 @@ def _messages_to_follow(all_messages: Table, chosen: Table, hops: Table, marks: 
     count = np.bincount(arrived["route"], minlength=len(chosen["kind"])).tolist()
     last_us = chosen["from_us"].copy()
     np.maximum.at(last_us, arrived["route"], arrived["arrived_us"])
-    at = np.bincount(marks["route"] * len(MARKS) + marks["look"], minlength=len(count) * len(MARKS))
-    mark_counts = at.reshape(-1, len(MARKS)).tolist()
+    flat_counts = np.bincount(marks["route"] * len(MARKS) + marks["look"], minlength=len(count) * len(MARKS))
+    mark_counts = flat_counts.reshape(-1, len(MARKS)).tolist()
     spans_ms = ((last_us - chosen["from_us"]) / 1000).tolist()
-    for which, (kind, node, sequence, from_us) in enumerate(tuples(chosen, "kind", "node", "sequence", "from_us")):
+    for index, (kind, node, sequence, from_us) in enumerate(tuples(chosen, "kind", "node", "sequence", "from_us")):
         name, messages = list(KINDS.items())[kind]
         frames = tuple((node, sequence, message) for message in messages)
-        summary = [f"{count[which]} hop{'s' * (count[which] != 1)} within {spans_ms[which]:,.1f} ms"]
+        summary = [f"{count[index]} hop{'s' * (count[index] != 1)} within {spans_ms[index]:,.1f} ms"]
         summary += [
-            f"{MARK_LOOKS[mark].label} at {of}" for mark, of in zip(MARKS, mark_counts[which], strict=True) if of
+            f"{MARK_LOOKS[mark].label} at {mark_count}"
+            for mark, mark_count in zip(MARKS, mark_counts[index], strict=True)
+            if mark_count
         ]
         routes.append(MessagePath(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(summary)))
     notes = []
@@ -280,7 +285,7 @@ def _messages_to_follow(all_messages: Table, chosen: Table, hops: Table, marks: 
 
 
 def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
-    """Return hops as arrows, the marks at nodes as rings, and the links that lost all their frames."""
+    """Return the layers of routes: hops as arrows, marks at nodes as rings, and links that lost all their frames."""
     looks = tuple(
         Look(message, MESSAGES[message], 0.3, 2.5, lane=0.95 if message == NOTIFICATION else 0.45, head=0.92)
         for message in MESSAGE_NAMES
@@ -295,19 +300,22 @@ def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
     ]
     lost_looks = (Look("lost on this link", palette.LOST, 0.75, 6, 2),)
     kinds = zip(tables, (looks, tuple(MARK_LOOKS.values()), lost_looks), ("arrow", "ring", "loss"), strict=True)
-    return [Layer("route", rows, of, mark, of_path=True) for rows, of, mark in kinds]
+    return [Layer("route", rows, styles, mark, of_path=True) for rows, styles, mark in kinds]
 
 
-def _extend_to_end(duration_us: int, rows: Table, node: str, begin: str, **more: Any) -> Table:
-    until = np.full(len(rows["route"]), duration_us)
-    return table(node=rows[node], from_us=rows[begin], until_us=until, path=rows["route"], **more)
+def _extend_to_end(duration_us: int, rows: Table, node_column: str, begin_column: str, **more: Any) -> Table:
+    end_us = np.full(len(rows["route"]), duration_us)
+    return table(node=rows[node_column], from_us=rows[begin_column], until_us=end_us, path=rows["route"], **more)
 
 
 # Zones
 
 
 def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]:
-    """Return zones as strips in a lane for each tree, the queries stored in them below, and both as texts."""
+    """Return the layers of the key space: zones as strips in a lane for each tree, and stored queries below them.
+
+    The inspector's texts about both are included.
+    """
     key_bits, trees = mapping.key_bits, len(overlay.roots)
     end = float(1 << key_bits)
     panel = Panel(
@@ -337,13 +345,13 @@ def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]
 
 
 def _strips(rows: Table, **more: Any) -> Table:
-    """Return a table of strips with the columns ``more``; ``high`` becomes the string after the last one."""
+    """Return a table of strips with the columns ``more``; its ``high`` is exclusive, unlike that of ``rows``."""
     low, high = rows["low"].astype(np.float64), rows["high"].astype(np.float64)
     return rows_of(rows, low=low, high=high + 1, **more)
 
 
 def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
-    """Return at most ``MOST_STRIPS`` rows, those that last longest, and a note if rows were left out."""
+    """Return (rows, notes): the ``MOST_STRIPS`` rows that last longest, and a note if rows were omitted."""
     rows = len(spans["from_us"])
     if rows <= MOST_STRIPS:
         return spans, ()
@@ -352,7 +360,7 @@ def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
 
 
 def _zone_section(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
-    """Return the zones of nodes as texts, "0101 – 0111"."""
+    """Return the layer that lists a node's zones in the inspector, as texts such as "0101 – 0111"."""
     _, first, text = unique_all(row_keys(zones["low"], zones["high"]))
     ends = zip(zones["low"][first].tolist(), zones["high"][first].tolist(), strict=True)
     words = [f"{low:0{key_bits}b} – {high:0{key_bits}b}" for low, high in ends]
@@ -361,7 +369,7 @@ def _zone_section(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
 
 
 def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel) -> list[Layer]:
-    """Return the parts of zones that belong to stored queries, and the queries that each node stores."""
+    """Return two layers: strips of the parts of zones that stored queries cover, and lists of the stored queries."""
     boxes, notes = _keep_longest(stored_boxes(overlay, zones, mapping), "parts of queries in zones")
     stored_rows = overlay.stored_rows
     _, first, query = unique_all(row_keys(stored_rows["sink"], stored_rows["number"]))
@@ -384,11 +392,11 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
 
 
 def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
-    """Return the numbers of nodes that are down, orphans or re-keyed after each change, as arrays of shape (steps,).
+    """Return a dict of arrays (steps,): how many nodes are down, orphans and re-keyed after each change.
 
-    The keys are time_us, down, orphans and rekeyed. Nodes that never had a place are not counted as orphans.
+    Its keys are time_us, down, orphans and rekeyed. Nodes that never had a place are not counted as orphans.
     """
-    # A node that is re-keyed in several trees at once counts once.
+    # Count a node that is re-keyed in several trees at the same time once.
     rekeyed = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")
     spans = [overlay.outages, select(overlay.orphan_rows, overlay.orphan_rows["had_place"]), rekeyed]
     ends = [np.concatenate([rows["from_us"], rows["until_us"]]) for rows in spans]

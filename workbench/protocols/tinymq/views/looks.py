@@ -22,7 +22,7 @@ LIGHTEST, LIGHTER = 0.82, 0.13  # largest share of the background color; increas
 
 
 def tree_colour(tree: int) -> str:
-    """Return the color of the tree with an index."""
+    """Return the color of the tree with the index ``tree``; colors repeat after ten trees."""
     return TREES[tree % len(TREES)]
 
 

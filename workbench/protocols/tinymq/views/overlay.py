@@ -44,7 +44,7 @@ from workbench.sim.rows import Columns
 from workbench.views.layers import Table, alive, as_spans, select
 from workbench.views.spans import FOREVER_US, joined, opened, within, without
 
-NEVER, LOST, PLACED = range(3)  # states of a node that is up: no place yet, place lost, all places
+NEVER, LOST, PLACED = range(3)  # states of a node that is up: no place yet, place lost, all needed places
 
 
 class PlaceSpan(NamedTuple):
@@ -60,7 +60,7 @@ class PlaceSpan(NamedTuple):
 
 
 class OrphanSpan(NamedTuple):
-    """An interval [from_us, until_us) in which a node is up without a place; had_place: whether it had one before."""
+    """An interval [from_us, until_us) in which a node is up without a place; had_place: whether it ever had a place."""
 
     node: int
     from_us: int
@@ -69,7 +69,7 @@ class OrphanSpan(NamedTuple):
 
 
 class StoredSpan(NamedTuple):
-    """A node stores the query (sink, number) of a tree during [from_us, until_us); text: its attributes."""
+    """An interval [from_us, until_us) in which a node stores a query (sink, number) of a tree; text: its attributes."""
 
     node: int
     sink: int
@@ -126,7 +126,7 @@ class Overlay:
         return sorted(as_spans(PlaceSpan, self.place_rows, self.words, self.alive(self.place_rows, time_us)))
 
     def orphans_at(self, time_us: int) -> list[OrphanSpan]:
-        """Return the spans of the nodes that are up but have no place at a time, by node."""
+        """Return the orphans at a time, the nodes that are up but have no place, sorted by node."""
         return sorted(as_spans(OrphanSpan, self.orphan_rows, (), self.alive(self.orphan_rows, time_us)))
 
     def stored_at(self, time_us: int) -> list[StoredSpan]:
@@ -210,18 +210,20 @@ def _sort(spans: Table, *names: str) -> Table:
 def _outages(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     node, times_us = columns["node"][rows].astype(np.int64), columns["time_us"][rows]
     is_failure = columns.says("event", rows, "failed")
-    which, until = opened(node, times_us, is_failure, duration_us, reopens=False)
-    return within({"node": node[which], "from_us": times_us[which], "until_us": until}, duration_us)
+    openings, until_us = opened(node, times_us, is_failure, duration_us, reopens=False)
+    return within({"node": node[openings], "from_us": times_us[openings], "until_us": until_us}, duration_us)
 
 
 def _places(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     node, tree = columns["node"][rows].astype(np.int64), columns["origin"][rows].astype(np.int64)
-    which, until = opened(row_keys(node, tree), columns["time_us"][rows], columns["value"][rows] >= 0, duration_us)
-    rows = rows[which]
-    places = {"node": node[which], "tree": tree[which], "parent": columns["peer"][rows]}
+    openings, until_us = opened(
+        row_keys(node, tree), columns["time_us"][rows], columns["value"][rows] >= 0, duration_us
+    )
+    rows = rows[openings]
+    places = {"node": node[openings], "tree": tree[openings], "parent": columns["peer"][rows]}
     keys, key = unique_inverse(columns.codes["detail"][rows])
     depth = _depths([columns.words["detail"][code] for code in keys.tolist()])
-    places |= {"key": keys[key], "depth": depth[key], "from_us": columns["time_us"][rows], "until_us": until}
+    places |= {"key": keys[key], "depth": depth[key], "from_us": columns["time_us"][rows], "until_us": until_us}
     return within(places, duration_us)
 
 
@@ -234,7 +236,7 @@ def _depths(keys: list[str]) -> np.ndarray:
 
 
 def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
-    """Return the intervals of zones; each lasts until the next row of its node and tree that ends the zone."""
+    """Return a table of zones' intervals; each lasts until the next row of its node and tree that ends the zone."""
     names = {"node": "node", "tree": "origin", "low": "sequence", "high": "value", "from_us": "time_us"}
     zones = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
     line = row_keys(zones["node"], zones["tree"])
@@ -254,13 +256,13 @@ def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     queries = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
     queries["tree"] = np.abs(columns["value"][rows]) - 1
     times_us, is_stored = columns["time_us"][rows], columns["value"][rows] > 0
-    which, until = opened(row_keys(*queries.values()), times_us, is_stored, duration_us, reopens=False)
-    queries = select(queries, which) | {"text": columns.codes["detail"][rows[which]]}
-    return within(queries | {"from_us": times_us[which], "until_us": until}, duration_us)
+    openings, until_us = opened(row_keys(*queries.values()), times_us, is_stored, duration_us, reopens=False)
+    queries = select(queries, openings) | {"text": columns.codes["detail"][rows[openings]]}
+    return within(queries | {"from_us": times_us[openings], "until_us": until_us}, duration_us)
 
 
 def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
-    """Return the places with a column ``is_rekeyed``: whether they differ from those before the last failure.
+    """Return the places with a column ``is_rekeyed``: whether a node's place differs from that before the last failure.
 
     A re-keyed place that lasts beyond the next failure is split at that time, because the comparison begins anew.
     """
@@ -268,21 +270,29 @@ def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) 
     order = lexsort((place_rows["from_us"], line))
     place_rows, line = select(place_rows, order), line[order]
     start, until, scale = place_rows["from_us"], place_rows["until_us"], int(place_rows["until_us"].max(initial=0)) + 1
-    last = np.searchsorted(failures_us, start, "right") - 1
-    failed_us = np.append(failures_us, 0)[last]
-    before = np.searchsorted(line * scale + start, line * scale + failed_us) - 1
-    is_known = (last >= 0) & (before >= 0) & (line[before] == line)
-    is_other = (place_rows["tree"][before] != place_rows["tree"]) | (place_rows["key"][before] != place_rows["key"])
-    is_rekeyed = is_known & is_other
-    next_us = np.append(failures_us, FOREVER_US)[last + 1]
-    cut = is_rekeyed & (next_us < until)
-    marked = place_rows | {"until_us": np.where(cut, next_us, until), "is_rekeyed": is_rekeyed}
-    later = select(place_rows, cut) | {"from_us": next_us[cut], "is_rekeyed": np.zeros(cut.sum(), bool)}
-    return {name: np.concatenate([marked[name], later[name]]) for name in marked}
+    last_failure = np.searchsorted(failures_us, start, "right") - 1
+    failed_us = np.append(failures_us, 0)[last_failure]
+    previous = np.searchsorted(line * scale + start, line * scale + failed_us) - 1
+    is_known = (last_failure >= 0) & (previous >= 0) & (line[previous] == line)
+    is_different = (place_rows["tree"][previous] != place_rows["tree"]) | (
+        place_rows["key"][previous] != place_rows["key"]
+    )
+    is_rekeyed = is_known & is_different
+    next_us = np.append(failures_us, FOREVER_US)[last_failure + 1]
+    is_split = is_rekeyed & (next_us < until)
+    marked = place_rows | {"until_us": np.where(is_split, next_us, until), "is_rekeyed": is_rekeyed}
+    split_rows = select(place_rows, is_split) | {
+        "from_us": next_us[is_split],
+        "is_rekeyed": np.zeros(is_split.sum(), bool),
+    }
+    return {name: np.concatenate([marked[name], split_rows[name]]) for name in marked}
 
 
 def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
-    """Return when nodes were up and whether they had the places that they need: node, state, from_us, until_us."""
+    """Return a table of the intervals in which nodes were up: node, state, from_us, until_us.
+
+    ``state`` is PLACED while the node has the ``needed`` number of places, LOST if it had them before, else NEVER.
+    """
     all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
     # Changes: (node, time, change of the number of places, change of the count "is up").
     changes = [
@@ -293,9 +303,9 @@ def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: i
         ),
         *((outages["node"], outages[name], 0, up_change) for name, up_change in (("from_us", -1), ("until_us", 1))),
     ]
-    node, time_us = (np.concatenate([change[at] for change in changes]) for at in (0, 1))
+    node, time_us = (np.concatenate([change[column] for change in changes]) for column in (0, 1))
     place_change, up_change = (
-        np.repeat([change[at] for change in changes], [len(change[0]) for change in changes]) for at in (2, 3)
+        np.repeat([change[column] for change in changes], [len(change[0]) for change in changes]) for column in (2, 3)
     )
     order = lexsort((up_change, place_change, time_us, node))
     node, time_us = node[order], time_us[order]

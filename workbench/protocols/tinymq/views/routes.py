@@ -12,8 +12,8 @@ Theory of operation
     A rendezvous node logs "query_stored" for a query and "event_matched" for an event. These rows become marks.
 
 Limits
-    A sink sends its query repeatedly. The route of a query has the first frame over each link since ``from_s``, after a
-    refresh as well as after a repair.
+    A sink sends its query repeatedly. The route of a query has only the first frame over each link since ``from_s``,
+    whether a refresh or a repair caused it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from workbench.views.layers import Table, as_spans, select
 MessageId = tuple[str, int, int]
 QUERY, EVENT, NOTIFICATION = MESSAGE_NAMES = ("query", "event", "notification")
 KINDS = {QUERY: (QUERY,), EVENT: (EVENT, NOTIFICATION)}
-_KIND_OF = {message: which for which, messages in enumerate(KINDS.values()) for message in messages}
-_MESSAGES = {message: which for which, message in enumerate(MESSAGE_NAMES)}
+_KIND_OF = {message: kind for kind, messages in enumerate(KINDS.values()) for message in messages}
+_MESSAGES = {message: index for index, message in enumerate(MESSAGE_NAMES)}
 MARKS = ("stored", "matched", "delivered", "dropped")
-_MARKED_EVENTS = {event: which for which, event in enumerate(("query_stored", "event_matched", "delivered", "dropped"))}
+_MARKED_EVENTS = {event: look for look, event in enumerate(("query_stored", "event_matched", "delivered", "dropped"))}
 _QUIET = {"repeated": 0, "duplicate": 0}  # reasons of drops that only show that a node had the message before
 
 
@@ -86,15 +86,18 @@ class Route:
         return list(dict.fromkeys(mark.node for mark in self.marks if mark.look == look))
 
     def links(self, message: str) -> list[tuple[int, int]]:
-        """Return (sender, receiver) of the hops with a message name whose frames arrived, in order of time."""
+        """Return (sender, receiver) of the hops of a message type that arrived, in order of time."""
         return [(hop.sender, hop.receiver) for hop in self.hops if hop.message == message and hop.arrived]
 
     def in_words(self, message: str) -> str:
-        """Return `links` of a message name as a text: "13 → 6, 6 → 7"."""
+        """Return the `links` of a message type as a text: "13 → 6, 6 → 7"."""
         return ", ".join(f"{sender} → {receiver}" for sender, receiver in self.links(message))
 
     def path(self, message: str, start: int, end: int) -> list[int]:
-        """Return the path from start to end along the first hop into each node, or [] if these do not connect them."""
+        """Return the nodes on the path from start to end along the first hop into each node.
+
+        Returns [] if these hops do not connect the two nodes.
+        """
         came_from: dict[int, int] = {}
         for sender, receiver in self.links(message):
             came_from.setdefault(receiver, sender)
@@ -112,9 +115,9 @@ def list_messages(trace: pa.Table) -> list[MessageId]:
 
 
 def message_table(columns: Columns) -> Table:
-    """Return the queries and events of a trace as a table: kind, node, sequence, from_us.
+    """Return the queries and events of a trace as a table with the columns kind, node, sequence, from_us.
 
-    ``kind`` is an index of ``KINDS``.
+    ``kind`` is an index of ``KINDS``; ``node`` is the sink or the publisher.
     """
     rows = columns.where(event=("subscribed", "originated"))
     messages = {name: columns[name][rows].astype(np.int64) for name in ("node", "sequence")}
@@ -129,21 +132,27 @@ def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until
     event, or if its protocol builds no overlay.
     """
     protocol_of(run)
-    known = list_messages(run.trace)
+    known_messages = list_messages(run.trace)
     if message is None:
-        message = next((candidate for candidate in known if candidate[0] == EVENT), None)
-    at = known.index((message[0], message[1], message[2])) if message is not None and tuple(message) in known else -1
-    if at < 0:
-        examples = ", ".join(map(str, known[:4])) or "none"
+        message = next((candidate for candidate in known_messages if candidate[0] == EVENT), None)
+    index = (
+        known_messages.index((message[0], message[1], message[2]))
+        if message is not None and tuple(message) in known_messages
+        else -1
+    )
+    if index < 0:
+        examples = ", ".join(map(str, known_messages[:4])) or "none"
         raise ParameterError(f"route: message is {message!r}, which is not in this run; the run has {examples}")
     columns, until_us = Columns(run.trace), time_us_of(run, until_s, "route")
-    messages = select(message_table(columns), np.array([at]))
+    messages = select(message_table(columns), np.array([index]))
     time_us = columns["time_us"]
-    in_time = np.flatnonzero((time_us >= round(from_s * 1e6)) & (time_us <= until_us))
-    hops, marks = find_hops_and_marks(columns.part(in_time), messages)
+    rows_in_time = np.flatnonzero((time_us >= round(from_s * 1e6)) & (time_us <= until_us))
+    hops, marks = find_hops_and_marks(columns.part(rows_in_time), messages)
     hop_spans = as_spans(Hop, hops | {"message": np.array(MESSAGE_NAMES, object)[hops["message"]]})
     named_marks = marks | {"look": np.array(MARKS, object)[marks["look"]]}
-    return Route(known[at], tuple(hop_spans), tuple(as_spans(Mark, named_marks, [*columns.words["detail"], ""])))
+    return Route(
+        known_messages[index], tuple(hop_spans), tuple(as_spans(Mark, named_marks, [*columns.words["detail"], ""]))
+    )
 
 
 def find_hops_and_marks(columns: Columns, messages: Table) -> tuple[Table, Table]:
@@ -159,10 +168,10 @@ def find_hops_and_marks(columns: Columns, messages: Table) -> tuple[Table, Table
 
 
 def _select_rows_about(columns: Columns, rows: np.ndarray, messages: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return the rows of the trace about these messages, and for each of them the index of its message."""
+    """Return (rows, indexes): the rows of the trace about these messages, and the index of each row's message."""
     kind = columns.numbered("message", rows, _KIND_OF)
-    about = kind, columns["origin"][rows], columns["sequence"][rows]
-    message_row = find_last(about, (messages["kind"], messages["node"], messages["sequence"]))
+    row_messages = kind, columns["origin"][rows], columns["sequence"][rows]
+    message_row = find_last(row_messages, (messages["kind"], messages["node"], messages["sequence"]))
     return rows[message_row >= 0], message_row[message_row >= 0]
 
 
@@ -174,18 +183,18 @@ def _hops(columns: Columns, messages: Table) -> Table:
     node, peer, time_us = columns["node"][rows], columns["peer"][rows], columns["time_us"][rows]
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
     key = row_keys(message_row, message, sender, receiver)
-    sent, received = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
-    known, first = unique_index(key[sent])
-    arrived_keys, first_came = unique_index(key[received])
-    hop, place = sent[first], find_sorted(known, arrived_keys)
-    arrived, arrival = place >= 0, np.append(received[first_came], 0)[place]
+    sent_rows, received_rows = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
+    hop_keys, first_sent = unique_index(key[sent_rows])
+    arrived_keys, first_arrival = unique_index(key[received_rows])
+    hop, arrival_index = sent_rows[first_sent], find_sorted(hop_keys, arrived_keys)
+    has_arrived, arrival_row = arrival_index >= 0, np.append(received_rows[first_arrival], 0)[arrival_index]
     hops = {"sender": sender[hop], "receiver": receiver[hop], "message": message[hop], "route": message_row[hop]}
     hops["from_us"] = time_us[hop] - columns["value"][rows[hop]]
-    return hops | {"arrived_us": time_us[np.where(arrived, arrival, hop)], "arrived": arrived}
+    return hops | {"arrived_us": time_us[np.where(has_arrived, arrival_row, hop)], "arrived": has_arrived}
 
 
 def _marks(columns: Columns, messages: Table) -> Table:
-    """Return the marks: the rows in which nodes store, match, deliver or drop one of the messages."""
+    """Return a table of marks from the rows in which nodes store, match, deliver or drop one of the messages."""
     rows, message_row = _select_rows_about(columns, columns.where(event=_MARKED_EVENTS), messages)
     look = columns.numbered("event", rows, _MARKED_EVENTS)
     is_mark = (look != _MARKED_EVENTS["query_stored"]) | (columns["value"][rows] > 0)
@@ -203,7 +212,7 @@ def _marks(columns: Columns, messages: Table) -> Table:
 
 
 def tables_of(shown_route: Route) -> tuple[Table, Table]:
-    """Return tables of a route's hops and marks as `find_hops_and_marks` does, but without texts."""
+    """Return (hops, marks) of a route as the tables that `find_hops_and_marks` returns, but without texts."""
     hops = {
         name: np.array([getattr(hop, name) for hop in shown_route.hops], np.int64) for name in ("sender", "receiver")
     }

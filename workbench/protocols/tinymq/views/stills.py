@@ -1,11 +1,11 @@
-"""The overlay in static figures, drawn from the layers of the player: trees, a route over them, and both as slides.
+"""Static figures of the overlay, drawn from the layers of the player: trees, a route over them, and both as slides.
 
     overlay_drawing(run, time_s=None)      trees in colors, roots, keys, nodes without a place or with a new key
     route_drawing(run, message=None)       the hops of a message as arrows over faint trees, numbered in their order
     overlay_slides(run, times_s)           the trees at several times, with a slider
     route_slides(run, message)             a route, hop by hop
 
-In an exported page slides work without a kernel.
+Slides also work in an exported page, without a kernel.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def overlay_drawing(
     time_us, overlay = time_us_of(run, time_s, "overlay_drawing"), overlay_of(run)
     if tree is not None and not 0 <= tree < len(overlay.roots):
         raise ParameterError(f"overlay_drawing: tree is {tree!r}; this run has the trees 0 to {len(overlay.roots) - 1}")
-    scene = LayerScene(_seen(run, _trees(run, overlay, time_us, keys, tree)), time_us, width)
-    scene.is_chosen = bool(keys)  # draw a few more names, as the caller requested keys
-    return _page(scene, f"{caption.title(run)}: the overlay", scene.draw(), scene.entries())
+    scene = LayerScene(_make_view(run, _trees(run, overlay, time_us, keys, tree)), time_us, width)
+    scene.is_chosen = bool(keys)  # draw a few more labels, as the caller requested keys
+    return _draw_page(scene, f"{caption.title(run)}: the overlay", scene.draw(), scene.entries())
 
 
 @carries_record
@@ -71,7 +71,7 @@ def route_drawing(
 
     ``keys`` as in `overlay_drawing`; the other arguments and errors are those of `route`.
     """
-    return _routes(run, route(run, message, from_s, until_s), [None], width, keys)[0]
+    return _draw_routes(run, route(run, message, from_s, until_s), [None], width, keys)[0]
 
 
 @carries_record
@@ -93,15 +93,15 @@ def route_slides(
 
     Arguments and errors are those of `route`.
     """
-    whole = route(run, message, from_s, until_s)
-    count = sum(hop.arrived for hop in whole.hops)
+    whole_route = route(run, message, from_s, until_s)
+    count = sum(hop.arrived for hop in whole_route.hops)
     last = min(count, MOST_SLIDES)
     steps = [round(step * count / max(last, 1)) for step in range(last + 1)]
-    return Stepper(_routes(run, whole, steps, width), [str(step) for step in steps], "hops")
+    return Stepper(_draw_routes(run, whole_route, steps, width), [str(step) for step in steps], "hops")
 
 
 def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
-    """Return the layers of the trees at a time; nodes are labelled with their numbers and keys if keys are written."""
+    """Return the layers of the trees at a time, with labels of nodes and keys if keys are written."""
     is_shared = tree is None and protocol_of(run).node.every_tree and len(overlay.roots) > 1
     if tree is not None:
         overlay = replace(overlay, place_rows=select(overlay.place_rows, overlay.place_rows["tree"] == tree))
@@ -110,16 +110,24 @@ def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: in
         *tree_layers(overlay, is_shared),
         *ring_layers(overlay),
     ]
-    shown = [layer for layer in layers if layer.mark not in ("label", "")]
+    shown_layers = [layer for layer in layers if layer.mark not in ("label", "")]
     nodes = np.array(sorted(run.scenario.topology))
     if keys is False or (keys is None and len(nodes) > MOST_KEYS):
-        return shown
+        return shown_layers
     labels = [replace(layer, is_detail=False) for layer in layers if layer.mark == "label" and not is_shared]
-    named = [label.column("node")[label.alive(min(time_us, overlay.duration_us - 1))] for label in labels]
-    others = nodes[~np.isin(nodes, np.concatenate([np.zeros(0, np.int64), *named]))]
-    whole = {"node": others, "from_us": np.zeros(len(others)), "until_us": np.full(len(others), overlay.duration_us)}
-    numbers = rows_of(whole, text=np.arange(len(others)))
-    return [*shown, *labels, Layer("numbers", numbers, (Look(),), "label", words=list(map(str, others.tolist())))]
+    labelled_nodes = [label.column("node")[label.alive(min(time_us, overlay.duration_us - 1))] for label in labels]
+    other_nodes = nodes[~np.isin(nodes, np.concatenate([np.zeros(0, np.int64), *labelled_nodes]))]
+    whole_run = {
+        "node": other_nodes,
+        "from_us": np.zeros(len(other_nodes)),
+        "until_us": np.full(len(other_nodes), overlay.duration_us),
+    }
+    numbers = rows_of(whole_run, text=np.arange(len(other_nodes)))
+    return [
+        *shown_layers,
+        *labels,
+        Layer("numbers", numbers, (Look(),), "label", words=list(map(str, other_nodes.tolist()))),
+    ]
 
 
 class RouteScene(LayerScene):
@@ -144,59 +152,65 @@ class RouteScene(LayerScene):
                 self.band.append((x, y))
 
 
-def _routes(run: Any, whole: Route, steps: Sequence[int | None], width: int, keys: bool | None = None) -> list[Drawing]:
-    """Draw a route up to each number of hops in ``steps`` (None: all hops), each time with the whole route's legend."""
-    start_us = whole.hops[0].from_us if whole.hops else whole.marks[0].at_us if whole.marks else 0
+def _draw_routes(
+    run: Any, whole_route: Route, steps: Sequence[int | None], width: int, keys: bool | None = None
+) -> list[Drawing]:
+    """Return a drawing of a route up to each number of hops in ``steps`` (None: all), with the whole route's legend."""
+    start_us = (
+        whole_route.hops[0].from_us if whole_route.hops else whole_route.marks[0].at_us if whole_route.marks else 0
+    )
     trees = _trees(run, overlay_of(run), start_us, keys)
     faint_trees = [
         replace(layer, looks=tuple(look._replace(alpha=0.3) for look in layer.looks)) if layer.mark == "line" else layer
         for layer in trees
     ]
-    entries: list[Entry] = [("diamond", palette.LINK_GOOD, "sink" if whole.message[0] == QUERY else "publisher")]
-    scene = _route_scene(run, faint_trees, whole, start_us, width)
+    entries: list[Entry] = [("diamond", palette.LINK_GOOD, "sink" if whole_route.message[0] == QUERY else "publisher")]
+    scene = _make_scene(run, faint_trees, whole_route, start_us, width)
     scene.draw()
-    reasons = sorted({mark.text for mark in whole.marks if mark.look == "dropped"})
+    reasons = sorted({mark.text for mark in whole_route.marks if mark.look == "dropped"})
     if reasons:
         entries.append(("lost", palette.LOST, "ended here: " + ", ".join(reasons)))
     entries += scene.entries()
-    title = f"{caption.title(run)}: {whole.message[0]} {whole.message[2]} of node {whole.message[1]}"
+    title = f"{caption.title(run)}: {whole_route.message[0]} {whole_route.message[2]} of node {whole_route.message[1]}"
     drawings = []
     for step in steps:
-        route_part = whole if step is None else whole.until(step)
-        scene = _route_scene(run, faint_trees, route_part, start_us, width)
+        route_part = whole_route if step is None else whole_route.until(step)
+        scene = _make_scene(run, faint_trees, route_part, start_us, width)
         scene.count = sum(hop.arrived for hop in route_part.hops)
         last_us = max(
             [hop.arrived_us for hop in route_part.hops] + [mark.at_us for mark in route_part.marks], default=start_us
         )
         hops = "1 hop" if scene.count == 1 else f"{scene.count} hops"
         note = f"{hops} within {(last_us - start_us) / 1000:,.1f} ms; the numbers give their order"
-        drawings.append(_page(scene, title, scene.draw(), entries, note))
+        drawings.append(_draw_page(scene, title, scene.draw(), entries, note))
     return drawings
 
 
-def _route_scene(run: Any, faint_trees: Sequence[Layer], shown_route: Route, start_us: int, width: int) -> RouteScene:
+def _make_scene(run: Any, faint_trees: Sequence[Layer], shown_route: Route, start_us: int, width: int) -> RouteScene:
     hops, marks = tables_of(shown_route)
-    begin = np.zeros(1, np.int64)
-    begun = rows_of({"node": np.array([shown_route.message[1]]), "from_us": begin, "until_us": begin + FOREVER_US})
-    origin = Layer("origin", begun, (Look("", palette.LINK_GOOD, 2.9, 14, marker="diamond"),), "disc")
+    begin_us = np.zeros(1, np.int64)
+    origin_row = rows_of(
+        {"node": np.array([shown_route.message[1]]), "from_us": begin_us, "until_us": begin_us + FOREVER_US}
+    )
+    origin = Layer("origin", origin_row, (Look("", palette.LINK_GOOD, 2.9, 14, marker="diamond"),), "disc")
     # The trees are drawn as they were at the start of the route, so all hops must be alive at that time.
     layers = []
     for layer in route_layers(FOREVER_US, hops, marks):
         rows = {"from_us": np.zeros(len(layer), np.int64), "value": np.arange(len(layer)) + 1}
         layers.append(replace(layer, table=layer.table | rows))
     return RouteScene(
-        _seen(run, [*faint_trees, origin, *layers], MessagePaths((MessagePath("", 0, ()),))), start_us, width
+        _make_view(run, [*faint_trees, origin, *layers], MessagePaths((MessagePath("", 0, ()),))), start_us, width
     )
 
 
-def _seen(run: Any, layers: Sequence[Layer], routes: MessagePaths = NO_PATHS) -> RunView:
+def _make_view(run: Any, layers: Sequence[Layer], routes: MessagePaths = NO_PATHS) -> RunView:
     duration_us = round(run.scenario.duration_s * 1e6)
     clock = make_clock(np.zeros(0), np.zeros(0), duration_us)
     return RunView(run, lay_out(run.scenario.topology), clock, duration_us, tuple(filter(len, layers)), (), routes)
 
 
-def _page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:
-    """Draw the title and the time, the map, and the legend."""
+def _draw_page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:
+    """Return a drawing of the title and the time, the map, and the legend."""
     legend = legend_drawing(entries, scene.width)
     drawing = Drawing(scene.width, HEADING + map_.height + legend.height + (16 if note else 0), title=title)
     drawing.text(MARGIN, 26, title, size=15, bold=True)

@@ -1,8 +1,8 @@
-"""Zones in time: how the nodes of each tree share out the key space, and which part of it stored queries cover.
+"""Tables of zones in time: which nodes of each tree store which strings, and which of these belong to stored queries.
 
     zone_table(overlay)                      which node stored which strings of a tree, from when to when
     stored_boxes(overlay, zones, mapping)    the strings of each zone that belong to queries which its node stored
-    in_zones(zones, rows, regions)           the same for any regions of nodes in time
+    in_zones(zones, rows, regions)           the same for any other regions that belong to nodes at times
     blocks(low, high, bits)                  an interval of strings of two dimensions, as rectangles
 
 Theory of operation
@@ -29,7 +29,7 @@ from workbench.protocols.tinymq.views.overlay import Overlay
 from workbench.views.layers import Table, as_spans, select
 from workbench.views.spans import joined, overlaps
 
-MOST_CELLS = 1 << 12
+MOST_CELLS = 1 << 12  # number of strings up to which a box is converted exactly
 WIDEST = 62  # bits of a string that an int64 holds, with one to spare
 
 Region = tuple[tuple[int, int], ...]
@@ -75,8 +75,10 @@ def zone_table(overlay: Overlay) -> Table:
         {name: overlay.place_rows[name] for name in ("node", "tree", "key", "depth", *_TIMES)}, "node", "tree", "key"
     )
     trees = len(overlay.roots)
-    line, claimed = (spans["node"] * trees + spans["tree"] for spans in (zone_rows, claims))
-    common = overlaps(line, zone_rows["from_us"], zone_rows["until_us"], claimed, claims["from_us"], claims["until_us"])
+    zone_owner, claim_owner = (spans["node"] * trees + spans["tree"] for spans in (zone_rows, claims))
+    common = overlaps(
+        zone_owner, zone_rows["from_us"], zone_rows["until_us"], claim_owner, claims["from_us"], claims["until_us"]
+    )
     zones = select(zone_rows, common.row) | {name: claims[name][common.other] for name in ("key", "depth")}
     zones |= {"from_us": common.from_us, "until_us": common.until_us}
     zones["zone"] = row_keys(zones["zone"], common.from_us)
@@ -86,8 +88,8 @@ def zone_table(overlay: Overlay) -> Table:
 _TIMES = ("from_us", "until_us")
 
 
-def _whole(key_bits: int) -> Any:
-    """Return the dtype that holds strings as numbers: int64, or object for more than ``WIDEST`` bits."""
+def _string_dtype(key_bits: int) -> Any:
+    """Return the dtype of an array of strings as integers: int64, or object for more than ``WIDEST`` bits."""
     return np.int64 if key_bits <= WIDEST else object
 
 
@@ -101,7 +103,7 @@ def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
 
 
 def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
-    """Return a box as a region. A box of more than ``MOST_CELLS`` strings becomes one interval that contains it."""
+    """Return the strings of a box as a region; more than ``MOST_CELLS`` become one interval that contains them all."""
     if len(box) == 1:
         return tuple(box)
     count = 1
@@ -109,10 +111,10 @@ def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
         count *= high - low + 1
     if count > MOST_CELLS:
         return mapping.hull(box)
-    whole = _whole(mapping.key_bits)
-    cells = np.zeros(1, whole)
+    dtype = _string_dtype(mapping.key_bits)
+    cells = np.zeros(1, dtype)
     for (low, high), dimension in zip(box, mapping.dimensions, strict=True):
-        cells = ((cells << dimension.bits)[:, None] + np.array(range(low, high + 1), whole)).ravel()
+        cells = ((cells << dimension.bits)[:, None] + np.array(range(low, high + 1), dtype)).ravel()
     ends = np.flatnonzero(cells[1:] - cells[:-1] != 1)
     lows, highs = cells[[0, *(ends + 1)]], cells[[*ends, len(cells) - 1]]
     return tuple(zip(lows.tolist(), highs.tolist(), strict=True))
@@ -131,29 +133,32 @@ def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
 
 
 def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:
-    """Return {index of a text in ``words``: region} for these texts, which are attributes."""
+    """Return {text: region} for the attributes in ``texts``, which are indexes of ``words``.
+
+    ``box_of`` returns the box of parsed attributes.
+    """
     return {text: strings_of(mapping, box_of(parse(words[text]))) for text in np.unique(texts).tolist()}
 
 
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
-    """Return the intersections of the regions in ``rows`` with the zones of their nodes, while both last.
+    """Return the intersections of regions with the zones of their nodes, for the times when both exist.
 
     ``rows`` has the columns node, tree, text, from_us, until_us; rows may overlap in time. ``regions``: the region of
     each text. The result has the columns row (an index of ``rows``), tree, low, high, from_us, until_us.
     """
-    which, first, zone = unique_all(zones["zone"])
+    zone_numbers, first, zone = unique_all(zones["zone"])
     trees = max(int(spans["tree"].max(initial=0)) for spans in (zones, rows)) + 1
     whole_zones = select(zones, first)
-    key, line = (spans["node"] * trees + spans["tree"] for spans in (rows, whole_zones))
-    common = overlaps(key, rows["from_us"], rows["until_us"], line, *(whole_zones[name] for name in _TIMES))
-    count = np.bincount(zone, minlength=len(which))
+    row_owner, zone_owner = (spans["node"] * trees + spans["tree"] for spans in (rows, whole_zones))
+    common = overlaps(row_owner, rows["from_us"], rows["until_us"], zone_owner, *(whole_zones[name] for name in _TIMES))
+    count = np.bincount(zone, minlength=len(zone_numbers))
     begin = np.cumsum(count) - count
     pair = np.repeat(np.arange(len(common.row)), count[common.other])
     row, interval = common.row[pair], argsort(zone)[ranges(begin[common.other], count[common.other])]
     text = rows["text"][row]
     intersections = [(np.zeros(0, np.int64), *(np.zeros(0, zones["low"].dtype),) * 2)]
-    texts, of = unique_inverse(text)
-    for code, positions in zip(texts.tolist(), split_rows(of, len(texts)), strict=True):
+    texts, text_index = unique_inverse(text)
+    for code, positions in zip(texts.tolist(), split_rows(text_index, len(texts)), strict=True):
         lows, highs = np.array(regions[code], zones["low"].dtype).T
         begin = np.searchsorted(highs, zones["low"][interval[positions]])
         end = np.searchsorted(lows, zones["high"][interval[positions]], "right")
