@@ -176,6 +176,8 @@ def _of_docstring(node: ast.AST, docstring: str, path: str, line: int) -> Iterat
 
 def _of_prose(kind: str, text: str, path: str, line: int) -> Iterator[Breach]:
     plain = re.sub(r"`[^`]*`|\"[^\"\n]*\"", "X", text)  # quoted code and quotations do not count
+    if kind == "docstring":
+        plain = re.sub(r"(?m)^( *)\w+(?=: |  )", r"\1X", plain)  # nor does the name before its description
     for rule, pattern in (
         ("begins vaguely", VAGUE_START),
         ("speaks", SPEECH),

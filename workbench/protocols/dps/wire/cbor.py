@@ -197,9 +197,7 @@ class Reader:
     def _check_count(self, items: int, at: int, name: str) -> None:
         if items > len(self.data) - self.at:
             left = len(self.data) - self.at
-            raise DecodeError(
-                f"byte {at}: {name} has a count of {items} items, but the message ends {left} bytes later"
-            )
+            raise DecodeError(f"byte {at}: {name} has a count of {items} items; the message ends {left} bytes later")
 
     def tag(self, name: str) -> int:
         """Read the head of a tagged item; return the tag's number."""
