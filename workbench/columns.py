@@ -77,7 +77,7 @@ def _span(column: np.ndarray) -> tuple[int, int]:
 
 
 def _is_dense(span: int, rows: int) -> bool:
-    """Return whether an array with one entry for each number of a range is faster than sorting the rows."""
+    """Return whether a look-up array of ``span`` entries is faster than sorting this number of ``rows``."""
     return span <= 2 * rows + 1024
 
 
@@ -88,10 +88,10 @@ def argsort(keys: np.ndarray) -> np.ndarray:
     low, span = _span(keys)
     if span > 1 << (_DIGIT * _MOST_DIGITS):
         return np.argsort(keys, kind="stable")
-    rest = np.subtract(keys, low, dtype=np.int64)
-    order = np.argsort(rest.astype(np.uint16), kind="stable")  # the lowest digit: others are cut off
+    offsets = np.subtract(keys, low, dtype=np.int64)
+    order = np.argsort(offsets.astype(np.uint16), kind="stable")  # the lowest digit: others are cut off
     for shift in range(_DIGIT, (span - 1).bit_length(), _DIGIT):
-        digit = (rest >> shift).astype(np.uint16)
+        digit = (offsets >> shift).astype(np.uint16)
         order = order[np.argsort(digit[order], kind="stable")]
     return order
 
@@ -129,10 +129,12 @@ def unique_index(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return np.unique(keys, return_index=True)
     low, span = _span(keys)
     if _is_dense(span, len(keys)):
-        first = np.full(span, -1)
-        first[np.subtract(keys[::-1], low, dtype=np.int64)] = np.arange(len(keys))[::-1]  # the last one written stays
-        used = np.flatnonzero(first >= 0)
-        return (used + low).astype(keys.dtype), first[used]
+        first_row = np.full(span, -1)
+        first_row[np.subtract(keys[::-1], low, dtype=np.int64)] = np.arange(len(keys))[
+            ::-1
+        ]  # the last one written stays
+        used_offsets = np.flatnonzero(first_row >= 0)
+        return (used_offsets + low).astype(keys.dtype), first_row[used_offsets]
     order = argsort(keys)
     ordered = keys[order]
     is_first = mark_first(ordered)
@@ -175,16 +177,16 @@ def take_rows(table: _SomeTable, rows: np.ndarray) -> _SomeTable:
 
 def find_last(rows: Table, table: Table) -> np.ndarray:
     """Return for each row (n,) the index of the last equal row in ``table``, or -1."""
-    wanted, known = shared_keys(rows, table)
-    low, span = _span(known)
-    if _is_dense(span, len(wanted) + len(known)):
+    wanted_keys, table_keys = shared_keys(rows, table)
+    low, span = _span(table_keys)
+    if _is_dense(span, len(wanted_keys) + len(table_keys)):
         index = np.full(span + 1, -1)  # the last entry is for keys out of the range
-        index[known - low] = np.arange(len(known))
-        return index[np.where((wanted >= low) & (wanted < low + span), wanted - low, span)]
-    order = argsort(known)
-    known = known[order]
-    last = np.searchsorted(known, wanted, side="right") - 1
-    return np.where((last >= 0) & (known[last] == wanted), order[last], -1)
+        index[table_keys - low] = np.arange(len(table_keys))
+        return index[np.where((wanted_keys >= low) & (wanted_keys < low + span), wanted_keys - low, span)]
+    order = argsort(table_keys)
+    table_keys = table_keys[order]
+    last = np.searchsorted(table_keys, wanted_keys, side="right") - 1
+    return np.where((last >= 0) & (table_keys[last] == wanted_keys), order[last], -1)
 
 
 def find_sorted(values: np.ndarray, known: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ Extended = TypeVar("Extended", bound=type)
 
 
 class Extension:
-    """A placeholder for method ``name`` of class ``owner`` until its first use; ``function`` is "module.function"."""
+    """A placeholder for method ``name`` of class ``owner``; its first use loads ``function``, "module.function"."""
 
     def __init__(self, owner: type, name: str, function: str) -> None:
         self.owner, self.name, self.function = owner, name, function

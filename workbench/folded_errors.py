@@ -32,12 +32,16 @@ def shortened(sentence: str, most: int) -> str:
 
 
 def _show(
-    shell: Any, kind: type[BaseException], error: BaseException, frames: TracebackType, tb_offset: int | None = None
+    shell: Any,
+    kind: type[BaseException],
+    error: BaseException,
+    stack_frames: TracebackType,
+    tb_offset: int | None = None,
 ) -> None:
     from IPython.display import display
 
-    sys.last_type, sys.last_value, sys.last_traceback = kind, error, frames  # for %tb and %debug
-    lines = shell.InteractiveTB.structured_traceback(kind, error, frames, tb_offset=tb_offset)
+    sys.last_type, sys.last_value, sys.last_traceback = kind, error, stack_frames  # for %tb and %debug
+    lines = shell.InteractiveTB.structured_traceback(kind, error, stack_frames, tb_offset=tb_offset)
     text = _ANSI.sub("", "\n".join(lines))
     shell._showtraceback(kind, error, [f"{_RED}{kind.__name__}{_PLAIN}: {error}"])
     shell._last_traceback = lines  # The reply to the client that executes the cell; the notebook does not show it.

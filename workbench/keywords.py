@@ -78,9 +78,10 @@ def refuse_unknown(self: Any, name: str) -> Any:
 
 
 def answer_for(module: str) -> None:
-    """Make a module raise `UnknownName` with a suggestion for an unknown name. Its own ``__getattr__`` comes first.
+    """Make a module raise `UnknownName` with a suggestion for an unknown name.
 
-    ``dir`` of a module with ``__all__`` lists these names, unless the module has a ``__dir__`` of its own.
+    The module's own ``__getattr__`` is called first. ``dir`` of a module with ``__all__`` lists the names in
+    ``__all__``, unless the module has a ``__dir__`` of its own.
     """
     owner = sys.modules[module]
     load = vars(owner).get("__getattr__")
@@ -115,9 +116,9 @@ def imported_names(package: str) -> list[str]:
 
 
 def checked_method(method: Any, name: str) -> Any:
-    """Return a checked function to be used as the method ``name`` (for error messages) of a class in another module.
+    """Return ``method`` with checked calls (see `checked`), to be used as a method of a class in another module.
 
-    Its first parameter is the object, and error messages omit it like ``self``.
+    ``name``: its name in error messages. They omit its first parameter, the object, like ``self``.
     """
     return _wrap_checked(method, name, next(iter(inspect.signature(method).parameters)))
 
@@ -150,8 +151,9 @@ def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def new_name(owner: str, name: str, stacklevel: int) -> str:
-    """Return the present name of a renamed attribute or parameter (`RENAMED`), with a DeprecationWarning.
+    """Return the present name of ``owner``'s attribute or parameter ``name``, with a DeprecationWarning.
 
+    `RENAMED` lists the renamed attributes and parameters of each owner, a class or function.
     ``stacklevel`` is the number of calls between the caller's source line and this function, as for `warnings.warn`.
     """
     new = RENAMED[owner][name]
@@ -209,18 +211,23 @@ def _wrap_checked(function: Any, name: str, hidden: str = "self") -> Any:
 def _check_call(
     signature: inspect.Signature, name: str, arguments: tuple[Any, ...], keywords: Mapping[str, Any], hidden: str
 ) -> None:
-    """Raise WrongCall, which shows the signature, if arguments are missing or too many."""
+    """Raise WrongCall, which shows the signature, if arguments are missing or too many.
+
+    ``name``: the called function in the message. ``hidden``: a parameter that the message omits.
+    """
     try:
         signature.bind(*arguments, **keywords)
     except TypeError as error:
-        given = signature.bind_partial(**keywords).arguments
+        given_arguments = signature.bind_partial(**keywords).arguments
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         positional = [parameter.name for parameter in signature.parameters.values() if parameter.kind in kinds]
-        given |= dict(zip(positional, arguments, strict=False))
+        given_arguments |= dict(zip(positional, arguments, strict=False))
         required = [
             parameter.name for parameter in signature.parameters.values() if parameter.default is parameter.empty
         ]
-        missing = [name for name in required if name not in given and signature.parameters[name].kind in kinds]
+        missing = [
+            name for name in required if name not in given_arguments and signature.parameters[name].kind in kinds
+        ]
         fault = f"lacks {' and '.join(missing)}" if missing else f"was called with wrong arguments ({error})"
         shown = ", ".join(
             _without_type(parameter) for parameter in signature.parameters.values() if parameter.name != hidden
@@ -233,7 +240,7 @@ def _without_type(parameter: inspect.Parameter) -> str:
 
 
 def signature_of(parameters: Iterable[Any]) -> inspect.Signature:
-    """Return the signature of a call whose keywords are a table's parameters."""
+    """Return the signature of a call whose keywords are these parameters."""
     return inspect.Signature([_make_keyword(parameter) for parameter in parameters])
 
 
@@ -242,13 +249,19 @@ def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]
 
     ``self`` is omitted. A default in which the tables differ is shown as ``...``.
     """
-    _, *own = inspect.signature(function).parameters.values()
+    _, *own_parameters = inspect.signature(function).parameters.values()
     from_tables: dict[str, inspect.Parameter] = {}
     for parameter in (_make_keyword(entry) for table in tables for entry in table):
         if parameter.default != from_tables.setdefault(parameter.name, parameter).default:
             from_tables[parameter.name] = parameter.replace(default=...)
-    rest = [parameter for parameter in own if parameter.kind is inspect.Parameter.VAR_KEYWORD]
-    return inspect.Signature([*(parameter for parameter in own if parameter not in rest), *from_tables.values(), *rest])
+    var_keywords = [parameter for parameter in own_parameters if parameter.kind is inspect.Parameter.VAR_KEYWORD]
+    return inspect.Signature(
+        [
+            *(parameter for parameter in own_parameters if parameter not in var_keywords),
+            *from_tables.values(),
+            *var_keywords,
+        ]
+    )
 
 
 def _make_keyword(parameter: Any) -> inspect.Parameter:
@@ -264,21 +277,24 @@ def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]
         arguments = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # for example a function written in C
         return {}, []
-    named = [
+    named_parameters = [
         argument for argument in arguments if argument.kind in (argument.POSITIONAL_OR_KEYWORD, argument.KEYWORD_ONLY)
     ]
     defaults = {
-        argument.name: argument.default for argument in named if isinstance(argument.default, (bool, int, float, str))
+        argument.name: argument.default
+        for argument in named_parameters
+        if isinstance(argument.default, (bool, int, float, str))
     }
-    return defaults, [argument.name for argument in named if argument.default is argument.empty]
+    return defaults, [argument.name for argument in named_parameters if argument.default is argument.empty]
 
 
 def documentation(
     text: str, parameters: Iterable[Any], title: str = "Parameters", types: Mapping[str, str] | None = None
 ) -> str:
-    """Return a docstring with a section that lists each parameter's type, default, range, unit and meaning.
+    """Return the docstring ``text`` with a section ``title`` on these parameters.
 
-    ``types``: the types of parameters whose default does not show them.
+    The section lists the type, default, range, unit and meaning of each. ``types``: the types of parameters
+    whose default does not show them.
     """
     types = types or {}
     lines = [
@@ -291,7 +307,7 @@ def documentation(
 
 
 def sections(text: str, tables: Mapping[str, Iterable[Any]]) -> str:
-    """Return a docstring with one section for each table {name: parameters} that the call accepts."""
+    """Return the docstring ``text`` with a section for each of the ``tables``, {title: parameters}."""
     return "\n\n".join([inspect.cleandoc(text), *(documentation("", table, name) for name, table in tables.items())])
 
 

@@ -29,7 +29,7 @@ class Notice:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, frames: TracebackType | None
+        self, kind: type[BaseException] | None, error: BaseException | None, stack_frames: TracebackType | None
     ) -> None:
         if self._handle is not None:
             # nbconvert warns about an output without any data.

@@ -27,15 +27,15 @@ def meant(name, known):
     return " (did you mean %s?)" % closest if closest else ""
 
 
-def _similarity(name, other):
+def _similarity(name, other_name):
     # longest[i]: common subsequence of the characters so far and the first i characters of the other name.
-    longest = [0] * (len(other) + 1)
+    longest = [0] * (len(other_name) + 1)
     for character in name:
         diagonal = 0
-        for i in range(len(other)):
+        for i in range(len(other_name)):
             above = longest[i + 1]
-            longest[i + 1] = diagonal + 1 if character == other[i] else max(above, longest[i])
+            longest[i + 1] = diagonal + 1 if character == other_name[i] else max(above, longest[i])
             diagonal = above
-    share = 2 * longest[-1] / max(len(name) + len(other), 1)
-    is_contained = min(len(name), len(other)) >= _SHORTEST and (name in other or other in name)
+    share = 2 * longest[-1] / max(len(name) + len(other_name), 1)
+    is_contained = min(len(name), len(other_name)) >= _SHORTEST and (name in other_name or other_name in name)
     return share + CONTAINED if is_contained else share

@@ -1,4 +1,4 @@
-"""One account per expected reading: its cause, its place, and the rows that prove it."""
+"""Accounts of expected readings: the cause, the node, and the rows that prove it."""
 
 import networkx as nx
 import pytest
@@ -9,11 +9,13 @@ from workbench.analysis.explain import sentence
 
 IDEAL = wb.Radio(loss="none")
 LINE = wb.topology.line(5)
-ASKED, PUBLISHED = wb.subscribe(0, "TEMP GE 1"), wb.publish(4, "TEMP IS 5", start_s=15)
+SUBSCRIPTION, PUBLICATION = wb.subscribe(0, "TEMP GE 1"), wb.publish(4, "TEMP IS 5", start_s=15)
 
 
 def played(protocol, *workload, graph=LINE, radio=IDEAL, duration_s=30, seed=1):
-    scenario = wb.Scenario(graph, protocol, workload or (ASKED, PUBLISHED), radio, duration_s=duration_s, seed=seed)
+    scenario = wb.Scenario(
+        graph, protocol, workload or (SUBSCRIPTION, PUBLICATION), radio, duration_s=duration_s, seed=seed
+    )
     return scenario.run(engine="reference")
 
 
@@ -64,7 +66,7 @@ def test_accounts_agree_with_the_metrics(name):
 
 @pytest.mark.parametrize("name", ["Flooding", "Diffusion", "TinyMQ", "Pub2Sub", "DPS", "CodedDiffusion"])
 def test_the_last_holder_and_the_neighbor_that_was_down_are_named(name):
-    run = played(getattr(wb, name)(), ASKED, PUBLISHED, wb.outage(2, 14.99))
+    run = played(getattr(wb, name)(), SUBSCRIPTION, PUBLICATION, wb.outage(2, 14.99))
     account = only(run)
     assert (account.cause, account.node, account.neighbor) == ("down", 3, 2)
     (row,) = proof(run, account)
@@ -80,23 +82,23 @@ def test_a_frame_that_a_link_lost_is_named(name):
     assert sentence(run.scenario, account).endswith(" s, and the link lost it.")
 
 
-def test_a_reading_that_came_nearer_elsewhere_is_explained_where_it_came_nearest():
+def test_a_reading_is_explained_at_the_node_where_it_came_nearest():
     graph = weak((1, 0), (3, 0), (4, 3), graph=wb.topology.grid(3, 3))
     workload = wb.subscribe(0, "TEMP GE 1"), wb.publish(8, "TEMP IS 5", start_s=15)
     account = only(played(wb.Flooding(), *workload, graph=graph, radio=wb.Radio(loss="links")))
     assert account.cause == "lost" and account.node in (1, 3) and account.neighbor == 0
 
 
-def test_gossip_that_stops_by_chance_is_explained_by_its_probability():
+def test_gossip_that_ends_by_chance_is_explained_by_its_probability():
     workload = wb.subscribe("all", "TEMP GE 1"), wb.publish(0, "TEMP IS 5", start_s=5)
     run = played(wb.Gossip(forwarding_probability=0.3), *workload, graph=wb.topology.grid(3, 4), seed=2)
-    lost = missing(run)
-    assert lost and {account.cause for account in lost} == {"chance"}
+    undelivered = missing(run)
+    assert undelivered and {account.cause for account in undelivered} == {"chance"}
     (line,) = run.explain().sentences
     assert "with a probability of 0.3 (forwarding_probability)" in line
 
 
-def test_pieces_of_which_some_came_are_incomplete():
+def test_a_reading_of_which_only_some_pieces_arrived_is_incomplete():
     workload = wb.subscribe(0, "TEMP GE 1"), wb.publish(2, "TEMP IS 5", start_s=5, every_s=1)
     run = played(wb.Gossip(pieces=3, forwarding_probability=0.6), *workload, graph=wb.topology.line(3))
     incomplete = [account for account in missing(run) if account.cause == "incomplete"]
@@ -104,26 +106,26 @@ def test_pieces_of_which_some_came_are_incomplete():
     assert {proof(run, account)[0]["event"] for account in incomplete} == {"received"}
 
 
-def test_a_flood_ends_where_its_ttl_does():
+def test_a_flood_that_ends_at_its_ttl_is_named():
     account = only(played(wb.Flooding(ttl=3)))
     assert (account.cause, account.node) == ("ttl", 1)
 
 
-def test_outages_prove_that_parts_are_never_connected_in_time():
-    workload = ASKED, wb.publish(4, "TEMP IS 5", start_s=15), wb.outage(2, 0, 10), wb.outage(2, 14)
+def test_outages_that_separate_the_network_in_time_are_named():
+    workload = SUBSCRIPTION, wb.publish(4, "TEMP IS 5", start_s=15), wb.outage(2, 0, 10), wb.outage(2, 14)
     run = played(wb.Diffusion(refresh_s=0), *workload)
     account = only(run)
     assert (account.cause, account.node, account.neighbor) == ("disconnected", 3, 2)
     assert "failed" in {row["event"] for row in proof(run, account)}
 
 
-def test_a_subscriber_that_joins_behind_a_cut_cannot_be_known():
-    run = played(wb.Diffusion(sample_lifetime_s=5.0), ASKED, PUBLISHED, wb.outage(2, 0, 25))
+def test_a_subscriber_that_joins_behind_a_cut_is_unknown_to_the_source():
+    run = played(wb.Diffusion(sample_lifetime_s=5.0), SUBSCRIPTION, PUBLICATION, wb.outage(2, 0, 25))
     account = only(run)
     assert account.cause == "disconnected"
 
 
-def test_an_evicted_interest_is_named_with_the_room_of_the_cache():
+def test_an_evicted_interest_is_named_with_the_size_of_the_cache():
     workload = [wb.subscribe(at=0, what="TEMP GE 1", start_s=1)]
     workload += [wb.subscribe(at=1, what=f"HUMIDITY GE {bound}", start_s=3 + bound) for bound in (1, 2)]
     run = played(wb.Diffusion(max_interests=2, refresh_s=0), *workload, wb.publish(4, "TEMP IS 5", start_s=15))
@@ -136,12 +138,12 @@ def test_an_evicted_interest_is_named_with_the_room_of_the_cache():
 @pytest.mark.parametrize("code", ["suppress_unchanged"])
 def test_a_filter_that_dropped_a_reading_is_named(code):
     filters = (wb.Filter(code, key=200, at=[3]),)
-    run = played(wb.Diffusion(filters=filters), ASKED, wb.publish(4, "TEMP IS 5", start_s=15, every_s=5))
-    lost = missing(run)
-    assert lost and {(account.cause, account.node) for account in lost} == {("filtered", 3)}
+    run = played(wb.Diffusion(filters=filters), SUBSCRIPTION, wb.publish(4, "TEMP IS 5", start_s=15, every_s=5))
+    undelivered = missing(run)
+    assert undelivered and {(account.cause, account.node) for account in undelivered} == {("filtered", 3)}
 
 
-def test_a_node_that_no_interest_has_reached_is_not_asked():
+def test_a_source_that_no_interest_has_reached_is_named():
     run = played(wb.Diffusion(ttl=3), radio=IDEAL)
     account = only(run)
     assert (account.cause, account.node) == ("not_asked", 4)
@@ -154,12 +156,12 @@ def test_a_saturated_channel_is_named():
         wb.Flooding(), *workload, radio=wb.Radio(loss="none", csma=True, collisions=True, bit_rate_bps=10_000),
         duration_s=8,
     )  # fmt: skip
-    lost = missing(run)
-    assert "saturated" in {account.cause for account in lost}
-    assert {account.cause for account in lost} <= {"saturated", "run_ended", "lost"}
+    undelivered = missing(run)
+    assert "saturated" in {account.cause for account in undelivered}
+    assert {account.cause for account in undelivered} <= {"saturated", "run_ended", "lost"}
 
 
-def test_a_root_that_receives_nothing_leaves_nodes_without_a_place():
+def test_nodes_below_a_deaf_root_have_no_position_in_the_overlay():
     graph = weak(*((node, 2) for node in (1, 3)), *((2, node) for node in (1, 3)))
     run = played(wb.TinyMQ(roots=(2,)), wb.subscribe(0, "TEMP GE 1"), wb.publish(1, "TEMP IS 5", start_s=15),
                  graph=graph, radio=wb.Radio(loss="links"))  # fmt: skip
@@ -172,24 +174,24 @@ def test_an_event_that_meets_no_query_is_not_matched():
     assert (account.cause, account.node) == ("not_matched", 0)
 
 
-def test_a_link_of_dps_that_is_not_active_is_named():
-    account = only(played(wb.DPS(), ASKED, wb.publish(4, "TEMP IS 5")))
+def test_an_inactive_link_of_dps_is_named():
+    account = only(played(wb.DPS(), SUBSCRIPTION, wb.publish(4, "TEMP IS 5")))
     assert (account.cause, account.node, account.neighbor, account.detail) == ("no_link", 4, 3, "never")
 
 
-def test_a_protocol_without_a_module_is_followed_all_the_same(monkeypatch):
+def test_a_protocol_without_an_account_module_has_accounts_too(monkeypatch):
     monkeypatch.setattr(wb.Diffusion, "explain", "")
-    account = only(played(wb.Diffusion(), ASKED, PUBLISHED, wb.outage(2, 14.99)))
+    account = only(played(wb.Diffusion(), SUBSCRIPTION, PUBLICATION, wb.outage(2, 14.99)))
     assert (account.cause, account.node, account.neighbor) == ("down", 3, 2)
 
 
 def test_a_run_without_a_trace_has_no_accounts():
-    run = wb.Scenario(LINE, wb.Flooding(), (ASKED, PUBLISHED), IDEAL, duration_s=30).run(record="metrics")
+    run = wb.Scenario(LINE, wb.Flooding(), (SUBSCRIPTION, PUBLICATION), IDEAL, duration_s=30).run(record="metrics")
     with pytest.raises(wb.ScenarioError, match="has no trace"):
         accounts(run)
 
 
-def test_nodes_that_nothing_joins_expect_nothing():
+def test_disconnected_nodes_expect_no_readings():
     graph = nx.DiGraph()
     graph.add_node(0, pos=(0.0, 0.0))
     graph.add_node(4, pos=(1.0, 0.0))

@@ -1,4 +1,4 @@
-"""Why a run delivered little: each sentence is said of a run of that kind, and of none that works."""
+"""Explanations of low delivery: each sentence appears for a run with that problem, and for no run that works."""
 
 import re
 
@@ -11,7 +11,7 @@ from workbench.views.rich import bundle
 IDEAL = wb.Radio(loss="none")
 #   0 --- 1 --- 2 --- 3      the sink is node 0, the source node 3
 LINE = wb.topology.line(4)
-ASKED, PUBLISHED = wb.subscribe(0, "TEMP GE 1", start_s=5), wb.publish(3, "TEMP IS 5", start_s=10)
+SUBSCRIPTION, PUBLICATION = wb.subscribe(0, "TEMP GE 1", start_s=5), wb.publish(3, "TEMP IS 5", start_s=10)
 PROTOCOLS = [
     wb.Flooding(),
     wb.Gossip(forwarding_probability=1),
@@ -22,8 +22,10 @@ PROTOCOLS = [
 ]
 
 
-def run_of(protocol=None, workload=(ASKED, PUBLISHED), graph=LINE, radio=IDEAL, record="trace", **more):
-    scenario = wb.Scenario(graph, protocol or wb.Flooding(), workload, radio, **{"duration_s": 20, "seed": 1, **more})
+def run_of(protocol=None, workload=(SUBSCRIPTION, PUBLICATION), graph=LINE, radio=IDEAL, record="trace", **settings):
+    scenario = wb.Scenario(
+        graph, protocol or wb.Flooding(), workload, radio, **{"duration_s": 20, "seed": 1, **settings}
+    )
     return scenario.run(engine="reference", record=record)
 
 
@@ -33,8 +35,8 @@ def explain_run(*args, **options):
 
 def one_way(*arcs):
     graph = nx.DiGraph()
-    for place, node in enumerate(sorted({node for arc in arcs for node in arc})):
-        graph.add_node(node, pos=(10.0 * place, 0.0))
+    for position, node in enumerate(sorted({node for arc in arcs for node in arc})):
+        graph.add_node(node, pos=(10.0 * position, 0.0))
     graph.add_edges_from(arcs, pdr=1.0)
     return graph
 
@@ -50,46 +52,51 @@ def test_run_that_works_has_no_sentences(protocol, record):
 
 
 def test_a_run_without_subscriptions_is_described_without_a_number():
-    run = run_of(workload=[PUBLISHED])
+    run = run_of(workload=[PUBLICATION])
     assert "no reading expected" in repr(run) and "nan" not in repr(run)
     assert run.explain() == "No reading was expected to be delivered:\n- The workload has no subscriptions."
 
 
-def test_a_low_delivery_ratio_is_displayed_with_where_to_ask_why():
-    nothing, little = run_of(workload=[]), run_of(workload=[ASKED, PUBLISHED], radio=wb.Radio(loss=1.0))
-    assert bundle(nothing)["text/plain"].endswith("Nothing was expected to be delivered: run.explain() shows why.")
-    assert "<br>Little was delivered: <code>run.explain()</code> shows why.</p>" in bundle(little)["text/html"]
+def test_a_low_delivery_ratio_is_displayed_with_the_call_that_explains_it():
+    without_workload, with_losses = (
+        run_of(workload=[]),
+        run_of(workload=[SUBSCRIPTION, PUBLICATION], radio=wb.Radio(loss=1.0)),
+    )
+    assert bundle(without_workload)["text/plain"].endswith(
+        "Nothing was expected to be delivered: run.explain() shows why."
+    )
+    assert "<br>Little was delivered: <code>run.explain()</code> shows why.</p>" in bundle(with_losses)["text/html"]
 
 
 def test_an_explanation_is_shown_line_by_line_and_as_a_list():
-    made = run_of(workload=[wb.subscribe(0, 'TOPIC EQ "<b>"')]).explain()
+    explanation = run_of(workload=[wb.subscribe(0, 'TOPIC EQ "<b>"')]).explain()
     assert (
-        str(made).splitlines()[1:]
-        == [f"- {sentence}" for sentence in made.sentences]
+        str(explanation).splitlines()[1:]
+        == [f"- {sentence}" for sentence in explanation.sentences]
         == ["- The workload has no publications."]
     )
-    assert "<li>The workload has no publications.</li>" in made._repr_html_()
+    assert "<li>The workload has no publications.</li>" in explanation._repr_html_()
 
 
 @pytest.mark.parametrize(
     ("workload", "sentences"),
     [
         ([], ["The workload has no subscriptions.", "The workload has no publications."]),
-        ([PUBLISHED], ["The workload has no subscriptions."]),
+        ([PUBLICATION], ["The workload has no subscriptions."]),
         (
-            [wb.subscribe(0, "TEMP GE 1", start_s=30), PUBLISHED],
+            [wb.subscribe(0, "TEMP GE 1", start_s=30), PUBLICATION],
             ["A subscription (TEMP GE 1) starts at 30 s, and the run ends at 20 s."],
         ),
         (
-            [ASKED, wb.publish([2, 3], "TEMP IS 5", start_s=20), wb.publish(3, "TEMP IS 5", start_s=25)],
+            [SUBSCRIPTION, wb.publish([2, 3], "TEMP IS 5", start_s=20), wb.publish(3, "TEMP IS 5", start_s=25)],
             ["A publication (TEMP IS 5) starts at 20 s, and the run ends at 20 s (and 1 more like it)."],
         ),
         (
-            [wb.subscribe(0, "TEMP GE 1", start_s=12), PUBLISHED],
+            [wb.subscribe(0, "TEMP GE 1", start_s=12), PUBLICATION],
             ["Node 0 subscribed to TEMP GE 1 at 12 s, after the last publication that matches, at 10 s."],
         ),
         (
-            [wb.subscribe(0, "TEMP GE 1", stop_s=4), PUBLISHED],
+            [wb.subscribe(0, "TEMP GE 1", stop_s=4), PUBLICATION],
             ["Node 0's subscription to TEMP GE 1 ended at 4 s, before the first publication that matches, at 10 s."],
         ),
         (
@@ -97,23 +104,23 @@ def test_an_explanation_is_shown_line_by_line_and_as_a_list():
             ["Node 0 subscribed to TEMP GE 1 from 11 s to 13 s, when nothing that matches was published."],
         ),
         (
-            [ASKED, wb.publish([2, 3], "TEMP IS 5", every_s=1e6, stagger=True)],
+            [SUBSCRIPTION, wb.publish([2, 3], "TEMP IS 5", every_s=1e6, stagger=True)],
             ["No publication begins before its end: its stagger comes later (TEMP IS 5)."],
         ),
         (
-            [ASKED, wb.publish(3, wb.SensorField(), every_s=1, start_s=6, stop_s=6)],
+            [SUBSCRIPTION, wb.publish(3, wb.SensorField(), every_s=1, start_s=6, stop_s=6)],
             ["No publication begins before its end: it stops when it starts (readings of a sensor field)."],
         ),
         (
-            [ASKED, PUBLISHED, wb.outage(3, 8, 12)],
+            [SUBSCRIPTION, PUBLICATION, wb.outage(3, 8, 12)],
             ["Node 3 was down at 10 s, when it was to publish TEMP IS 5."],
         ),
         (
-            [ASKED, PUBLISHED, wb.outage(0, 4, 6)],
+            [SUBSCRIPTION, PUBLICATION, wb.outage(0, 4, 6)],
             ["Node 0 was down at 5 s, when it was to subscribe to TEMP GE 1."],
         ),
         (
-            [ASKED, PUBLISHED, wb.outage(0, 8, 12)],
+            [SUBSCRIPTION, PUBLICATION, wb.outage(0, 8, 12)],
             ["Node 0, which subscribed to TEMP GE 1, was down when 1 of the 1 publications that match were made."],
         ),
     ],
@@ -123,7 +130,7 @@ def test_late_subscription_or_publication_is_named(workload, sentences):
 
 
 @pytest.mark.parametrize(
-    ("asked", "published", "why"),
+    ("wanted", "published", "why"),
     [
         ("TEMP GE 30", ["TEMP IS 5", "TEMP IS 20"],
          "TEMP GE 30 fails; published: from TEMP IS 5 to TEMP IS 20"),
@@ -135,18 +142,18 @@ def test_late_subscription_or_publication_is_named(workload, sentences):
         ('TOPIC EQ "a"', ['TOPIC IS "b"'], 'TOPIC EQ "a" fails; published: TOPIC IS "b"'),
     ],
 )  # fmt: skip
-def test_the_attribute_that_no_publication_meets_is_named(asked, published, why):
-    workload = [wb.subscribe(0, asked), *(wb.publish(3, what, start_s=10) for what in published)]
-    assert explain_run(workload=workload) == (f"No publication matches {asked}: {why}.",)
+def test_the_attribute_that_no_publication_meets_is_named(wanted, published, why):
+    workload = [wb.subscribe(0, wanted), *(wb.publish(3, offered, start_s=10) for offered in published)]
+    assert explain_run(workload=workload) == (f"No publication matches {wanted}: {why}.",)
 
 
-def test_of_many_subscriptions_that_nothing_matches_some_are_explained_and_the_others_counted():
-    sentences = explain_run(workload=[*(wb.subscribe(0, f"TEMP GE {value}") for value in range(30, 40)), PUBLISHED])
+def test_many_unmatched_subscriptions_are_partly_explained_and_the_rest_is_counted():
+    sentences = explain_run(workload=[*(wb.subscribe(0, f"TEMP GE {value}") for value in range(30, 40)), PUBLICATION])
     assert len(sentences) == 6
     assert sentences[-1] == "Nor does any publication match 5 other subscriptions."
 
 
-def test_patterns_are_no_reason_where_the_protocol_has_them():
+def test_patterns_are_a_reason_only_for_protocols_that_do_not_support_them():
     workload = [wb.subscribe(0, 'TOPIC EQ "a/+"'), wb.publish(3, 'TOPIC IS "a/b"', start_s=10)]
     assert explain_run(wb.DPS(), workload) == ()
     (sentence,) = explain_run(wb.DPS(), [wb.subscribe(0, 'TOPIC EQ "c/+"'), *workload[1:]])
@@ -159,12 +166,12 @@ def test_a_publisher_without_a_path_to_the_sink_is_named():
 
 
 @pytest.mark.parametrize(
-    ("protocol", "what"),
+    ("protocol", "message"),
     [(wb.Diffusion(), "an interest"), (wb.TinyMQ(roots=(3,)), "a query"), (wb.DPS(), "an interest")],
     ids=lambda protocol: type(protocol).__name__,
 )  # fmt: skip
-def test_a_sink_that_hears_and_is_not_heard_is_named(protocol, what):
-    sentence = f"Arcs lead from node 3 to node 0 and none back, so {what} of node 0 cannot reach it."
+def test_a_sink_that_receives_but_cannot_be_received_is_named(protocol, message):
+    sentence = f"Arcs lead from node 3 to node 0 and none back, so {message} of node 0 cannot reach it."
     cut, whole = one_way((3, 1), (1, 3), (1, 0)), one_way((3, 1), (1, 3), (1, 0), (0, 1))
     assert sentence in explain_run(protocol, graph=cut)
     assert explain_run(protocol, graph=whole) == ()
@@ -176,7 +183,7 @@ def test_a_sink_that_hears_and_is_not_heard_is_named(protocol, what):
     [(wb.Flooding, 3), (wb.Gossip, 3), (wb.Diffusion, 3)],
     ids=["Flooding", "Gossip", "Diffusion"],
 )
-def test_a_ttl_is_a_reason_from_the_first_hop_on_that_it_does_not_reach(protocol, reaches):
+def test_a_ttl_is_a_reason_as_soon_as_it_is_one_hop_too_short(protocol, reaches):
     settings = {"forwarding_probability": 1} if protocol is wb.Gossip else {}
     assert explain_run(protocol(ttl=reaches, **settings)) == ()
     run = run_of(protocol(ttl=reaches - 1, **settings))
@@ -188,7 +195,7 @@ def test_a_ttl_is_a_reason_from_the_first_hop_on_that_it_does_not_reach(protocol
 
 def test_losses_of_the_radio_are_named_with_their_reasons():
     assert explain_run(radio=wb.Radio(loss=1.0))[-1] == "100% of 1 receptions failed: 1 link."
-    # Both neighbors of the sink pass the flood on, at once and without a look at the channel.
+    # Both neighbors of the sink forward the flood at once, without carrier sensing.
     ring = wb.topology.grid(2, 2)
     radio = wb.Radio(loss="none", collisions=True, jitter_ms=(1.0, 1.0))
     sentence = explain_run(graph=ring, radio=radio)[-1]
@@ -196,14 +203,14 @@ def test_losses_of_the_radio_are_named_with_their_reasons():
 
 
 def test_frames_that_were_never_sent_are_named():
-    sentences = explain_run(workload=[ASKED, PUBLISHED, wb.outage(3, 10.0001)])
-    account, *others = sentences
+    sentences = explain_run(workload=[SUBSCRIPTION, PUBLICATION, wb.outage(3, 10.0001)])
+    account, *other_sentences = sentences
     assert "did not reach node 0: node 3 went down before its frame was out, and gave it up at 10.0" in account
-    assert others == ["No frame was sent.", "1 of 1 frames were given up before they were sent: 1 down."]
+    assert other_sentences == ["No frame was sent.", "1 of 1 frames were given up before they were sent: 1 down."]
 
 
-def test_reason_is_named_if_only_unexpected_readings_arrived():
-    run = run_of(wb.TinyMQ(), [ASKED, PUBLISHED, wb.outage(0, 8, 12)])
+def test_a_reason_is_named_if_only_unexpected_readings_arrived():
+    run = run_of(wb.TinyMQ(), [SUBSCRIPTION, PUBLICATION, wb.outage(0, 8, 12)])
     assert "delivered" in run.trace["event"].to_pylist() and run.metrics["expected"] == 0
     (sentence,) = run.explain().sentences
     assert sentence == (
@@ -211,19 +218,23 @@ def test_reason_is_named_if_only_unexpected_readings_arrived():
     )
 
 
-def test_what_arrived_in_part_is_explained_for_what_did_not():
+def test_a_partial_delivery_is_explained_for_the_missing_readings():
     run = run_of(wb.DPS(), [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5", every_s=1.2, stop_s=4)])
     assert run.metrics["delivery_ratio"] == 0.5
-    asked, linked = sorted(run.explain().sentences[:2], key=lambda sentence: "no link" in sentence)
-    assert linked.startswith("Reading 0 of node 3, published at 0 s, did not reach node 0: node 3 had it last, at 0 s;")
-    assert asked.startswith("Reading 1 of node 3, published at 1.2 s, did not reach node 0: node 3 did not send it to")
+    not_sent, not_linked = sorted(run.explain().sentences[:2], key=lambda sentence: "no link" in sentence)
+    assert not_linked.startswith(
+        "Reading 0 of node 3, published at 0 s, did not reach node 0: node 3 had it last, at 0 s;"
+    )
+    assert not_sent.startswith(
+        "Reading 1 of node 3, published at 1.2 s, did not reach node 0: node 3 did not send it to"
+    )
 
 
 def test_publication_before_the_first_links_is_named():
     early = [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5")]
     (sentence,) = explain_run(wb.DPS(), early)
     assert sentence.endswith("from there the path leads to node 2, and there was no link.")
-    # Links stand by then, and the interests of the sink have not come as far.
+    # The links are active by then, but the sink's interests have not arrived yet.
     (sentence,) = explain_run(wb.DPS(), [early[0], wb.publish(3, "TEMP IS 5", start_s=1.3)])
     assert sentence.endswith("on the path to node 0: no interest in it had come from there.")
 
@@ -235,15 +246,15 @@ def test_publication_before_queries_were_stored_is_named():
 
 
 def test_lost_event_does_not_count_as_unmatched():
-    # All are up when the event is published, and its neighbors are off when its first frame comes.
+    # All nodes are up when the event is published; its neighbors are off when its first frame arrives.
     workload = [wb.subscribe(0, "TEMP EQ 5"), wb.publish(3, "TEMP IS 5", start_s=10), wb.outage([0, 1, 2], 10.00001)]
     run = run_of(wb.TinyMQ(retries=0), workload)
     assert run.metrics["expected"] == 1 and run.metrics["delivered"] == 0 and run.metrics["lost_down"]
     assert not any("no query" in sentence for sentence in run.explain().sentences)
 
 
-def test_nodes_that_never_got_a_place_are_named():
-    sentences = explain_run(wb.TinyMQ(), [ASKED, PUBLISHED, wb.outage(0, 0), wb.subscribe(1, "TEMP GE 1")])
+def test_nodes_that_never_joined_the_overlay_are_named():
+    sentences = explain_run(wb.TinyMQ(), [SUBSCRIPTION, PUBLICATION, wb.outage(0, 0), wb.subscribe(1, "TEMP GE 1")])
     assert any(sentence.endswith("node 3, which had it at 10 s, had no place in a tree.") for sentence in sentences)
 
 

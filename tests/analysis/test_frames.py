@@ -1,4 +1,4 @@
-"""The frames of a run, which is played once more to have them."""
+"""The frames of a run, obtained by playing the run again."""
 
 import pyarrow as pa
 import pytest
@@ -20,8 +20,8 @@ LAST_MOMENT = [say(0, 1, size=100, start_s=0.9999), say(2, size=30, start_s=0.99
 def sent(run):
     """Return (row, time_us, node, peer, message) of the rows "sent" of a trace."""
     return [
-        (place, row["time_us"], row["node"], row["peer"], row["message"])
-        for place, row in enumerate(run.trace.to_pylist())
+        (position, row["time_us"], row["node"], row["peer"], row["message"])
+        for position, row in enumerate(run.trace.to_pylist())
         if row["event"] == "sent"
     ]
 
@@ -55,14 +55,14 @@ def is_of_its_row(run, table):
     ],
     ids=["outage and loss", "unicast", "csma", "frames behind the end"],
 )
-def test_each_row_sent_has_its_frame(run):
+def test_each_sent_row_has_its_frame(run):
     table = run.frames()
     assert list_frames(table) == sent(run) and len(table) >= 2
     assert is_of_its_row(run, table)
     assert table.column_names == ["row", "time_us", "node", "peer", "message", "frame"]
 
 
-def test_frames_end_behind_the_duration_too():
+def test_frames_that_end_after_the_duration_are_included():
     run = play(LINE, LAST_MOMENT, duration_s=1)
     assert run.frames()["time_us"].to_pylist()[-1] > 1_000_000
     assert run.frames(until_s=1).num_rows < run.frames().num_rows
@@ -74,7 +74,7 @@ def test_frames_of_both_engines_and_of_motes_in_lockstep_are_the_same():
     assert Run(GRID, "motes in lockstep", reference._recorder).frames().equals(reference.frames())
 
 
-def test_only_what_is_asked_for_is_there():
+def test_only_the_requested_frames_are_returned():
     run = GRID.run(engine="reference")
     whole = run.frames().to_pylist()
     assert run.frames(most=7).to_pylist() == whole[:7]
@@ -86,7 +86,7 @@ def test_only_what_is_asked_for_is_there():
     assert run.frames([]).schema == run.frames(most=0).schema == run.frames().schema
 
 
-def test_a_run_is_played_no_further_than_its_frames_are_wanted(monkeypatch):
+def test_a_run_is_played_only_up_to_the_last_requested_frame(monkeypatch):
     run = GRID.run(engine="reference")
     ended = []
     play_until = Kernel.play_until
@@ -126,7 +126,7 @@ def test_a_run_without_a_trace_has_no_frames():
 
 
 class LaterNode(TalkerNode):
-    """A node that can be made to change its mind between runs."""
+    """A node whose behavior can be changed between runs."""
 
     change = staticmethod(lambda frames: frames)
 
@@ -143,7 +143,7 @@ class Later(Talker):
     [
         (
             lambda frames: [(to, frame + b"!") for to, frame in frames],
-            "frame 0 of the run was 50 bytes from node 0 to node 1 at .*and that of the replay is 51 bytes",
+            "frame 0 of the run was 50 bytes from node 0 to node 1 at .*and frame 0 of the replay is 51 bytes",
         ),
         (
             lambda frames: [(None, frame) for _, frame in frames],
@@ -154,7 +154,7 @@ class Later(Talker):
     ],
     ids=["larger", "to others", "fewer", "more"],
 )
-def test_a_run_that_comes_out_otherwise_is_an_error(change, message, monkeypatch):
+def test_a_replay_that_differs_from_the_run_is_an_error(change, message, monkeypatch):
     run = play(LINE, [say(0, 1, start_s=1), say(0, 1, start_s=2)], protocol=Later())
     assert run.frames().num_rows == 2
     monkeypatch.setattr(LaterNode, "change", staticmethod(change))
@@ -163,7 +163,7 @@ def test_a_run_that_comes_out_otherwise_is_an_error(change, message, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("arguments", "message"),
     [
         ({"rows": [0]}, 'row 0 of the trace is not "sent"'),
         ({"rows": [-1]}, "row -1"),
@@ -176,6 +176,6 @@ def test_a_run_that_comes_out_otherwise_is_an_error(change, message, monkeypatch
         ({"most": -3}, "most is -3"),
     ],
 )
-def test_what_cannot_be_asked_for_is_refused(asked, message):
+def test_invalid_requests_are_refused(arguments, message):
     with pytest.raises(ParameterError, match=message):
-        GRID.run(engine="reference").frames(**asked)
+        GRID.run(engine="reference").frames(**arguments)

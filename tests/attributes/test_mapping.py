@@ -1,4 +1,4 @@
-"""Attributes from a mapping, and the module that can be called."""
+"""Attributes from a mapping, and the callable module."""
 
 import cloudpickle
 import numpy as np
@@ -8,7 +8,7 @@ import workbench as wb
 from workbench.errors import AttributeFormatError
 
 
-def test_keys_and_values_become_what_the_text_form_would_be():
+def test_keys_and_values_become_the_same_attributes_as_in_the_text_form():
     assert wb.attributes(TEMP=25, HUMIDITY=40.5) == wb.parse("TEMP IS 25, HUMIDITY IS 40.5")
     assert wb.attributes({"temp": np.float32(25), 53: np.int64(7)}) == wb.parse("TEMP IS 25, INSTANCE IS 7")
     assert wb.attributes(APP="temperature", TOPIC="a/b") == wb.parse('APP IS Temperature, TOPIC IS "a/b"')
@@ -28,11 +28,11 @@ def test_keys_and_values_become_what_the_text_form_would_be():
         ("TEMP IS 25", "it must be a mapping: use attributes(TEMP=25)"),
     ],
 )
-def test_a_wrong_key_or_value_is_refused_in_a_sentence(values, sentence):
+def test_a_wrong_key_or_value_is_refused_with_a_sentence(values, sentence):
     with pytest.raises(AttributeFormatError) as refused:
         wb.attributes(values)
     assert sentence in str(refused.value)
 
 
-def test_the_module_that_can_be_called_travels_by_its_name():
+def test_the_callable_module_is_pickled_by_name():
     assert cloudpickle.loads(cloudpickle.dumps(wb.attributes)) is wb.attributes

@@ -1,4 +1,4 @@
-"""Attributes: the definition file's numbers, the key registry, and the matching rules held against naive ones."""
+"""Attributes: the numbers of the definition file, the key registry, and matching rules compared with naive ones."""
 
 import pytest
 from hypothesis import given
@@ -36,7 +36,7 @@ from workbench.errors import AttributeFormatError
 
 TEMP, HUMIDITY = 51, 52
 
-# The definition file as printed, but for Z (A3) and the keys it forgot (A6).
+# The definition file as published, except for Z (A3) and the missing keys (A6).
 KEYS = """APP 50, TEMP 51, HUMIDITY 52, INSTANCE 53, X 54, Y 55, INTENSITY 56, CONFIDENCE 57, TIME 58, INTERVAL 59,
 VELOCITY 60, DIRECTION 61, PRESSURE 62, UV 63, RADIATION 64, Z 65, LATITUDE 66, LONGITUDE 67, TARGET 68, PAYLOAD 69"""
 OPERATORS = "IS 1, EQ 2, NE 3, GT 4, GE 5, LT 6, LE 7, EQ_ANY 8"
@@ -67,7 +67,7 @@ def test_uv_is_a_key_and_an_application_type():
     assert parse("APP EQ UV, UV GE 3") == (Attribute(50, EQ, 6), Attribute(63, GE, 300))
 
 
-def test_unknown_key_name_is_told_with_the_known_ones():
+def test_unknown_key_name_raises_an_error_with_the_known_names():
     with pytest.raises(
         AttributeFormatError,
         match=r"key is TEMPERATURE .*TEMP.*; known keys are APP, .*you may register the numbers 100-199",
@@ -75,7 +75,7 @@ def test_unknown_key_name_is_told_with_the_known_ones():
         key_of("TEMPERATURE")
 
 
-def test_key_nobody_registered_is_a_plain_integer():
+def test_unregistered_key_is_a_plain_integer():
     assert make(177, "GE", 5) == Attribute(177, GE, 5)
     assert not is_blob(177)
 
@@ -93,7 +93,7 @@ def test_operator_outside_1_to_8_is_refused(operator):
 
 
 @pytest.mark.parametrize("value", [LOWEST - 1, HIGHEST + 1, 1.0, b"\x01", None])
-def test_value_that_is_no_int16_is_refused(value):
+def test_value_outside_int16_is_refused(value):
     with pytest.raises(AttributeFormatError, match="-32768 to 32767"):
         check(Attribute(TEMP, IS, value))
 
@@ -115,7 +115,7 @@ def test_blob_takes_up_to_255_bytes_and_nothing_else(value):
         check(Attribute(PAYLOAD, IS, value))
 
 
-def test_array_ends_at_the_key_last_which_is_not_part_of_it():
+def test_key_last_ends_an_array_and_is_not_part_of_it():
     array = parse("TEMP IS 1") + (Attribute(attributes.LAST, 0, 0),) + parse("TEMP IS 2")
     assert until_last(array) == parse("TEMP IS 1")
     assert until_last(parse("TEMP IS 1")) == parse("TEMP IS 1")
@@ -154,13 +154,13 @@ def test_value_outside_its_keys_range_is_an_error_and_never_wraps(key):
 
 
 @pytest.mark.parametrize("value", [float("nan"), "26", None, True, b"x"])
-def test_value_that_is_no_number_is_refused(value):
+def test_value_that_is_not_a_number_is_refused(value):
     with pytest.raises(AttributeFormatError, match=r"TEMP is .* must be a number"):
         make("TEMP", "IS", value)
 
 
 @given(st.sampled_from([1, 10, 100]), st.floats(-40000, 40000))
-def test_value_is_within_half_a_step_of_what_was_given_or_refused(steps, value):
+def test_value_is_within_half_a_step_of_the_given_one_or_refused(steps, value):
     key = {1: "INSTANCE", 10: "X", 100: "TEMP"}[steps]
     try:
         wire = make(key, "IS", value).value
@@ -170,10 +170,10 @@ def test_value_is_within_half_a_step_of_what_was_given_or_refused(steps, value):
         assert abs(wire - value * steps) <= 0.50001
 
 
-# Keys of one's own
+# Custom keys
 
 
-def test_key_of_ones_own_has_a_unit_a_scale_and_a_range():
+def test_custom_key_has_a_unit_a_scale_and_a_range():
     key = register_key(120, "CO2", unit="ppm", steps=2, minimum=0, maximum=5000)
     assert register_key(120, "CO2", unit="ppm", steps=2, minimum=0, maximum=5000) == key
     assert make("CO2_KEY", "GE", 412.5) == Attribute(120, GE, 825)
@@ -181,7 +181,7 @@ def test_key_of_ones_own_has_a_unit_a_scale_and_a_range():
         make("CO2", "GE", 5001)
 
 
-def test_blob_key_of_ones_own_takes_bytes():
+def test_custom_blob_key_takes_bytes():
     register_key(121, "IMAGE", type="blob")
     assert parse('IMAGE IS "abc"') == (Attribute(121, IS, b"abc"),)
 
@@ -231,7 +231,7 @@ COMPARE = {
     EQ_ANY: lambda value, bound: True,
 }
 EDGES = [LOWEST, LOWEST + 1, -1, 0, 1, 2, HIGHEST - 1, HIGHEST]
-# Any integer not listed here behaves, against bounds from EDGES, like a neighbor that is.
+# An integer that is not listed here matches bounds from EDGES as its neighbor in the list does.
 EVERY_KIND_OF_INTEGER = sorted({v + d for v in EDGES for d in (-2, -1, 0, 1, 2) if LOWEST <= v + d <= HIGHEST})
 BLOBS = [b"", b"a", b"b"]
 EVERY_KIND_OF_BLOB = BLOBS + [b"another"]
@@ -274,7 +274,7 @@ def test_one_way_match_is_the_rule_of_the_design_note(subscription, publication)
 
 
 @given(attribute_lists, attribute_lists)
-def test_strict_match_asks_one_value_to_meet_all_constraints_of_its_key(subscription, publication):
+def test_strict_match_requires_one_value_that_meets_all_constraints_of_its_key(subscription, publication):
     wanted = constrained(subscription)
     expected = all(
         any(all(meets(v, c) for c in wanted if c.key == key) for v in values_of(publication, key))
@@ -285,12 +285,12 @@ def test_strict_match_asks_one_value_to_meet_all_constraints_of_its_key(subscrip
 
 
 @given(attribute_lists, attribute_lists)
-def test_two_way_match_is_both_one_way_matches(one, other):
-    assert two_way_match(one, other) == (one_way_match(one, other) and one_way_match(other, one))
+def test_two_way_match_is_both_one_way_matches(first, second):
+    assert two_way_match(first, second) == (one_way_match(first, second) and one_way_match(second, first))
 
 
 @given(st.lists(constraint, max_size=5).map(tuple), st.lists(constraint, max_size=4).map(tuple))
-def test_reinforcement_lies_within_an_interest_if_each_keys_values_do(reinforcement, interest):
+def test_reinforcement_is_within_an_interest_if_the_values_of_each_key_are(reinforcement, interest):
     def within(key):
         inner = [c for c in reinforcement if c.key == key]
         outer = [c for c in interest if c.key == key]
@@ -302,13 +302,13 @@ def test_reinforcement_lies_within_an_interest_if_each_keys_values_do(reinforcem
 
 
 @given(attribute_lists, attribute_lists, publications)
-def test_whatever_a_reinforcement_strictly_matches_its_interest_matches_too(reinforcement, interest, publication):
+def test_an_interest_matches_all_data_that_its_reinforcement_strictly_matches(reinforcement, interest, publication):
     if is_within(reinforcement, interest) and one_way_match(reinforcement, publication, strict=True):
         assert one_way_match(interest, publication, strict=True)
 
 
 @given(attribute_lists)
-def test_interest_lies_within_itself_and_within_its_parts(interest):
+def test_interest_is_within_itself_and_within_its_parts(interest):
     assert is_within(interest, interest)
     assert is_within(interest, ())
     keys = {a.key for a in interest[1:]}
@@ -331,18 +331,18 @@ def test_interest_lies_within_itself_and_within_its_parts(interest):
         ("", False),
     ],
 )
-def test_reinforcement_may_ask_for_less_but_never_for_more(reinforcement, is_so):
+def test_reinforcement_may_request_less_but_never_more(reinforcement, is_so):
     assert is_within(parse(reinforcement), parse("TEMP GE 25, INTERVAL IS 10")) is is_so
 
 
 @given(st.lists(st.lists(st.sampled_from(EDGES), min_size=2, max_size=2), max_size=4), attribute_lists)
-def test_aggregate_is_taken_apart_where_its_first_key_comes_again(values, subscription):
+def test_aggregate_is_split_where_its_first_key_recurs(values, subscription):
     samples = [(Attribute(TEMP, IS, t), Attribute(HUMIDITY, IS, h)) for t, h in values]
     assert split_samples(sum(samples, ())) == samples
 
 
 @given(attribute_lists, attribute_lists)
-def test_reading_is_handed_over_as_a_whole_or_not_at_all(subscription, reading):
+def test_reading_is_delivered_completely_or_not_at_all(subscription, reading):
     assert matching_samples(subscription, reading) == [reading] * one_way_match(subscription, reading)
 
 
@@ -356,7 +356,7 @@ def test_different_values_of_one_reading_may_meet_different_constraints():
 # The design note's own examples
 
 
-def test_region_of_the_design_note_matches_as_printed():
+def test_region_of_the_design_note_matches_as_published():
     region = parse(
         """TARGET_KEY EQ_ANY
            LATITUDE_KEY GE 30
@@ -382,15 +382,15 @@ def test_is_attributes_of_a_subscription_describe_and_do_not_constrain():
     assert not two_way_match(parse("TEMP GE 25, INSTANCE IS 3"), parse("TEMP IS 26, INSTANCE EQ 4"))
 
 
-def test_publication_constraint_is_no_value():
+def test_publication_constraint_does_not_count_as_a_value():
     assert not one_way_match(parse("TEMP GE 25"), parse("TEMP EQ 26"))
 
 
-# What may be asked for and what may be offered
+# Valid subscriptions and publications
 
 
 @pytest.mark.parametrize("text", ["", "TEMP IS 26", "INTERVAL IS 5, INSTANCE IS 2"])
-def test_subscription_that_constrains_nothing_has_to_be_meant(text):
+def test_subscription_without_constraints_is_refused_unless_it_is_explicit(text):
     with pytest.raises(AttributeFormatError, match="match_all=True"):
         check_subscription(parse(text))
     assert check_subscription(parse(text), match_all=True) == parse(text)
@@ -398,7 +398,7 @@ def test_subscription_that_constrains_nothing_has_to_be_meant(text):
 
 
 @pytest.mark.parametrize("text", ["TEMP GE 26", "TEMP IS 26, INSTANCE EQ 1"])
-def test_publication_of_anything_but_is_is_refused(text):
+def test_publication_with_an_operator_other_than_is_is_refused(text):
     with pytest.raises(AttributeFormatError, match="only IS attributes describe data"):
         check_publication(parse(text))
 
@@ -414,7 +414,7 @@ def test_bad_attribute_is_found_in_subscriptions_and_publications():
             examine((Attribute(7, IS, 1),))
 
 
-# Overlap
+# Overlap: interests with the same constraints
 
 
 @given(st.permutations(parse("TEMP GE 25, TEMP LE 30, HUMIDITY GE 4, INSTANCE IS 3, INTERVAL IS 10")))
@@ -423,33 +423,33 @@ def test_interests_overlap_whatever_their_order_and_interval(shuffled):
 
 
 @given(attribute_lists, attribute_lists, publications)
-def test_interests_that_overlap_match_the_same_publications(one, other, publication):
-    if constraints(one) == constraints(other):
-        assert one_way_match(one, publication) == one_way_match(other, publication)
+def test_interests_that_overlap_match_the_same_publications(first, second, publication):
+    if constraints(first) == constraints(second):
+        assert one_way_match(first, publication) == one_way_match(second, publication)
 
 
 @pytest.mark.parametrize(
-    "other", ["TEMP GE 26", "TEMP GT 25", "TEMP GE 25, HUMIDITY EQ_ANY", "TEMP GE 25, INTERVAL LE 5"]
+    "constraint_text", ["TEMP GE 26", "TEMP GT 25", "TEMP GE 25, HUMIDITY EQ_ANY", "TEMP GE 25, INTERVAL LE 5"]
 )
-def test_interests_that_ask_for_something_else_do_not_overlap(other):
-    assert constraints(parse("TEMP GE 25")) != constraints(parse(other))
+def test_interests_with_different_constraints_do_not_overlap(constraint_text):
+    assert constraints(parse("TEMP GE 25")) != constraints(parse(constraint_text))
 
 
-def test_value_beside_eq_any_means_nothing():
+def test_value_of_eq_any_is_ignored():
     assert constraints((Attribute(TEMP, EQ_ANY, 7),)) == constraints(parse("TEMP EQ_ANY"))
 
 
-# --- text where attributes are wanted, and the other way round ---
+# --- text instead of attributes, and attributes instead of text ---
 
 
 @pytest.mark.parametrize("text", [None, 5, b"TEMP GE 25", parse("TEMP GE 25")], ids=repr)
-def test_parse_of_what_is_no_text_says_so(text):
+def test_parse_refuses_values_other_than_text(text):
     with pytest.raises(AttributeFormatError, match="it must be a text such as"):
         parse(text)
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_match_of_text_says_to_parse_it_first(strict):
+def test_match_of_text_raises_an_error_that_recommends_parse(strict):
     wish, offer = parse("TEMP GE 30"), parse("TEMP IS 31")
     for sides in (("TEMP GE 30", offer), (wish, "TEMP IS 31"), ("TEMP GE 30", "TEMP IS 31")):
         with pytest.raises(AttributeFormatError, match="called with the text 'TEMP"):
@@ -461,11 +461,11 @@ def test_match_of_text_says_to_parse_it_first(strict):
 
 
 @pytest.mark.parametrize("checked", [check_subscription, check_publication])
-def test_check_of_text_says_to_parse_it_first(checked):
+def test_check_of_text_raises_an_error_that_recommends_parse(checked):
     with pytest.raises(AttributeFormatError, match=r"attribute is 'T'; .*use parse\(\) for text"):
         checked("TEMP GE 30")
 
 
-def test_key_registered_the_wrong_way_round_is_told():
+def test_key_registered_with_swapped_arguments_is_refused():
     with pytest.raises(AttributeFormatError, match="'CO2'; the number comes first"):
         register_key("CO2", 120)

@@ -1,4 +1,4 @@
-"""The text form of attributes: what is read, what is written, and that nothing but its own error comes out."""
+"""The text form of attributes: reading, writing, and that parsing raises no other error than its own."""
 
 import sys
 
@@ -25,7 +25,7 @@ from workbench.attributes.model import (
 from workbench.attributes.text import parse, to_text
 from workbench.errors import AttributeFormatError
 
-# text, attributes, and the text in its normal form
+# text, attributes, and the normalized text
 TABLE = [
     ("TEMP GE 25", (Attribute(51, GE, 2500),), "TEMP GE 25"),
     ("temp_key ge 25.0", (Attribute(51, GE, 2500),), "TEMP GE 25"),
@@ -109,18 +109,18 @@ def test_text_is_read_and_written_in_its_normal_form(text, attributes, normal):
         ('PAYLOAD IS "%s"' % ("x" * 256), "up to 255 bytes"),
     ],
 )
-def test_text_that_cannot_be_understood_is_told_what_would_be_right(text, complaint):
+def test_invalid_text_raises_an_error_that_shows_a_valid_form(text, complaint):
     with pytest.raises(AttributeFormatError, match=complaint):
         parse(text)
 
 
 @pytest.mark.skipif(sys.implementation.name == "micropython", reason="MicroPython encodes half of a surrogate pair")
-def test_half_of_a_surrogate_pair_is_no_text():
+def test_half_of_a_surrogate_pair_is_not_valid_text():
     with pytest.raises(AttributeFormatError, match='write a blob as "text"'):
         parse('PAYLOAD IS "\ud800"')
 
 
-# Pieces of attributes in any order find more than arbitrary text does.
+# Pieces of attributes in any order reach more cases than arbitrary text does.
 PIECES = sorted(OPERATORS) + ["TEMP", "APP", "PAYLOAD", "55", "²", " ", ",", '"', "0x", "é", ">=", "-1", ".", "\n"]
 pieces = st.sampled_from(PIECES)
 
@@ -138,7 +138,7 @@ def test_any_text_is_read_or_refused_with_the_formats_own_error(text):
 
 @st.composite
 def valid_attributes(draw):
-    """An attribute whose value lies in its key's range."""
+    """Draw an attribute whose value is in its key's range."""
     key = draw(
         st.sampled_from([register_key(150, "THIRDS", steps=3), register_key(151, "FINE", steps=999_999)])
         | st.integers(50, 250).map(key_of)
@@ -153,12 +153,12 @@ def valid_attributes(draw):
 
 @given(st.lists(valid_attributes(), max_size=5).map(tuple))
 @example((Attribute(150, IS, LOWEST), Attribute(151, IS, HIGHEST)))
-def test_what_is_written_is_read_back(attributes):
+def test_written_text_is_read_back_as_the_same_attributes(attributes):
     assert parse(to_text(attributes)) == attributes
 
 
-def test_a_key_an_operator_or_an_application_that_is_nearly_right_is_answered_with_the_one_that_was_meant():
+def test_a_misspelled_key_operator_or_application_raises_an_error_with_a_suggestion():
     for text, right in (("TEMPERATURE GE 3", "TEMP"), ("TEMP EQANY", "EQ_ANY"), ("APP IS Temprature", "Temperature")):
-        with pytest.raises(AttributeFormatError) as told:
+        with pytest.raises(AttributeFormatError) as error:
             parse(text)
-        assert "(did you mean " + right + "?)" in str(told.value)
+        assert "(did you mean " + right + "?)" in str(error.value)

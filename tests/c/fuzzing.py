@@ -8,7 +8,7 @@ from tests.c_nodes import SANITIZERS, WARNINGS, compile_c, includes, sources
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "fuzz.c"
-# Sizes at which lists are full all the time, and those of the definition file.
+# Sizes at which lists are always full; without them, the sizes of the definition file hold.
 SMALL = (
     *(("MAX_INTERESTS", 2), ("MAX_GRADIENTS", 2), ("MAX_REINFORCEMENTS", 2), ("MAX_DATA", 2), ("MAX_SINKS", 2)),
     *(("MAX_NEXT_HOPS", 2), ("MAX_SUBSCRIPTIONS", 2), ("MAX_BLACK", 2), ("MAX_SEEN_INTERESTS", 2)),
@@ -24,27 +24,30 @@ CROSS_COMPILER, EMULATOR = "arm-none-eabi-gcc", "qemu-system-arm"
 
 
 def fuzz(case, frames, folder, seed=1, options=("-O0", "-g1", *SANITIZERS)):
-    """What the program prints at its end; AssertionError with what it or a sanitizer says if it finds something."""
+    """Compile and run the program here, and return its output.
+
+    Raises AssertionError, with the messages of the program or of a sanitizer, if it finds an error.
+    """
     program = Path(folder) / "fuzz"
     compile_c([*options, *_arguments(case, frames, seed), "-o", str(program)])
-    return _said([program])
+    return _output_of([program])
 
 
 def fuzz_cortex_m3(case, frames, folder, seed=1):
-    """The same on an emulated Cortex-M3."""
+    """Compile the program for a Cortex-M3, run it on an emulated one, and return its output."""
     program = Path(folder) / "fuzz.elf"
     chip = ["-mcpu=cortex-m3", "-mthumb", "-Os", "--specs=rdimon.specs"]
     start = [str(HERE / "cortex_m3" / "start.c"), f"-T{HERE / 'cortex_m3' / 'mps2.ld'}"]
     compile_c([*chip, *_arguments(case, frames, seed), *start, "-o", str(program)], CROSS_COMPILER)
     board = ["-M", "mps2-an385", "-nographic", "-semihosting-config", "enable=on,target=native"]
-    return _said([EMULATOR, *board, "-kernel", program])
+    return _output_of([EMULATOR, *board, "-kernel", program])
 
 
 def why_no_cortex_m3():
-    """What is missing for an emulated Cortex-M3, and how to get it; None if nothing is."""
+    """Return which tool for an emulated Cortex-M3 is missing and how to install it, or None."""
     packages = {CROSS_COMPILER: "gcc-arm-none-eabi libnewlib-arm-none-eabi", EMULATOR: "qemu-system-arm"}
-    lacking = [one for one in packages if shutil.which(one) is None]
-    return f"{lacking[0]} is missing: apt-get install {packages[lacking[0]]}" if lacking else None
+    missing = [tool for tool in packages if shutil.which(tool) is None]
+    return f"{missing[0]} is missing: apt-get install {packages[missing[0]]}" if missing else None
 
 
 def _arguments(case, frames, seed):
@@ -54,7 +57,7 @@ def _arguments(case, frames, seed):
     return [*WARNINGS, "-ffp-contract=off", *named, *includes(name), *sources(name), str(PROGRAM)]
 
 
-def _said(command):
+def _output_of(command):
     ran = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr[-4000:]}"
     return ran.stdout.strip()

@@ -1,17 +1,17 @@
-"""Random networks of motes of all kinds: a scenario by its number, and which node runs on what."""
+"""Random networks of motes of all kinds: the scenario with a number, and the kind of each node."""
 
 import random
 
 import workbench as wb
 from workbench.motes import CORTEX_M3, MICROPYTHON, SIMULATED, C
 
-# A program in C is compiled for its sizes, so they are few; what else there is to set comes with the run.
+# A program in C is compiled for its sizes, so there are few of them; all other settings come with the run.
 SIZES = (
     {},
     {"profile": "strict", "max_interests": 5, "max_gradients": 4, "max_reinforcements": 4},
     {"max_interests": 2, "max_gradients": 2, "max_reinforcements": 2, "max_data": 4, "max_sinks": 1},
 )
-WANTED = ("TEMP GE 25", "TEMP LT 25", "HUMIDITY GE 10", "TEMP GE 20, HUMIDITY LT 50")
+SUBSCRIPTIONS = ("TEMP GE 25", "TEMP LT 25", "HUMIDITY GE 10", "TEMP GE 20, HUMIDITY LT 50")
 FILTERS = (
     ("suppress_unchanged", {"tolerance": 1.1, "heartbeat_s": 1.2}),
     ("rate_limit", {"interval_s": 0.7}),
@@ -21,41 +21,41 @@ FILTERS = (
     ("running_minimum", {"window": 4}),
     ("running_maximum", {"of": "HUMIDITY", "window": 3}),
 )
-MADE = ("TEMP IS 26", "TEMP IS 20", "TEMP IS 24.5, HUMIDITY IS 40", "HUMIDITY IS 12")
+READINGS = ("TEMP IS 26", "TEMP IS 20", "TEMP IS 24.5, HUMIDITY IS 40", "HUMIDITY IS 12")
 
 
 def random_filters(number, nodes):
-    """Two filters, on some nodes or on all; none for every other number."""
+    """Return two filters, each on some nodes or on all, if the number is odd; otherwise an empty tuple."""
     dice = random.Random(f"filters {number}")
     return tuple(
         wb.Filter(
             name,
-            200 + place,
+            200 + index,
             dice.choice(["", "TEMP EQ_ANY", "TEMP GE 21"]),
             at=dice.choice(["all", "all", dice.sample(nodes, 3)]),
             messages=dice.choice(["data", "data", "data", "interest"]),
             **settings,
         )
-        for place, (name, settings) in enumerate(dice.sample(FILTERS, 2 * (number % 2)))
+        for index, (name, settings) in enumerate(dice.sample(FILTERS, 2 * (number % 2)))
     )
 
 
 def random_flood(number):
-    """The same of flooding: some publish, most subscribe."""
+    """Return the scenario of flooding with this number: some nodes publish, most subscribe."""
     dice = random.Random(f"flood {number}")
     graph = wb.topology.disc(dice.randint(5, 9), 40, 40, radius_m=25, seed=number)
     nodes = sorted(graph)
-    workload = [wb.publish(dice.choice(nodes), one, start_s=dice.random(), every_s=0.4) for one in MADE[:3]]
+    workload = [wb.publish(dice.choice(nodes), reading, start_s=dice.random(), every_s=0.4) for reading in READINGS[:3]]
     for node in nodes[1:]:
         expires_s = dice.choice([None, 1.25])
-        workload.append(wb.subscribe(node, dice.choice(WANTED), start_s=dice.random(), expires_s=expires_s))
+        workload.append(wb.subscribe(node, dice.choice(SUBSCRIPTIONS), start_s=dice.random(), expires_s=expires_s))
     workload.append(wb.outage(dice.choice(nodes), start_s=1, stop_s=1.9))
     protocol = wb.Flooding(ttl=dice.choice([2, 255]), max_events=dice.choice([3, 20]))
     return wb.Scenario(graph, protocol, workload, radio=random_radio(dice), duration_s=4, seed=number)
 
 
 def random_radio(dice):
-    """A radio that may lose, collide and listen first."""
+    """Return a radio that may lose frames, let them collide, and sense the carrier first."""
     return wb.Radio(
         loss=dice.choice(["none", 0.1, 0.3]),
         collisions=dice.random() < 0.5,
@@ -65,9 +65,10 @@ def random_radio(dice):
 
 
 def random_scenario(number):
-    """The scenario with this number: four to nine nodes, on links that may lose and collide, some of which fail.
+    """Return the scenario of diffusion with this number.
 
-    Every other one has filters.
+    It has four to nine nodes, of which some may fail, and links that may lose frames and let them collide.
+    Scenarios of odd numbers have filters.
     """
     dice = random.Random(number)
     graph = dice.choice(
@@ -92,19 +93,20 @@ def random_scenario(number):
         blacklist_loss=dice.choice([0.5, 0.75, 1]),
         filters=random_filters(number, nodes),
     )
-    workload = [wb.subscribe(dice.choice(nodes), dice.choice(WANTED), start_s=dice.random())]
-    workload.append(wb.publish(dice.choice(nodes), dice.choice(MADE), start_s=1, every_s=dice.choice([0.3, 1])))
-    if protocol.filters:  # and readings for them
+    workload = [wb.subscribe(dice.choice(nodes), dice.choice(SUBSCRIPTIONS), start_s=dice.random())]
+    workload.append(wb.publish(dice.choice(nodes), dice.choice(READINGS), start_s=1, every_s=dice.choice([0.3, 1])))
+    if protocol.filters:  # which need readings
         workload.append(wb.subscribe(nodes[0], "TEMP EQ_ANY"))
-        workload += [wb.publish(nodes[-1], what, start_s=0.6, every_s=0.3, stagger=True) for what in MADE[1:3]]
+        for reading in READINGS[1:3]:
+            workload.append(wb.publish(nodes[-1], reading, start_s=0.6, every_s=0.3, stagger=True))
     for _ in range(dice.randrange(6)):
         start_s, node = 3 * dice.random(), dice.choice(nodes)
         workload.append(
             dice.choice(
                 [
-                    wb.subscribe(node, dice.choice(WANTED), start_s=start_s),
-                    wb.subscribe(node, dice.choice(WANTED), start_s=start_s, expires_s=1.25),
-                    wb.publish(node, dice.choice(MADE), start_s=start_s, every_s=0.4),
+                    wb.subscribe(node, dice.choice(SUBSCRIPTIONS), start_s=start_s),
+                    wb.subscribe(node, dice.choice(SUBSCRIPTIONS), start_s=start_s, expires_s=1.25),
+                    wb.publish(node, dice.choice(READINGS), start_s=start_s, every_s=0.4),
                     wb.outage(node, start_s=start_s, stop_s=start_s + 0.9),
                 ]
             )
@@ -113,7 +115,7 @@ def random_scenario(number):
 
 
 def random_kinds(number, nodes, kinds=(C, CORTEX_M3, MICROPYTHON, SIMULATED)):
-    """A kind for each node, all of ``kinds`` where there are enough nodes."""
+    """Return a kind for each node; each of ``kinds`` occurs if there are enough nodes."""
     dice = random.Random(number)
     chosen = [*kinds, *dice.choices(kinds, k=len(nodes))][: len(nodes)]
     dice.shuffle(chosen)

@@ -1,4 +1,4 @@
-"""Attributes and random draws in C are those of Python: bytes, matching, overlap, what lies within what."""
+"""Attributes and random draws in C agree with Python: bytes, matching, same constraints, containment."""
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +14,7 @@ from workbench.errors import DecodeError
 
 pytestmark = needs_compiler
 
-# Few keys and values, so that lists meet often; the extremes of a value, where comparing and stepping on may overflow.
+# Few keys and values, so that lists often match, and extreme values, where comparisons and increments may overflow.
 NUMBERS = st.builds(
     Attribute,
     st.sampled_from([51, 54, 59, 250]),
@@ -36,7 +36,7 @@ def c():
 
 
 def listed(c, attributes):
-    """A list in C, and the bytes that it needs."""
+    """Return a list in C, and the memory of its bytes, which must stay referenced."""
     ffi, _ = c
     encoded = encode_attributes(attributes)
     memory = ffi.new("uint8_t[]", encoded or b"\0")
@@ -45,26 +45,26 @@ def listed(c, attributes):
 
 @settings(max_examples=examples(500))
 @given(LISTS, LISTS)
-def test_two_lists_compare_as_in_python(c, one, other):
+def test_two_lists_compare_as_in_python(c, left, right):
     _, functions = c
-    (first, _one), (second, _other) = listed(c, one), listed(c, other)
-    assert functions.one_way_match(first, second) == one_way_match(one, other)
-    assert functions.same_constraints(first, second) == (constraints(one) == constraints(other))
-    assert functions.is_within(first, second) == is_within(one, other)
-    assert functions.are_equal(first, second) == (one == other)
+    (left_in_c, _left_memory), (right_in_c, _right_memory) = listed(c, left), listed(c, right)
+    assert functions.one_way_match(left_in_c, right_in_c) == one_way_match(left, right)
+    assert functions.same_constraints(left_in_c, right_in_c) == (constraints(left) == constraints(right))
+    assert functions.is_within(left_in_c, right_in_c) == is_within(left, right)
+    assert functions.are_equal(left_in_c, right_in_c) == (left == right)
 
 
 @given(LISTS)
-def test_list_compares_with_itself_and_with_its_reverse_as_in_python(c, one):
+def test_list_compares_with_itself_and_with_its_reverse_as_in_python(c, left):
     _, functions = c
-    other = one[::-1]
-    (first, _one), (second, _other) = listed(c, one), listed(c, other)
-    assert functions.same_constraints(first, second)
-    assert functions.is_within(first, second) == is_within(one, other)
+    right = left[::-1]
+    (left_in_c, _left_memory), (right_in_c, _right_memory) = listed(c, left), listed(c, right)
+    assert functions.same_constraints(left_in_c, right_in_c)
+    assert functions.is_within(left_in_c, right_in_c) == is_within(left, right)
 
 
 @given(st.lists(NUMBERS | BLOBS, min_size=1, max_size=6).map(tuple))
-def test_aggregate_is_split_where_its_first_key_comes_again(c, attributes):
+def test_aggregate_is_split_where_its_first_key_repeats(c, attributes):
     ffi, functions = c
     left, _memory = listed(c, attributes)
     samples = []
@@ -72,7 +72,7 @@ def test_aggregate_is_split_where_its_first_key_comes_again(c, attributes):
         rest = ffi.new("struct attributes *")
         sample = functions.first_sample(left, rest)
         samples.append(decode_attributes(bytes(ffi.buffer(sample.bytes, sample.size)), 0, sample.count))
-        # A later sample begins with the same key, so what C asks of it is what Python asks of the whole.
+        # The rest begins with the same key, so C may split it as Python splits the whole list.
         left = rest[0]
     assert samples == split_samples(attributes)
 
@@ -89,37 +89,37 @@ def test_bytes_are_refused_where_python_refuses_them(c, attributes, damage, data
     elif damage == 3:
         count = data.draw(st.integers(0, 255))
     memory = ffi.new("uint8_t[]", bytes(encoded) or b"\0")
-    found = functions.attributes_decode(memory, len(encoded), count, ffi.new("struct attributes *"))
+    is_decoded = functions.attributes_decode(memory, len(encoded), count, ffi.new("struct attributes *"))
     try:
         decode_attributes(bytes(encoded), 0, count)
     except DecodeError:
-        assert not found
+        assert not is_decoded
     else:
-        assert found
+        assert is_decoded
 
 
 @given(LISTS)
-def test_list_that_is_put_together_has_the_bytes_of_python_as_far_as_there_is_room(c, attributes):
+def test_list_that_is_put_together_has_the_bytes_of_python_until_it_is_full(c, attributes):
     ffi, functions = c
-    made = ffi.new("struct attribute_list *")
+    built = ffi.new("struct attribute_list *")
     fitting = ()
     for attribute in attributes:
         key, operator, value = attribute
         add = functions.add_blob if key in (69, 70) else functions.add_number
-        more = (value, len(value)) if key in (69, 70) else (value,)
-        fits = len(encode_attributes((*fitting, attribute))) <= len(made.bytes)
-        assert add(made, key, operator, *more) == fits
+        arguments = (value, len(value)) if key in (69, 70) else (value,)
+        fits = len(encode_attributes((*fitting, attribute))) <= len(built.bytes)
+        assert add(built, key, operator, *arguments) == fits
         fitting += (attribute,) * fits
-    assert bytes(made.bytes)[: made.size] == encode_attributes(fitting) and made.count == len(fitting)
+    assert bytes(built.bytes)[: built.size] == encode_attributes(fitting) and built.count == len(fitting)
 
 
-def test_attribute_that_is_not_valid_is_not_added(c):
+def test_invalid_attribute_is_not_added(c):
     ffi, functions = c
-    made = ffi.new("struct attribute_list *")
-    assert not functions.add_number(made, 49, IS, 1) and not functions.add_number(made, 251, IS, 1)
-    assert not functions.add_number(made, 51, 9, 1) and not functions.add_number(made, PAYLOAD, IS, 1)
-    assert not functions.add_blob(made, 51, IS, b"a", 1) and not functions.add_blob(made, PAYLOAD, 5, b"a", 1)
-    assert (made.size, made.count) == (0, 0)
+    built = ffi.new("struct attribute_list *")
+    assert not functions.add_number(built, 49, IS, 1) and not functions.add_number(built, 251, IS, 1)
+    assert not functions.add_number(built, 51, 9, 1) and not functions.add_number(built, PAYLOAD, IS, 1)
+    assert not functions.add_blob(built, 51, IS, b"a", 1) and not functions.add_blob(built, PAYLOAD, 5, b"a", 1)
+    assert (built.size, built.count) == (0, 0)
 
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 3), st.integers(1, 2**32 - 1))

@@ -1,4 +1,4 @@
-"""The example application, and what the library takes of a mote."""
+"""The example application, and how much memory and code the library needs on a mote."""
 
 import shutil
 import subprocess
@@ -22,13 +22,13 @@ needs_cross_compiler = pytest.mark.skipif(
 
 
 @needs_compiler
-def test_example_delivers_what_its_filters_let_through(tmp_path):
+def test_example_delivers_the_readings_that_its_filters_pass(tmp_path):
     program = tmp_path / "example"
-    how = [*WARNINGS, *SANITIZERS, *includes("diffusion"), *sources("diffusion")]
-    compile_c([*how, str(LIBRARY / "example" / "example.c"), "-o", str(program)])
-    said = subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
-    # 26.8 and 27.1 are within half a degree of the reading before, and 24 was not asked for.
-    assert said.splitlines() == ["mote 1: 26.50 °C at mote 3", "mote 1: 27.20 °C at mote 3"]
+    flags = [*WARNINGS, *SANITIZERS, *includes("diffusion"), *sources("diffusion")]
+    compile_c([*flags, str(LIBRARY / "example" / "example.c"), "-o", str(program)])
+    output = subprocess.run([program], capture_output=True, text=True, timeout=PATIENCE_S, check=True).stdout
+    # 26.8 and 27.1 are within half a degree of the reading before, and 24 does not match the subscription.
+    assert output.splitlines() == ["mote 1: 26.50 °C at mote 3", "mote 1: 27.20 °C at mote 3"]
 
 
 @needs_cross_compiler
@@ -43,7 +43,7 @@ def test_image_of_a_small_strict_mote_fits_ten_kilobytes_with_a_stack_that_is_ne
     protocol = c_memory.protocol_of({"MESSAGE_B": 29, **c_memory.SMALL}, filters)
     whole = in_c.footprint(protocol)
     assert whole.ram_B <= c_memory.GOAL_B and whole.flash_B <= 30 * 1024
-    # What was measured is at most what the calls add up to.
+    # The measured depth is at most the sum of the frames along the calls.
     bound_B = c_memory.stack_bound_B(bool(filters))
     assert 800 < c_memory.deepest_stack_B(protocol) <= bound_B <= whole.stack_B - in_c.STACK_GUARD_B
 

@@ -30,13 +30,13 @@ from workbench.views.inspector import inspect_node
 MISSING = {kind: motes.missing(kind) for kind in (C, CORTEX_M3, MICROPYTHON)}
 needs_c = pytest.mark.skipif(MISSING[C] is not None, reason=str(MISSING[C]))
 needs_cortex_m3 = pytest.mark.skipif(MISSING[CORTEX_M3] is not None, reason=str(MISSING[CORTEX_M3]))
-needs_all = pytest.mark.skipif(any(MISSING.values()), reason=str([one for one in MISSING.values() if one]))
+needs_all = pytest.mark.skipif(any(MISSING.values()), reason=str([reason for reason in MISSING.values() if reason]))
 
 EVERY_KIND = {0: C, 1: CORTEX_M3, 2: MICROPYTHON, 4: C, 5: CORTEX_M3, 7: MICROPYTHON}
 
 
 def line(count, duration_s=60, **settings):
-    """Readings from one end of a line for the other."""
+    """Return a scenario on a line of nodes: one end publishes readings for a subscription of the other end."""
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(count - 1, "TEMP IS 26", every_s=0.3, start_s=0.5)]
     protocol = wb.Diffusion(refresh_s=1, gradient_lifetime_s=2.5, **settings)
     return wb.Scenario(wb.topology.line(count), protocol, workload, radio=wb.Radio(loss="none"), duration_s=duration_s)
@@ -67,7 +67,7 @@ def test_network_of_cortex_m3_in_lockstep_gives_the_golden_trace():
 
 
 @needs_all
-def test_network_of_all_kinds_in_lockstep_gives_the_golden_trace_and_tells_kinds():
+def test_network_of_all_kinds_in_lockstep_gives_the_golden_trace_and_the_kind_of_each_node():
     run = assert_golden(EVERY_KIND)
     assert run.kinds == {**dict.fromkeys(range(9), SIMULATED), **EVERY_KIND}
     assert inspect_node(run, 5).tables["Runs on"] == (("kind",), [("cortex-m3",)])
@@ -86,13 +86,13 @@ def test_random_network_in_lockstep_gives_the_simulators_trace(make, number):
 
 
 def no_frost(attributes):
-    """The filter of hardware/c/README.md, in Python."""
-    is_one = len(attributes) == 1 and attributes[0].value < 0
-    return (attributes[0]._replace(value=0),) if is_one else attributes
+    """Replace a single negative value by 0: the filter of hardware/c/README.md, in Python."""
+    is_frost = len(attributes) == 1 and attributes[0].value < 0
+    return (attributes[0]._replace(value=0),) if is_frost else attributes
 
 
 @needs_c
-def test_filter_of_ones_own_that_is_written_as_the_page_says_runs_as_its_twin_in_python(tmp_path, monkeypatch):
+def test_filter_written_as_in_the_readme_gives_the_trace_of_its_twin_in_python(tmp_path, monkeypatch):
     monkeypatch.setitem(registered, "no_frost", no_frost)
     protocol = wb.Diffusion(filters=(wb.Filter("no_frost", match="TEMP EQ_ANY"), wb.Filter("running_mean", 201)))
     page = (REPOSITORY / "hardware" / "c" / "README.md").read_text(encoding="utf-8")
@@ -107,12 +107,12 @@ def test_filter_of_ones_own_that_is_written_as_the_page_says_runs_as_its_twin_in
     scenario = wb.Scenario(wb.topology.line(3), protocol, workload, radio=wb.Radio(loss="none"), duration_s=3)
     processes = {node: CProcess(program) for node in range(3)}
     try:
-        got = lockstep.play(scenario, {node: one.url for node, one in processes.items()}).table()
+        rows = lockstep.play(scenario, {node: process.url for node, process in processes.items()}).table()
     finally:
-        for one in processes.values():
-            one.kill()
+        for process in processes.values():
+            process.kill()
     run = scenario.run(engine="reference")
-    assert run.trace.column("event").to_pylist().count("filtered") > 5 and trace.digest(got) == run.trace_hash
+    assert run.trace.column("event").to_pylist().count("filtered") > 5 and trace.digest(rows) == run.trace_hash
 
 
 @needs_c
@@ -128,18 +128,18 @@ def test_program_of_a_run_has_room_for_as_many_subscriptions_as_the_run_makes():
 
 
 @needs_all
-def test_sixteen_nodes_of_four_kinds_relay_for_each_other_and_one_that_is_killed_comes_back():
+def test_sixteen_nodes_of_four_kinds_relay_for_each_other_and_a_killed_node_comes_back():
     kinds = {3: CORTEX_M3, 8: CORTEX_M3, 4: C, 10: C, 5: MICROPYTHON, 12: MICROPYTHON}
-    with wb.motes.virtual(kind=kinds) as on:
-        run = line(16).run(on=on)
+    with wb.motes.virtual(kind=kinds) as virtual:
+        run = line(16).run(on=virtual)
         assert {node for node, kind in run.kinds.items() if kind == SIMULATED} == set(range(16)) - set(kinds)
         wait_until(lambda: rows_of(run, "delivered", node=0) and forwarders(run) >= set(range(1, 15)))
-        on.kill(8)
+        virtual.kill(8)
         wait_until(lambda: rows_of(run, "link_lost", node=8))
-        on.restart(8)
+        virtual.restart(8)
         wait_until(lambda: rows_of(run, "recovered", node=8))
         [back] = rows_of(run, "link_found", node=8)
-        assert back["sequence"] == 1  # It began once before.
+        assert back["sequence"] == 1  # The mote started once before.
         wait_until(lambda: forwarders(run, back["time_us"]) >= set(range(1, 15)))
         wait_until(lambda: rows_of(run, "delivered", node=0)[-1]["time_us"] > back["time_us"] + 500_000)
         assert run.stop()
@@ -150,7 +150,7 @@ def test_sixteen_nodes_of_four_kinds_relay_for_each_other_and_one_that_is_killed
 
 
 @needs_cortex_m3
-def test_clocks_run_as_fast_as_the_run_says():
+def test_clocks_run_at_the_speed_of_the_run():
     run = line(4, duration_s=8).run(on=wb.motes.virtual(speed=4, kind={1: C, 2: CORTEX_M3, 3: C}))
     assert run.wait(PATIENCE_S) and not run.notes
     published = [row["time_us"] for row in rows_of(run, "published", node=3)]
@@ -159,22 +159,22 @@ def test_clocks_run_as_fast_as_the_run_says():
 
 
 @needs_cortex_m3
-def test_motes_in_c_send_data_again_that_the_radio_of_a_live_run_has_given_up():
+def test_motes_in_c_resend_data_that_the_radio_of_a_live_run_gave_up():
     scenario = line(3, duration_s=8).replace(radio=wb.Radio(loss=0.5, retries=1))
     run = scenario.run(on=wb.motes.virtual(speed=2, kind={1: C, 2: CORTEX_M3}))
     assert run.wait(PATIENCE_S) and not run.notes
     frames = Counter((row["node"], row["origin"], row["sequence"]) for row in rows_of(run, "sent", message="data"))
-    # A radio sends a frame twice at most.
+    # The radio alone sends a frame twice at most.
     assert {node for (node, _, _), count in frames.items() if count > 2} == {1, 2}
 
 
 @needs_c
-def test_outages_and_refusals_of_simulated_nodes_are_those_of_a_simulation():
+def test_simulated_nodes_fail_and_refuse_as_in_a_simulation():
     scenario = line(4, duration_s=3)
-    too_many = [wb.subscribe(2, f"TEMP EQ {one}", start_s=0.2) for one in range(3)]
-    more = [wb.outage(1, start_s=1, stop_s=1.5), *too_many]
+    too_many = [wb.subscribe(2, f"TEMP EQ {value}", start_s=0.2) for value in range(3)]
+    actions = [wb.outage(1, start_s=1, stop_s=1.5), *too_many]
     protocol = wb.Diffusion(max_interests=2)
-    scenario = scenario.replace(workload=[*scenario.workload, *more], protocol=protocol)
+    scenario = scenario.replace(workload=[*scenario.workload, *actions], protocol=protocol)
     run = scenario.run(on=wb.motes.virtual(speed=2, kind={3: C}))
     assert run.wait(PATIENCE_S)
     [note] = run.notes
@@ -183,20 +183,20 @@ def test_outages_and_refusals_of_simulated_nodes_are_those_of_a_simulation():
     assert times == [[1_000_000], [1_500_000]]
 
 
-# Their power
+# Stopping, restarting and resetting motes
 
 
 @needs_c
 def test_mote_that_dies_by_itself_is_noted_and_started_for_the_next_run():
-    with wb.motes.virtual(kind=[C, C]) as on:
-        run = line(2).run(on=on)
+    with wb.motes.virtual(kind=[C, C]) as virtual:
+        run = line(2).run(on=virtual)
         wait_until(lambda: rows_of(run, "delivered"))
-        shell = str(on._processes[1]._process.pid)
-        found = subprocess.run(["pgrep", "-P", shell, "-f", f"^{on._compiled[1]}"], capture_output=True)
-        os.kill(int(found.stdout), signal.SIGSEGV)
+        shell = str(virtual._processes[1]._process.pid)
+        search = subprocess.run(["pgrep", "-P", shell, "-f", f"^{virtual._compiled[1]}"], capture_output=True)
+        os.kill(int(search.stdout), signal.SIGSEGV)
         wait_until(lambda: any(note.startswith("node 1: the mote's program ended") for note in run.notes))
         assert run.stop()
-        run = line(2, duration_s=1.5).run(on=on)
+        run = line(2, duration_s=1.5).run(on=virtual)
         assert run.wait(PATIENCE_S) and not run.notes and rows_of(run, "delivered")
 
 
@@ -210,20 +210,20 @@ def is_silent(url):
 
 @needs_cortex_m3
 @pytest.mark.parametrize("make", [CProcess, CortexM3])
-def test_mote_that_is_reset_begins_again_on_its_line(make):
+def test_mote_that_is_reset_restarts_on_the_same_line(make):
     kind = C if make is CProcess else CORTEX_M3
-    one = make(in_c.program(kind, wb.Diffusion()))
+    process = make(in_c.program(kind, wb.Diffusion()))
     try:
-        one.restart()
-        mote = Mote(one.url, lambda kind, value: None, lambda: 0.0)
+        process.restart()
+        mote = Mote(process.url, lambda kind, value: None, lambda: 0.0)
         assert mote.open().boot == 1
         mote.reset()
         wait_until(lambda: mote.greeting.boot == 2)
         assert 8_000 < mote.allocated_B() < 32_000
         mote.close()
     finally:
-        one.kill()
-    wait_until(lambda: is_silent(one.url))
+        process.kill()
+    wait_until(lambda: is_silent(process.url))
 
 
 @needs_cortex_m3
@@ -232,7 +232,7 @@ def test_no_mote_is_left_behind_by_a_host_that_was_killed():
         "import time, workbench as wb\nfrom workbench.motes import in_c, processes\n"
         "programs = [in_c.program(kind, wb.Diffusion()) for kind in ('c', 'cortex-m3')]\n"
         "made = [processes.CProcess(programs[0]), processes.CortexM3(programs[1])]\n"
-        "print(*[one.url for one in made], flush=True)\ntime.sleep(60)"
+        "print(*[process.url for process in made], flush=True)\ntime.sleep(60)"
     )
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as host:
@@ -243,45 +243,45 @@ def test_no_mote_is_left_behind_by_a_host_that_was_killed():
 
 
 @needs_cortex_m3
-def test_motes_tell_what_they_hold_when_no_run_has_them():
-    with wb.motes.virtual(kind={0: C, 1: CORTEX_M3}) as on:
-        run = line(3).run(on=on)
+def test_motes_report_their_memory_only_between_runs():
+    with wb.motes.virtual(kind={0: C, 1: CORTEX_M3}) as virtual:
+        run = line(3).run(on=virtual)
         wait_until(lambda: rows_of(run, "delivered"))
-        assert on.memory().allocated_B == {0: None, 1: None}
+        assert virtual.memory().allocated_B == {0: None, 1: None}
         assert run.stop()
-        held = on.memory().allocated_B
-        all_of_it = in_c.footprint(run.scenario.protocol)
-        assert all_of_it.ram_B - 1500 < held[1] < all_of_it.ram_B and 0 < held[0] < held[1]
+        allocated_B = virtual.memory().allocated_B
+        whole = in_c.footprint(run.scenario.protocol)
+        assert whole.ram_B - 1500 < allocated_B[1] < whole.ram_B and 0 < allocated_B[0] < allocated_B[1]
         with pytest.raises(LinkError, match=r"node 2 is simulated.*wb\.outage"):
-            on.kill(2)
+            virtual.kill(2)
 
 
 @needs_cortex_m3
 def test_second_host_of_a_cortex_m3_is_refused_at_once_and_leaves_nothing_behind():
-    one = CortexM3(in_c.program(CORTEX_M3, wb.Diffusion()))
+    process = CortexM3(in_c.program(CORTEX_M3, wb.Diffusion()))
     complaints = []
     try:
-        with Mote(one.url, lambda *told: complaints.append(told)) as first:
+        with Mote(process.url, lambda *report: complaints.append(report)) as first:
             # On a busy machine the mote may begin in the middle of its first host's greeting, which is noise to it.
             assert first.allocated_B() > 0
             complaints.clear()
-            for url in (one.url, one.line_url(False)):
+            for url in (process.url, process.line_url(False)):
                 with pytest.raises(LinkError, match="has another host, and this mote's line serves only one"):
                     Mote(url).open()
             assert first.allocated_B() > 0 and not complaints
-        with Mote(one.url) as next_host:  # A greeting in a queue would have made this mote the second host's.
+        with Mote(process.url) as next_host:  # A queued greeting would have given this mote to the second host.
             assert next_host.allocated_B() > 0
     finally:
-        one.kill()
+        process.kill()
 
 
-# What is refused, and what is compiled
+# Refusals, and the compilation of programs
 
 
-def test_kind_that_there_is_none_of_and_nodes_that_are_not_there_are_refused():
+def test_unknown_kind_unknown_node_and_wrong_count_are_refused():
     with pytest.raises(ParameterError, match="kind is 'cortex'.*cortex-m3.*it must be one of micropython, c, "):
         wb.motes.virtual(kind={0: "cortex"})
-    with pytest.raises(LinkError, match="kind names node 7, which this network does not have; remove it"):
+    with pytest.raises(LinkError, match="kind has an entry for node 7, which is not in this network; remove the entry"):
         line(3).run(on=wb.motes.virtual(kind={7: C}))
     with pytest.raises(LinkError, match="kind has 2 entries for 3 nodes"):
         line(3).run(on=wb.motes.virtual(kind=[C, C]))
@@ -290,28 +290,28 @@ def test_kind_that_there_is_none_of_and_nodes_that_are_not_there_are_refused():
 @needs_c
 def test_protocol_without_a_program_in_c_is_refused_before_a_mote_starts():
     for protocol in (wb.Gossip(), wb.CodedDiffusion()):
-        on = wb.motes.virtual(kind=C)
+        virtual = wb.motes.virtual(kind=C)
         with pytest.raises(ScenarioError, match=f"{type(protocol).__name__} has no program in C.*micropython"):
-            line(3).replace(protocol=protocol).run(on=on)
-        assert not on._processes
+            line(3).replace(protocol=protocol).run(on=virtual)
+        assert not virtual._processes
 
 
 @needs_c
-def test_publication_that_no_message_has_room_for_is_refused_in_a_sentence():
+def test_publication_that_does_not_fit_a_message_is_refused_in_a_sentence():
     scenario = line(2)
     scenario = scenario.replace(workload=[*scenario.workload, wb.publish(1, "TEMP IS 1", payload=bytes(1900))])
     with pytest.raises(LinkError, match="do not fit a message"):
         scenario.run(on=wb.motes.virtual(lockstep=True, kind=C))
 
 
-@pytest.mark.parametrize("gone", ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"])
-def test_missing_tool_is_named_with_its_package(gone, monkeypatch):
+@pytest.mark.parametrize("tool", ["gcc", "arm-none-eabi-gcc", "qemu-system-arm"])
+def test_missing_tool_is_named_with_its_package(tool, monkeypatch):
     which = in_c.shutil.which
     monkeypatch.setattr(in_c, "newlib", lambda: "somewhere")
-    monkeypatch.setattr(in_c.shutil, "which", lambda name: None if name == gone else which("sh"))
-    kind = C if gone == "gcc" else CORTEX_M3
-    package = {"arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi"}.get(gone, gone)
-    with pytest.raises(LinkError, match=f"but `{gone}` is not on the PATH: apt-get install {package}"):
+    monkeypatch.setattr(in_c.shutil, "which", lambda name: None if name == tool else which("sh"))
+    kind = C if tool == "gcc" else CORTEX_M3
+    package = {"arm-none-eabi-gcc": "gcc-arm-none-eabi libnewlib-arm-none-eabi"}.get(tool, tool)
+    with pytest.raises(LinkError, match=f"but `{tool}` is not on the PATH: apt-get install {package}"):
         line(3).run(on=wb.motes.virtual(kind=kind))
 
 
@@ -333,7 +333,7 @@ def test_program_is_compiled_once_for_the_same_sources_and_sizes(monkeypatch, tm
 
 
 @needs_c
-def test_what_the_compiler_refuses_is_said_and_leaves_nothing_in_the_cache(monkeypatch, tmp_path):
+def test_compiler_error_is_reported_and_leaves_nothing_in_the_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     sizes = wb.Diffusion().sizes_in_c() | {"MAX_INTERESTS": 256}
     with pytest.raises(LinkError, match="gcc cannot compile the program of a mote.*max_interests_fits"):

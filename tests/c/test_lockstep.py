@@ -1,4 +1,4 @@
-"""Networks of nodes in C in the simulator's time: the trace is the simulator's, row by row."""
+"""Networks of nodes in C in the simulator's time: their trace equals the simulator's, row by row."""
 
 import json
 
@@ -20,27 +20,27 @@ pytestmark = needs_compiler
 GOLDEN = [name for name in renew.NAMES if name.startswith(("diffusion", "flooding"))]
 
 
-def nodes_in_c(scenario, which=lambda address: True):
-    """The scenario's nodes, those that `which` picks in C."""
+def nodes_in_c(scenario, is_in_c=lambda address: True):
+    """Return the scenario's nodes; nodes whose address satisfies `is_in_c` run in C."""
     return [
-        make_node(scenario.protocol, node.address, draws.Stream(node.random.key)) if which(node.address) else node
+        make_node(scenario.protocol, node.address, draws.Stream(node.random.key)) if is_in_c(node.address) else node
         for node in engine.make_nodes(scenario)
     ]
 
 
 def played(scenario, nodes=None):
-    """The trace of a scenario that these nodes play."""
+    """Play a scenario with these nodes, or with its own, and return the trace."""
     recorder = trace.Recorder()
     engine.play(scenario, recorder, None, nodes)
     return recorder.table()
 
 
 def assert_same_trace(scenario, nodes):
-    expected, got = played(scenario), played(scenario, nodes)
-    if trace.digest(expected) != trace.digest(got):
-        for place, (one, other) in enumerate(zip(expected.to_pylist(), got.to_pylist(), strict=False)):
-            assert one == other, f"row {place}"
-        assert len(expected) == len(got)
+    expected, actual = played(scenario), played(scenario, nodes)
+    if trace.digest(expected) != trace.digest(actual):
+        for number, (expected_row, row) in enumerate(zip(expected.to_pylist(), actual.to_pylist(), strict=False)):
+            assert row == expected_row, f"row {number}"
+        assert len(expected) == len(actual)
 
 
 @pytest.mark.parametrize("name", GOLDEN)
@@ -51,12 +51,12 @@ def test_network_of_nodes_in_c_gives_the_golden_trace(name):
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_network_of_both_kinds_gives_the_same_trace(name):
+def test_network_of_nodes_in_c_and_in_python_gives_the_same_trace(name):
     scenario = renew.scenario(name)
     assert_same_trace(scenario, nodes_in_c(scenario, lambda address: address % 2))
 
 
-networks = given(scenarios(), st.sampled_from(sorted(SIZES)))  # The sizes are some that were compiled before.
+networks = given(scenarios(), st.sampled_from(sorted(SIZES)))  # Other tests compile the same sizes.
 
 
 @settings(max_examples=20)
@@ -74,11 +74,11 @@ def test_many_random_networks_of_nodes_in_c_give_the_simulators_traces(scenario,
 def assert_simulators_trace(scenario, sizes):
     chosen = {name: value for name, value in scenario.protocol.settings.items() if name not in SIZES["small"]}
     if "max_data" in SIZES[sizes]:
-        chosen["ttl"] = min(4, chosen["ttl"])  # what is forgotten at once goes round until its ttl runs out
+        chosen["ttl"] = min(4, chosen["ttl"])  # data that is forgotten at once circulates until its ttl runs out
     protocol = wb.Diffusion(**{**chosen, "profile": "wide", **SIZES[sizes]})
     scenario = scenario.replace(protocol=protocol)
     try:
         expected = played(scenario)
     except (ScenarioError, wb.WorkbenchError):
-        return  # a workload that Python refuses, for a list that is full or a frame that is short
+        return  # Python refuses the workload: a list is full, or a frame is too short.
     assert trace.digest(played(scenario, nodes_in_c(scenario))) == trace.digest(expected)

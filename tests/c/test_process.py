@@ -1,5 +1,7 @@
-"""A mote in C as a process behind the host link: in lockstep its trace is the simulator's, live it delivers, and it
-survives whatever comes over its line."""
+"""A mote in C as a process behind the host link.
+
+In lockstep its trace equals the simulator's, in a live run it delivers readings, and damaged input does it no harm.
+"""
 
 import functools
 import json
@@ -42,34 +44,34 @@ def golden(name):
 
 
 def processes(stack, protocol, nodes, options=("-O1",)):
-    """URLs of a process for each node."""
+    """Start a process for each node, and return the URL of each node's process."""
     path = program(protocol, options)
     return {node: stack.enter_context(process(path))[1] for node in nodes}
 
 
 @contextmanager
 def opened(protocol):
-    """A mote in C under sanitizers, and what it tells."""
-    told = []
+    """Yield a mote in C under sanitizers, the list of its reports, and its process."""
+    reports = []
     with process(program(protocol, SANITIZED)) as (started, url):
-        one = Mote(url, lambda kind, value: told.append((kind, value)), lambda: 0.0)
-        one.open()
-        yield one, told, started
-        one.close()
+        mote = Mote(url, lambda kind, value: reports.append((kind, value)), lambda: 0.0)
+        mote.open()
+        yield mote, reports, started
+        mote.close()
 
 
 @pytest.fixture
-def mote():
-    """One for nodes of diffusion without filters."""
-    with opened(wb.Diffusion()) as one:
-        yield one
+def diffusion_mote():
+    """Yield a mote for nodes of diffusion without filters, its reports, and its process."""
+    with opened(wb.Diffusion()) as mote_and_reports:
+        yield mote_and_reports
 
 
 @pytest.fixture
 def filtering_mote():
-    """One with room for two filters."""
-    with opened(wb.Diffusion(filters=(wb.Filter("running_mean"), wb.Filter("rate_limit", 201)))) as one:
-        yield one
+    """Yield a mote with room for two filters, its reports, and its process."""
+    with opened(wb.Diffusion(filters=(wb.Filter("running_mean"), wb.Filter("rate_limit", 201)))) as mote_and_reports:
+        yield mote_and_reports
 
 
 @pytest.mark.parametrize("name", ["diffusion-motes", "diffusion-lossy", "flooding-disc"])
@@ -110,35 +112,35 @@ def test_processes_deliver_live_and_relay_for_each_other(protocol):
 
 
 @pytest.mark.parametrize("protocol", [wb.Diffusion(), wb.Flooding()], ids=["diffusion", "flooding"])
-def test_program_that_is_compiled_by_hand_as_the_page_says_takes_the_default_settings(protocol, tmp_path):
+def test_program_compiled_by_hand_as_in_the_readme_accepts_the_default_settings(protocol, tmp_path):
     page = (LIBRARY / "README.md").read_text(encoding="utf-8")
     [commands] = re.findall(r"```\ncd hardware/c\n(D=[^`]*?)-o process\n\./process", page)
     folder = type(protocol).__name__.lower()
     assert f"{folder}/c" in commands
     commands = commands.replace("diffusion/c", f"{folder}/c", 1)
     subprocess.run(["sh", "-ec", f"{commands} -o {tmp_path}/process"], cwd=LIBRARY, check=True)
-    with process(tmp_path / "process") as (_, url), Mote(url) as one:
-        one.configure(1, protocol_on_a_mote(protocol), 1)
-        assert one.publish(wb.parse("TEMP IS 26")) == 0
+    with process(tmp_path / "process") as (_, url), Mote(url) as mote:
+        mote.configure(1, protocol_on_a_mote(protocol), 1)
+        assert mote.publish(wb.parse("TEMP IS 26")) == 0
 
 
-def test_mote_names_the_size_that_a_further_subscription_and_a_long_one_do_not_fit(mote):
-    one, _, _ = mote
-    one.configure(1, protocol_on_a_mote(wb.Diffusion()), 1)
+def test_mote_names_the_limit_that_a_command_exceeds(diffusion_mote):
+    mote, _, _ = diffusion_mote
+    mote.configure(1, protocol_on_a_mote(wb.Diffusion()), 1)
     with pytest.raises(LinkError, match="there are more attributes than max_attributes=10$"):
-        one.publish(wb.parse(", ".join(f"TEMP IS {value}" for value in range(11))))
+        mote.publish(wb.parse(", ".join(f"TEMP IS {value}" for value in range(11))))
     for number in range(10):
-        one.subscribe(wb.parse(f"TEMP GE {number}"))
+        mote.subscribe(wb.parse(f"TEMP GE {number}"))
     with pytest.raises(LinkError, match="already has max_interests=10 different subscriptions$"):
-        one.subscribe(wb.parse("TEMP GE 10"))
+        mote.subscribe(wb.parse("TEMP GE 10"))
     for _ in range(10):
-        one.subscribe(wb.parse("TEMP GE 1"))
+        mote.subscribe(wb.parse("TEMP GE 1"))
     with pytest.raises(LinkError, match="already has MAX_SUBSCRIPTIONS=20 subscriptions$"):
-        one.subscribe(wb.parse("TEMP GE 1"))
+        mote.subscribe(wb.parse("TEMP GE 1"))
 
 
-def test_mote_refuses_what_it_was_not_compiled_for_and_says_what(mote):
-    one, _, _ = mote
+def test_mote_refuses_settings_it_was_not_compiled_for_and_names_them(diffusion_mote):
+    mote, _, _ = diffusion_mote
     for protocol, right in [
         (wb.Diffusion(max_data=7), "max_data=20; use that value, or compile"),
         (wb.Diffusion(profile="strict"), "profile='wide'$"),
@@ -146,25 +148,25 @@ def test_mote_refuses_what_it_was_not_compiled_for_and_says_what(mote):
         (wb.Flooding(), "workbench.protocols.diffusion.node:DiffusionNode$"),
     ]:
         with pytest.raises(LinkError, match=f"this mote's program was compiled with {right}"):
-            one.configure(1, protocol_on_a_mote(protocol), 1)
+            mote.configure(1, protocol_on_a_mote(protocol), 1)
     for more, name in [({"sensor": {"kind": "constant"}}, "sensor"), ({"keys": [[120, "A", "blob"]]}, "keys")]:
         with pytest.raises(LinkError, match=f"a mote in C cannot have this {name}$"):
-            one.configure(1, protocol_on_a_mote(wb.Diffusion()), 1, **more)
+            mote.configure(1, protocol_on_a_mote(wb.Diffusion()), 1, **more)
     with pytest.raises(LinkError, match="not configured"):
-        one.publish(wb.parse("TEMP IS 1"))
+        mote.publish(wb.parse("TEMP IS 1"))
 
 
-def test_mote_places_the_filters_of_its_node_and_refuses_those_it_does_not_have(filtering_mote, monkeypatch):
-    one, _, _ = filtering_mote
+def test_mote_installs_the_filters_of_its_node_and_refuses_filters_it_does_not_have(filtering_mote, monkeypatch):
+    mote, _, _ = filtering_mote
     for name in BUILT_IN:
         if name != "blob_fusion":
             on_both = wb.Filter(name, match="TEMP EQ_ANY"), wb.Filter("running_maximum", 201, at=1)
-            one.configure(1, protocol_on_a_mote(wb.Diffusion(filters=on_both), 1), 1)
+            mote.configure(1, protocol_on_a_mote(wb.Diffusion(filters=on_both), 1), 1)
     three = tuple(wb.Filter("rate_limit", key, at=[1]) for key in (200, 201, 202))
-    one.configure(2, protocol_on_a_mote(wb.Diffusion(filters=three), 2), 1)  # Node 2 has none of them.
+    mote.configure(2, protocol_on_a_mote(wb.Diffusion(filters=three), 2), 1)  # All three are at node 1.
     monkeypatch.setitem(registered, "joined", b"".join)
     monkeypatch.setitem(registered, "only_in_python", lambda attributes: None)
-    for filters, said in [
+    for filters, problem in [
         ((wb.Filter("blob_fusion", function="joined"),), "this mote's program has no filter blob_fusion$"),
         ((wb.Filter("only_in_python"),), "this mote's program has no filter only_in_python$"),
         ((wb.Filter("running_mean", window=9),), "compiled with MAX_FILTER_WINDOW=5; use that value"),
@@ -174,57 +176,60 @@ def test_mote_places_the_filters_of_its_node_and_refuses_those_it_does_not_have(
         ),
         (three, "was compiled with MAX_FILTERS=2; use that value, or compile"),
     ]:
-        with pytest.raises(LinkError, match=said):
-            one.configure(1, protocol_on_a_mote(wb.Diffusion(filters=filters), 1), 1)
+        with pytest.raises(LinkError, match=problem):
+            mote.configure(1, protocol_on_a_mote(wb.Diffusion(filters=filters), 1), 1)
         with pytest.raises(LinkError, match="not configured"):
-            one.publish(wb.parse("TEMP IS 1"))
+            mote.publish(wb.parse("TEMP IS 1"))
 
 
-def test_mote_is_told_of_the_filters_that_it_carries_alone_in_ascending_order_of_keys():
+def test_mote_receives_only_its_own_filters_in_ascending_order_of_keys():
     at_some = wb.Filter("running_mean", 203, at=[1, 2]), wb.Filter("rate_limit", 201, at=3)
     filters = (wb.Filter("rate_limit", 205), *at_some)
-    told = [protocol_on_a_mote(wb.Diffusion(filters=filters), node)["settings"]["filters"] for node in (1, 3, 4)]
-    assert [[one["key"] for one in several] for several in told] == [[203, 205], [201, 205], [205]]
+    filters_by_node = [
+        protocol_on_a_mote(wb.Diffusion(filters=filters), node)["settings"]["filters"] for node in (1, 3, 4)
+    ]
+    keys_by_node = [[setting["key"] for setting in node_filters] for node_filters in filters_by_node]
+    assert keys_by_node == [[203, 205], [201, 205], [205]]
 
 
-def test_commands_are_done_and_wrong_ones_are_refused_by_a_mote_that_floods():
-    with opened(FEW_FLOODS) as (one, told, _):
+def test_mote_that_floods_obeys_commands_and_refuses_wrong_ones():
+    with opened(FEW_FLOODS) as (mote, reports, _):
         for protocol, right in [(wb.Flooding(), "max_events=4; use that"), (wb.Diffusion(), ".*:FloodingNode$")]:
             with pytest.raises(LinkError, match=f"this mote's program was compiled with {right}"):
-                one.configure(1, protocol_on_a_mote(protocol), 1)
-        one.configure(1, protocol_on_a_mote(FEW_FLOODS), 1, boot=2)
-        check_commands(one, told)
+                mote.configure(1, protocol_on_a_mote(protocol), 1)
+        mote.configure(1, protocol_on_a_mote(FEW_FLOODS), 1, boot=2)
+        check_commands(mote, reports)
 
 
-def test_commands_are_done_and_wrong_ones_are_refused(mote):
-    one, told, _ = mote
-    one.configure(1, protocol_on_a_mote(wb.Diffusion()), 2**64 - 1, boot=2)
-    check_commands(one, told)
+def test_mote_obeys_commands_and_refuses_wrong_ones(diffusion_mote):
+    mote, reports, _ = diffusion_mote
+    mote.configure(1, protocol_on_a_mote(wb.Diffusion()), 2**64 - 1, boot=2)
+    check_commands(mote, reports)
 
 
-def check_commands(one, told):
-    """What a mote that began twice before does of what it is told to."""
+def check_commands(mote, reports):
+    """Send right and wrong commands to a mote that started twice before, and check its answers and reports."""
     first = 2 << 24
-    assert [one.subscribe(wb.parse("TEMP GE 25")), one.subscribe(wb.parse("X EQ 1"), 3.0)] == [first, first + 1]
-    assert one.publish(wb.parse("TEMP IS 26, X IS 2")) == first
+    assert [mote.subscribe(wb.parse("TEMP GE 25")), mote.subscribe(wb.parse("X EQ 1"), 3.0)] == [first, first + 1]
+    assert mote.publish(wb.parse("TEMP IS 26, X IS 2")) == first
     for wrong in (
-        lambda: one.publish(wb.parse("TEMP GE 26")),
-        lambda: one.subscribe(wb.parse("TEMP IS 26")),
-        lambda: one.unsubscribe(99),
+        lambda: mote.publish(wb.parse("TEMP GE 26")),
+        lambda: mote.subscribe(wb.parse("TEMP IS 26")),
+        lambda: mote.unsubscribe(99),
     ):
         with pytest.raises(LinkError):
             wrong()
-    one.unsubscribe(first)
-    one.unsubscribe(first)
-    names = [value[1] for kind, value in told if kind == "event" and value[1] >= messages.FIRST_OWN_EVENT]
+    mote.unsubscribe(first)
+    mote.unsubscribe(first)
+    names = [value[1] for kind, value in reports if kind == "event" and value[1] >= messages.FIRST_OWN_EVENT]
     own = [messages.OWN_EVENTS[number - messages.FIRST_OWN_EVENT] for number in names]
     assert own == ["subscribed", "subscribed", "published", "unsubscribed"]
-    kinds = [value[1] for kind, value in told if kind == "event"]
+    kinds = [value[1] for kind, value in reports if kind == "event"]
     assert messages.EVENTS.index(Delivered) in kinds
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_comes_over_the_line_does_a_mote_no_harm(seed):
+def test_noise_and_random_commands_do_a_mote_no_harm(seed):
     secret, dice = bytes(range(8)), random.Random(seed)
     protocol = FEW_FLOODS if seed == 3 else wb.Diffusion()
     configured = configuration(1, protocol_on_a_mote(protocol), 5)
@@ -250,35 +255,35 @@ def test_whatever_comes_over_the_line_does_a_mote_no_harm(seed):
         while 77 not in answered:
             data = line.recv(1 << 20)
             assert data, started.stderr.read()
-            said = [messages.decode(body) for body in heard.feed(data)]
-            answered += [fields[0] for kind, fields, _ in said if kind == messages.ANSWER]
+            decoded = [messages.decode(body) for body in heard.feed(data)]
+            answered += [fields[0] for kind, fields, _ in decoded if kind == messages.ANSWER]
 
 
-def test_configuration_cut_anywhere_is_refused_or_read_but_never_read_past(mote):
-    one, _, started = mote
+def test_truncated_configuration_is_refused_and_never_read_past_its_end(diffusion_mote):
+    mote, _, started = diffusion_mote
     text = configuration(1, protocol_on_a_mote(wb.Diffusion()), 5)
     for end in range(0, len(text), 7):
         with pytest.raises(LinkError):
-            one.command(messages.CONFIGURE, rest=text[:end])
-    one.command(messages.CONFIGURE, rest=text)
+            mote.command(messages.CONFIGURE, rest=text[:end])
+    mote.command(messages.CONFIGURE, rest=text)
     assert started.poll() is None
 
 
-def test_filters_that_are_no_json_or_cut_anywhere_are_refused_or_placed(filtering_mote):
-    one, _, started = filtering_mote
+def test_truncated_or_damaged_filters_are_refused_or_installed(filtering_mote):
+    mote, _, started = filtering_mote
     filters = (wb.Filter("threshold_alarm", match="TEMP EQ_ANY"), wb.Filter("rate_limit", 201))
     text = configuration(1, protocol_on_a_mote(wb.Diffusion(filters=filters)), 5)
     begin, end, dice = text.index(b'"filters"'), text.rindex(b"]"), random.Random(5)
     outcomes = set()
-    for place in range(begin, end):
-        wrong = [text[:place], text[:place] + bytes([dice.choice(b'"{}[],:0z')]) + text[place + 1 :]]
-        for one_text in wrong:
+    for position in range(begin, end):
+        wrong = [text[:position], text[:position] + bytes([dice.choice(b'"{}[],:0z')]) + text[position + 1 :]]
+        for wrong_text in wrong:
             try:
-                outcomes.add(one.command(messages.CONFIGURE, rest=one_text).number)
+                outcomes.add(mote.command(messages.CONFIGURE, rest=wrong_text).number)
             except LinkError as error:
                 outcomes.add(str(error).rpartition(": ")[2])
     assert len(outcomes) > 5 and started.poll() is None
-    one.command(messages.CONFIGURE, rest=text)
+    mote.command(messages.CONFIGURE, rest=text)
 
 
 @settings(max_examples=50)
@@ -298,14 +303,14 @@ def test_bodies_are_framed_as_in_python(framer, body):
     functions.enframe_end(enframer)
     assert written == framing.encode(body)
     deframer, _memory = make_deframer(ffi)
-    found = [functions.deframe(deframer, byte) for byte in written]
-    assert found[:-1] == [-1] * (len(written) - 1) and found[-1] == len(body)
+    sizes = [functions.deframe(deframer, byte) for byte in written]
+    assert sizes[:-1] == [-1] * (len(written) - 1) and sizes[-1] == len(body)
     assert bytes(ffi.buffer(deframer.bytes, len(body))) == body
 
 
 @settings(max_examples=50)
 @given(st.lists(st.integers(0, 255), max_size=300), st.binary(max_size=40))
-def test_what_is_no_frame_is_counted_as_in_python(framer, noise, body):
+def test_noise_between_frames_is_counted_as_in_python(framer, noise, body):
     ffi, functions = framer
     reference, (deframer, _memory) = framing.Deframer(), make_deframer(ffi)
     for data in (bytes(noise), framing.encode(body)):
@@ -319,14 +324,14 @@ def test_what_is_no_frame_is_counted_as_in_python(framer, noise, body):
 
 
 def make_deframer(ffi):
-    """A deframer, and the memory that it needs."""
+    """Return a deframer, and its memory, which must stay referenced."""
     memory = ffi.new("uint8_t[3000]")
     return ffi.new("struct deframer *", {"room": 3000, "bytes": memory}), memory
 
 
 @pytest.fixture(scope="module", params=[258, 1024], ids=["written block by block", "written at once"])
 def framer(request):
-    """The C of framing alone, with as little room for what goes out as there may be, and with some."""
+    """Compile the C of framing alone, with the smallest output buffer and with a larger one."""
     import cffi
 
     path = scratch() / f"framing-{request.param}.so"
@@ -337,17 +342,17 @@ def framer(request):
     return ffi, ffi.dlopen(str(path))
 
 
-def test_mote_that_is_reset_or_restarted_is_greeted_anew():
+def test_mote_that_is_reset_or_restarted_is_greeted_again():
     path = program(wb.Diffusion())
     with process(path, boot=3) as (started, url):
         port = int(url.rpartition(":")[2])
-        one = Mote(url, lambda kind, value: None, lambda: 0.0)
-        assert one.open().boot == 3
-        one.reset()
+        mote = Mote(url, lambda kind, value: None, lambda: 0.0)
+        assert mote.open().boot == 3
+        mote.reset()
         wait_until(lambda: started.poll() is not None)
         with process(path, port, boot=4):
-            wait_until(lambda: one.greeting.boot == 4)
-            one.close()
+            wait_until(lambda: mote.greeting.boot == 4)
+            mote.close()
 
 
 DECIMALS = st.floats(-1e9, 1e9, allow_subnormal=False) | st.sampled_from([0.1, 0.75, 30.0, 1e-5, 1e22, 5e-22, 65535.0])
@@ -360,24 +365,24 @@ def test_small_board_reads_a_number_as_python_does_or_refuses_it(number):
     ffi, functions = freestanding()
     text = protocol_on_a_mote(wb.Diffusion())
     text["settings"]["blacklist_loss"] = number
-    made = ffi.new("struct diffusion_settings *")
-    said = functions.settings_read(json.dumps(text["settings"], separators=(",", ":")).encode(), made)
+    settings_in_c = ffi.new("struct diffusion_settings *")
+    problem = functions.settings_read(json.dumps(text["settings"], separators=(",", ":")).encode(), settings_in_c)
     digits = len(repr(abs(number)).partition("e")[0].replace(".", "").lstrip("0"))
-    if said.why == ffi.NULL:
-        assert made.blacklist_loss == number
+    if problem.why == ffi.NULL:
+        assert settings_in_c.blacklist_loss == number
     else:
-        assert ffi.string(said.what) == b"blacklist_loss" and (digits > 15 or not 1e-8 < abs(number) < 1e22)
+        assert ffi.string(problem.what) == b"blacklist_loss" and (digits > 15 or not 1e-8 < abs(number) < 1e22)
 
 
 @functools.cache
 def freestanding():
-    """The C that reads settings, as a small board has it."""
+    """Compile the C that reads settings as for a small board, and return its interface and library."""
     import cffi
 
     path = scratch() / "settings.so"
-    how = [*WARNINGS, "-O1", "-ffreestanding", "-fPIC", "-shared", *mote_includes("diffusion")]
-    files = [one for one in mote_sources("diffusion") if one.endswith(("/json.c", "/settings.c"))]
-    compile_c([*how, *files, "-o", str(path)])
+    flags = [*WARNINGS, "-O1", "-ffreestanding", "-fPIC", "-shared", *mote_includes("diffusion")]
+    files = [file for file in mote_sources("diffusion") if file.endswith(("/json.c", "/settings.c"))]
+    compile_c([*flags, *files, "-o", str(path)])
     ffi = cffi.FFI()
     ffi.cdef(declarations(mote_includes("diffusion"), ["node_calls.h", "settings.h"]))
     return ffi, ffi.dlopen(str(path))

@@ -20,23 +20,23 @@ PROTOCOL = wb.Flooding(max_events=20)
 
 @contextlib.contextmanager
 def opened(stack_B):
-    """A mote with so much stack, and its complaints."""
+    """Yield a mote with a stack of ``stack_B`` bytes, and the list of its complaints."""
     complaints = []
 
-    def take(kind, value):
+    def collect(kind, value):
         if kind == "event" and value[1] == messages.FIRST_OWN_EVENT + messages.OWN_EVENTS.index("told"):
             complaints.append(value[8])
 
     process = CortexM3(in_c.program(CORTEX_M3, PROTOCOL, stack_B=stack_B))
     try:
-        with Mote(process.url, take) as mote:
+        with Mote(process.url, collect) as mote:
             yield mote, complaints
     finally:
         process.kill()
 
 
 def work(mote):
-    """Have the node subscribe and publish; returns how deep its stack was."""
+    """Let the node subscribe and publish; return the greatest depth of its stack in bytes."""
     mote.configure(1, protocol_on_a_mote(PROTOCOL), 1)
     mote.subscribe(wb.parse("TEMP GE 25"))
     mote.publish(wb.parse("TEMP IS 26"))
@@ -46,7 +46,7 @@ def work(mote):
 
 @pytest.fixture(scope="module")
 def depth_B():
-    """The depth of the stack where there is enough of it."""
+    """Return the depth, in bytes, of a stack that has enough room."""
     with opened(in_c.STACK_B) as (mote, complaints):
         depth_B = work(mote)
         mote.command(messages.PING)
@@ -82,7 +82,7 @@ def test_mote_that_is_reset_has_nothing_to_report():
         assert complaints == []
 
 
-def test_run_in_lockstep_warns_of_a_stack_that_is_low(depth_B, monkeypatch):
+def test_run_in_lockstep_warns_that_the_stack_reached_its_guard(depth_B, monkeypatch):
     monkeypatch.setattr(in_c, "STACK_B", (depth_B + in_c.STACK_GUARD_B // 2) // 8 * 8)
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(0, "TEMP IS 26", start_s=0.5)]
     scenario = wb.Scenario(wb.topology.line(2), PROTOCOL, workload, duration_s=2)

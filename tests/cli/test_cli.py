@@ -1,4 +1,4 @@
-"""The ``workbench`` command: what it prints, what it writes, and the sentences it ends in."""
+"""The ``workbench`` command: its output, the files that it writes, and its error messages."""
 
 import json
 import subprocess
@@ -44,7 +44,7 @@ def test_run_prints_the_metrics_and_writes_its_results(scenario_file, tmp_path, 
     assert (out / "run.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_run_says_where_to_ask_why_little_was_delivered(tmp_path, capsys):
+def test_run_names_the_function_that_explains_a_low_delivery_ratio(tmp_path, capsys):
     path = tmp_path / "late.json"
     path.write_text(SCENARIO.replace(**{"workload.0.start_s": 20}).to_json())
     assert cli.main(["run", str(path), "--out", str(tmp_path)]) == 0
@@ -53,7 +53,7 @@ def test_run_says_where_to_ask_why_little_was_delivered(tmp_path, capsys):
     assert "workload item 0 never happens: item 0 starts at 20 s, and the run ends at 20 s" in printed.err
 
 
-def test_results_go_below_out_unless_told_otherwise(scenario_file, tmp_path, monkeypatch):
+def test_results_are_written_below_out_by_default(scenario_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["run", scenario_file.name]) == 0
     assert (tmp_path / "out" / "line" / "metrics.json").is_file()
@@ -99,7 +99,7 @@ wb.register_filter("keep_all", lambda attributes: attributes)
 """
 
 
-def test_a_protocol_and_a_filter_of_ones_own_come_in_with_import(tmp_path, monkeypatch, capsys):
+def test_import_option_registers_an_own_protocol_and_filter(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     (tmp_path / "own_code_of_cli.py").write_text(OWN_CODE)
@@ -127,9 +127,9 @@ def test_import_that_fails_ends_in_one_sentence(scenario_file, tmp_path, monkeyp
     if content is not None:
         (tmp_path / f"{name}.py").write_text(content)
     assert cli.main(["run", scenario_file.name, "--import", name]) == 2
-    told = capsys.readouterr().err
-    assert len(told.splitlines()) == 1
-    assert f"--import {name}" in told and reason in told
+    printed = capsys.readouterr().err
+    assert len(printed.splitlines()) == 1
+    assert f"--import {name}" in printed and reason in printed
 
 
 def test_doctor_begins_with_its_verdict_and_has_a_row_for_each_library_if_asked(capsys):
@@ -155,7 +155,7 @@ def test_lab_serves_the_notebooks_on_loopback_only(repository):
     assert "--no-browser" in command and "--allow-root" not in command
 
 
-def test_the_app_is_a_notebook_of_the_lab_alone_on_loopback(tmp_path, monkeypatch):
+def test_the_app_serves_a_notebook_with_only_the_lab_on_loopback(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     notebook = cli_lab.write_app(tmp_path)
     (cell,) = json.loads(notebook.read_text())["cells"]
@@ -164,13 +164,13 @@ def test_the_app_is_a_notebook_of_the_lab_alone_on_loopback(tmp_path, monkeypatc
     assert "--Voila.ip=127.0.0.1" in command and "--port=8901" in command and "--no-browser" in command
 
 
-def test_the_demo_suggests_commands_and_notebooks_that_are_there(tmp_path, monkeypatch):
+def test_the_demo_suggests_commands_and_notebooks_that_exist(tmp_path, monkeypatch):
     from workbench.cli import demo
 
-    (lab, told), (run, _) = demo.next_steps(tmp_path)
+    (lab, description), (run, _) = demo.next_steps(tmp_path)
     assert lab == "workbench lab" and run == f"workbench run {tmp_path / 'demo.json'}"
     assert cli.make_parser().parse_args(lab.split()[1:]).command is cli_lab.open_lab
-    assert cli_lab.FIRST_NOTEBOOK in told and (cli_lab.notebooks() / cli_lab.FIRST_NOTEBOOK).is_file()
+    assert cli_lab.FIRST_NOTEBOOK in description and (cli_lab.notebooks() / cli_lab.FIRST_NOTEBOOK).is_file()
     monkeypatch.setattr(cli.workbench, "__file__", str(tmp_path / "site-packages" / "workbench" / "__init__.py"))
     assert cli_lab.FIRST_NOTEBOOK not in demo.next_steps(tmp_path)[0][1]
 
@@ -178,8 +178,8 @@ def test_the_demo_suggests_commands_and_notebooks_that_are_there(tmp_path, monke
 def test_without_a_command_all_commands_are_listed(capsys):
     with pytest.raises(SystemExit):
         cli.main([])
-    told = capsys.readouterr().err
-    assert "the first experiment" in told and "what is installed, what is missing" in told
+    printed = capsys.readouterr().err
+    assert "the first experiment" in printed and "what is installed, what is missing" in printed
 
 
 def test_version_is_the_package_version(capsys):
@@ -190,7 +190,7 @@ def test_version_is_the_package_version(capsys):
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["run"]])
-def test_wrong_usage_is_exit_code_2(arguments, capsys):
+def test_wrong_usage_ends_with_exit_code_2(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(arguments)
     assert ended.value.code == 2

@@ -1,4 +1,4 @@
-"""`workbench data links`: the table that it writes, and what it says."""
+"""`workbench data links`: the table that it writes, its output, and its error messages."""
 
 import pandas as pd
 import pytest
@@ -23,7 +23,7 @@ def raw(tmp_path):
     return path
 
 
-def test_links_are_written_and_what_is_left_out_is_counted(raw, tmp_path, capsys):
+def test_links_are_written_and_omitted_lines_are_counted(raw, tmp_path, capsys):
     out, rejected = tmp_path / "new" / "links.csv", tmp_path / "rejected.csv"
     assert cli.main(["data", "links", str(raw), "--out", str(out), "--rejected", str(rejected)]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -39,7 +39,7 @@ def test_links_are_written_and_what_is_left_out_is_counted(raw, tmp_path, capsys
     assert pd.read_csv(rejected)["line"].tolist() == [5, 6]
 
 
-def test_links_of_one_channel_in_stretches(raw, tmp_path):
+def test_links_of_one_channel_by_interval(raw, tmp_path):
     out = tmp_path / "links.csv"
     assert cli.main(["data", "links", str(raw), "--out", str(out), "--channel", "12", "--every-s", "60"]) == 0
     assert pd.read_csv(out)[["channel", "pdr"]].to_numpy().tolist() == [[12, 0.5]]
@@ -52,20 +52,20 @@ def test_links_of_neighbor_reports(tmp_path):
     assert pd.read_csv(out)[["transmitter", "receiver", "pdr"]].to_numpy().tolist() == [[13, 16, 1], [16, 13, 1]]
 
 
-@pytest.mark.parametrize(("more", "sentence"), [
+@pytest.mark.parametrize(("options", "sentence"), [
     (["--channel", "26"], "--channel 26: the logs have no frames"),
     (["--every-s", "0"], "every_s is 0"),
     (["--format", "ulb-neighbors"], "not in the expected format"),
     (["--format", "ulb-neighbors", "--channel", "11"], "lack channels and times"),
 ])  # fmt: skip
-def test_what_cannot_be_done_ends_in_one_sentence(raw, tmp_path, capsys, more, sentence):
+def test_impossible_options_end_in_one_sentence(raw, tmp_path, capsys, options, sentence):
     out = tmp_path / "links.csv"
-    assert cli.main(["data", "links", str(raw), "--out", str(out), *more]) == 2
-    said = capsys.readouterr().err
-    assert len(said.splitlines()) == 1 and sentence in said
+    assert cli.main(["data", "links", str(raw), "--out", str(out), *options]) == 2
+    printed = capsys.readouterr().err
+    assert len(printed.splitlines()) == 1 and sentence in printed
     assert not out.exists()
 
 
-def test_a_log_that_is_not_there_ends_in_one_sentence(tmp_path, capsys):
+def test_missing_log_ends_in_one_sentence(tmp_path, capsys):
     assert cli.main(["data", "links", str(tmp_path / "no.csv"), "--out", str(tmp_path / "links.csv")]) == 2
     assert "cannot be read" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The doctor: what it says of a whole machine and of one where something is missing or too old."""
+"""The doctor: its report on a complete machine, and on machines where something is missing or too old."""
 
 import pytest
 
@@ -28,16 +28,16 @@ def test_versions_are_compared_number_by_number(version, bounds, is_within):
     assert doctor.is_within(version, bounds) is is_within
 
 
-def test_tools_for_motes_that_are_missing_each_name_their_package(monkeypatch):
+def test_each_missing_tool_for_motes_names_its_package(monkeypatch):
     monkeypatch.setattr(doctor.shutil, "which", lambda name: None)
-    lines = {finding.subject: finding.remedy for finding in doctor.examine() if not finding.is_ok}
-    for what, package in [
+    remedies = {finding.subject: finding.remedy for finding in doctor.examine() if not finding.is_ok}
+    for subject, package in [
         ("gcc", "gcc"),
         ("arm-none-eabi-gcc", "gcc-arm-none-eabi"),
         ("libnewlib-arm-none-eabi", "libnewlib-arm-none-eabi"),
         ("qemu-system-arm", "qemu-system-arm"),
     ]:
-        assert lines[what].startswith(f"apt-get install {package}")
+        assert remedies[subject].startswith(f"apt-get install {package}")
 
 
 def test_library_that_is_not_installed_names_its_remedy():
@@ -51,7 +51,7 @@ def test_library_that_is_too_old_is_unfit():
     assert "UNFIT" in doctor.report([finding])
 
 
-def test_java_home_without_java_is_said_so(monkeypatch, tmp_path):
+def test_java_home_without_java_is_reported(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     finding = doctor.java()
     assert not finding.is_ok and not finding.is_required
@@ -78,7 +78,7 @@ FINDINGS = [
 ]
 
 
-def test_report_is_the_verdict_first_and_only_what_is_missing():
+def test_report_begins_with_the_verdict_and_lists_only_missing_items():
     assert doctor.report(FINDINGS).splitlines() == [
         "needs attention: numpy",
         "numpy    MISSING  pip install 'numpy>=1.26'",

@@ -1,4 +1,4 @@
-"""``workbench motes``, and what ``show()`` shows of a run that goes on."""
+"""``workbench motes``, and the view that ``show()`` displays of a run in progress."""
 
 import signal
 import subprocess
@@ -36,19 +36,19 @@ def scenario_file(tmp_path):
     return path
 
 
-def test_listing_says_whether_virtual_motes_can_be_had(capsys):
+def test_listing_shows_which_virtual_motes_are_available(capsys):
     assert cli.main(["motes", "list"]) == 0
     last = capsys.readouterr().out.splitlines()[-3:]
-    for kind, said in zip(("micropython", "c", "cortex-m3"), last, strict=True):
-        assert said.startswith(f"virtual, {kind} ")
-        assert (motes.missing(kind) or "as many as a scenario has nodes") in said
+    for kind, line in zip(("micropython", "c", "cortex-m3"), last, strict=True):
+        assert line.startswith(f"virtual, {kind} ")
+        assert (motes.missing(kind) or "as many as a scenario has nodes") in line
 
 
 @needs_node
-@pytest.mark.parametrize("how", [[], ["--lockstep"]], ids=["live", "lockstep"])
-def test_scenario_on_virtual_motes_prints_and_writes_what_a_simulated_one_does(scenario_file, tmp_path, capsys, how):
+@pytest.mark.parametrize("options", [[], ["--lockstep"]], ids=["live", "lockstep"])
+def test_run_on_virtual_motes_prints_and_writes_the_same_as_a_simulation(scenario_file, tmp_path, capsys, options):
     out = tmp_path / "results"
-    assert cli.main(["motes", "run", str(scenario_file), "--speed", "2", "--out", str(out), *how]) == 0
+    assert cli.main(["motes", "run", str(scenario_file), "--speed", "2", "--out", str(out), *options]) == 0
     printed = dict(line.split()[:2] for line in capsys.readouterr().out.splitlines())
     assert float(printed["delivery_ratio"]) == 1.0
     assert {path.name for path in out.iterdir()} == {
@@ -59,14 +59,14 @@ def test_scenario_on_virtual_motes_prints_and_writes_what_a_simulated_one_does(s
         "run.html",
         "run.png",
     }
-    assert cli.main(["reproduce", str(out / "run.png")]) == (0 if how else 2)
+    assert cli.main(["reproduce", str(out / "run.png")]) == (0 if options else 2)
     printed = capsys.readouterr()
-    assert "identical" in printed.out if how else "clocks of their own" in printed.err
+    assert "identical" in printed.out if options else "clocks of their own" in printed.err
 
 
-def test_boards_that_are_not_there_end_in_a_sentence(scenario_file, capsys):
-    gone = [f"--on=socket://127.0.0.1:{port}" for port in (9, 9, 9)]
-    assert cli.main(["motes", "run", str(scenario_file), *gone]) == cli.BAD_INPUT
+def test_missing_boards_end_in_a_sentence(scenario_file, capsys):
+    missing = [f"--on=socket://127.0.0.1:{port}" for port in (9, 9, 9)]
+    assert cli.main(["motes", "run", str(scenario_file), *missing]) == cli.BAD_INPUT
     assert "socket://127.0.0.1:9 cannot be opened" in capsys.readouterr().err
 
 
@@ -76,34 +76,34 @@ def test_too_few_boards_end_in_a_sentence(scenario_file, capsys):
 
 
 @needs_node
-def test_monitor_prints_who_the_mote_is_and_what_it_tells(capsys):
-    with rack.Rack(1, program_files("virtual")) as one:
-        listener = Thread(target=cli.main, args=(["motes", "monitor", one.urls[0], "--seconds", "1.5"],))
+def test_monitor_prints_the_greeting_of_a_mote(capsys):
+    with rack.Rack(1, program_files("virtual")) as motes_rack:
+        listener = Thread(target=cli.main, args=(["motes", "monitor", motes_rack.urls[0], "--seconds", "1.5"],))
         listener.start()
         listener.join()
-        with Mote(one.urls[0]):
+        with Mote(motes_rack.urls[0]):
             pass
     printed = capsys.readouterr().out
     assert "board virtual, no radio of its own, began 0 times before" in printed
 
 
 @needs_node
-def test_monitor_goes_on_when_the_mote_is_lost_and_says_when_it_is_back(capsys):
-    with rack.Rack(1, program_files("virtual")) as one:
-        listener = Thread(target=cli.main, args=(["motes", "monitor", one.urls[0], "--seconds", "6"],))
+def test_monitor_continues_when_the_mote_is_lost_and_reports_its_return(capsys):
+    with rack.Rack(1, program_files("virtual")) as motes_rack:
+        listener = Thread(target=cli.main, args=(["motes", "monitor", motes_rack.urls[0], "--seconds", "6"],))
         listener.start()
         printed = []
 
-        def says(text):
+        def has_printed(text):
             printed.append(capsys.readouterr().out)
             return text in "".join(printed)
 
-        wait_until(lambda: says("began 0 times before"))
-        one.kill(0)
-        wait_until(lambda: says("lost: "))
-        time.sleep(1.2)  # It asks each second: what is lost is no reason to end.
-        one.restart(0)
-        wait_until(lambda: says("ready: board virtual, no radio of its own, began 1 times before"))
+        wait_until(lambda: has_printed("began 0 times before"))
+        motes_rack.kill(0)
+        wait_until(lambda: has_printed("lost: "))
+        time.sleep(1.2)  # The monitor pings the mote each second, and a lost mote does not end it.
+        motes_rack.restart(0)
+        wait_until(lambda: has_printed("ready: board virtual, no radio of its own, began 1 times before"))
         listener.join(PATIENCE_S)
 
 
@@ -125,7 +125,7 @@ sys.exit(cli.main(sys.argv[1:]))
 
 @needs_node
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="threads cannot be signalled here")
-def test_an_interrupt_ends_the_run_and_writes_what_there_is(tmp_path):
+def test_an_interrupt_ends_the_run_and_writes_the_results_so_far(tmp_path):
     path = tmp_path / "long.json"
     path.write_text(SCENARIO.replace(duration_s=300).to_json())
     command = [sys.executable, "-c", INTERRUPTED, "motes", "run", str(path), "--out", str(tmp_path / "out")]
@@ -136,7 +136,7 @@ def test_an_interrupt_ends_the_run_and_writes_what_there_is(tmp_path):
 
 
 @needs_node
-def test_a_run_that_ends_early_says_why_and_writes_what_there_is(scenario_file, tmp_path, capsys, monkeypatch):
+def test_a_run_that_ends_early_reports_why_and_writes_the_results_so_far(scenario_file, tmp_path, capsys, monkeypatch):
     def stumble(run, *_):
         raise RuntimeError("stumbled")
 
@@ -147,13 +147,13 @@ def test_a_run_that_ends_early_says_why_and_writes_what_there_is(scenario_file, 
     assert (out / "metrics.json").is_file()
 
 
-def test_monitor_of_nothing_ends_in_a_sentence(capsys):
+def test_monitor_of_a_missing_mote_ends_in_a_sentence(capsys):
     assert cli.main(["motes", "monitor", "socket://127.0.0.1:9"]) == cli.BAD_INPUT
     assert "cannot be opened" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("board", boards())
-def test_program_of_a_board_is_written_as_it_lies_there(tmp_path, capsys, board):
+def test_program_of_a_board_is_written_as_files(tmp_path, capsys, board):
     assert cli.main(["motes", "program", "--board", board, "--out", str(tmp_path), "--source"]) == 0
     assert "files" in capsys.readouterr().out
     assert (tmp_path / "main.py").is_file()
@@ -167,7 +167,7 @@ def test_board_without_driver_ends_in_a_sentence(tmp_path, capsys):
 
 
 class View:
-    """What a player is to a run that goes on."""
+    """A stand-in for a player: it stores the arguments of each update."""
 
     def __init__(self, *_, **live):
         self.fed = [live]
@@ -179,7 +179,7 @@ class View:
 
 @pytest.fixture
 def followed(monkeypatch):
-    """A notebook whose players are views of these tests."""
+    """Replace the player by `View`, as if in a notebook; return the list of displayed views."""
     display = pytest.importorskip("IPython.display")
     shown = []
     monkeypatch.setattr(display, "display", shown.append)
@@ -200,8 +200,8 @@ def test_show_feeds_players_until_the_run_has_ended(followed):
     assert len(times) > 2 and times == sorted(times)
 
 
-class Drawn:
-    """A run as the follower sees one, without motes."""
+class EndedRun:
+    """A run that has ended early, with the attributes that a follower reads, and without motes."""
 
     scenario = SCENARIO
     is_running, error, now_s = False, RuntimeError("stumbled"), 1.5
@@ -211,18 +211,18 @@ class Drawn:
         return SCENARIO.run()
 
 
-def test_what_ended_a_run_early_is_shown(followed):
-    run = Drawn()
+def test_reason_why_a_run_ended_early_is_displayed(followed):
+    run = EndedRun()
     notebook.show_live(run)
     wait_until(lambda: len(followed[0].fed) > 1)
     assert followed[0].fed[-1]["notes"][:2] == ["The run ended early, at 1.5 s.", "node 1: it is silent."]
 
 
-def test_a_player_that_cannot_be_fed_says_so_and_the_others_go_on(followed, capsys, monkeypatch):
+def test_a_player_that_fails_to_draw_is_reported_and_the_others_continue(followed, capsys, monkeypatch):
     def refuse(view, run, **live):
         raise ValueError("no picture")
 
-    run = Drawn()
+    run = EndedRun()
     first, second = View(), View()
     monkeypatch.setattr(first, "feed", refuse.__get__(first))
     notebook._views[run] = [first, second]

@@ -1,11 +1,11 @@
-"""`workbench warm`: which twins it compiles, and what it says."""
+"""`workbench warm`: the twins that it compiles, and its output."""
 
 from workbench import cli
 from workbench.public_names import PROTOCOLS
 from workbench.sim.fast import code_cache, warming
 
 
-def test_twins_that_are_not_on_disk_are_compiled_once_each(monkeypatch, capsys):
+def test_each_twin_that_is_not_on_disk_is_compiled_once(monkeypatch, capsys):
     compiled = []
     monkeypatch.setattr(code_cache, "is_cached", lambda twin: "flooding" in twin)
     monkeypatch.setattr(warming, "compile_here", lambda twin, protocol: compiled.append(twin))
@@ -18,7 +18,7 @@ def test_twins_that_are_not_on_disk_are_compiled_once_each(monkeypatch, capsys):
     assert any("PrintedTinyMQ has no fast twin" in line for line in lines)
 
 
-def test_only_those_named_are_compiled(monkeypatch, capsys):
+def test_only_named_protocols_are_compiled(monkeypatch, capsys):
     compiled = []
     monkeypatch.setattr(code_cache, "is_cached", lambda twin: False)
     monkeypatch.setattr(warming, "compile_here", lambda twin, protocol: compiled.append(protocol.__name__))
@@ -26,7 +26,7 @@ def test_only_those_named_are_compiled(monkeypatch, capsys):
     assert compiled == ["Diffusion", "Flooding"]
 
 
-def test_unknown_name_is_answered_with_those_there_are(capsys):
+def test_unknown_protocol_is_refused_with_the_names_of_all_protocols(capsys):
     assert cli.main(["warm", "Floding"]) == 2
-    told = capsys.readouterr().err
-    assert "unknown protocol Floding (did you mean Flooding?); the protocols are CodedDiffusion, DPS" in told
+    printed = capsys.readouterr().err
+    assert "unknown protocol Floding (did you mean Flooding?); the protocols are CodedDiffusion, DPS" in printed

@@ -1,4 +1,4 @@
-"""The benchmark of network coding compares like with like: all encode and decode the same generation alike."""
+"""The benchmark of network coding compares equal work: every contender encodes and decodes the same generation."""
 
 import sys
 
@@ -17,7 +17,7 @@ CONTENDERS = [("workbench", lambda: OURS), ("all at once", lambda: OURS_AT_ONCE)
 
 
 @pytest.mark.parametrize(("name", "make"), CONTENDERS, ids=[name for name, _ in CONTENDERS])
-def test_every_contender_encodes_and_decodes_alike_and_finds_the_same_innovative_vectors(name, make):
+def test_all_contenders_encode_and_decode_the_same_and_agree_on_innovative_vectors(name, make):
     try:
         contender = make()
     except Absent as reason:
@@ -32,13 +32,13 @@ def test_every_contender_encodes_and_decodes_alike_and_finds_the_same_innovative
     assert contender.innovative(known, dependent)() == 0
 
 
-def test_a_contender_that_does_other_work_is_an_error():
-    lazy = OURS._replace(name="lazy", encode=lambda one: lambda: one.chunks)
+def test_a_contender_with_a_different_result_is_an_error():
+    lazy = OURS._replace(name="lazy", encode=lambda data: lambda: data.chunks)
     with pytest.raises(AssertionError, match="lazy encodes otherwise"):
         lazy.check(generation(3, 16))
 
 
-def test_tables_have_a_row_for_each_and_ours_is_1():
+def test_tables_have_a_row_per_contender_and_ratio_1_for_ours():
     text = coding.coding_table(generation(2, 64), [OURS, OURS_AT_ONCE], runs=1, run_s=0.001)
     assert len(text.splitlines()) == 4
     assert text.splitlines()[2].split("|")[4].strip() == "1"

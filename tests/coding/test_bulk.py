@@ -1,4 +1,4 @@
-"""Coding in bulk: the same results as on a mote, ranks and matrices as galois finds them, and large generations."""
+"""Coding in bulk: the same results as on a mote, ranks and matrices equal to those of galois, and large generations."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from workbench.coding.rlnc import Decoder, Encoder, Recoder, join, split
 from workbench.errors import DecodeError
 
 ORDERS = (2, 3, 16, 17, 251, 256, 257, 65521, 65536)
-# galois compiles the arithmetic of each field, for seconds.
+# galois takes seconds to compile the arithmetic of each field.
 GALOIS_ORDERS = (2, 256, 257)
 
 
@@ -39,7 +39,7 @@ def data_of(size_B, seed=0):
 @settings(max_examples=15)
 def test_bulk_and_plain_give_the_same_packets_rows_and_chunks(order, generation_size, size_B, density, seed):
     chunks = split(data_of(size_B, seed), generation_size, order)
-    seen = []
+    results = []
     for bulk in (False, True):
         encoder = Encoder(chunks, order, stream(seed), density=density, bulk=bulk)
         first, second = (Decoder(generation_size, order, bulk=bulk) for _ in range(2))
@@ -57,17 +57,17 @@ def test_bulk_and_plain_give_the_same_packets_rows_and_chunks(order, generation_
             if first.rank:
                 packet = recoder.recode()
                 steps += [packet, second.is_innovative(packet.encoding_vector), second.add(*packet), second.arrivals[:]]
-        seen.append((steps, second.rows))
-    assert seen[0] == seen[1]
+        results.append((steps, second.rows))
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize(
-    # galois compiles what it needs of each field. Prime fields differ in how many bytes a symbol has.
+    # galois compiles parts of each field's arithmetic. Prime fields differ in the bytes of a symbol.
     "order",
     [pytest.param(order, marks=() if order in GALOIS_ORDERS else pytest.mark.family) for order in ORDERS],
 )
 @pytest.mark.parametrize("rows, count, symbols", [(1, 1, 1), (5, 3, 7), (5, 9, 1500), (13, 4, 900), (64, 2, 4100)])
-def test_combinations_are_those_of_galois(order, rows, count, symbols):
+def test_linear_combinations_equal_those_of_galois(order, rows, count, symbols):
     gf = field(order)
     random = stream(order, rows)
     matrix = [[random.below(order) for _ in range(symbols)] for _ in range(rows)]
@@ -81,13 +81,13 @@ def test_combinations_are_those_of_galois(order, rows, count, symbols):
 @pytest.mark.parametrize("order", GALOIS_ORDERS)
 @given(st.integers(1, 5), st.integers(0, 2**32))
 @settings(max_examples=8)
-def test_rank_grows_if_and_only_if_a_packet_is_innovative_by_galois(order, bulk, generation_size, seed):
+def test_rank_grows_exactly_for_the_packets_that_are_innovative_by_galois(order, bulk, generation_size, seed):
     gf, random = field(order), stream(seed)
     encoder = Encoder(split(bytes(20), generation_size, order), order, stream(seed, 1), density=0.5)
     decoder = Decoder(generation_size, order, bulk=bulk)
     vectors = []
     for _ in range(generation_size + 3):
-        if vectors and random.below(3) == 0:  # one that depends on those before
+        if vectors and random.below(3) == 0:  # a vector that depends on the previous ones
             factors = [random.below(order) for _ in vectors]
             vector = tuple((gf.galois(factors) @ gf.galois(vectors)).tolist())
         else:
@@ -102,7 +102,7 @@ def test_rank_grows_if_and_only_if_a_packet_is_innovative_by_galois(order, bulk,
 
 
 @pytest.mark.parametrize("order", GALOIS_ORDERS)
-def test_ranks_of_a_batch_are_those_of_galois(order):
+def test_ranks_of_a_batch_equal_those_of_galois(order):
     gf, random = field(order), stream(order)
     matrices = [[[random.below(order) * random.below(2) for _ in range(4)] for _ in range(5)] for _ in range(12)]
     expected = [int(np.linalg.matrix_rank(gf.galois(matrix))) for matrix in matrices]
@@ -111,19 +111,19 @@ def test_ranks_of_a_batch_are_those_of_galois(order):
 
 
 @pytest.mark.parametrize("order", GALOIS_ORDERS)
-def test_a_batch_of_vectors_is_told_apart_as_one_by_one(order):
+def test_innovative_vectors_of_a_batch_are_the_same_as_one_by_one(order):
     gf, random = field(order), stream(order)
     matrix = bulk_fields.Elimination(gf, 6, 0)
     for _ in range(4):
         matrix.insert(gf.pack([random.below(order) for _ in range(6)]), b"")
     vectors = [[0] * 6] + [[random.below(order) for _ in range(6)] for _ in range(10)]
     vectors += [gf.unpack(matrix.vector(pivot), 6) for pivot in range(6) if any(matrix.vector(pivot))]
-    told = matrix.are_innovative(vectors).tolist()
-    assert told == [matrix.is_innovative(gf.pack(vector)) for vector in vectors]
-    assert len(set(told)) == 2 and not told[0]
+    are_innovative = matrix.are_innovative(vectors).tolist()
+    assert are_innovative == [matrix.is_innovative(gf.pack(vector)) for vector in vectors]
+    assert len(set(are_innovative)) == 2 and not are_innovative[0]
 
 
-def test_a_batch_with_what_is_no_symbol_is_refused():
+def test_a_batch_with_an_invalid_symbol_is_refused():
     for wrong in (-1, 16):
         with pytest.raises(DecodeError, match="symbol is "):
             bulk_fields.ranks(field(16), [[[0, wrong]]])
@@ -156,7 +156,7 @@ def test_decode_undoes_encode_up_to_64_chunks_and_64_KiB_over_lossy_hops(order, 
             recoder.recode() for recoder, hop in zip(recoders, hops[1:], strict=False) if recoder.decoder.rank
         ]
         for hop, packet in zip(hops, packets, strict=False):
-            for _ in range((0, 1, 1, 2)[chance.below(4)]):  # lost, or heard once or twice
+            for _ in range((0, 1, 1, 2)[chance.below(4)]):  # lost, or received once or twice
                 expected, before = hop.is_innovative(packet.encoding_vector), hop.rank
                 assert hop.add(*packet) is expected
                 assert hop.rank == before + expected
@@ -167,19 +167,19 @@ def test_decode_undoes_encode_up_to_64_chunks_and_64_KiB_over_lossy_hops(order, 
 
 
 def loaded_after(code):
-    asked = f"{code}\nimport sys\nprint('numba' in sys.modules, 'numpy' in sys.modules)"
+    program = f"{code}\nimport sys\nprint('numba' in sys.modules, 'numpy' in sys.modules)"
     return subprocess.run(
-        [sys.executable, "-c", asked], cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True
+        [sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True
     ).stdout.split()
 
 
-def test_numba_is_loaded_when_there_is_much_to_compute_and_not_before():
+def test_numba_is_loaded_only_for_large_generations():
     small = "from workbench.coding.rlnc import *\nDecoder(3).add(*Encoder([b'a', b'b', b'c']).encode())"
     assert loaded_after(small) == ["False", "False"]
     assert loaded_after(f"{small}\nEncoder([bytes(1000)] * 8)") == ["True", "True"]
 
 
-def test_without_numba_all_is_plain_unless_bulk_is_asked_for(monkeypatch):
+def test_without_numba_coding_is_plain_unless_bulk_is_requested(monkeypatch):
     monkeypatch.delattr(workbench, "bulk_fields", raising=False)
     monkeypatch.setitem(sys.modules, "workbench.coding.bulk", None)
     chunks = split(data_of(4000), 4)

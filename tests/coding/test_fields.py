@@ -1,4 +1,4 @@
-"""Finite fields: their arithmetic against tables, their own laws and galois, and rows of packed symbols."""
+"""Finite fields: arithmetic compared with tables, field laws and galois, and rows of packed symbols."""
 
 import pytest
 from hypothesis import given, settings
@@ -13,12 +13,12 @@ BINARY = (2, 16, 256, 65536)
 
 
 def symbols_of(order, count, seed=0):
-    """So many symbols, the smallest and the largest among them if there is room."""
+    """Return `count` symbols, among them the smallest and the largest if `count` allows."""
     random = draws.Stream(draws.make_key(seed, order))
     return ([0, 1, order - 1] + [random.below(order) for _ in range(count)])[:count]
 
 
-# a, b, a * b, 1 / a: worked by hand or taken from tables of the field
+# a, b, a * b, 1 / a: calculated by hand or from published tables of the field
 @pytest.mark.parametrize(
     ("order", "a", "b", "product", "inverse"),
     [
@@ -58,7 +58,7 @@ def test_field_has_the_laws_of_a_field(order):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_zero_has_no_inverse_and_is_the_sum_and_product_that_it_should_be(order):
+def test_zero_is_neutral_in_sums_annihilates_products_and_has_no_inverse(order):
     gf = field(order)
     with pytest.raises(ZeroDivisionError, match="zero has no inverse in GF"):
         gf.inverse(0)
@@ -68,7 +68,7 @@ def test_zero_has_no_inverse_and_is_the_sum_and_product_that_it_should_be(order)
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_arithmetic_is_that_of_galois(order):
+def test_arithmetic_equals_that_of_galois(order):
     np, galois = pytest.importorskip("numpy"), pytest.importorskip("galois")
     gf = field(order)
     theirs = gf.galois
@@ -76,7 +76,7 @@ def test_arithmetic_is_that_of_galois(order):
     if gf.characteristic == 2 and gf.degree > 1:
         assert gf.polynomial == int(theirs.irreducible_poly)
     several = range(order) if order <= 17 else symbols_of(order, 40, 4)
-    a, b = (np.array(one) for one in zip(*((x, y) for x in several for y in several), strict=True))
+    a, b = (np.array(operands) for operands in zip(*((x, y) for x in several for y in several), strict=True))
     for ours, expected in (
         (gf.add, theirs(a) + theirs(b)),
         (gf.subtract, theirs(a) - theirs(b)),
@@ -87,7 +87,7 @@ def test_arithmetic_is_that_of_galois(order):
     assert [gf.inverse(x) for x in some] == np.reciprocal(theirs(some)).tolist()
 
 
-def test_a_field_is_one_object_and_its_name_is_the_usual_one():
+def test_each_field_is_a_single_object_and_has_the_usual_name():
     assert field(256) is field(256) is field(field(256))
     assert [repr(field(order)) for order in (2, 16, 256, 65536, 257)] == [
         "GF(2)",
@@ -106,7 +106,7 @@ def test_other_orders_are_refused(order):
 
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("beyond", [-1, 0])
-def test_what_is_no_symbol_is_refused(order, beyond):
+def test_values_outside_the_field_are_refused(order, beyond):
     gf, row = field(order), bytearray(2)
     wrong = order if beyond == 0 else -1
     for operation in (gf.add, gf.subtract, gf.multiply, gf.divide):
@@ -124,7 +124,7 @@ def test_what_is_no_symbol_is_refused(order, beyond):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_a_row_is_as_long_as_is_said_beforehand(order):
+def test_a_row_has_the_announced_length(order):
     gf = field(order)
     for chunk_B in (0, 2, 6):
         assert gf.row_B(chunk_B) == len(gf.from_data(bytes(chunk_B)))
@@ -175,11 +175,11 @@ def test_any_bytes_go_into_symbols_and_come_out(order, data):
 @settings(max_examples=200)
 def test_axpy_and_scale_are_the_arithmetic_of_each_symbol(order, seed, count):
     gf = field(order)
-    row, other = symbols_of(order, count, seed), symbols_of(order, count, seed + 1)
+    row, addend = symbols_of(order, count, seed), symbols_of(order, count, seed + 1)
     for factor in (0, 1, order - 1, seed % order):
         packed = gf.pack(row)
-        gf.axpy(packed, factor, gf.pack(other))
-        assert gf.unpack(packed, count) == [gf.add(a, gf.multiply(factor, b)) for a, b in zip(row, other, strict=True)]
+        gf.axpy(packed, factor, gf.pack(addend))
+        assert gf.unpack(packed, count) == [gf.add(a, gf.multiply(factor, b)) for a, b in zip(row, addend, strict=True)]
         packed = gf.pack(row)
         gf.scale(packed, factor)
         assert gf.unpack(packed, count) == [gf.multiply(factor, a) for a in row]
@@ -199,14 +199,14 @@ def test_half_a_symbol_is_refused():
             field(order).check_row(b"abc")
 
 
-def test_a_row_with_what_is_no_symbol_of_a_prime_field_is_refused():
+def test_a_row_with_an_invalid_symbol_of_a_prime_field_is_refused():
     with pytest.raises(DecodeError, match="symbol is 257"):
         field(257).check_row(b"\x00\x01\x01\x01")
     with pytest.raises(DecodeError, match="symbol is 251"):
         field(251).check_row(b"\xfb")
 
 
-def test_a_row_that_is_of_no_bytes_says_so():
+def test_a_row_without_whole_bytes_is_not_converted_to_data():
     with pytest.raises(DecodeError, match="does not hold whole bytes"):
         field(257).to_data(field(257).pack([256]))
     with pytest.raises(DecodeError, match="does not hold whole bytes"):

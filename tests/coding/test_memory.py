@@ -1,4 +1,4 @@
-"""A mote's memory: a decoder of 16 chunks of 64 bytes takes a few KiB, and no more once it is full."""
+"""A mote's memory: a decoder of 16 chunks of 64 bytes takes a few KiB and does not grow once it is full."""
 
 import sys
 
@@ -39,7 +39,7 @@ def test_decoder_of_16_chunks_of_64_bytes_takes_a_few_KiB_and_stops_growing(orde
     loaded, full = memory_B(LOAD, FILL.format(order=order, packets=40))
     _, fuller = memory_B(LOAD, FILL.format(order=order, packets=400))
     assert 16 * 64 < full - loaded < 6 * 1024
-    assert fuller - full < 1024  # a packet kept would be 80 bytes and more, 360 times
+    assert fuller - full < 1024  # storing each packet would take at least 80 bytes, 360 times
 
 
 def test_fields_and_coding_take_a_quarter_of_a_mote_at_most():

@@ -1,4 +1,4 @@
-"""Random linear network coding: the worked figures, encoding, recoding and progressive decoding in every field."""
+"""Random linear network coding: worked examples, and encoding, recoding and progressive decoding in every field."""
 
 import pytest
 from hypothesis import given, settings
@@ -17,12 +17,12 @@ def stream(*words):
 
 
 def text(size_B):
-    """Bytes that differ from chunk to chunk."""
+    """Return bytes that differ from chunk to chunk."""
     return bytes([index * 37 + index // 251 & 255 for index in range(size_B)])
 
 
 def decoded_by(decoder, make, at_most=400):
-    """Add what ``make`` gives until the decoder is complete."""
+    """Add packets from `make` until the decoder is complete."""
     for _ in range(at_most):
         if decoder.is_complete:
             return decoder.decode()
@@ -54,7 +54,7 @@ def test_figures_1_to_3(order, first, second, vector, third):
 
     decoder = Decoder(3, order)
     assert decoder.add(*p1) and decoder.add(*p2)
-    assert not decoder.add(vector, [third]) and decoder.rank == 2  # P3 lies in the span of what made it
+    assert not decoder.add(vector, [third]) and decoder.rank == 2  # P3 lies in the span of P1 and P2
     assert decoder.add([1, 1, 0], [2 if order == 257 else 0]) and decoder.is_complete
     assert decoder.decode() == [b"\x01"] * 3
 
@@ -73,7 +73,7 @@ def test_reduced_rows_of_the_figures_in_gf_257_are_those_worked_by_hand():
 
 
 @given(st.binary(max_size=300), st.integers(1, 64), st.sampled_from(ORDERS))
-def test_data_split_are_joined_again(data, generation_size, order):
+def test_split_data_are_joined_again(data, generation_size, order):
     chunks = split(data, generation_size, order)
     assert len(chunks) == generation_size
     assert len({len(chunk) for chunk in chunks}) == 1
@@ -81,7 +81,7 @@ def test_data_split_are_joined_again(data, generation_size, order):
     assert join(chunks, len(data)) == data
 
 
-def test_join_refuses_what_cannot_be_its_data():
+def test_join_refuses_chunks_that_split_cannot_have_made():
     with pytest.raises(DecodeError, match="length_B is 5; it must be from 0 to the 4 bytes of the chunks"):
         join([b"ab", b"cd"], 5)
     with pytest.raises(DecodeError, match="length_B is -1"):
@@ -136,7 +136,7 @@ def test_systematic_packets_are_the_chunks_in_order_and_coded_ones_follow(order)
     assert not decoder.add(*encoder.encode())
 
 
-def test_sparse_coefficients_are_as_dense_as_asked_and_never_all_zero():
+def test_sparse_coefficients_have_the_given_density_and_are_never_all_zero():
     random = stream(1)
     drawn = [draw_coefficients(field(256), 16, random, 0.2) for _ in range(400)]
     assert all(any(coefficients) for coefficients in drawn)
@@ -150,8 +150,8 @@ def test_coefficients_are_symbols_and_never_all_zero(order):
     random = stream(order)
     drawn = [draw_coefficients(field(order), 2, random) for _ in range(300)]
     assert all(any(coefficients) and max(coefficients) < order for coefficients in drawn)
-    seen = {symbol for coefficients in drawn for symbol in coefficients}
-    assert len(seen) > min(order, 200) * 0.8
+    symbols = {symbol for coefficients in drawn for symbol in coefficients}
+    assert len(symbols) > min(order, 200) * 0.8
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -168,7 +168,7 @@ def test_a_stream_makes_the_packets_and_another_makes_others():
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_no_data_at_all_are_a_generation_too(order):
+def test_empty_data_are_a_generation_too(order):
     encoder = Encoder(split(b"", 3, order), order, stream(order))
     assert join(decoded_by(Decoder(3, order), encoder.encode), 0) == b""
 
@@ -201,7 +201,7 @@ def test_rows_are_in_reduced_row_echelon_form_after_every_packet(order, seed):
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_zero_and_known_vectors_are_not_innovative_and_asking_adds_nothing(order):
+def test_zero_and_known_vectors_are_not_innovative_and_the_query_adds_nothing(order):
     decoder = Decoder(3, order)
     assert not decoder.is_innovative([0, 0, 0]) and decoder.is_innovative([1, 0, 0])
     size_B = field(order).size_B(8)
@@ -213,7 +213,7 @@ def test_zero_and_known_vectors_are_not_innovative_and_asking_adds_nothing(order
     assert decoder.is_innovative([0, 0, 1]) and decoder.rank == 2
 
 
-def test_recoding_stays_in_the_span_of_what_came():
+def test_recoding_stays_in_the_span_of_received_packets():
     encoder = Encoder(split(text(64), 8), 256, stream(1))
     decoder = Decoder(8)
     for _ in range(3):
@@ -227,10 +227,10 @@ def test_recoding_stays_in_the_span_of_what_came():
     assert next_hop.rank == 3 and next_hop.pivots == decoder.pivots and next_hop.rows == decoder.rows
 
 
-# What is refused
+# Errors
 
 
-def test_nothing_to_recode_or_to_decode_says_so():
+def test_recoding_and_decoding_without_packets_is_an_error():
     decoder = Decoder(2)
     with pytest.raises(EncodeError, match="rank 0; it can combine nothing"):
         Recoder(decoder).recode()
@@ -269,7 +269,7 @@ def test_wrong_sizes_and_symbols_leave_the_decoder_as_it_was():
 
 
 @pytest.mark.parametrize("order", [16, 256, 257])
-def test_encoding_with_what_is_no_symbol_is_an_encode_error(order):
+def test_encoding_an_invalid_symbol_is_an_encode_error(order):
     with pytest.raises(EncodeError, match="symbol is 300"):
         Encoder([[300]], order)
     with pytest.raises(EncodeError, match="symbol is 300"):
@@ -277,13 +277,13 @@ def test_encoding_with_what_is_no_symbol_is_an_encode_error(order):
 
 
 @pytest.mark.parametrize("order", [16, 256])
-def test_a_vector_with_what_is_no_symbol_is_refused(order):
+def test_a_vector_with_an_invalid_symbol_is_refused(order):
     for wrong in (-1, order):
         with pytest.raises(DecodeError, match="symbol is "):
             Decoder(2, order).add([0, wrong], b"a")
 
 
-def test_what_is_no_generation_is_refused():
+def test_invalid_generations_are_refused():
     with pytest.raises(ParameterError, match="generation size is 0"):
         Encoder([])
     for size in (0, -1, 1.5, None):

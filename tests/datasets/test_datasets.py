@@ -1,4 +1,4 @@
-"""Known data sets: finding them, and reading their formats, whatever else is in the file."""
+"""Known data sets: finding their files, and reading their formats even if the file is damaged."""
 
 import hashlib
 import warnings
@@ -29,7 +29,7 @@ FORMATS = [
 
 @pytest.fixture
 def data_folder(tmp_path, monkeypatch):
-    """An empty folder that is looked at first."""
+    """Return an empty folder that is searched first."""
     monkeypatch.setenv("WORKBENCH_DATA", str(tmp_path))
     return tmp_path
 
@@ -44,11 +44,11 @@ def write(folder, content, name="data.txt"):
 # --- finding ---
 
 
-def test_the_users_folder_comes_first(data_folder):
+def test_the_users_folder_is_searched_first(data_folder):
     assert datasets.folder_candidates()[0] == data_folder
 
 
-def test_the_platforms_folder_is_looked_at_too(monkeypatch, tmp_path):
+def test_the_platforms_folder_is_searched_too(monkeypatch, tmp_path):
     monkeypatch.delenv("WORKBENCH_DATA", raising=False)
     for name in ("XDG_DATA_HOME", "LOCALAPPDATA", "HOME"):
         monkeypatch.setenv(name, str(tmp_path))
@@ -62,7 +62,7 @@ def test_a_file_other_than_the_known_one_is_used_with_a_warning(data_folder):
         assert datasets.find("ulb-library", "readings")["readings"] == path
 
 
-def test_a_missing_role_says_which_file_and_where_it_is_published(data_folder):
+def test_the_error_for_a_missing_role_names_the_file_and_its_source(data_folder):
     if any((folder / "intel-lab" / "data.txt").is_file() for folder in datasets.folder_candidates()):
         pytest.skip("the Intel Lab readings are on this machine")
     with pytest.raises(DataError) as error:
@@ -82,14 +82,14 @@ def test_an_unknown_role_names_the_known_ones():
         datasets.find("ulb-library", "images")
 
 
-def test_the_list_of_data_sets_says_origin_terms_and_what_is_here(data_folder):
+def test_the_list_of_data_sets_shows_origin_terms_and_available_files(data_folder):
     write(data_folder, CONNECTIVITY, "intel-lab/connectivity.txt")
     listing = datasets.describe().set_index("name")
     assert "links" in listing.loc["intel-lab", "here"]
     assert (listing[["title", "origin", "licence", "files", "how"]].map(len) > 10).all().all()
 
 
-def test_real_files_are_the_ones_the_checksums_were_taken_from(real_data):
+def test_real_files_have_the_known_checksums(real_data):
     known = [file for data_set in datasets.DATA_SETS for file in data_set.files if file.sha256]
     for file in known:
         path = next(real_data / name for name in file.paths if (real_data / name).is_file())
@@ -129,7 +129,7 @@ def test_ulb_lines_with_a_column_too_many_are_damaged(tmp_path, sequence):
 @pytest.mark.parametrize(
     ("logged", "lqi", "power_dBm"), [(8, 120, -37), (128, 0, -173), (129, 254, -172), (245, 138, -56)]
 )
-def test_ulb_link_quality_is_converted_as_its_origin_says(tmp_path, logged, lqi, power_dBm):
+def test_ulb_link_quality_is_converted_by_the_formula_of_its_authors(tmp_path, logged, lqi, power_dBm):
     line = b"1163438002000 3 17 16 13 %d 234\n" % logged
     (row,) = datasets.ulb_neighbors(write(tmp_path, line)).to_dict("records")
     assert row == {
@@ -148,16 +148,16 @@ def test_intel_readings_have_dates_and_cut_lines(tmp_path):
         "2004-02-28 00:59:16.000",
     ]
     assert frame["humidity_pct"].tolist() == [-3.91901, 37.0933]
-    assert frame.attrs == {"lines": 3, "skipped": 1, "first_skipped": "line 2: it has 5 columns, not 8"}
+    assert frame.attrs == {"lines": 3, "skipped": 1, "first_skipped": "line 2: the line has 5 columns, not 8"}
 
 
-def test_a_file_in_many_pieces_tells_of_its_first_line_that_is_no_row(tmp_path, monkeypatch):
+def test_the_error_for_a_file_read_in_chunks_names_its_first_invalid_line(tmp_path, monkeypatch):
     path = write(tmp_path, 30 * INTEL + b"cut\n" + 30 * INTEL + b"cut again, later\n")
     whole = datasets.intel_readings(path)
     monkeypatch.setattr(parts, "CHUNK_B", 200)
     pieces = datasets.intel_readings(path)
     pd.testing.assert_frame_equal(pieces, whole)
-    assert pieces.attrs == {"lines": 62, "skipped": 2, "first_skipped": "line 31: it has 1 columns, not 8"}
+    assert pieces.attrs == {"lines": 62, "skipped": 2, "first_skipped": "line 31: the line has 1 columns, not 8"}
 
 
 def test_intel_connectivity_is_a_link_table(tmp_path):
@@ -172,9 +172,11 @@ def test_intel_positions_are_positions(tmp_path):
 
 
 @pytest.mark.parametrize(("load", "content"), FORMATS)
-def test_a_file_of_another_format_says_what_was_expected(tmp_path, load, content):
-    others = [other for _, other in FORMATS if other != content and {content, other} != {CONNECTIVITY, POSITIONS}]
-    for wrong in (b"", b"\n\n", b"<html>\n<body>no data</body>\n", bytes(range(256)), *others):
+def test_the_error_for_a_file_of_another_format_names_the_expected_one(tmp_path, load, content):
+    other_formats = [
+        valid for _, valid in FORMATS if valid != content and {content, valid} != {CONNECTIVITY, POSITIONS}
+    ]
+    for wrong in (b"", b"\n\n", b"<html>\n<body>no data</body>\n", bytes(range(256)), *other_formats):
         with pytest.raises(DataError, match=r"is not in the expected format .*; its lines should have"):
             load(write(tmp_path, wrong))
     for absent in (tmp_path / "absent.txt", tmp_path, "a\0b"):
@@ -210,7 +212,7 @@ def test_cut_and_flipped_bytes_raise_nothing_but_a_data_error(tmp_path_factory, 
         assert "expected format" in str(error)
 
 
-# --- links out of neighbor observations ---
+# --- links from neighbor observations ---
 
 
 def observations(rows):
@@ -229,7 +231,7 @@ def test_delivery_ratio_is_the_share_of_rounds_in_which_a_neighbor_was_heard():
     assert links.loc[(1, 2), "lqi"] == pytest.approx(100 + 4 / 3)
 
 
-def test_a_round_in_which_nobody_heard_a_mote_does_not_count_against_its_links():
+def test_a_round_in_which_no_mote_heard_a_neighbor_does_not_count():
     rows = [(number, 0, 2, 1) for number in range(5)] + [(number, 0, 2, 3) for number in range(10)]
     links = datasets.links_from_neighbors(observations(rows)).set_index(["transmitter", "receiver"])
     assert links.loc[(1, 2), ["pdr", "rounds"]].tolist() == [1.0, 5]
@@ -251,7 +253,7 @@ def test_links_never_heard_have_no_delivery_and_make_no_arc():
     assert graph.number_of_edges() == 2 and set(graph) == {1, 2, 3}
 
 
-def test_neighbor_observations_without_a_needed_column_say_so():
+def test_neighbor_observations_without_a_required_column_are_refused():
     with pytest.raises(DataError, match="no column 'round'; they need round, node, source"):
         datasets.links_from_neighbors(pd.DataFrame({"node": [1]}))
 
@@ -271,9 +273,9 @@ def test_real_ulb_neighbors_make_a_network(real_data):
     assert len(frame) == 127903 and frame.attrs["skipped"] == 0
     links = datasets.links_from_neighbors(frame)
     assert len(links) == 19 * 18 and links["pdr"].between(0.75, 1).all()
-    there = links.set_index(["transmitter", "receiver"])["power_dBm"]
-    back = links.set_index(["receiver", "transmitter"])["power_dBm"].rename_axis(there.index.names)
-    assert there.corr(back.reindex(there.index)) > 0.95  # power is reciprocal
+    forward = links.set_index(["transmitter", "receiver"])["power_dBm"]
+    backward = links.set_index(["receiver", "transmitter"])["power_dBm"].rename_axis(forward.index.names)
+    assert forward.corr(backward.reindex(forward.index)) > 0.95  # power is reciprocal
     graph = topology.from_links(links, min_pdr=0.9)
     assert len(graph) == 19 and graph.graph["recipe"]["min_pdr"] == 0.9
 

@@ -1,4 +1,4 @@
-"""The fast path of log formats: whatever it reads, the format's parser reads the same."""
+"""The fast path of log formats reads the same rows as the format's parser."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ ENDS = st.sampled_from([b"\n", b"\n", b"\n", b"\r\n", b" \n", b"\n\n", b"\t\r\n"
 
 
 def slow(form):
-    """The same format without its fast path: each line goes to the parser."""
+    """Return the same format without its fast path: every line goes to the parser."""
     return dataclasses.replace(form, fast=())
 
 
@@ -42,13 +42,13 @@ def assert_same(form, data):
     assert fast.rows.equals(plain.rows)
     assert fast.rejected.to_pylist() == plain.rejected.to_pylist()
     assert fast.lines == plain.lines
-    # Equal is not the same for -0.0 and 0.0.
+    # 0.0 == -0.0, but they are not the same.
     assert str(fast.rows.to_pylist()) == str(plain.rows.to_pylist())
 
 
 @st.composite
 def damaged(draw, line, separator):
-    """A line with some fields replaced, dropped or added, and its end."""
+    """Draw a line with some fields replaced, dropped or added, and its line end."""
     fields = line.split(separator)
     for _ in range(draw(st.integers(0, 2))):
         index = draw(st.integers(0, len(fields) - 1))
@@ -62,19 +62,19 @@ def damaged(draw, line, separator):
 @pytest.mark.parametrize("name", LINES)
 @settings(max_examples=examples(25), deadline=None)
 @given(data=st.data())
-def test_a_chunk_is_read_as_its_parser_reads_it_line_by_line(name, data):
+def test_a_chunk_gives_the_same_rows_as_the_parser_line_by_line(name, data):
     form = formats.FORMATS[name]
     lines = data.draw(st.lists(damaged(LINES[name], form.separator or b" "), max_size=20))
     assert_same(form, b"".join(lines) + data.draw(st.sampled_from([b"", LINES[name], b"x"])))
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_each_odd_field_in_each_place_is_read_as_the_parser_reads_it(name):
+def test_each_odd_field_in_each_column_is_read_as_by_the_parser(name):
     form = formats.FORMATS[name]
     separator = form.separator or b" "
     fields = LINES[name].split(separator)
-    places = range(len(fields))
-    lines = [separator.join([*fields[:at], odd, *fields[at + 1 :]]) for odd in FIELDS for at in places]
+    columns = range(len(fields))
+    lines = [separator.join([*fields[:column], odd, *fields[column + 1 :]]) for odd in FIELDS for column in columns]
     assert_same(form, b"\n".join(lines))
 
 
@@ -116,7 +116,7 @@ def test_a_file_is_cut_at_line_ends_and_lines_keep_their_numbers(size, tmp_path)
         assert piece.data.endswith(b"\n") or piece is pieces[-1]
 
 
-def test_rows_are_in_the_order_of_lines_whichever_way_they_were_read():
+def test_rows_are_in_the_order_of_lines_on_both_paths():
     form = formats.FORMATS["ulb-neighbors"]
     lines = [
         b"1000  %d 17 16 13 245 234" % packet if packet % 3 else b"1000 %d 17 16 13 245 234" % packet
@@ -126,7 +126,7 @@ def test_rows_are_in_the_order_of_lines_whichever_way_they_were_read():
     assert part.rows["packet"].to_pylist() == list(range(20))
 
 
-def test_a_rejected_line_says_which_it_is_and_why():
+def test_a_rejected_line_is_reported_with_its_number_and_reason():
     good = LINES["mercator"]
     wrong = good.replace(b",100,-70,1,1,", b",37,-70,0,0,").replace(b",1,0,100,0,", b",1,212,100,0,")
     part = read(formats.FORMATS["mercator"], b"header is line 1\n%s\n%s\ncut,off\n" % (good, wrong), first_line=1)
@@ -134,7 +134,7 @@ def test_a_rejected_line_says_which_it_is_and_why():
     reason = "crc wrong; not expected; length 37 of 100; packet counter 212 of 100"
     assert part.rejected.to_pylist() == [
         {"line": 3, "rule": "crc wrong", "reason": reason, "text": wrong.decode()[:120]},
-        {"line": 4, "rule": UNREADABLE, "reason": "it has 2 columns, not 15", "text": "cut,off"},
+        {"line": 4, "rule": UNREADABLE, "reason": "the line has 2 columns, not 15", "text": "cut,off"},
     ]
 
 
@@ -146,5 +146,5 @@ def test_a_rejected_line_says_which_it_is_and_why():
         ("{rssi_dBm:+d} dBm {{raw}}", "… dBm {raw}"),
     ],
 )
-def test_a_rule_is_called_by_its_reason_without_the_values_of_a_row(reason, rule):
+def test_a_rule_is_named_by_its_reason_without_the_values_of_a_row(reason, rule):
     assert rule_of(reason) == rule

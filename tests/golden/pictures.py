@@ -1,8 +1,8 @@
 """The output of the views for some small runs, as texts: groups of (name, text), computed at every call.
 
-A group is a function without arguments; `GROUPS` has them by name. There is one for each golden scenario, and some of
-views that look at something else: sweeps, algebra, messages. Names are those of the views, so that a difference tells
-where it comes from. Everything goes through public names, for what is behind them may move.
+A group is a function without arguments; `GROUPS` maps names to groups. Each golden scenario has a group. Other groups
+hold views of sweeps, algebra and messages. Each text has the name of its view, so that a difference shows its origin.
+Only public names are used, because modules behind them may move.
 """
 
 import base64
@@ -35,7 +35,7 @@ from workbench.protocols.tinymq.metrics import load_metrics
 from workbench.protocols.tinymq.views import stills
 
 SILENT = {"runner": wb.LocalRunner(), "progress": False}
-# Views that have nothing of their own to compare: what they put on a screen is in other groups.
+# Views without a text of their own, and where their content is compared.
 LEFT_OUT = {
     "show": "shows what see does",
     "show_live": "needs motes that run",
@@ -46,7 +46,7 @@ LEFT_OUT = {
     "filter_drawing": "tests/protocols/dps/test_views.py looks at what it draws",
     "windows_chart": "tests/pipelines/test_live_windows.py looks at what it draws",
 }
-# Names of what Bokeh has a part in, which is written otherwise by another version of it.
+# Beginnings of the names of texts that depend on the version of Bokeh.
 OF_BOKEH = ("save_html",)
 
 _ID = re.compile(
@@ -56,7 +56,7 @@ _SCRIPT = re.compile(r"<script\b.*?</script>", re.DOTALL)
 _PNG = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]*")
 
 
-# Texts of things
+# Views as texts
 
 
 def text_of(thing):
@@ -97,7 +97,7 @@ def _table(table):
 
 
 def _cell(value):
-    # Nine digits: what a sum in another order changes is none of our business.
+    # Nine digits: the order of a sum may change the digits after them.
     return f"{value:.9g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
@@ -173,7 +173,7 @@ def seen_of(run, event=None):
             f"see, {curves.name}",
             {line.label: [line.times_us.tolist(), line.values.tolist()] for line in curves.lines},
         )
-    yield "see, ways", [[way.label, way.from_us, way.description] for way in seen.paths.paths]
+    yield "see, ways", [[path.label, path.from_us, path.description] for path in seen.paths.paths]
     yield "see, notes", list(seen.notes)
 
 
@@ -216,15 +216,15 @@ def of_overlay(run):
     seen = overlay_views.overlay_of(run)
     yield "overlay_of, places", [str(place) for place in seen.places]
     rows = run.trace.to_pandas()
-    made = rows[rows["event"] == "originated"].iloc[len(rows[rows["event"] == "originated"]) // 2]
-    asked = rows[rows["event"] == "query_stored"].iloc[0]
-    for what in (("query", asked.origin, asked.sequence), ("event", made.origin, made.sequence)):
-        what = (what[0], int(what[1]), int(what[2]))
-        way = overlay_views.route(run, what)
-        yield f"route of {what[0]}, in words", way.in_words(what[0])
-        yield f"route_drawing of {what[0]}", overlay_views.route_drawing(run, what)
-        yield f"route_drawing of {what[0]}, its begin", overlay_views.route_drawing(run, what, until_s=0.7 * end_s)
-    yield "route_slides", overlay_views.route_slides(run, what)
+    originated = rows[rows["event"] == "originated"].iloc[len(rows[rows["event"] == "originated"]) // 2]
+    stored = rows[rows["event"] == "query_stored"].iloc[0]
+    for kind, row in (("query", stored), ("event", originated)):
+        message = (kind, int(row.origin), int(row.sequence))
+        path = overlay_views.route(run, message)
+        yield f"route of {kind}, in words", path.in_words(kind)
+        yield f"route_drawing of {kind}", overlay_views.route_drawing(run, message)
+        yield f"route_drawing of {kind}, its begin", overlay_views.route_drawing(run, message, until_s=0.7 * end_s)
+    yield "route_slides", overlay_views.route_slides(run, message)
     yield "repair_chart", repair.repair_chart(run)
     yield "repair_chart of a part", repair.repair_chart(run, 0.2 * end_s, 0.9 * end_s)
 
@@ -238,12 +238,12 @@ def of_mesh(run):
         yield f"mesh_of, links at {time_s:g} s", {str(ends): state for ends, state in sorted(links.items())}
     yield "filters_slides", mesh_views.filters_slides(run, [5, end_s])
     yield "fill_chart", mesh_views.fill_chart(run)
-    made = mesh_views.publications(run.trace)
-    yield "publications", [str(publication) for publication in made]
-    for which in (0, len(made) // 2):
-        yield f"publication_path {which}, in words", mesh_views.publication_path(run, which).in_words()
-        yield f"publication_drawing {which}", publications.publication_drawing(run, which)
-    shortest = min(range(len(made)), key=lambda which: len(mesh_views.publication_path(run, which).hops))
+    publication_list = mesh_views.publications(run.trace)
+    yield "publications", [str(publication) for publication in publication_list]
+    for number in (0, len(publication_list) // 2):
+        yield f"publication_path {number}, in words", mesh_views.publication_path(run, number).in_words()
+        yield f"publication_drawing {number}", publications.publication_drawing(run, number)
+    shortest = min(range(len(publication_list)), key=lambda number: len(mesh_views.publication_path(run, number).hops))
     yield "publication_slides", publications.publication_slides(run, shortest)
 
 
@@ -254,7 +254,7 @@ def of_golden(name):
     yield from seen_of(run)
     if name == "diffusion-lossy":
         yield from page_of(run)
-        yield from ((f"{what}, one event", text) for what, text in seen_of(run, (6, 0)))
+        yield from ((f"{view}, one event", text) for view, text in seen_of(run, (6, 0)))
     if name == "coded-diffusion-grid":
         yield from of_coded_run(run)
     if name.startswith(("tinymq", "pub2sub")):
@@ -263,7 +263,7 @@ def of_golden(name):
         yield from of_mesh(run)
 
 
-# What is not of one run
+# Views of several runs, or without a run
 
 
 def beside():
@@ -311,7 +311,7 @@ def savings():
         "seed": [1, 2, 3],
     }
     table = wb.Sweep(scenario, over, engine="reference").run(**SILENT)
-    # A point's key has the digest of the code in it that it runs.
+    # A point's key contains the digest of the code that it runs.
     yield "the sweep", table.to_pandas().drop(columns=["wall_s", "point"])
     yield "drawing of the sweep", table.drawing("protocol.forwarding_probability", "coverage", "protocol")
     yield "equal_parameter_savings", views.equal_parameter_savings(table, "gossip")

@@ -1,12 +1,12 @@
-"""Golden traces: what some small scenarios have always given, as digests beside the scenarios.
+"""Golden traces of some small scenarios, stored as digests beside the scenario files.
 
-A digest that changes means that recorded results no longer come out as they did. When that is meant (a protocol or
-the radio behaves otherwise, a draw has another purpose), say so in the change log and renew them with
+A changed digest means that recorded results are no longer reproduced. If the change is intended (a protocol or the
+radio behaves differently, a draw has another purpose), describe it in the change log and renew the digests with
 
     python -m tests.golden.renew
 
-The counts of events are there to see at a glance what has changed. The scenario files are never renewed: that an old
-file can still be read is a promise of its own.
+The counts of events show at a glance what has changed. The scenario files are never renewed, because old files must
+stay readable.
 """
 
 import json

@@ -1,13 +1,13 @@
-"""Golden views: what the views have always made of some runs, as digests in views.json.
+"""Golden views: digests, in views.json, of the texts that the views make of some runs.
 
-A digest that changes means that a picture, a table or a page is no longer the same text. When that is meant, renew them
-with
+A changed digest means that a picture, a table or a page is no longer the same text. If the change is intended, renew
+the digests with
 
     python -m tests.golden.renew_views [FOLDER]
 
-With a folder every text is written into it as well, as FOLDER/group/name.svg (.html, .json, .txt): do so before and
-after a change, and compare what differs by eye. The length of each text, and how many elements of each kind it has, are
-there to see at a glance what has changed. `pictures.py` makes the texts.
+With FOLDER, each text is also written to FOLDER/group/name.svg (.html, .json, .txt): do so before and after a change,
+and compare the files that differ by eye. The length of each text and its numbers of elements by kind show at a glance
+what has changed. `pictures.py` makes the texts.
 """
 
 import hashlib
@@ -19,7 +19,8 @@ from pathlib import Path
 
 from tests.repository import REPOSITORY
 
-sys.path[:0] = [str(REPOSITORY / "notebooks"), str(REPOSITORY / "notebooks/papers")]  # pytest has them in `pythonpath`
+# pytest has both folders in `pythonpath`.
+sys.path[:0] = [str(REPOSITORY / "notebooks"), str(REPOSITORY / "notebooks/papers")]
 
 from tests.golden import pictures  # noqa: E402
 
@@ -45,7 +46,7 @@ def outcome(texts):
 
 
 def write(texts, folder):
-    """Write each text into a file of its own."""
+    """Write each text into a separate file of the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         ending = next((ending for begin, ending in ENDINGS.items() if text.startswith(begin)), ".txt")

@@ -1,4 +1,4 @@
-"""Golden views: drawings, tables and pages of small runs, which must be the texts that they have always been."""
+"""Golden views: drawings, tables and pages of small runs must equal the recorded texts."""
 
 import re
 from importlib.metadata import version
@@ -17,7 +17,7 @@ def without_bokeh(views):
 
 
 @pytest.mark.parametrize("group", pictures.GROUPS)
-def test_golden_views_are_what_they_have_always_been(group):
+def test_golden_views_equal_the_recorded_texts(group):
     expected, actual = RECORDED["views"][group], renew_views.outcome(pictures.texts(group))
     if version("bokeh") != RECORDED["bokeh"]:
         expected, actual = without_bokeh(expected), without_bokeh(actual)
@@ -26,11 +26,11 @@ def test_golden_views_are_what_they_have_always_been(group):
     assert not changed, "see tests/golden/renew_views.py"
 
 
-def test_every_group_that_was_recorded_is_still_made():
+def test_recorded_groups_are_the_groups_of_the_pictures():
     assert list(RECORDED["views"]) == list(pictures.GROUPS)
 
 
-def test_no_view_is_forgotten():
+def test_every_public_view_is_in_a_group_or_left_out_on_purpose():
     source = Path(pictures.__file__).read_text(encoding="utf-8")
     looked_at = set(re.findall(r"views\.(\w+)", source))
     public = {name for owner in (wb, wb.coded_diffusion, wb.dps, wb.tinymq) for name in dir(owner.views)}

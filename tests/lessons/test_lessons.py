@@ -1,8 +1,7 @@
 """The lessons' exercises: each answer for the teacher passes its check, and each typical mistake gets its sentence.
 
-Nothing is copied: the test reads the exercises from the notebooks, with the cells tagged "given" before them, and the
-answers from the teacher's pages.
-"""
+The tests read the exercises and the cells tagged "given" before them from the notebooks, and the answers from the
+teacher's pages."""
 
 import ast
 import json
@@ -53,7 +52,7 @@ def small_parameters(lesson):
     return {name: value for mock in mocks for name, value in mock.items()}
 
 
-# Lessons whose given objects take long to make. Their exercises are checked in `make test-all`, with small parameters.
+# Lessons whose given objects take long to make. `make test-all` checks their exercises, with small parameters.
 LONG = ("11",)
 NUMBERS = [
     pytest.param(number, marks=pytest.mark.family) if number.startswith(LONG) else number
@@ -117,7 +116,7 @@ ABSURD = [
 
 @pytest.mark.parametrize("answer", ABSURD, ids=lambda answer: f"{answer!r:.20}")
 @pytest.mark.parametrize("number", [number for number in NUMBERS if number not in NEED_A_COMPILER])
-def test_absurd_answers_get_a_short_sentence_at_once(number, answer, given):
+def test_absurd_answers_get_a_short_sentence_quickly(number, answer, given):
     judgment = verdict(given(number[:2]) | {"_": answer}, number, "answer = _")
     assert not judgment.is_right
     assert judgment.sentence.endswith(".") and len(judgment.sentence) < 800
@@ -132,11 +131,11 @@ def test_nonsense_is_not_right_and_raises_nothing(number, answer, given):
 
 
 @pytest.mark.parametrize("lesson", NOTEBOOKS)
-def test_a_lesson_has_three_exercises_that_are_not_answered(lesson):
+def test_a_lesson_has_three_unanswered_exercises(lesson):
     texts = cells(lesson, "exercise")
-    asked = [re.search(r'check\("([\d.]+)"', text)[1] for text in texts]
-    assert asked == [number for number in lessons.numbers() if number.startswith(lesson)]
-    assert len(asked) == 3
+    numbers = [re.search(r'check\("([\d.]+)"', text)[1] for text in texts]
+    assert numbers == [number for number in lessons.numbers() if number.startswith(lesson)]
+    assert len(numbers) == 3
     assert all(re.search(r"^answer = None  # ", text, re.MULTILINE) for text in texts)
 
 
@@ -151,7 +150,7 @@ def test_an_unknown_exercise_raises_an_error_with_a_suggestion():
         lessons.check("01.11", 1)
 
 
-def test_a_judgmentis_shown_as_text_and_as_html():
+def test_a_judgment_is_displayed_as_text_and_as_html():
     judgment = lessons.check("04.2", "<a>", "a/+")
     assert repr(judgment).startswith("Not yet: '<a>' is not forwarded")
     assert "&lt;a&gt;" in judgment._repr_html_()

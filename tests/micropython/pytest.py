@@ -1,17 +1,17 @@
-"""As much of pytest as the tests of a mote's files use, to run those files as they are under MicroPython.
+"""The part of pytest that the tests of a mote's files use, so that these tests run unchanged under MicroPython.
 
-Functions have no attributes there, so a decorator returns a `Test` with the function in it.
+Functions have no attributes in MicroPython, so a decorator returns a `Test` that holds the function.
 """
 
 import re
 
 
 class Skipped(Exception):
-    """This test cannot run here; its message says why."""
+    """The reason why a test cannot run here, as an exception."""
 
 
 class Test:
-    """A test function, the tables it is to be called with, and the strategies it draws its arguments from."""
+    """A test function with its tables of arguments and the strategies that draw its other arguments."""
 
     def __init__(self, function):
         self.function = function
@@ -22,7 +22,7 @@ class Test:
         self.max_examples = None
 
     def cases(self):
-        """The keyword arguments of each call, all combinations of the tables' rows."""
+        """Return the keyword arguments of each call: all combinations of the tables' rows."""
         cases = [{}]
         for names, rows in self.tables:
             cases = [dict(list(case.items()) + list(zip(names, row))) for case in cases for row in rows]
@@ -30,12 +30,12 @@ class Test:
 
 
 def as_test(function):
-    """The Test of a function, be it decorated already or not."""
+    """Return a function as a `Test`, or an existing `Test` unchanged."""
     return function if isinstance(function, Test) else Test(function)
 
 
 class mark:
-    """Marks of tests."""
+    """The marks of tests, as in pytest."""
 
     @staticmethod
     def parametrize(names, rows, ids=None):
@@ -64,7 +64,7 @@ class mark:
 
 
 class raises:
-    """The block raises one of these errors, and a part of its message matches the pattern."""
+    """A context whose block must raise one of these errors, with a message that matches the pattern."""
 
     def __init__(self, expected, match=None):
         self.expected = expected
@@ -86,7 +86,7 @@ class raises:
 
 
 def importorskip(name):
-    """The module of this name; the test is skipped where it does not exist."""
+    """Return the module of this name, or skip the test if the module does not exist."""
     try:
         return __import__(name)
     except ImportError:

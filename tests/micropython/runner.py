@@ -1,4 +1,4 @@
-"""Runs a file of tests under MicroPython and prints what came of it as one line of JSON."""
+"""Runs a file of tests under MicroPython and prints the results as one line of JSON."""
 
 import builtins
 import io
@@ -19,11 +19,11 @@ _zip = builtins.zip
 
 
 def zip_strict(*iterables, strict=False):
-    """zip() as Python has it since 3.10."""
+    """Zip like Python since 3.10, with the parameter ``strict``."""
     if not strict:
         return _zip(*iterables)
     lists = [list(iterable) for iterable in iterables]
-    assert len({len(one) for one in lists}) <= 1, "zip() of different lengths"
+    assert len({len(items) for items in lists}) <= 1, "zip() of different lengths"
     return _zip(*lists)
 
 
@@ -31,7 +31,7 @@ builtins.zip = zip_strict
 
 
 def run(name, examples, left_out):
-    """Run the tests of a module but for those left out, each with so many examples at most."""
+    """Run the tests of a module except ``left_out``, each with at most ``examples`` examples; print the results."""
     hypothesis.MOST[0] = examples
     module = __import__(name, None, None, ["__name__"])
     ran = []

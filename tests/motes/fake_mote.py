@@ -1,4 +1,4 @@
-"""A mote for tests that is none: it answers as told, forgets its host, falls silent."""
+"""A fake mote for tests: it acknowledges commands, and a test can let it restart or fall silent."""
 
 import contextlib
 import socket
@@ -9,7 +9,10 @@ from workbench.motes import framing, messages
 
 
 class FakeMote:
-    """Listens at ``url``. ``is_silent``: it takes what comes and says nothing; ``boot``: what its greeting says."""
+    """A server at ``url`` that answers as a mote does.
+
+    If ``is_silent`` is set, it reads commands without an answer. Its greeting reports ``boot`` earlier starts.
+    """
 
     def __init__(self):
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -17,7 +20,7 @@ class FakeMote:
         self.is_silent = False
         self.boot = 0
         self.session = 0
-        self.heard = []  # (type, fields) of the commands that it has obeyed
+        self.commands = []  # (type, fields) of each command that it has acknowledged
         self.is_reading = threading.Event()
         self.is_reading.set()
         self._line = None
@@ -28,23 +31,23 @@ class FakeMote:
         return self
 
     def __exit__(self, *_):
-        for one in (self._listener, self._line):
+        for connection in (self._listener, self._line):
             with contextlib.suppress(OSError, AttributeError):
-                one.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.is_reading.set()
         self._thread.join(PATIENCE_S)
 
-    def forget(self):
-        """It begins again, and nobody hears it say so."""
+    def restart_silently(self):
+        """Restart without a message to the host."""
         self.boot += 1
         self.session = 0
 
-    def say(self, kind, *fields, rest=b""):
+    def send(self, kind, *fields, rest=b""):
         self._line.sendall(framing.encode(messages.encode(kind, *fields, rest=rest)))
 
     def ready(self, session):
-        self.say(messages.READY, messages.MAGIC, messages.VERSION, session, self.boot, 0, rest=b"fake")
+        self.send(messages.READY, messages.MAGIC, messages.VERSION, session, self.boot, 0, rest=b"fake")
 
     def _serve(self):
         with contextlib.suppress(OSError):
@@ -64,6 +67,6 @@ class FakeMote:
                     self.session = fields[2]
                     self.ready(self.session)
                 elif self.session:
-                    self.heard.append((kind, fields))
-                    self.say(messages.ANSWER, fields[1], 1, 0, -1, 0)
+                    self.commands.append((kind, fields))
+                    self.send(messages.ANSWER, fields[1], 1, 0, -1, 0)
             self.is_reading.wait()

@@ -8,10 +8,10 @@ from tests.until import PATIENCE_S
 
 
 class Proxy:
-    """Stands at ``url`` for the mote at ``target``, which it connects each of its hosts to.
+    """A server at ``url`` that connects each host to the mote at ``target``.
 
-    cut(towards)            in the middle of the next frame that goes "host"- or "mote"-wards, the line breaks
-    disturb(host, mote)     noise for both, in the middle of what is on its way
+    cut(towards)            break the line in the middle of the next frame towards the "host" or the "mote"
+    disturb(host, mote)     send noise to host and mote, between the bytes that they exchange
     """
 
     def __init__(self, target):
@@ -50,7 +50,7 @@ class Proxy:
             try:
                 host = self._listener.accept()[0]
             except OSError:
-                return  # It is closed.
+                return  # The listener is closed.
             self._hang_up()
             try:
                 mote = socket.create_connection(self._target, timeout=PATIENCE_S)
@@ -61,8 +61,8 @@ class Proxy:
             for end in (host, mote):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._ends = {"host": host, "mote": mote}
-            for one, towards in ((host, "mote"), (mote, "host")):
-                thread = threading.Thread(target=self._pump, args=(one, towards), daemon=True)
+            for source, towards in ((host, "mote"), (mote, "host")):
+                thread = threading.Thread(target=self._pump, args=(source, towards), daemon=True)
                 self._threads.append(thread)
                 thread.start()
 
@@ -71,7 +71,7 @@ class Proxy:
             while data := source.recv(65536):
                 if self._cut == towards:
                     self._cut = None
-                    # A frame ends in a zero, and is longer than two bytes: this half of it does not.
+                    # A frame is longer than two bytes and ends in a zero; this part of it does not.
                     self._send(towards, data[: max(1, len(data) - 3)])
                     self.cuts += 1
                     break

@@ -1,6 +1,6 @@
 """A node that sends each publication to the next address and logs the outcome that its radio reports.
 
-This file runs on a mote too (MicroPython's subset of Python).
+This file also runs on a mote (MicroPython's subset of Python).
 """
 
 import struct

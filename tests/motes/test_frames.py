@@ -1,4 +1,4 @@
-"""The frames of runs on motes: those in lockstep can be played again, those that are live cannot."""
+"""The frames of runs on motes: runs in lockstep can be replayed, live runs cannot."""
 
 import pytest
 
@@ -16,13 +16,13 @@ SCENARIO = wb.Scenario(
 )
 
 
-def test_frames_in_lockstep_are_the_simulators():
+def test_frames_in_lockstep_equal_the_simulators():
     on_motes = SCENARIO.run(on=motes.virtual(lockstep=True))
     table = on_motes.frames()
     assert table.num_rows > 3 and table.equals(SCENARIO.run(engine="reference").frames())
 
 
-def test_live_run_cannot_be_played_again():
+def test_live_run_cannot_be_replayed():
     live = SCENARIO.run(on=motes.virtual(speed=10))
     for run in (live, live.so_far()):
         with pytest.raises(ScenarioError, match="a live run on motes cannot be replayed"):

@@ -1,4 +1,4 @@
-"""Frames of the host link: golden bytes, any body in any chunks, noise of every kind, and no memory for it."""
+"""Frames of the host link: golden bytes, any body in any chunks, and noise, which must not occupy memory."""
 
 import pytest
 from hypothesis import given
@@ -14,7 +14,7 @@ GOLDEN = [
     ("00 03 1122 06 337e1cf84d 00", b"\x11\x22\x00\x33"),
     ("00 0e 313233343536373839 2639f4cb 00", b"123456789"),
 ]
-BLOCK = bytes(range(1, 255))  # as long as a block of the stuffing can be
+BLOCK = bytes(range(1, 255))  # the longest block of the byte stuffing
 
 bodies = st.one_of(
     st.binary(min_size=1, max_size=LONGEST_BODY),
@@ -25,7 +25,7 @@ noise = st.binary(max_size=60)
 
 
 @pytest.mark.parametrize(("text", "body"), GOLDEN)
-def test_frame_and_body_are_each_others_translation(text, body):
+def test_body_is_encoded_into_its_frame_and_decoded_from_it(text, body):
     frame = bytes.fromhex(text.replace(" ", ""))
     assert encode(body) == frame
     assert decode(frame[1:-1]) == body
@@ -40,7 +40,7 @@ def test_a_block_of_254_bytes_has_no_zero_behind_it():
 
 
 @given(bodies)
-def test_any_body_comes_back_and_costs_what_is_promised(body):
+def test_any_body_survives_a_round_trip_within_the_promised_length(body):
     frame = encode(body)
     assert frame[0] == frame[-1] == 0 and 0 not in frame[1:-1]
     assert len(frame) <= len(body) + 4 + 2 + 1 + (len(body) + 4) // 254
@@ -48,7 +48,7 @@ def test_any_body_comes_back_and_costs_what_is_promised(body):
 
 
 @given(st.lists(bodies, max_size=4), st.integers(1, 300))
-def test_it_does_not_matter_in_which_pieces_the_line_hands_bytes_over(sent, size):
+def test_frames_are_found_in_chunks_of_any_size(sent, size):
     stream = b"".join([encode(body) for body in sent])
     deframer = Deframer()
     arrived = []
@@ -59,23 +59,23 @@ def test_it_does_not_matter_in_which_pieces_the_line_hands_bytes_over(sent, size
 
 
 @given(st.lists(st.tuples(noise, bodies), min_size=1, max_size=4), noise)
-def test_noise_between_frames_takes_none_away_and_adds_none(parts, last):
+def test_noise_between_frames_neither_removes_nor_adds_a_body(parts, last):
     stream = b"".join([before + encode(body) for before, body in parts]) + last
-    # Four bytes of 01 are the checksum 0 of no bytes at all: the one body that noise can make easily. No message is
-    # empty, so it is no message.
+    # Four bytes of 01 are the checksum 0 of an empty body, which noise easily produces. It does no harm, because
+    # messages are never empty.
     assert [body for body in Deframer().feed(stream) if body] == [body for _, body in parts]
 
 
 @given(bodies, st.data())
 def test_a_changed_byte_never_makes_another_body(body, data):
     frame = bytearray(encode(body))
-    place = data.draw(st.integers(1, len(frame) - 2))
-    frame[place] ^= data.draw(st.integers(1, 255))
+    position = data.draw(st.integers(1, len(frame) - 2))
+    frame[position] ^= data.draw(st.integers(1, 255))
     deframer = Deframer()
-    # Behind a full block stands an empty one. A zero in its place ends the frame as early as it may end.
-    found = deframer.feed(bytes(frame))
-    assert found in ([], [body])
-    assert deframer.spoilt >= 1 - len(found)
+    # A full block is followed by an empty block. A zero in its position ends the frame early, but validly.
+    decoded = deframer.feed(bytes(frame))
+    assert decoded in ([], [body])
+    assert deframer.spoilt >= 1 - len(decoded)
     assert deframer.feed(encode(body)) == [body]
 
 
@@ -89,7 +89,7 @@ def test_after_a_cut_the_next_frame_is_found(body, following, data):
 
 
 @given(bodies)
-def test_whoever_joins_in_the_middle_gets_the_next_frame(body):
+def test_a_reader_that_joins_in_the_middle_gets_the_next_frame(body):
     frame = encode(b"x" * 40)
     for start in range(1, len(frame)):
         assert Deframer().feed(frame[start:] + encode(body))[-1:] == [body]
@@ -99,11 +99,11 @@ def test_whoever_joins_in_the_middle_gets_the_next_frame(body):
 def test_a_megabyte_without_a_zero_is_one_spoilt_frame_and_takes_no_memory(size):
     deframer = Deframer()
     chunk = b"\x55" * size
-    kept_B = 0
+    buffered_B = 0
     for _ in range((1 << 20) // size):
         assert deframer.feed(chunk) == []
-        kept_B = max(kept_B, len(deframer._incomplete_frame))
-    assert kept_B <= 2 * LONGEST_BODY
+        buffered_B = max(buffered_B, len(deframer._incomplete_frame))
+    assert buffered_B <= 2 * LONGEST_BODY
     assert deframer.feed(encode(b"after")) == [b"after"]
     assert deframer.spoilt == 1
 
@@ -127,13 +127,13 @@ def test_the_longest_body_arrives_and_one_byte_more_is_refused():
         ("0e 313233343536373839 2639f4cc", "wrong checksum"),
     ],
 )
-def test_what_is_no_frame_is_one_sentence(text, sentence):
+def test_an_invalid_frame_is_refused_in_one_sentence(text, sentence):
     with pytest.raises(DecodeError, match=sentence):
         decode(bytes.fromhex(text.replace(" ", "")))
 
 
 @given(st.binary(max_size=80))
-def test_any_bytes_are_a_body_or_a_decode_error(data):
+def test_any_bytes_are_decoded_or_raise_a_decode_error(data):
     try:
         body = decode(data)
     except DecodeError:

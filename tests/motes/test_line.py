@@ -1,4 +1,4 @@
-"""When a mote counts as lost, and how it is found again: silence, another host, defects, writes that fail, closing."""
+"""How a mote is lost and found again: silence, another host, defects, failing writes, and a line being closed."""
 
 import socket
 import threading
@@ -16,37 +16,37 @@ from workbench.motes.mote import Mote
 
 @pytest.fixture
 def fake():
-    with FakeMote() as one:
-        yield one
+    with FakeMote() as mote:
+        yield mote
 
 
 @pytest.fixture
 def impatient(monkeypatch):
-    """A mote that says nothing for a fifth of a second is silent."""
+    """Shorten the timeouts: a mote without a message for 0.2 s counts as silent."""
     monkeypatch.setattr(mote_line, "SILENT_S", 0.2)
     monkeypatch.setattr(mote_line, "GREETING_S", 0.1)
 
 
-def ask_until(mote, is_so):
-    """As whoever drives it does: ask now and then."""
+def ping_until(mote, is_true):
+    """Wait until ``is_true()`` holds, and ping the mote meanwhile, as its driver does."""
 
-    def asked():
+    def ping_and_check():
         if not mote.is_lost:
             mote.ping()
-        return is_so()
+        return is_true()
 
-    wait_until(asked)
+    wait_until(ping_and_check)
 
 
 def test_a_mote_that_falls_silent_is_lost_and_greeted_until_it_answers(fake, impatient):
-    told, answers = [], []
-    with Mote(fake.url, lambda *what: told.append(what)) as mote:
+    reports, answers = [], []
+    with Mote(fake.url, lambda *report: reports.append(report)) as mote:
         fake.is_silent = True
         mote.post(messages.PING, then=answers.append)
-        ask_until(mote, lambda: mote.is_lost)
-        [(kind, reason)] = told
+        ping_until(mote, lambda: mote.is_lost)
+        [(kind, reason)] = reports
         assert kind == "lost" and "is silent: " in reason and "commands were not answered" in reason
-        # Nobody waits any longer for an answer, and nobody begins to.
+        # Every pending command has failed, and a new command fails at once.
         assert [str(answer) for answer in answers] == [reason]
         assert mote._answers == {}
         with pytest.raises(LinkError, match="is silent"):
@@ -54,106 +54,106 @@ def test_a_mote_that_falls_silent_is_lost_and_greeted_until_it_answers(fake, imp
         assert mote._answers == {}
         fake.is_silent = False
         wait_until(lambda: not mote.is_lost)
-        assert told[1:] == [("ready", mote_line.Greeting(0, False, "fake"))]
+        assert reports[1:] == [("ready", mote_line.Greeting(0, False, "fake"))]
         assert mote.command(messages.PING).number == 0
 
 
-def test_a_mote_that_is_asked_nothing_may_be_silent(fake, impatient):
+def test_a_mote_without_pending_commands_may_be_silent(fake, impatient):
     with Mote(fake.url) as mote:
         time.sleep(0.5)
         assert not mote.is_lost
 
 
-def test_a_mote_that_began_again_unheard_is_greeted_again(fake, impatient):
-    told = []
-    with Mote(fake.url, lambda *what: told.append(what)) as mote:
-        fake.forget()
-        ask_until(mote, lambda: len(told) == 2)
-        assert [kind for kind, _ in told] == ["lost", "ready"]
+def test_a_mote_that_restarted_unnoticed_is_greeted_again(fake, impatient):
+    reports = []
+    with Mote(fake.url, lambda *report: reports.append(report)) as mote:
+        fake.restart_silently()
+        ping_until(mote, lambda: len(reports) == 2)
+        assert [kind for kind, _ in reports] == ["lost", "ready"]
         assert mote.greeting.boot == 1
 
 
-def test_a_silent_line_is_opened_again(fake, impatient, monkeypatch):
+def test_a_silent_line_is_reopened(fake, impatient, monkeypatch):
     monkeypatch.setattr(mote_line, "REOPEN_S", 0.4)
     with Mote(fake.url) as mote:
         first = mote._port
         fake.is_silent = True
-        ask_until(mote, lambda: mote.is_lost)
+        ping_until(mote, lambda: mote.is_lost)
         wait_until(lambda: mote._port is not first)
         fake.is_silent = False
         wait_until(lambda: not mote.is_lost)
 
 
-def test_a_host_that_hears_another_one_greeted_knows_that_the_mote_is_lost(fake):
-    told = []
-    with Mote(fake.url, lambda *what: told.append(what)) as mote:
+def test_a_mote_that_answers_the_greeting_of_another_host_is_lost(fake):
+    reports = []
+    with Mote(fake.url, lambda *report: reports.append(report)) as mote:
         fake.ready(mote._session ^ 2)
-        wait_until(lambda: told)
-        assert told[0] == ("lost", f"{fake.url} belongs to another host, which has greeted the mote")
+        wait_until(lambda: reports)
+        assert reports[0] == ("lost", f"{fake.url} belongs to another host, which has greeted the mote")
 
 
-def test_what_a_mote_says_to_another_host_is_not_taken(fake, impatient):
-    told, answers = [], []
-    with Mote(fake.url, lambda *what: told.append(what)) as mote:
+def test_messages_of_a_mote_to_another_host_are_ignored(fake, impatient):
+    reports, answers = [], []
+    with Mote(fake.url, lambda *report: reports.append(report)) as mote:
         fake.is_silent = True
         fake.ready(mote._session ^ 2)
         wait_until(lambda: mote.is_lost)
         token = mote._next_token()
         mote._answers[token] = answers.append
-        fake.say(messages.SEND, -1, rest=b"another's")
-        fake.say(messages.ANSWER, token, 1, 0, -1, 0)
+        fake.send(messages.SEND, -1, rest=b"another's")
+        fake.send(messages.ANSWER, token, 1, 0, -1, 0)
         fake.ready(mote._session)
-        fake.say(messages.SEND, -1, rest=b"ours")
-        wait_until(lambda: len(told) == 3)
-    assert [kind for kind, _ in told] == ["lost", "ready", "send"]
-    assert told[2][1] == (None, b"ours") and answers == []
+        fake.send(messages.SEND, -1, rest=b"ours")
+        wait_until(lambda: len(reports) == 3)
+    assert [kind for kind, _ in reports] == ["lost", "ready", "send"]
+    assert reports[2][1] == (None, b"ours") and answers == []
 
 
-def test_every_host_has_a_secret_of_its_own_and_sends_it_with_every_command(fake):
+def test_every_host_has_its_own_secret_and_sends_it_with_every_command(fake):
     assert len({Mote(fake.url)._secret for _ in range(20)}) == 20
     with Mote(fake.url) as mote:
-        fake.heard.clear()
+        fake.commands.clear()
         mote.command(messages.PING)
         mote.blacklist(3)
-        assert [fields[0] for _, fields in fake.heard] == [mote._secret] * 2
+        assert [fields[0] for _, fields in fake.commands] == [mote._secret] * 2
 
 
-def test_a_lost_mote_that_refuses_says_so_once(fake, impatient):
-    told = []
-    with Mote(fake.url, lambda *what: told.append(what)) as mote:
+def test_refusals_of_a_lost_mote_are_reported_once(fake, impatient):
+    reports = []
+    with Mote(fake.url, lambda *report: reports.append(report)) as mote:
         fake.is_silent = True
-        ask_until(mote, lambda: mote.is_lost)
+        ping_until(mote, lambda: mote.is_lost)
         for _ in range(3):
-            fake.say(messages.REFUSED, messages.MAGIC, messages.VERSION, mote._session, messages.BUSY)
-        wait_until(lambda: len(told) == 2)
+            fake.send(messages.REFUSED, messages.MAGIC, messages.VERSION, mote._session, messages.BUSY)
+        wait_until(lambda: len(reports) == 2)
         fake.is_silent = False
         wait_until(lambda: not mote.is_lost)
-    assert [kind for kind, _ in told] == ["lost", "refused", "ready"]
+    assert [kind for kind, _ in reports] == ["lost", "refused", "ready"]
 
 
-def test_a_defect_of_who_is_told_is_a_loss_with_its_reason(fake, impatient):
-    told = []
+def test_an_error_in_a_callback_is_a_loss_with_its_reason(fake, impatient):
+    reports = []
 
-    def tell(kind, value):
+    def fail_for_frames(kind, value):
         if kind == "send":
             raise RuntimeError("cannot take it")
-        told.append((kind, value))
+        reports.append((kind, value))
 
-    def fail(answer):
+    def fail_for_answer(answer):
         raise RuntimeError("cannot hear it")
 
-    with Mote(fake.url, tell) as mote:
-        fake.say(messages.SEND, -1, rest=b"frame")
-        wait_until(lambda: len(told) == 2)
-        assert told[0][0] == "lost" and "RuntimeError('cannot take it')" in told[0][1]
-        assert told[1][0] == "ready"
-        mote.post(messages.PING, then=fail)
-        wait_until(lambda: len(told) == 4)
-        assert told[2][0] == "lost" and "RuntimeError('cannot hear it')" in told[2][1]
-        assert told[3][0] == "ready"
+    with Mote(fake.url, fail_for_frames) as mote:
+        fake.send(messages.SEND, -1, rest=b"frame")
+        wait_until(lambda: len(reports) == 2)
+        assert reports[0][0] == "lost" and "RuntimeError('cannot take it')" in reports[0][1]
+        assert reports[1][0] == "ready"
+        mote.post(messages.PING, then=fail_for_answer)
+        wait_until(lambda: len(reports) == 4)
+        assert reports[2][0] == "lost" and "RuntimeError('cannot hear it')" in reports[2][1]
+        assert reports[3][0] == "ready"
 
 
-def test_hosts_begin_with_tokens_of_their_own():
+def test_hosts_begin_with_different_tokens():
     assert len({Mote("socket://127.0.0.1:1")._next_token() for _ in range(20)}) > 1
 
 
@@ -161,7 +161,7 @@ def test_hosts_begin_with_tokens_of_their_own():
 
 
 class SlowPort(port.Port):
-    """One that is opened while the mote is being closed."""
+    """A port that is opened while the mote is being closed."""
 
     def __init__(self):
         super().__init__("slow")
@@ -171,7 +171,7 @@ class SlowPort(port.Port):
         self.is_closed = True
 
 
-def test_a_line_that_is_opened_while_the_mote_is_closed_is_given_back(fake, monkeypatch):
+def test_a_line_that_is_opened_while_the_mote_is_being_closed_is_closed(fake, monkeypatch):
     begun, go_on, slow = threading.Event(), threading.Event(), SlowPort()
 
     def open_slowly(url):
@@ -193,11 +193,11 @@ def test_a_line_that_is_opened_while_the_mote_is_closed_is_given_back(fake, monk
     assert slow.is_closed and not mote._reader.is_alive()
 
 
-def test_a_line_on_which_no_greeting_can_be_written_is_given_back(fake, monkeypatch):
+def test_a_line_that_cannot_carry_the_greeting_is_closed(fake, monkeypatch):
     opened = []
 
     def open_one(url):
-        opened.append(SlowPort())  # It can neither write nor read.
+        opened.append(SlowPort())  # It fails when it is written.
         opened[-1]._write = lambda data: (_ for _ in ()).throw(LinkError("no"))
         return opened[-1]
 
@@ -206,32 +206,32 @@ def test_a_line_on_which_no_greeting_can_be_written_is_given_back(fake, monkeypa
         monkeypatch.setattr(mote_line, "_RETRY_S", 0.01)
         fake._line.shutdown(socket.SHUT_RDWR)
         wait_until(lambda: len(opened) > 2)
-        assert all(one.is_closed for one in opened[:-1])
+        assert all(slow.is_closed for slow in opened[:-1])
 
 
-def test_a_write_that_is_held_up_is_a_lost_line(fake, monkeypatch):
+def test_a_write_that_blocks_too_long_loses_the_line(fake, monkeypatch):
     monkeypatch.setattr(port, "WRITE_S", 0.1)
-    told = []
-    with Mote(fake.url, lambda *what: told.append(what)) as mote:
+    reports = []
+    with Mote(fake.url, lambda *report: reports.append(report)) as mote:
         fake.is_reading.clear()
         with pytest.raises(LinkError, match="is lost: "):
-            for _ in range(100_000):  # as much as the system keeps for a reader who does not come, and more
+            for _ in range(100_000):  # more than the system buffers for a reader that never reads
                 mote.post(messages.HEARD, 1, 1, rest=bytes(2000))
         fake.is_reading.set()
-        wait_until(lambda: [kind for kind, _ in told][-1:] == ["ready"])
-        assert told[0][0] == "lost"
+        wait_until(lambda: [kind for kind, _ in reports][-1:] == ["ready"])
+        assert reports[0][0] == "lost"
 
 
-def test_an_end_that_meets_itself_is_no_mote(monkeypatch):
-    def meet(address, timeout):
-        one = socket.socket()
-        one.bind(("127.0.0.1", 0))
-        one.connect(one.getsockname())
-        made.append(one)
-        return one
+def test_a_socket_connected_to_itself_is_not_a_mote(monkeypatch):
+    def connect_to_itself(address, timeout):
+        end = socket.socket()
+        end.bind(("127.0.0.1", 0))
+        end.connect(end.getsockname())
+        made.append(end)
+        return end
 
     made = []
-    monkeypatch.setattr(socket, "create_connection", meet)
+    monkeypatch.setattr(socket, "create_connection", connect_to_itself)
     with pytest.raises(LinkError, match="cannot be opened: no program listens on that port"):
         port.open_port("socket://127.0.0.1:40000")
     assert made[0].fileno() == -1

@@ -1,4 +1,4 @@
-"""A mote's memory: the program fits with TinyDiffusion and with coded diffusion; a setting costs what it is said to."""
+"""A mote's memory: the program fits with TinyDiffusion and coded diffusion, and the table of settings adds up."""
 
 import sys
 
@@ -14,13 +14,13 @@ missing = interpreter.why_missing()
 pytestmark = pytest.mark.skipif(missing is not None, reason=str(missing))
 
 
-def test_program_and_node_fit_in_64_KiB_with_the_definition_files_sizes():
+def test_program_and_node_fit_in_64_KiB_with_the_sizes_of_the_definition_file():
     totals = memory.totals_B()
     assert totals["empty"] < totals["in use"] <= memory.BUDGET_B < 65537
     assert totals["in use"] < totals["full"]
 
 
-def test_every_entry_costs_something_and_the_totals_follow_from_the_table():
+def test_memory_grows_with_the_entries_as_the_table_predicts():
     table = {setting.name: setting for setting in memory.settings_table()}
     assert list(table) == list(memory.SIZES)
     assert all(8 <= setting.entry_B <= 1000 for setting in table.values())
@@ -28,7 +28,7 @@ def test_every_entry_costs_something_and_the_totals_follow_from_the_table():
     assert more - less == pytest.approx(10 * table["max_data"].entry_B, rel=0.5)
 
 
-def test_what_a_mote_loads_is_all_there_and_nothing_it_does_without():
+def test_a_mote_loads_exactly_the_listed_files():
     names = [file.name for file in memory.loaded_files()]
     assert names == list(memory.LOADED)
     assert not {
@@ -38,21 +38,21 @@ def test_what_a_mote_loads_is_all_there_and_nothing_it_does_without():
     } & set(names)
 
 
-def test_estimator_of_twenty_links_takes_ten_kilobytes_at_most():
+def test_estimator_of_twenty_links_needs_at_most_ten_kilobytes():
     program_B, neighbor_B = memory.estimator_B()
     assert 0 < program_B + 20 * neighbor_B < 10 * 1024
 
 
 @pytest.mark.parametrize("order", [2, 16, 256, 65536])
-def test_program_and_what_decoding_takes_fit_in_64_KiB(order):
+def test_program_and_decoder_fit_in_64_KiB(order):
     totals = memory.coded_totals_B(order)
     assert all(total <= memory.BUDGET_B for total in totals.values()), totals
     small_B, *kilobytes_B = [total - totals["empty"] for name, total in totals.items() if name != "empty"]
-    # The rows, the event's bytes, its attributes, a packet, and the field's tables.
+    # They hold the rows, the event's bytes, its attributes, a packet, and the field's tables.
     assert 64 < small_B < 4 * 1024 < min(kilobytes_B) <= max(kilobytes_B) < 10 * 1024
 
 
-def test_what_a_mote_loads_for_coded_diffusion_is_all_there():
+def test_a_mote_loads_exactly_the_listed_files_for_coded_diffusion():
     names = [file.name for file in memory.loaded_files(memory.LOADED_CODED)]
     assert names == list(memory.LOADED_CODED)
     assert not {"workbench/protocols/diffusion/node", "workbench/attributes/keys", "workbench/attributes/text"} & set(

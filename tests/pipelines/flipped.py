@@ -1,4 +1,4 @@
-"""Single flipped bits in Parquet files of traces, and what two questions answer then."""
+"""Parquet files of traces with a single flipped bit, and the outcomes of two queries over them."""
 
 import random
 import shutil
@@ -16,13 +16,13 @@ OUTCOMES = ("same", "sentence", "silent", "raw")
 
 
 def scenario():
-    """A small network with losses."""
+    """Return a scenario with a small network and losses."""
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish([5, 8], "TEMP IS 26", every_s=1, start_s=1)]
     return wb.Scenario(wb.topology.grid(3, 3), wb.Diffusion(), workload, wb.Radio(loss=0.1), duration_s=10, seed=5)
 
 
 def write(folder):
-    """Write {kind: path} of files that are not damaged: the traces of a sweep, and that of one run."""
+    """Write two undamaged files, the traces of a sweep and the trace of a run; return {kind: path}."""
     sweep = wb.Sweep(scenario(), {"seed": [1, 2]}, engine="reference", keep="trace")
     sweep.run(out=folder / "sweep", runner=LocalRunner(), progress=False)
     (path,) = (folder / "sweep" / "_traces").glob("traces-*.parquet")
@@ -31,7 +31,7 @@ def write(folder):
 
 
 def numbers(path):
-    """Return all numbers of two questions, as text."""
+    """Return all numbers that two queries give for a file, as text."""
     counts = run_query(COUNTS, trace=path).sort_values(["node", "event"]).to_csv(index=False)
     if path.name.startswith("traces-"):
         counts += load_per_node(traces(path.parent)).to_csv(index=False)
@@ -39,16 +39,17 @@ def numbers(path):
 
 
 def outcomes(path, folder, flips):
-    """Count what comes of single flipped bits all over a file.
+    """Count the outcomes of the queries for ``flips`` random single-bit errors of a file.
 
-    same: the right numbers; sentence: a DataError that names the file; silent: wrong numbers; raw: any other error.
+    Outcomes: same (the right numbers), sentence (a DataError that names the file), silent (wrong numbers), and raw (any
+    other error).
     """
     content, drawn, counts = path.read_bytes(), random.Random(7), Counter()
     expected = numbers(path)
     for flip in range(flips):
-        place = drawn.randrange(len(content))
+        position = drawn.randrange(len(content))
         changed = bytearray(content)
-        changed[place] ^= 1 << drawn.randrange(8)
+        changed[position] ^= 1 << drawn.randrange(8)
         damaged = folder / str(flip) / path.name
         damaged.parent.mkdir(parents=True)
         damaged.write_bytes(changed)

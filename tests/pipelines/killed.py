@@ -1,9 +1,9 @@
-"""Programs that are killed (SIGKILL) again and again, each time at another point, until one comes to its end.
+"""Programs that are killed (SIGKILL) repeatedly, each time at another point, until one runs to its end.
 
-    python -m tests.pipelines.killed bridge FOLDER        a scenario is captured; dies in the middle of a line
-    python -m tests.pipelines.killed follower FOLDER OUT  windows of a capture; dies around each change of a file
+    python -m tests.pipelines.killed bridge FOLDER        capture a scenario; each process dies within a line
+    python -m tests.pipelines.killed follower FOLDER OUT  compute windows of a capture; each dies around a file change
 
-Prints how many were killed.
+The program prints the number of processes that were killed.
 """
 
 import os
@@ -11,7 +11,7 @@ import signal
 import sys
 from pathlib import Path
 
-import pandas  # noqa: F401  # Once, and not in each child: Arrow looks for it.
+import pandas  # noqa: F401  # Arrow looks for it: import it once, and not in each child.
 
 import workbench as wb
 from workbench.pipelines.live import bridge, following
@@ -28,12 +28,12 @@ MOST = 80
 
 
 def die():
-    """End at once, as nobody can keep a process from."""
+    """Kill this process at once; the signal cannot be caught."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def captures(folder, calls):
-    """Capture the scenario; die in the middle of a line, before so many calls of write are done."""
+    """Capture the scenario, and die within a line at the write number ``calls``."""
     write, left = Capture._write, [calls]
 
     def torn(self, content):
@@ -48,7 +48,7 @@ def captures(folder, calls):
 
 
 def follows(folder, out, calls):
-    """Follow a capture in small pieces; die before so many files have been written or have got their names."""
+    """Follow a capture in small pieces, and die before the file is flushed or renamed for the ``calls``-th time."""
     left = [calls]
 
     def counted(function):
@@ -60,14 +60,14 @@ def follows(folder, out, calls):
 
         return call
 
-    following.READ_B = 1000 + 300 * calls  # No two begin their batches at the same lines.
+    following.READ_B = 1000 + 300 * calls  # Each process begins its batches at other lines.
     os.fsync, Path.replace = counted(lambda file: None), counted(Path.replace)
     following.follow(folder, out=out, **WINDOWS).wait()
 
 
-def main(what, *folders):
-    """Fork until a child comes to its end."""
-    act = {"bridge": captures, "follower": follows}[what]
+def main(program, *folders):
+    """Fork until a child runs to its end; print the number of killed children."""
+    act = {"bridge": captures, "follower": follows}[program]
     for killed in range(MOST):
         child = os.fork()
         if not child:
@@ -78,7 +78,7 @@ def main(what, *folders):
             print(killed)
             return
         assert os.WTERMSIG(status) == signal.SIGKILL, status
-    raise SystemExit(f"not one of {MOST} came to its end")
+    raise SystemExit(f"none of {MOST} processes ran to its end")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""A session of Spark for tests with few rows: one task for each step, and no code that is generated for a query."""
+"""A Spark session for tests with few rows: one task for each step, and no code generation for queries."""
 
 import workbench as wb
 
 
 def small_spark():
-    """Start a session, which the caller stops."""
+    """Start and return a session; the caller stops it."""
     return wb.pipelines.spark(
         "local[2]",
         sql_shuffle_partitions=1,

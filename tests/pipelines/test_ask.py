@@ -1,4 +1,4 @@
-"""Questions in SQL: the same answer whoever has the tables."""
+"""Queries in SQL: the same answer for every kind of table."""
 
 import pandas as pd
 import pyarrow as pa
@@ -14,7 +14,7 @@ ANSWER = pd.DataFrame({"node": [1, 2], "heard": [2, 3], "median": [-65.0, -81.0]
 
 
 @pytest.mark.parametrize("kind", ["frame", "arrow", "file", "folder"])
-def test_a_question_is_answered_here_over_any_table(kind, tmp_path):
+def test_a_query_gives_the_same_answer_over_any_kind_of_table(kind, tmp_path):
     table = pa.Table.from_pandas(HEARD)
     pq.write_table(table[:2], tmp_path / "a.parquet")
     pq.write_table(table[2:], tmp_path / "b.parquet")
@@ -27,12 +27,12 @@ def test_a_question_is_answered_here_over_any_table(kind, tmp_path):
     (7, "heard is a int; it must be a DataFrame, an Arrow table or a path"),
     ("nowhere", "nowhere does not exist"),
 ])  # fmt: skip
-def test_what_is_no_table_is_refused_in_a_sentence(heard, sentence):
+def test_a_value_that_is_not_a_table_is_refused_in_a_sentence(heard, sentence):
     with pytest.raises(DataError, match=sentence):
         run_query(QUERY, heard=heard)
 
 
-def test_a_folder_is_read_as_other_readers_of_parquet_do_without_what_begins_with_an_underscore(tmp_path):
+def test_a_folder_is_read_without_files_and_folders_that_begin_with_an_underscore(tmp_path):
     (tmp_path / "_more").mkdir()
     for name in ("a.parquet", "_draft.parquet", "_more/b.parquet"):
         pq.write_table(pa.Table.from_pandas(HEARD), tmp_path / name)

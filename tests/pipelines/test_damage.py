@@ -1,4 +1,4 @@
-"""Flipped bits in Parquet files of traces: a question answers with the same numbers, or with one sentence."""
+"""Flipped bits in Parquet files of traces: a query gives the same numbers, or one sentence."""
 
 import os
 import shutil
@@ -11,13 +11,13 @@ from workbench.errors import DataError
 from workbench.pipelines import damage, traces
 from workbench.pipelines.queries import run_query
 
-FLIPS = 40  # for each of two kinds of files; benchmarks/trace_damage.py has more
+FLIPS = 40  # for each of two kinds of files; benchmarks/trace_damage.py tries more
 KINDS = ("sweep", "run")
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """{kind: a file of traces that is not damaged}."""
+    """Return {kind: path} of undamaged files of traces."""
     return flipped.write(tmp_path_factory.mktemp("whole"))
 
 
@@ -29,14 +29,14 @@ def test_no_flipped_bit_changes_a_number_silently_or_raises_an_error_of_a_librar
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_the_checksums_bits_would_change_numbers(whole, tmp_path, kind, monkeypatch):
-    """The test above could not fail if DuckDB found such damage itself."""
+def test_without_checksums_flipped_bits_would_change_numbers(whole, tmp_path, kind, monkeypatch):
+    """Otherwise the test above could not fail: DuckDB would find the damage by itself."""
     monkeypatch.setattr(damage, "check", lambda path: None)
     monkeypatch.setattr(damage, "trace_in", lambda path: None)
     assert flipped.outcomes(whole[kind], tmp_path, 30)["silent"] > 0
 
 
-def test_one_run_of_a_damaged_folder_gets_one_sentence(whole, tmp_path):
+def test_one_run_of_a_damaged_folder_is_refused_in_one_sentence(whole, tmp_path):
     path = tmp_path / "_traces" / whole["sweep"].name
     path.parent.mkdir()
     content = bytearray(whole["sweep"].read_bytes())
@@ -47,12 +47,12 @@ def test_one_run_of_a_damaged_folder_gets_one_sentence(whole, tmp_path):
         traces(tmp_path, only=[run])
 
 
-def test_a_file_that_has_passed_is_read_again_only_if_it_changed(whole, tmp_path, monkeypatch):
+def test_a_checked_file_is_read_again_only_if_it_changed(whole, tmp_path, monkeypatch):
     path = tmp_path / whole["sweep"].name
     shutil.copy(whole["sweep"], path)
     reads = []
     real = damage.checksum_of
-    monkeypatch.setattr(damage, "checksum_of", lambda one: reads.append(one) or real(one))
+    monkeypatch.setattr(damage, "checksum_of", lambda path: reads.append(path) or real(path))
     for changed_s in (1e9, 1.1e9):
         os.utime(path, (1e9, changed_s))
         for _ in range(3):
@@ -68,6 +68,6 @@ def test_a_file_that_has_passed_is_read_again_only_if_it_changed(whole, tmp_path
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_error_in_a_query_stays_as_it_is(whole, kind, query, error):
+def test_an_error_in_a_query_is_raised_unchanged(whole, kind, query, error):
     with pytest.raises(error):
         run_query(query, trace=whole[kind])

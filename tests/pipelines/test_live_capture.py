@@ -1,4 +1,4 @@
-"""The capture: what is written is read, whatever happens to who writes; and what sources deliver is written."""
+"""The capture: written readings are read back, even after its writer was killed, and sources are captured."""
 
 import os
 import subprocess
@@ -21,22 +21,22 @@ from workbench.pipelines.live.capture import Capture
 READINGS = [Reading(float(i), i % 3, "TEMP", i / 7, "A1", 0, i, i + 0.5) for i in range(100)]
 
 
-def written(folder, readings=READINGS, **settings):
-    """A capture of readings that was not ended."""
-    one = Capture(folder, **settings)
-    one.append(readings)
-    one.close()
+def write_capture(folder, readings=READINGS, **settings):
+    """Write readings into a capture without an end; return the paths of its segments."""
+    writer = Capture(folder, **settings)
+    writer.append(readings)
+    writer.close()
     return sorted(folder.glob("*.jsonl"))
 
 
 def content(folder):
-    """All bytes of a capture."""
+    """Return all bytes of a capture."""
     return b"".join(path.read_bytes() for path in sorted(folder.glob("*.jsonl")))
 
 
-def killed(what, *folders):
-    """How many programs of `killed` were killed before one came to its end."""
-    command = [sys.executable, "-m", "tests.pipelines.killed", what, *map(str, folders)]
+def count_kills(program, *folders):
+    """Run the ``program`` of tests/pipelines/killed.py; return the number of processes killed before its end."""
+    command = [sys.executable, "-m", "tests.pipelines.killed", program, *map(str, folders)]
     ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
     assert ran.returncode == 0, ran.stderr
     return int(ran.stdout)
@@ -45,13 +45,13 @@ def killed(what, *folders):
 # Writing and reading
 
 
-def test_what_is_written_is_read_from_any_offset(tmp_path):
-    one = Capture(tmp_path, segment_B=700)
+def test_written_readings_are_read_from_any_offset(tmp_path):
+    writer = Capture(tmp_path, segment_B=700)
     offsets = []
     for reading in READINGS:
-        offsets.append(one.size_B)
-        one.append([reading])
-    one.close()
+        offsets.append(writer.size_B)
+        writer.append([reading])
+    writer.close()
     assert len(capture.segments(tmp_path)) > 5
     table = captured(tmp_path)
     assert table.column("sequence").to_pylist() == list(range(100))
@@ -61,33 +61,33 @@ def test_what_is_written_is_read_from_any_offset(tmp_path):
         assert capture.read(tmp_path, offsets[i]).rows[0][7] == i
 
 
-def test_the_newest_time_so_far_goes_on_in_a_capture_that_is_continued(tmp_path):
+def test_a_continued_capture_continues_the_newest_time_so_far(tmp_path):
     times = [3.0, 1.0, 5.0, 4.0]
     for time_s in times:
-        written(tmp_path, [Reading(time_s, 1, "TEMP", 0.0)])
+        write_capture(tmp_path, [Reading(time_s, 1, "TEMP", 0.0)])
     assert captured(tmp_path).column("newest_s").to_pylist() == [3.0, 3.0, 5.0, 5.0]
 
 
 @pytest.mark.parametrize("torn_B", [1, 10, 1000])
-def test_a_torn_last_line_is_not_read_and_is_cut_off_by_the_next_writer(tmp_path, torn_B):
-    path = written(tmp_path, READINGS[:50])[0]
+def test_an_incomplete_last_line_is_not_read_and_is_removed_by_the_next_writer(tmp_path, torn_B):
+    path = write_capture(tmp_path, READINGS[:50])[0]
     with path.open("ab") as file:
         file.write((b'[50.0,50.5,2,0,"A1' + b"x" * 1000)[:torn_B])
     assert len(captured(tmp_path)) == 50
-    written(tmp_path, READINGS[50:])
+    write_capture(tmp_path, READINGS[50:])
     assert captured(tmp_path).column("sequence").to_pylist() == list(range(100))
 
 
-def test_a_first_line_that_is_torn_leaves_an_empty_capture(tmp_path):
-    path = written(tmp_path)[0]
+def test_an_incomplete_first_line_leaves_an_empty_capture(tmp_path):
+    path = write_capture(tmp_path)[0]
     os.truncate(path, 20)
     assert len(captured(tmp_path)) == 0
-    written(tmp_path)
+    write_capture(tmp_path)
     assert len(captured(tmp_path)) == 100
 
 
 def test_a_damaged_line_is_counted_and_the_others_are_read(tmp_path):
-    path = written(tmp_path)[0]
+    path = write_capture(tmp_path)[0]
     path.write_bytes(path.read_bytes().replace(b"[7.0,", b"[9.0,"))
     chunk = capture.read(tmp_path, 0)
     assert len(chunk.rows) == 99
@@ -97,18 +97,18 @@ def test_a_damaged_line_is_counted_and_the_others_are_read(tmp_path):
 @given(st.binary(max_size=200))
 @example(b",0]\n")
 @example(b"7,1330857165]\n[7]\n")
-def test_any_bytes_are_lines_or_damage(noise):
+def test_every_line_of_random_bytes_is_a_row_or_damaged(noise):
     rows, damaged = capture.parse_lines(noise)
     assert len(rows) + damaged == noise.count(b"\n")
 
 
-def test_pieces_end_with_lines_and_leave_nothing_out(tmp_path):
-    written(tmp_path, segment_B=2000)
-    found = capture.split_into_pieces(tmp_path, 0, None, 300)
+def test_pieces_end_with_lines_and_cover_the_capture(tmp_path):
+    write_capture(tmp_path, segment_B=2000)
+    pieces = capture.split_into_pieces(tmp_path, 0, None, 300)
     end = len(content(tmp_path))
-    assert [start for start, _ in found] == [0, *[end for _, end in found[:-1]]]
-    assert found[-1][1] == end
-    rows = [row for start, stop in found for row in capture.read(tmp_path, start, stop - start).rows]
+    assert [start for start, _ in pieces] == [0, *[end for _, end in pieces[:-1]]]
+    assert pieces[-1][1] == end
+    rows = [row for start, stop in pieces for row in capture.read(tmp_path, start, stop - start).rows]
     assert [row[7] for row in rows] == list(range(100))
     assert capture.split_into_pieces(tmp_path, 0, 1000, 300)[-1][1] <= 1000
 
@@ -125,29 +125,29 @@ def test_pieces_end_with_lines_and_leave_nothing_out(tmp_path):
     ({"region": "A" * 1001}, "no text"),
     ({"region": "house/\udcff"}, "no text"),
 ])  # fmt: skip
-def test_what_cannot_be_captured_is_counted_with_its_reason(tmp_path, changes, why):
-    one = Capture(tmp_path)
-    assert one.append([READINGS[0], READINGS[1]._replace(**changes), READINGS[2]]) == 2
-    one.close()
-    assert one.refused == {why: 1}
+def test_invalid_readings_are_counted_with_their_reason(tmp_path, changes, why):
+    writer = Capture(tmp_path)
+    assert writer.append([READINGS[0], READINGS[1]._replace(**changes), READINGS[2]]) == 2
+    writer.close()
+    assert writer.refused == {why: 1}
     assert captured(tmp_path).column("sequence").to_pylist() == [0, 2]
 
 
 def test_a_capture_has_one_writer_and_one_source(tmp_path):
-    one = Capture(tmp_path, {"of": "this"})
+    writer = Capture(tmp_path, {"of": "this"})
     with pytest.raises(DataError, match="is being written by another process"):
         Capture(tmp_path, {"of": "this"})
-    one.close()
+    writer.close()
     with pytest.raises(DataError, match="has a capture of another source"):
         Capture(tmp_path, {"of": "that"})
-    one = Capture(tmp_path, {"of": "this"})
-    one.end()
-    one.close()
+    writer = Capture(tmp_path, {"of": "this"})
+    writer.end()
+    writer.close()
     with pytest.raises(DataError, match="has a capture that has ended"):
         Capture(tmp_path, {"of": "this"})
 
 
-def test_what_is_no_capture_is_refused_in_a_sentence(tmp_path):
+def test_invalid_capture_is_refused_in_a_sentence(tmp_path):
     with pytest.raises(DataError, match="has no capture"):
         captured(tmp_path)
     (tmp_path / "capture.json").write_text('{"format": "workbench-capture", "version": 2}')
@@ -163,7 +163,7 @@ def test_a_simulation_and_a_replay_of_its_run_are_captured_alike(tmp_path):
     run = SCENARIO.run()
     run.stream(tmp_path / "replayed").wait()
     assert content(tmp_path / "simulated") == content(tmp_path / "replayed")
-    again = run.stream(tmp_path / "simulated")  # It is there, and is left as it is.
+    again = run.stream(tmp_path / "simulated")  # The capture is complete and stays unchanged.
     assert again.wait() and again.rows == 270
     assert content(tmp_path / "simulated") == content(tmp_path / "replayed")
     table = captured(tmp_path / "simulated").to_pandas()
@@ -174,24 +174,24 @@ def test_a_simulation_and_a_replay_of_its_run_are_captured_alike(tmp_path):
     assert not table.duplicated(["node", "sequence", "key"]).any()
 
 
-def test_a_bridge_that_is_killed_and_started_again_leaves_no_gap_and_writes_nothing_twice(tmp_path):
-    assert killed("bridge", tmp_path / "killed") >= 5
+def test_a_bridge_that_is_killed_and_restarted_leaves_neither_gaps_nor_duplicates(tmp_path):
+    assert count_kills("bridge", tmp_path / "killed") >= 5
     stream(SCENARIO, tmp_path / "whole").wait()
     assert content(tmp_path / "killed") == content(tmp_path / "whole")
 
 
 def test_a_stream_at_a_pace_is_stopped_in_the_middle(tmp_path):
-    with stream(SCENARIO, tmp_path, pace=10) as going:
-        wait_until(lambda: going.rows > 5)
-        assert "running" in repr(going)
-    assert 5 < going.rows < 9 * 30
-    assert len(captured(tmp_path)) == going.rows
-    assert going.wait()
+    with stream(SCENARIO, tmp_path, pace=10) as running_stream:
+        wait_until(lambda: running_stream.rows > 5)
+        assert "running" in repr(running_stream)
+    assert 5 < running_stream.rows < 9 * 30
+    assert len(captured(tmp_path)) == running_stream.rows
+    assert running_stream.wait()
     with pytest.raises(DataError, match="has a capture that has ended"):
         stream(SCENARIO, tmp_path)
 
 
-def test_a_full_disk_ends_a_stream_with_a_sentence_and_it_can_be_continued(tmp_path):
+def test_the_limit_of_size_ends_a_stream_with_a_sentence_and_it_can_be_continued(tmp_path):
     full = stream(SCENARIO, tmp_path, most_MB=0.002)
     with pytest.raises(DataError, match=r"has reached its limit of 0\.002 MB"):
         full.wait()
@@ -201,21 +201,21 @@ def test_a_full_disk_ends_a_stream_with_a_sentence_and_it_can_be_continued(tmp_p
     assert len(captured(tmp_path)) == 9 * 30
 
 
-def test_an_inbox_keeps_the_newest_and_counts_what_it_lost(tmp_path):
+def test_a_full_inbox_drops_the_oldest_readings_and_counts_them(tmp_path):
     inbox = Inbox(most=10)
     for reading in READINGS:
         inbox.put(reading)
     inbox.close()
     with pytest.raises(DataError, match="the inbox is closed"):
         inbox.put(READINGS[0])
-    one = stream(inbox, tmp_path)
-    assert one.wait()
-    assert one.lost == 90
+    running_stream = stream(inbox, tmp_path)
+    assert running_stream.wait()
+    assert running_stream.lost == 90
     assert captured(tmp_path).column("sequence").to_pylist() == list(range(90, 100))
-    assert "10 readings, 90 lost, has ended" in repr(one)
+    assert "10 readings, 90 lost, has ended" in repr(running_stream)
 
 
-def test_regions_are_a_grid_over_the_ground_or_what_the_user_says(tmp_path):
+def test_regions_are_cells_of_a_grid_or_names_that_the_user_gives(tmp_path):
     grid = wb.topology.grid(2, 4)
     assert wb.pipelines.regions(grid, columns=4, rows=1) == {node: "ABCD"[node % 4] + "1" for node in range(8)}
     assert wb.pipelines.regions(wb.topology.line(1)) == {0: "A1"}
@@ -231,7 +231,7 @@ def test_regions_are_a_grid_over_the_ground_or_what_the_user_says(tmp_path):
     (SCENARIO, {"regions": (0, 2)}, "columns is 0"),
     (Inbox(), {"pace": 2}, "pace and regions apply to scenarios and runs only"),
 ])  # fmt: skip
-def test_what_cannot_be_streamed_is_refused_in_a_sentence(tmp_path, source, settings, sentence):
+def test_impossible_sources_and_settings_are_refused_in_a_sentence(tmp_path, source, settings, sentence):
     with pytest.raises(ParameterError, match=sentence):
         stream(source, tmp_path / "out", **settings)
     assert not (tmp_path / "out").exists()
@@ -242,6 +242,6 @@ def test_a_run_without_a_trace_is_refused_at_once(tmp_path):
         SCENARIO.run(record="metrics").stream(tmp_path / "out")
 
 
-def test_a_captured_table_has_the_columns_that_it_says(tmp_path):
-    written(tmp_path)
+def test_a_captured_table_has_the_documented_columns(tmp_path):
+    write_capture(tmp_path)
     assert captured(tmp_path).schema == pa.schema(capture.SCHEMA)

@@ -1,4 +1,4 @@
-"""Windows by Structured Streaming: killed in the middle and started again, they are those of a query over the whole."""
+"""Windows by Structured Streaming equal those of a query over the whole capture, even after a kill and a restart."""
 
 import signal
 import subprocess
@@ -18,9 +18,9 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.skipif(not JAVA.is_ok, reason=f"Spark needs Java: {JAVA.remedy}"),
 ]
-WITHIN_S = 400  # of a machine that is busy with other things; it takes some ten seconds
+WITHIN_S = 400  # on a busy machine; on an idle one it takes about ten seconds
 WINDOWS = {"every_s": 3, "late_s": 1}
-# Dies when a batch's windows are written and Spark has not noted yet that the batch is done.
+# Dies after a batch's windows are written and before Spark records the batch as done.
 KILLED = """
 import os, signal, sys
 from workbench.pipelines import follow
@@ -38,20 +38,20 @@ follow(sys.argv[1], out=sys.argv[2], every_s=3, late_s=1, spark=session("local[2
 
 
 def readings(begin, end):
-    """Some that overtake each other, by up to 4 s."""
+    """Yield readings that overtake each other by up to 4 s."""
     for i in range(begin, end):
         time_s = 10 + i / 10 - (i * 7 % 41) / 10 * (i % 3 == 0)
         yield Reading(time_s, i % 5, "TEMP" if i % 4 else "HUMIDITY", i / 7, "AB"[i % 2], 0, i, 10 + i / 10)
 
 
 @pytest.mark.family
-def test_a_query_that_is_killed_and_started_again_leaves_no_gap_and_counts_nothing_twice(tmp_path):
+def test_a_query_that_is_killed_and_restarted_leaves_neither_gaps_nor_duplicates(tmp_path):
     capture, out = tmp_path / "capture", tmp_path / "out"
     writer = Capture(capture)
     writer.append(readings(0, 150))
     command = [sys.executable, "-c", KILLED, str(capture), str(out)]
     killed = subprocess.Popen(command, cwd=REPOSITORY)
-    spark = session("local[2]", {})  # which starts meanwhile
+    spark = session("local[2]", {})  # starts while the other process runs
     try:
         assert killed.wait(WITHIN_S) == -signal.SIGKILL
         assert len(list(out.glob("part-*.parquet"))) == 1
@@ -69,7 +69,7 @@ def test_a_query_that_is_killed_and_started_again_leaves_no_gap_and_counts_nothi
 
 
 def check_a_query_over_spark(spark, capture, whole):
-    """A capture is a table of Spark, too, and windows of it are the same there."""
+    """Check that Spark reads the capture as a table, and computes the same windows from it."""
     from workbench.pipelines.live.spark import ReadingsSource
 
     spark.dataSource.register(ReadingsSource)

@@ -1,4 +1,4 @@
-"""Windows: line by line those of the whole table, with the same readings late, and wherever who follows is killed."""
+"""Windows computed line by line equal those of the whole table, with the same late readings, even after kills."""
 
 from itertools import accumulate
 
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.pipelines.killed import SCENARIO, WINDOWS
-from tests.pipelines.test_live_capture import killed
+from tests.pipelines.test_live_capture import count_kills
 from tests.until import wait_until
 from workbench import views
 from workbench.errors import DataError, ParameterError
@@ -23,17 +23,17 @@ COLUMNS = ["start_s", "end_s", "region", "key", "count", "mean", "min", "max", "
 
 
 def rows_of(readings):
-    """Rows of a capture: (time_s, value) or (time_s, value, region), each."""
-    given = [(*one, "A1")[:3] for one in readings]
-    newest = accumulate((one[0] for one in given), max)
+    """Return rows of a capture from readings (time_s, value) or (time_s, value, region)."""
+    completed = [(*reading, "A1")[:3] for reading in readings]
+    newest = accumulate((reading[0] for reading in completed), max)
     return [
         [time_s, time_s, 1, 0, region, "TEMP", value, i, newest_s]
-        for i, ((time_s, value, region), newest_s) in enumerate(zip(given, newest, strict=True))
+        for i, ((time_s, value, region), newest_s) in enumerate(zip(completed, newest, strict=True))
     ]
 
 
-def folded(rows, cuts=(), **wanted):
-    """The windows of rows that come in some pieces, the one who folds being made anew from its state for each."""
+def windows_in_pieces(rows, cuts=(), **wanted):
+    """Return the windows of rows that arrive in pieces; for each piece the fold is restored from its state."""
     fold = Fold(window_settings(by=("region", "key"), **wanted))
     closed, begin = [], 0
     for end in [*sorted(cuts), len(rows)]:
@@ -46,12 +46,12 @@ def folded(rows, cuts=(), **wanted):
     return pd.DataFrame(sorted(closed), columns=COLUMNS).astype({"mean": float, "min": float, "max": float})
 
 
-# Which windows there are
+# The windows
 
 
 def test_windows_by_hand():
     rows = rows_of([(0.0, 20.0), (9.999999, 22.0), (10.0, 30.0), (25.0, 1.0), (12.0, 40.0), (8.0, 9.0), (3.0, 9.0)])
-    # At 25 s, with 5 s for late ones: the window up to 20 s takes what still comes, that up to 10 s does not.
+    # At 25 s, with 5.1 s for late readings: the window up to 20 s is still open, the window up to 10 s is closed.
     expected = pd.DataFrame(
         [
             (0.0, 10.0, "A1", "TEMP", 2, 21.0, 20.0, 22.0, 0),
@@ -60,10 +60,10 @@ def test_windows_by_hand():
         ],
         columns=COLUMNS,
     )
-    found = windows(to_table(rows), every_s=10, late_s=5.1)
-    pd.testing.assert_frame_equal(found, expected)
-    pd.testing.assert_frame_equal(folded(rows, every_s=10, late_s=5.1), expected)
-    # A window that ended as long ago as late_s is closed.
+    actual = windows(to_table(rows), every_s=10, late_s=5.1)
+    pd.testing.assert_frame_equal(actual, expected)
+    pd.testing.assert_frame_equal(windows_in_pieces(rows, every_s=10, late_s=5.1), expected)
+    # A window that ended exactly late_s ago is closed.
     assert windows(to_table(rows), every_s=10, late_s=5)["late"].tolist() == [0, 0, 3]
 
 
@@ -82,16 +82,16 @@ def test_windows_by_hand():
     every_s=st.sampled_from([0.1, 7.0, 60.0]),
     late_s=st.sampled_from([0.0, 0.3, 30.0]),
 )
-def test_windows_line_by_line_are_those_of_the_whole_table(readings, cuts, every_s, late_s):
+def test_windows_line_by_line_equal_those_of_the_whole_table(readings, cuts, every_s, late_s):
     rows = rows_of(readings)
-    here = windows(to_table(rows), every_s=every_s, late_s=late_s)
-    pd.testing.assert_frame_equal(folded(rows, cuts, every_s=every_s, late_s=late_s), here, rtol=1e-12, atol=1e-9)
-    pd.testing.assert_frame_equal(folded(rows, cuts, every_s=every_s, late_s=late_s),
-                                  folded(rows, every_s=every_s, late_s=late_s))  # fmt: skip
-    assert here["count"].sum() + here["late"].sum() == len(rows)
+    expected = windows(to_table(rows), every_s=every_s, late_s=late_s)
+    in_pieces = windows_in_pieces(rows, cuts, every_s=every_s, late_s=late_s)
+    pd.testing.assert_frame_equal(in_pieces, expected, rtol=1e-12, atol=1e-9)
+    pd.testing.assert_frame_equal(in_pieces, windows_in_pieces(rows, every_s=every_s, late_s=late_s))
+    assert expected["count"].sum() + expected["late"].sum() == len(rows)
 
 
-def test_a_frame_without_the_newest_time_has_it_from_when_readings_arrived():
+def test_the_newest_time_of_a_frame_follows_the_order_of_arrival():
     frame = pd.DataFrame({"time_s": [1.0, 50.0, 2.0], "arrived_s": [1.5, 52.0, 51.0], "value": 1.0, "key": "TEMP"})
     assert windows(frame, every_s=10, by="key", late_s=5)["late"].sum() == 0
     frame["arrived_s"] = [1.5, 51.0, 52.0]
@@ -99,7 +99,7 @@ def test_a_frame_without_the_newest_time_has_it_from_when_readings_arrived():
     assert windows(frame.drop(columns="arrived_s"), every_s=10, by=(), late_s=5)["late"].sum() == 0
 
 
-def test_a_value_that_is_missing_is_in_no_window(tmp_path):
+def test_missing_values_are_not_counted_in_windows(tmp_path):
     frame = pd.DataFrame({"time_s": [1.0, 2.0, 3.0], "value": [1.0, float("nan"), None], "key": "TEMP"})
     frame.to_parquet(tmp_path / "readings.parquet")
     for table in (frame, tmp_path / "readings.parquet"):
@@ -108,8 +108,8 @@ def test_a_value_that_is_missing_is_in_no_window(tmp_path):
 
 def test_windows_of_another_column():
     frame = pd.DataFrame({"time_s": [0.0, 5.0, 12.0], "node": [1, 1, 2], "temperature_C": [20.0, 22.0, 30.0]})
-    found = windows(frame, every_s=10, by="node", value="temperature_C")
-    assert found[["start_s", "node", "mean"]].values.tolist() == [[0.0, 1, 21.0], [10.0, 2, 30.0]]
+    averages = windows(frame, every_s=10, by="node", value="temperature_C")
+    assert averages[["start_s", "node", "mean"]].values.tolist() == [[0.0, 1, 21.0], [10.0, 2, 30.0]]
     with pytest.raises(DataError, match="no column 'humidity_pct'"):
         windows(frame, by="node", value="humidity_pct")
 
@@ -121,7 +121,7 @@ def test_windows_of_another_column():
     ({"by": ("key", "key")}, ParameterError, "each at most once"),
     ({"by": "sink"}, DataError, "the readings have no column 'sink'"),
 ])  # fmt: skip
-def test_windows_that_cannot_be_are_refused_in_a_sentence(settings, error, sentence):
+def test_impossible_settings_of_windows_are_refused_in_a_sentence(settings, error, sentence):
     frame = pd.DataFrame({"time_s": [1.0], "value": [1.0], "region": "A1", "key": "TEMP"})
     with pytest.raises(error, match=sentence):
         windows(frame, **settings)
@@ -132,22 +132,22 @@ def test_windows_that_cannot_be_are_refused_in_a_sentence(settings, error, sente
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The folder of a capture that has ended."""
+    """Return the folder of a capture that has ended."""
     folder = tmp_path_factory.mktemp("live") / "capture"
     stream(SCENARIO, folder).wait()
     return folder
 
 
-def assert_windows_are_those_of_the_whole(following, whole):
-    """All windows are there, each once, and are those of a query over the whole capture."""
+def assert_windows_equal_those_of_the_whole(following, whole):
+    """Check that each window exists once and equals that of a query over the whole capture."""
     pd.testing.assert_frame_equal(following.windows(), windows(whole, **WINDOWS), rtol=1e-12)
 
 
-def test_windows_that_follow_a_capture_as_it_grows_are_those_of_the_whole(whole, tmp_path):
+def test_windows_that_follow_a_growing_capture_equal_those_of_the_whole(whole, tmp_path):
     readings = [Reading(**row) for row in captured(whole).select(Reading._fields).to_pylist()]
     inbox = Inbox()
-    going = stream(inbox, tmp_path / "capture")
-    with follow(going, **WINDOWS) as following:
+    running_stream = stream(inbox, tmp_path / "capture")
+    with follow(running_stream, **WINDOWS) as following:
         for reading in readings[:200]:
             inbox.put(reading)
         wait_until(lambda: following.readings > 0)
@@ -157,41 +157,41 @@ def test_windows_that_follow_a_capture_as_it_grows_are_those_of_the_whole(whole,
             inbox.put(reading)
         inbox.close()
         assert following.wait()
-    assert_windows_are_those_of_the_whole(following, tmp_path / "capture")
-    assert following.readings == going.rows == 270
+    assert_windows_equal_those_of_the_whole(following, tmp_path / "capture")
+    assert following.readings == running_stream.rows == 270
     assert pd.read_parquet(following.folder).shape == following.windows().shape
 
 
-def test_a_follower_that_is_killed_and_started_again_leaves_no_gap_and_counts_nothing_twice(whole, tmp_path):
-    assert killed("follower", whole, tmp_path / "killed") >= 10
+def test_a_follower_that_is_killed_and_restarted_leaves_neither_gaps_nor_duplicates(whole, tmp_path):
+    assert count_kills("follower", whole, tmp_path / "killed") >= 10
     again = follow(whole, out=tmp_path / "killed", **WINDOWS)
     again.wait()
-    assert not list((tmp_path / "killed").glob(".*"))  # drafts of those that were killed
+    assert not list((tmp_path / "killed").glob(".*"))  # drafts of killed processes
     assert again.parts > 3
-    assert_windows_are_those_of_the_whole(again, whole)
-    never = follow(whole, out=tmp_path / "never", **WINDOWS)
-    never.wait()
-    pd.testing.assert_frame_equal(again.windows(), never.windows())
+    assert_windows_equal_those_of_the_whole(again, whole)
+    uninterrupted = follow(whole, out=tmp_path / "never", **WINDOWS)
+    uninterrupted.wait()
+    pd.testing.assert_frame_equal(again.windows(), uninterrupted.windows())
 
 
-def test_a_follower_that_was_stopped_goes_on_with_what_is_open(tmp_path):
+def test_a_follower_that_was_stopped_continues_with_its_open_windows(tmp_path):
     rows = [Reading(float(i), 1, "TEMP", float(i), "A1") for i in range(40)]
-    one = Capture(tmp_path / "capture")
+    writer = Capture(tmp_path / "capture")
     for begin in (0, 13, 26):
-        one.append(rows[begin : begin + 13])
+        writer.append(rows[begin : begin + 13])
         following = follow(tmp_path / "capture", every_s=10, late_s=0)
         wait_until(lambda end=begin + 13, following=following: following.readings >= end // 10 * 10 - 10)
         following.stop()
         assert not following.is_running
-    one.append(rows[39:])
-    one.end()
-    one.close()
+    writer.append(rows[39:])
+    writer.end()
+    writer.close()
     following = follow(tmp_path / "capture", every_s=10, late_s=0)
     assert following.wait()
     assert following.windows()["mean"].tolist() == [4.5, 14.5, 24.5, 34.5]
 
 
-def test_late_readings_are_counted_where_they_arrive(tmp_path):
+def test_late_readings_are_counted_in_the_window_of_their_arrival(tmp_path):
     inbox = Inbox()
     for time_s in (1.0, 100.0, 2.0, 3.0, 101.0):
         inbox.put(Reading(time_s, 1, "TEMP", 20.0, "A1"))
@@ -208,9 +208,8 @@ def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
         follow(whole, out=tmp_path, every_s=4)
     with pytest.raises(DataError, match="has no capture"):
         follow(tmp_path / "nowhere")
-    one = Capture(tmp_path / "capture")
-    one.close()
-    follow(tmp_path / "capture", every_s=4).stop()  # Without a folder, others have others.
+    Capture(tmp_path / "capture").close()
+    follow(tmp_path / "capture", every_s=4).stop()  # Without a given folder, other settings use another folder.
     with follow(tmp_path / "capture"), pytest.raises(DataError, match="is being written by another process"):
         follow(tmp_path / "capture")
 
@@ -218,7 +217,7 @@ def test_a_folder_has_one_kind_of_windows_and_one_writer(whole, tmp_path):
 # The chart
 
 
-def test_the_chart_outside_of_a_notebook_is_a_drawing_of_what_there_is(whole, tmp_path):
+def test_the_chart_outside_of_a_notebook_is_a_drawing_of_the_windows_so_far(whole, tmp_path):
     following = follow(whole, out=tmp_path, **WINDOWS)
     following.wait()
     svg = following.chart().to_svg()
@@ -245,19 +244,19 @@ live.wait()
     assert waited["data"]["text/plain"] == "True"
 
 
-def test_a_stretch_without_readings_breaks_the_line():
+def test_an_interval_without_readings_breaks_the_line():
     rows = rows_of([(float(t), 20.0) for t in (*range(30), *range(50, 70))])
     svg = views.windows_chart(windows(to_table(rows), every_s=10)).to_svg()
     assert svg.count("<polyline") == 2
 
 
-def test_a_chart_without_windows_and_one_with_many_lines_say_so():
+def test_charts_without_windows_and_with_too_many_lines_have_a_note():
     empty = windows(to_table(rows_of([(1.0, 1.0)]))).iloc[:0]
     assert "no window" in views.windows_chart(empty, note="no window").to_svg()
     many = windows(to_table(rows_of([(1.0, 1.0, f"R{i}") for i in range(20)])))
     assert "the first 8 of 20 lines" in views.windows_chart(many).to_svg()
 
 
-def test_times_of_a_clock_are_told_from_the_first_on():
+def test_times_of_a_clock_are_displayed_relative_to_the_first():
     rows = rows_of([(1.8e9 + t, 20.0) for t in range(30)])
     assert "time since 2027-01-15 08:00:00 UTC (s)" in views.windows_chart(windows(to_table(rows), every_s=10)).to_svg()

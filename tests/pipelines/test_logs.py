@@ -1,4 +1,4 @@
-"""Logs: the same rows and reasons here, in Parquet and on Spark; formats of the user's own; measured links."""
+"""Logs: the same rows and reasons in memory, in Parquet and on Spark; formats of the user; measured links."""
 
 import copy
 
@@ -25,14 +25,14 @@ def name_of(node):
 
 
 def packet(second, receiver, transmitter, transaction, counter, channel=11, rssi=-60, crc=1, length=100, sent=4):
-    """A row of Mercator's."""
+    """Return a line of a Mercator log."""
     return (
         f"2014-11-06_01.{second // 60:02}.{second % 60:02},{name_of(receiver)},{channel},{length},{rssi},{crc},1,"
         f"{name_of(transmitter)},{transaction},{counter},{sent},0,100,100,0x0a"
     )
 
 
-# 1 and 2 send four packets on each of two channels, and 1 once more; 3 listens. Nobody hears 2 on channel 12.
+# Transactions of four packets: sender 1 on channels 11, 12 and 11, sender 2 on channel 11; node 3 only listens.
 PACKETS = [
     *(packet(0, receiver, 1, 1, counter) for receiver in (2, 3) for counter in range(4)),
     packet(9, 1, 2, 2, 0, rssi=-70), packet(9, 1, 2, 2, 2, rssi=-80), packet(9, 1, 2, 2, 2, rssi=-80),
@@ -53,7 +53,7 @@ def mercator(tmp_path):
 # Reading
 
 
-def test_what_a_loader_reads_is_what_read_log_reads(tmp_path):
+def test_read_log_returns_the_rows_of_the_loader(tmp_path):
     path = tmp_path / "data.txt"
     path.write_text(READINGS + "cut\n")
     log = pipelines.read_log(path, "intel-readings")
@@ -61,7 +61,7 @@ def test_what_a_loader_reads_is_what_read_log_reads(tmp_path):
     assert log.rejected["line"].tolist() == [301]
 
 
-def test_a_log_read_in_many_pieces_is_the_same(mercator, monkeypatch):
+def test_a_log_read_in_many_pieces_gives_the_same_rows(mercator, monkeypatch):
     whole = pipelines.read_log(mercator, "mercator")
     monkeypatch.setattr(parts, "CHUNK_B", 150)
     pieces = pipelines.read_log(mercator, "mercator")
@@ -69,7 +69,7 @@ def test_a_log_read_in_many_pieces_is_the_same(mercator, monkeypatch):
     pd.testing.assert_frame_equal(pieces.rejected, whole.rejected)
 
 
-def test_a_format_that_remembers_lines_is_read_in_their_order(tmp_path, monkeypatch):
+def test_a_format_that_depends_on_earlier_lines_is_read_in_order(tmp_path, monkeypatch):
     path = tmp_path / "connectivity.txt"
     path.write_text("".join(f"{a} {b} 0.5\n" for a in range(20) for b in (a, a + 1, a + 1)))
     monkeypatch.setattr(parts, "CHUNK_B", 20)
@@ -78,16 +78,16 @@ def test_a_format_that_remembers_lines_is_read_in_their_order(tmp_path, monkeypa
     assert log.rejected["line"].tolist() == [line for line in range(1, 61) if line % 3 != 2]
 
 
-def test_what_goes_to_parquet_is_what_goes_to_memory(mercator, tmp_path):
-    here, kept = (pipelines.read_log(mercator, "mercator", out=out) for out in (None, tmp_path / "kept"))
+def test_a_log_gives_the_same_rows_in_parquet_files_and_in_memory(mercator, tmp_path):
+    in_memory, in_files = (pipelines.read_log(mercator, "mercator", out=out) for out in (None, tmp_path / "kept"))
     assert sorted(path.name for path in (tmp_path / "kept").iterdir()) == ["rejected.parquet", "rows.parquet"]
-    pd.testing.assert_frame_equal(pd.read_parquet(kept.rows), here.rows)
-    pd.testing.assert_frame_equal(pd.read_parquet(kept.rejected), here.rejected)
-    pd.testing.assert_frame_equal(kept.reasons(), here.reasons())
-    pd.testing.assert_frame_equal(pipelines.links(kept), pipelines.links(here))
+    pd.testing.assert_frame_equal(pd.read_parquet(in_files.rows), in_memory.rows)
+    pd.testing.assert_frame_equal(pd.read_parquet(in_files.rejected), in_memory.rejected)
+    pd.testing.assert_frame_equal(in_files.reasons(), in_memory.reasons())
+    pd.testing.assert_frame_equal(pipelines.links(in_files), pipelines.links(in_memory))
 
 
-def test_a_log_that_is_refused_leaves_no_file(mercator, tmp_path):
+def test_a_refused_log_leaves_no_file(mercator, tmp_path):
     with pytest.raises(DataError, match="not in the expected format"):
         pipelines.read_log(mercator, "intel-readings", out=tmp_path / "kept")
     assert list((tmp_path / "kept").iterdir()) == []
@@ -102,12 +102,12 @@ def test_reasons_are_the_rules_that_lines_broke(mercator, tmp_path):
         [13, "crc wrong", "crc wrong"],
         [14, "packet counter … of …", "packet counter 9 of 4"],
         [15, "length … of …", "length 37 of 100"],
-        [19, "unreadable", "it has 2 columns, not 15"],
-        [3, "unreadable", "it has 1 columns, not 15"],
+        [19, "unreadable", "the line has 2 columns, not 15"],
+        [3, "unreadable", "the line has 1 columns, not 15"],
     ]
 
 
-def test_progress_goes_to_the_end(mercator):
+def test_progress_ends_at_1(mercator):
     shares = []
     pipelines.read_log([mercator, mercator], "mercator", progress=shares.append)
     assert shares == sorted(shares) and 0.4 < shares[0] < 0.6 and shares[-1] == 1
@@ -119,14 +119,14 @@ def test_progress_goes_to_the_end(mercator):
     ("raw.csv", "mercato", "did you mean mercator.*intel-connectivity"),
     ("raw.csv", "intel-readings", "not in the expected format"),
 ])  # fmt: skip
-def test_what_is_no_log_is_refused_in_a_sentence(mercator, path, form, sentence):
+def test_missing_logs_and_wrong_formats_are_refused_in_a_sentence(mercator, path, form, sentence):
     paths = mercator.parent / path if path else path
-    for how in ({}, {"spark": "a session, which is not asked"}):
+    for options in ({}, {"spark": "a session that is not used"}):
         with pytest.raises(DataError, match=sentence):
-            pipelines.read_log(paths, form, **how)
+            pipelines.read_log(paths, form, **options)
 
 
-# Formats of the user's own
+# Formats of the user
 
 OWN = pipelines.LogFormat(
     "mine",
@@ -137,7 +137,7 @@ OWN = pipelines.LogFormat(
 )
 
 
-def test_a_format_of_the_users_own(tmp_path):
+def test_a_format_of_the_user_is_read_and_checked(tmp_path):
     path = tmp_path / "own.log"
     path.write_text(
         "time;node;name;serial;count;voltage\n"
@@ -176,7 +176,7 @@ def test_times_in_milliseconds_and_seconds_become_seconds(tmp_path):
     ({"a": int}, {"checks": {"b too large": "b < 3"}}, "the check 'b too large': 'b < 3' is not valid"),
     ({"a": int}, {"checks": {"{b} too large": "a < 3"}}, "is not valid"),
 ])  # fmt: skip
-def test_a_format_that_cannot_be_is_refused_when_it_is_made(columns, more, sentence):
+def test_an_impossible_format_is_refused_when_it_is_made(columns, more, sentence):
     with pytest.raises(DataError, match=sentence):
         pipelines.LogFormat("mine", columns, **more)
 
@@ -202,7 +202,7 @@ def test_the_fast_path_of_a_users_format_reads_what_its_parser_reads(separator, 
     between = (separator or " ").encode()
     lines = [between.join([*good[:at], odd, *good[at + 1 :]]) for odd in ODD for at in range(len(good))]
     data = b"\n".join([between.join(good), *lines, between.join(good)])
-    fast, plain = (read_chunk(data, one, one.parser()) for one in (form, slow))
+    fast, plain = (read_chunk(data, version, version.parser()) for version in (form, slow))
     assert fast.rows.equals(plain.rows) and str(fast.rows.to_pylist()) == str(plain.rows.to_pylist())
     assert fast.rejected.equals(plain.rejected)
     calls = []
@@ -212,14 +212,14 @@ def test_the_fast_path_of_a_users_format_reads_what_its_parser_reads(separator, 
 # Links
 
 
-def links_of(path, **how):
-    frame = pipelines.links(pipelines.read_log(path, "mercator"), **how)
-    return frame.set_index(["transmitter", "receiver", *how.get("by", ("channel",))])
+def links_of(path, **options):
+    frame = pipelines.links(pipelines.read_log(path, "mercator"), **options)
+    return frame.set_index(["transmitter", "receiver", *options.get("by", ("channel",))])
 
 
-def test_a_link_counts_packets_once_and_a_silent_receiver_as_one_that_heard_nothing(mercator):
+def test_a_link_counts_packets_once_and_includes_receivers_that_heard_nothing(mercator):
     links = links_of(mercator)
-    # Names are numbered in their order: 1, 2, 3 are 0, 1, 2. Sender 1 sent eight packets on channel 11, four on 12.
+    # Names are numbered in their order: nodes 1, 2, 3 become 0, 1, 2. Sender 1 sent 8 packets on channel 11, 4 on 12.
     assert links[["heard", "sent"]].apply(tuple, axis=1).to_dict() == {
         (0, 1, 11): (4, 8), (0, 2, 11): (6, 8), (0, 1, 12): (1, 4), (0, 2, 12): (0, 4),
         (1, 0, 11): (2, 4), (1, 2, 11): (0, 4),
@@ -229,11 +229,11 @@ def test_a_link_counts_packets_once_and_a_silent_receiver_as_one_that_heard_noth
     assert links.loc[(1, 2, 11), ["transmitter_name", "receiver_name"]].tolist() == [name_of(2), name_of(3)]
 
 
-def test_a_transaction_belongs_to_the_stretch_in_which_it_begins(mercator):
+def test_a_transaction_belongs_to_the_interval_in_which_it_begins(mercator):
     frame = pipelines.links(pipelines.read_log(mercator, "mercator"), by=(), every_s=60)
-    there = frame[(frame["transmitter"] == 0) & (frame["receiver"] == 2)]
-    assert (there["from_s"] - there["from_s"].min()).tolist() == [0, 60]
-    assert there[["heard", "sent"]].to_numpy().tolist() == [[4, 8], [2, 4]]
+    link = frame[(frame["transmitter"] == 0) & (frame["receiver"] == 2)]
+    assert (link["from_s"] - link["from_s"].min()).tolist() == [0, 60]
+    assert link[["heard", "sent"]].to_numpy().tolist() == [[4, 8], [2, 4]]
 
 
 def test_nodes_of_different_logs_are_not_paired(mercator, tmp_path):
@@ -244,7 +244,7 @@ def test_nodes_of_different_logs_are_not_paired(mercator, tmp_path):
     assert frame.iloc[-1][["transmitter", "receiver", "heard", "sent"]].tolist() == [3, 4, 1, 4]
 
 
-def test_a_link_table_is_a_network_as_it_comes(mercator, tmp_path):
+def test_a_link_table_becomes_a_network(mercator, tmp_path):
     table = pipelines.links(pipelines.read_log(mercator, "mercator"))
     table.to_csv(tmp_path / "links.csv", index=False)
     for source in (table, tmp_path / "links.csv"):
@@ -252,7 +252,7 @@ def test_a_link_table_is_a_network_as_it_comes(mercator, tmp_path):
         assert arcs == {(0, 1): pytest.approx(5 / 12), (0, 2): 0.5, (1, 0): 0.5}
 
 
-def test_rows_of_a_link_are_weighted_by_what_was_sent():
+def test_rows_of_a_link_are_weighted_by_packets_sent():
     table = pd.DataFrame({"transmitter": 1, "receiver": 2, "pdr": [0.5, 1.0], "heard": [5, 30], "sent": [10, 30]})
     assert wb.topology.from_links(table).edges[1, 2]["pdr"] == 0.875
     halved = table.assign(pdr=table["pdr"] / 2)
@@ -264,13 +264,13 @@ def test_rows_of_a_link_are_weighted_by_what_was_sent():
     ("pdr", 1.25, "row 0, column pdr: 1.25; a delivery ratio must be"),
     ("receiver", 1, "row 0: node 1 has a link to itself"),
 ])  # fmt: skip
-def test_counts_that_cannot_be_are_refused(column, value, sentence):
+def test_impossible_counts_are_refused(column, value, sentence):
     table = pd.DataFrame({"transmitter": [1], "receiver": [2], "pdr": [1.0], "heard": [4], "sent": [4]})
     with pytest.raises(DataError, match=sentence):
         wb.topology.from_links(table.assign(**{column: value}))
 
 
-def test_rows_without_a_needed_column_say_so(mercator):
+def test_rows_without_a_needed_column_are_refused_in_a_sentence(mercator):
     rows = pipelines.read_log(mercator, "mercator").rows
     with pytest.raises(DataError, match="have no column 'chanel'.*columns are time_s, receiver"):
         pipelines.links(rows, by=("chanel",))
@@ -278,7 +278,7 @@ def test_rows_without_a_needed_column_say_so(mercator):
         pipelines.links(rows, every_s=0)
 
 
-# The real logs: what these commands print, where ID stands for 14-15-92-00-12-91-.
+# The output of this command for the real logs, where ID stands for 14-15-92-00-12-91-.
 #   awk -F, '$6==1 && $7==1 && $4==$14 && $8=="IDcb-fd" && $2=="IDca-eb" && $3==13 {n++; s+=$5} END {print n, s/n}' FILE
 BY_HAND = {
     "rennes-2014.11.06-01.30.34_raw.csv": (9512, 87, [
@@ -293,7 +293,7 @@ BY_HAND = {
 
 
 @pytest.mark.parametrize("name", BY_HAND)
-def test_links_of_the_real_logs_are_those_counted_by_hand(name, real_data):
+def test_links_of_the_real_logs_equal_those_counted_by_hand(name, real_data):
     rows, rejected, counted = BY_HAND[name]
     log = pipelines.read_log(real_data / "iotlab-raw" / name, "mercator")
     assert (len(log.rows), len(log.rejected)) == (rows, rejected)

@@ -1,4 +1,4 @@
-"""Logs, links and readings on Spark: the same as here. One session for all."""
+"""Logs, links and readings on Spark equal those of this process; all tests share a session."""
 
 import pandas as pd
 import pytest
@@ -27,7 +27,7 @@ def spark():
 
 @pytest.fixture
 def paths(tmp_path, monkeypatch):
-    """Two logs of Mercator's, the first of which is cut into several tasks."""
+    """Write two Mercator logs, of which Spark reads the first in several tasks; return their paths."""
     first, second = tmp_path / "raw.csv", tmp_path / "other.csv"
     first.write_text("\n".join([HEADER, *PACKETS]))
     second.write_text("\n".join([HEADER, packet(5, 1, 2, 1, 0), "cut"]))
@@ -39,26 +39,26 @@ def in_order(frame, *columns):
     return frame.sort_values(list(columns)).reset_index(drop=True)
 
 
-def test_rows_and_reasons_are_those_read_here(spark, paths):
-    here, there = pipelines.read_log(paths, "mercator"), pipelines.read_log(paths, "mercator", spark=spark)
+def test_rows_and_reasons_equal_those_of_this_process(spark, paths):
+    local, on_spark = pipelines.read_log(paths, "mercator"), pipelines.read_log(paths, "mercator", spark=spark)
     order = ["file", "time_s", "receiver", "packet"]
-    assert there.rows.rdd.getNumPartitions() > 2
-    pd.testing.assert_frame_equal(in_order(there.rows.toPandas(), *order), in_order(here.rows, *order))
-    rejected = in_order(there.rejected.toPandas(), "file", "line")
-    pd.testing.assert_frame_equal(rejected, in_order(here.rejected, "file", "line"))
-    pd.testing.assert_frame_equal(there.reasons().toPandas(), here.reasons())
+    assert on_spark.rows.rdd.getNumPartitions() > 2
+    pd.testing.assert_frame_equal(in_order(on_spark.rows.toPandas(), *order), in_order(local.rows, *order))
+    rejected = in_order(on_spark.rejected.toPandas(), "file", "line")
+    pd.testing.assert_frame_equal(rejected, in_order(local.rejected, "file", "line"))
+    pd.testing.assert_frame_equal(on_spark.reasons().toPandas(), local.reasons())
 
 
-def test_links_are_those_measured_here(spark, paths):
-    here, there = (
-        pipelines.links(pipelines.read_log(paths, "mercator", spark=one), by=("channel",), every_s=60)
-        for one in (None, spark)
+def test_links_equal_those_of_this_process(spark, paths):
+    local, on_spark = (
+        pipelines.links(pipelines.read_log(paths, "mercator", spark=session), by=("channel",), every_s=60)
+        for session in (None, spark)
     )
-    pd.testing.assert_frame_equal(there.toPandas(), here)
-    assert wb.topology.digest(wb.topology.from_links(there)) == wb.topology.digest(wb.topology.from_links(here))
+    pd.testing.assert_frame_equal(on_spark.toPandas(), local)
+    assert wb.topology.digest(wb.topology.from_links(on_spark)) == wb.topology.digest(wb.topology.from_links(local))
 
 
-def test_a_format_of_the_users_own_goes_to_spark(spark, tmp_path):
+def test_a_format_of_the_user_is_read_by_spark(spark, tmp_path):
     path = tmp_path / "own.log"
     path.write_text("h\n" + "2026-11-22T10:00:00;1;attic;x;5;2\n" * 3 + "x\n")
     log = pipelines.read_log(path, OWN, spark=spark)
@@ -66,9 +66,9 @@ def test_a_format_of_the_users_own_goes_to_spark(spark, tmp_path):
     assert log.rejected.toPandas()["line"].tolist() == [5]
 
 
-def test_readings_are_cleaned_as_here(spark):
-    here, there = pipelines.clean(TABLE, RULES), pipelines.clean(spark.createDataFrame(TABLE).coalesce(1), RULES)
-    pd.testing.assert_frame_equal(there.rows.toPandas().astype(here.rows.dtypes), here.rows)
-    pd.testing.assert_frame_equal(there.left_out.toPandas().astype(here.left_out.dtypes), here.left_out)
-    pd.testing.assert_frame_equal(there.counts.toPandas(), here.counts)
-    assert wb.replay(there) == wb.replay(here)
+def test_cleaned_readings_equal_those_of_this_process(spark):
+    local, on_spark = pipelines.clean(TABLE, RULES), pipelines.clean(spark.createDataFrame(TABLE).coalesce(1), RULES)
+    pd.testing.assert_frame_equal(on_spark.rows.toPandas().astype(local.rows.dtypes), local.rows)
+    pd.testing.assert_frame_equal(on_spark.left_out.toPandas().astype(local.left_out.dtypes), local.left_out)
+    pd.testing.assert_frame_equal(on_spark.counts.toPandas(), local.counts)
+    assert wb.replay(on_spark) == wb.replay(local)

@@ -1,4 +1,4 @@
-"""Readings: cleaned by named rules, each counted, here as on Spark; replayed as a workload, value by value."""
+"""Readings: cleaned by named rules, each of which is counted, and replayed as a workload, value by value."""
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ def readings(*rows):
     return pd.DataFrame(rows, columns=["time_s", "node", "epoch", "temperature_C", "humidity_pct", "voltage_mV"])
 
 
-# Node 1: a copy, a spike, a thermometer out of range, and one that sticks. Node 2: a gap.
+# Node 1: a copy, a spike, a temperature out of range, and a stuck thermometer. Node 2: a gap.
 TABLE = readings(
     (0.0, 1, 0, 20.0, 40.0, 2500.0),
     (0.0, 1, 0, 20.0, 40.0, 2500.0),
@@ -39,7 +39,7 @@ RULES = {
 }
 
 
-def test_each_rule_leaves_out_what_it_says_and_is_counted():
+def test_each_rule_removes_its_readings_and_is_counted():
     clean = pipelines.clean(TABLE.sample(frac=1, random_state=1), RULES)
     assert [tuple(row) for row in clean.counts.to_numpy()] == [
         ("unit", "voltage_V", 11), ("duplicate", "", 1), ("range", "humidity_pct", 1), ("range", "temperature_C", 1),
@@ -65,7 +65,7 @@ def test_clean_readings_stay_as_they_are():
     assert clean.counts["found"].tolist() == [0, 0, 0]
 
 
-def test_rules_of_none_leave_all():
+def test_without_rules_all_readings_stay():
     clean = pipelines.clean(TABLE, {})
     assert len(clean.rows) == len(TABLE) and clean.left_out.empty and clean.counts.empty
 
@@ -80,7 +80,7 @@ def test_rules_of_none_leave_all():
     ({"unit": {"voltage_mV": "voltage_A"}}, "voltage_mV cannot be converted to voltage_A; .* conversions: F to C"),
     ({"unit": {"temperature_F": "temperature_C"}}, "no column 'temperature_F'"),
 ])  # fmt: skip
-def test_rules_that_cannot_be_are_refused_in_a_sentence(rules, sentence):
+def test_impossible_rules_are_refused_in_a_sentence(rules, sentence):
     with pytest.raises(DataError, match=sentence):
         pipelines.clean(TABLE, rules)
 
@@ -94,32 +94,32 @@ def delivered(run):
     return sorted(zip(rows["origin"].astype(int), rows["detail"], strict=True))
 
 
-def test_a_replayed_run_delivers_the_very_values():
+def test_a_replayed_run_delivers_the_values_of_the_readings():
     clean = pipelines.clean(TABLE, RULES).rows
     items = wb.replay(clean, {"temperature_C": "TEMP"}, speed=10, start_s=5)
     network = wb.topology.grid(1, 3)
     run = wb.Scenario(network, wb.Flooding(), [wb.subscribe(0, "TEMP GE -300"), *items], duration_s=60).run()
-    kept = clean.dropna(subset="temperature_C")
+    replayed = clean.dropna(subset="temperature_C")
     assert delivered(run) == sorted(
-        (node, f"TEMP IS {value:g}") for node, value in zip(kept["node"], kept["temperature_C"], strict=True)
+        (node, f"TEMP IS {value:g}") for node, value in zip(replayed["node"], replayed["temperature_C"], strict=True)
     )
     published = run.trace.to_pandas().query("event == 'published'")
-    expected = 5 + np.sort(kept["time_s"].to_numpy()) / 10
+    expected = 5 + np.sort(replayed["time_s"].to_numpy()) / 10
     assert np.sort(published["time_us"].to_numpy()) == pytest.approx(expected * 1e6)
 
 
-def test_what_is_missing_is_not_published():
+def test_missing_values_are_not_published():
     table = readings((0.0, 1, 0, NAN, NAN, 1.0), (1.0, 1, 1, 20.0, NAN, 1.0), (2.0, 1, 2, NAN, 40.0, 1.0))
     (item,) = wb.replay(table)
     assert item.what == wb.Readings([0.0, 1.0], {"TEMP": [20.0, None], "HUMIDITY": [None, 40.0]})
 
 
-def test_a_stretch_of_the_readings_is_replayed_from_the_start_of_the_run():
+def test_an_interval_of_the_readings_is_replayed_from_the_start_of_the_run():
     items = wb.replay(TABLE.drop(index=1), "TEMP", from_s=50, until_s=400)
     assert [(item.at, item.what.times_s, item.what.keys) for item in items] == [((1,), (0.0, 10.0, 20.0), ("TEMP",))]
 
 
-@pytest.mark.parametrize(("more", "sentence"), [
+@pytest.mark.parametrize(("options", "sentence"), [
     ({}, "the readings of node 1: times_s has 0.0 after 0.0.*clean"),
     ({"from_s": 5, "key": "HUMIDITY"}, "the readings of node 1: HUMIDITY is 101.0.*clean"),
     ({"key": {"temp_C": "TEMP"}}, "no column 'temp_C'"),
@@ -128,9 +128,9 @@ def test_a_stretch_of_the_readings_is_replayed_from_the_start_of_the_run():
     ({"speed": 0}, "speed is 0"),
     ({"from_s": 1000}, "no reading to replay"),
 ])  # fmt: skip
-def test_what_cannot_be_replayed_is_refused_in_a_sentence(more, sentence):
+def test_impossible_replays_are_refused_in_a_sentence(options, sentence):
     with pytest.raises(wb.WorkbenchError, match=sentence):
-        wb.replay(TABLE, **more)
+        wb.replay(TABLE, **options)
 
 
 def test_real_readings_are_replayed(real_data):

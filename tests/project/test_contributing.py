@@ -1,4 +1,4 @@
-"""The contributors' page: its protocol runs as it stands on the page, and every path that it names is there."""
+"""The contributors' page: its protocol runs exactly as printed on the page, and every path that it names exists."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from workbench import motes
 from workbench.motes import rack
 
 PAGE, TABLE = ((REPOSITORY / name).read_text(encoding="utf-8") for name in ("CONTRIBUTING.md", "docs/EXTENDING.md"))
-# A file of the page: its path at the head of a paragraph, then its text.
+# The files on the page: {path at the head of a paragraph: text of the code block below it}.
 PARTS = ("__init__", "events", "fast", "metrics", "node", "views/layers")
 FILES = dict(
     re.findall(r"^`([\w/]+\.(?:py|toml))`(?:[^\n]+\n)+\n```(?:python|toml)\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
@@ -23,7 +23,7 @@ FILES = dict(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with the files of the page."""
+    """Return a folder with the files of the page."""
     folder = tmp_path_factory.mktemp("page")
     for name, text in FILES.items():
         path = folder / name
@@ -34,7 +34,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def coin_flooding(folder, monkeypatch):
-    """The package of the page, imported."""
+    """Import the package of the page, yield it, and unload it afterwards."""
     monkeypatch.syspath_prepend(folder)
     yield __import__("coin_flooding")
     for name in [name for name in sys.modules if name.partition(".")[0] == "coin_flooding"]:
@@ -50,7 +50,7 @@ def events(run):
     return run.trace["event"].to_pylist()
 
 
-def test_experiment_of_the_page_runs_as_it_stands(folder):
+def test_experiment_of_the_page_runs_unchanged(folder):
     assert sorted(FILES) == [*(f"coin_flooding/{part}.py" for part in PARTS), "experiment.py", "pyproject.toml"]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "experiment.py"]
@@ -75,7 +75,7 @@ def test_protocol_of_the_page_has_an_event_and_a_metric_of_its_own(coin_flooding
     assert "silenced_share" not in scenario(wb.Flooding()).run().metrics
 
 
-def test_frames_of_the_pages_protocol_are_taken_apart(coin_flooding):
+def test_frames_of_the_pages_protocol_are_dissected(coin_flooding):
     run = scenario(coin_flooding.CoinFlooding()).run(engine="reference")
     fields = wb.dissect(run, run.frames(most=1)["frame"][0].as_py()).fields
     assert [fields[0].text, fields[-1].text] == ["flood", "TEMP IS 26"]
@@ -88,16 +88,16 @@ def test_player_shows_the_layer_of_the_pages_protocol_and_its_section(coin_flood
     time_us, node = int(layer.table["from_us"][0]), int(layer.table["node"][0])
     assert "Silenced" in wb.views.inspect_node(run, node, time_us / 1e6).tables
     assert "not forwarded" in run.figure(time_us / 1e6).to_svg()
-    assert "silenced" not in {one.name for one in wb.views.see(scenario(wb.Flooding()).run()).layers}
+    assert "silenced" not in {layer.name for layer in wb.views.see(scenario(wb.Flooding()).run()).layers}
 
 
 @pytest.mark.family
 def test_twin_of_the_page_gives_the_nodes_trace(coin_flooding):
     for seed, probability, radio in ((1, 0.7, wb.Radio()), (2, 0.9, wb.Radio(loss=0.2, collisions=True))):
-        one = scenario(coin_flooding.CoinFlooding(probability=probability), seed=seed, radio=radio)
-        assert_same_trace(one)
-        assert_same_numbers(one)
-    # Publications of all nodes at one instant: more on their way than the twin has room for at first.
+        experiment = scenario(coin_flooding.CoinFlooding(probability=probability), seed=seed, radio=radio)
+        assert_same_trace(experiment)
+        assert_same_numbers(experiment)
+    # All nodes publish at the same instant: more messages are in flight than the twin allocates at first.
     busy = [wb.subscribe(range(36), "TEMP GE 20"), wb.publish("all", "TEMP IS 26", every_s=0.5)]
     assert_same_trace(scenario(coin_flooding.CoinFlooding(), workload=busy))
     with pytest.raises(wb.ScenarioError, match="nodes may forget publications"):
@@ -105,7 +105,7 @@ def test_twin_of_the_page_gives_the_nodes_trace(coin_flooding):
 
 
 @pytest.mark.family
-def test_twin_of_the_page_leaves_nothing_behind_that_others_cannot_load(coin_flooding):
+def test_compiled_code_of_the_pages_twin_does_not_break_other_processes(coin_flooding):
     assert scenario(coin_flooding.CoinFlooding()).run(engine="fast").engine == "fast"
     code = (
         "import workbench as wb\n"
@@ -120,29 +120,29 @@ def test_twin_of_the_page_leaves_nothing_behind_that_others_cannot_load(coin_flo
 def test_protocol_of_the_page_runs_on_motes(coin_flooding):
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(5, "TEMP IS 26", every_s=1)]
     small = {"topology": wb.topology.grid(2, 3), "workload": workload}
-    one = scenario(coin_flooding.CoinFlooding(probability=0.5), **small)
-    on_motes, simulated = one.run(on=motes.virtual(lockstep=True)), one.run(engine="reference")
+    experiment = scenario(coin_flooding.CoinFlooding(probability=0.5), **small)
+    on_motes, simulated = experiment.run(on=motes.virtual(lockstep=True)), experiment.run(engine="reference")
     assert on_motes.trace_hash == simulated.trace_hash
     assert "silenced" in events(on_motes) and "delivered" in events(on_motes)
     assert on_motes.metrics["silenced_share"] == simulated.metrics["silenced_share"] > 0
 
 
-def test_scenario_file_names_it_by_its_module(coin_flooding):
-    one = scenario(coin_flooding.CoinFlooding(probability=0.5))
-    assert '"coin_flooding:CoinFlooding"' in one.to_json()
-    assert wb.Scenario.from_json(one.to_json()) == one
+def test_scenario_file_names_the_protocol_by_its_module(coin_flooding):
+    experiment = scenario(coin_flooding.CoinFlooding(probability=0.5))
+    assert '"coin_flooding:CoinFlooding"' in experiment.to_json()
+    assert wb.Scenario.from_json(experiment.to_json()) == experiment
 
 
 def paths():
     """Return the paths of this repository that both pages name, between backticks or in brackets."""
     prose = re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL) + TABLE
-    found = re.findall(r"`([\w./-]+)`|\]\(([\w./-]+)\)", prose)
-    named = {code or link for code, link in found}
+    matches = re.findall(r"`([\w./-]+)`|\]\(([\w./-]+)\)", prose)
+    named = {code or link for code, link in matches}
     return sorted(name for name in named if ("/" in name or name.endswith((".py", ".md"))) and name not in FILES)
 
 
 @pytest.mark.parametrize("path", paths())
-def test_path_that_the_page_names_is_there(path):
+def test_path_that_the_page_names_exists(path):
     known = (REPOSITORY / path).exists() or ("/" not in path and any(REPOSITORY.glob(f"*/**/{path}")))
     assert known or path.startswith("coin_flooding/"), (
         f"{path} does not exist; CONTRIBUTING.md or docs/EXTENDING.md names it"

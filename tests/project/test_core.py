@@ -8,8 +8,8 @@ import pytest
 from tests.repository import REPOSITORY
 from workbench.public_names import PROTOCOLS
 
-ROOMS = ("attributes", "coding", "protocols", "topology", "datasets", "sim", "analysis", "fuzzing", "records")
-# What is compiled, and a protocol's own network.
+PACKAGES = ("attributes", "coding", "protocols", "topology", "datasets", "sim", "analysis", "fuzzing", "records")
+# Parts that are compiled, and parts with a protocol's own network.
 OUTSIDE = ("fast", "bulk", "arrays", "kernels", "udp", "cli", "processes")
 BLOCK = """
 import socket, sys, threading
@@ -30,15 +30,15 @@ for name in sys.argv[1:]:
 
 
 def alone(code, *arguments):
-    """Run code in a process in which the core has nothing but itself; return the last line of its errors."""
+    """Run code in a process without other libraries, threads and sockets; return the last line of its error, or ""."""
     command = [sys.executable, "-c", BLOCK + code, *arguments]
     ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
     return "".join(ran.stderr.splitlines()[-1:]) if ran.returncode else ""
 
 
-def test_the_core_is_imported_and_runs_each_protocol_alone():
+def test_the_core_runs_each_protocol_without_other_packages():
     paths = [path.relative_to(REPOSITORY) for path in sorted((REPOSITORY / "workbench").rglob("*.py"))]
-    core = [path.with_suffix("").parts for path in paths if path.parts[1] in ROOMS]
+    core = [path.with_suffix("").parts for path in paths if path.parts[1] in PACKAGES]
     names = [".".join(parts) for parts in core if not {*parts} & {*OUTSIDE}]
     assert len(names) > 150
     imports = "".join(f"import {name.removesuffix('.__init__')}\n" for name in names)
@@ -53,5 +53,5 @@ def test_the_core_is_imported_and_runs_each_protocol_alone():
         ("socket.create_connection(('localhost', 9))", "opened a socket"),
     ],
 )
-def test_what_the_core_must_not_use_is_blocked(code, error):
+def test_libraries_threads_and_sockets_are_blocked_for_the_core(code, error):
     assert error in alone(code)

@@ -1,6 +1,7 @@
-"""Names that notebooks use: each of them exists, and each call is one that its function takes.
+"""Names and calls in notebooks: each name exists, and each call fits the signature of its function.
 
-`make test` runs the short notebooks alone; what most often breaks a long one is an interface that has changed.
+`make test` runs only the short notebooks. Long notebooks break most often by a changed interface, which this file
+checks.
 """
 
 import ast
@@ -22,7 +23,7 @@ def code_of(path):
 
 
 def imported(tree):
-    """Return name -> object of what a program imports, without names that it assigns as well."""
+    """Return {name: object} of a program's imports, without names that the program also assigns."""
     names = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Import, ast.ImportFrom)):
@@ -32,7 +33,7 @@ def imported(tree):
 
 
 def misused(code):
-    """Return sentences on wrong uses of what a program imports, and how many names and calls have been checked."""
+    """Return sentences on wrong uses of imported objects, and the numbers of names and calls that were checked."""
     tree = ast.parse(code)
     names, wrong, checked = imported(tree), [], {"names": 0, "calls": 0}
 
@@ -60,7 +61,7 @@ def misused(code):
             checked["calls"] += 1
         except TypeError as error:
             wrong.append(f"line {node.lineno}: {ast.unparse(node.func)}: {error}")
-        except ValueError:  # It is a function of C, without a signature.
+        except ValueError:  # A function in C without a signature.
             continue
     return sorted(set(wrong)), checked
 
@@ -83,11 +84,11 @@ def test_names_and_arguments_of_a_notebook_exist(path, monkeypatch):
     ],
 )
 def test_a_name_or_an_argument_that_does_not_exist_is_found(code, sentence):
-    [said] = misused(f"import workbench as wb\n{code}")[0]
-    assert sentence in said
+    [problem] = misused(f"import workbench as wb\n{code}")[0]
+    assert sentence in problem
 
 
-def test_long_notebooks_are_named_as_they_are_now():
+def test_list_of_long_notebooks_names_existing_notebooks():
     assert {path.name for path in NOTEBOOKS} >= LONG
 
 

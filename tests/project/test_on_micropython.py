@@ -1,10 +1,10 @@
-"""The tests of what runs on a mote, run under MicroPython: the same files, on stand-ins for pytest and hypothesis.
+"""The tests of a mote's files, run unchanged under MicroPython, with stand-ins for pytest and hypothesis.
 
 Theory of operation
-    Each file of tests is run by MicroPython on node in a process of its own, with tests/micropython in the place of
-    pytest and hypothesis. A @given test draws a few examples there (`make test-all`: a hundred), not shrunk: they look
-    for what MicroPython does otherwise than Python, where the same test draws more. What cannot run there is listed
-    here by name: a test that is skipped and not listed is a failure, and so is one that is listed and runs.
+    MicroPython on node runs each file of tests in a separate process, with tests/micropython instead of pytest and
+    hypothesis. A @given test draws a few examples there (`make test-all`: a hundred) and does not shrink them: they
+    search for differences between MicroPython and Python, where the same test draws more. Tests that cannot run there
+    are listed here by name. A skipped test that is not listed is a failure, and so is a listed test that runs.
 """
 
 import json
@@ -29,8 +29,8 @@ HOST_S = [
         *("protocols/diffusion/filters/__init__.py", "protocols/diffusion/filters/value.py"),
     )
 ]
-FOR_EVER_S = 1200  # for a machine that is busy
-FEW = 6  # examples; with them go the tests of a file that take longest, left out until `make test-all`
+TIMEOUT_S = 1200  # for a busy machine
+FEW = 6  # examples in `make test`, which also leaves out the longest tests of each file
 LONG = {
     "coding/test_rlnc": ("test_decode_undoes_encode_over_hops_loss_duplication_and_reordering",),
     "protocols/coded_diffusion/test_node": ("test_intermediate_node_decodes_from_what_is_innovative",),
@@ -44,7 +44,7 @@ NETWORKX, NUMPY = "a mote has no networkx", "a mote has no numpy"
 FILES = {
     "attributes/test_model": {},
     "attributes/test_text": {
-        "test_half_of_a_surrogate_pair_is_no_text": "MicroPython encodes half of a surrogate pair",
+        "test_half_of_a_surrogate_pair_is_not_valid_text": "MicroPython encodes half of a surrogate pair",
     },
     "protocols/test_subscriptions": {},
     "protocols/flooding/test_rules": {},
@@ -65,7 +65,7 @@ FILES = {
     "protocols/gossip/test_pieces": {
         "test_every_event_is_held_once_and_right_in_whatever_order_links_deliver": NETWORKX,
     },
-    "coding/test_fields": {"test_arithmetic_is_that_of_galois": NUMPY},
+    "coding/test_fields": {"test_arithmetic_equals_that_of_galois": NUMPY},
     "coding/test_rlnc": {},
     "protocols/diffusion/test_filters": {"test_numbers_of_numpy_are_numbers_and_become_pythons": NUMPY},
 }
@@ -74,8 +74,8 @@ missing = interpreter.why_missing()
 
 
 def files_of_a_mote():
-    """What lies on the mote: its own files and those of the tests, as sources, so that a traceback has lines."""
-    # What a mote gets, and the protocols themselves, which make the nodes that are tested.
+    """Return {path: source} of the mote's own files and the tests; sources give tracebacks with line numbers."""
+    # The files of a mote, and the packages of the protocols, which make the tested nodes.
     on_mote = {name: path for name, path in sources("virtual") if name.startswith("workbench/")}
     for path in (*(REPOSITORY / "workbench" / "protocols").glob("*/__init__.py"), *HOST_S):
         on_mote[path.relative_to(REPOSITORY).as_posix()] = path
@@ -91,7 +91,7 @@ def test_file_of_tests_passes_under_micropython(name, examples):
     module = f"tests.{name}".replace("/", ".")
     left_out = LONG.get(name, ()) if examples == FEW else ()
     program = f"import runner\nrunner.run({module!r}, {examples}, {left_out!r})"
-    ran = interpreter.run(files_of_a_mote(), program, timeout_s=FOR_EVER_S)
+    ran = interpreter.run(files_of_a_mote(), program, timeout_s=TIMEOUT_S)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     *printed, last = ran.stdout.splitlines()
     result = json.loads(last)

@@ -1,4 +1,4 @@
-"""Plug-ins: the protocol of the contributors' page, and one plug-in of each other kind, built, installed and used."""
+"""Plug-ins: the protocol of the contributors' page and a plug-in of each other kind are built, installed and used."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ from workbench.cli import doctor
 from workbench.sim.python_lines import python_lines
 from workbench.sweeps import ProcessRunner, user_code
 
-# Plug-ins of the other kinds, in a module of their own, and two that cannot be used.
+# Plug-ins of the other kinds, in a separate module.
 EXTRAS = '''
 import networkx as nx
 import workbench as wb
@@ -25,12 +25,12 @@ SLOW = wb.Radio(bit_rate_bps=50_000)
 
 
 def wheel(spokes=5, radius_m=10.0):
-    """A hub, and nodes around it."""
+    """Return a hub with nodes around it."""
     return nx.star_graph(spokes)
 
 
 def colder(attributes):
-    """Half of each reading."""
+    """Halve each reading."""
     return [(key, operator, value // 2) for key, operator, value in attributes]
 
 
@@ -73,7 +73,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*its plug-in broken")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A folder in which the distribution of the page is installed, with a plug-in of each other kind."""
+    """Install the distribution of the page, with a plug-in of each other kind; return the folder."""
     pytest.importorskip("hatchling", reason="hatchling is not installed: pip install hatchling")
     source, site = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
     files = FILES | {"coin_flooding/extras.py": EXTRAS, "pyproject.toml": FILES["pyproject.toml"] + GROUPS}
@@ -90,7 +90,7 @@ def site(tmp_path_factory):
 
 @pytest.fixture
 def plugged_in(site, monkeypatch):
-    """The distribution, found by this process as long as a test lasts."""
+    """Let this process find the distribution during a test; yield its folder."""
     monkeypatch.syspath_prepend(site)
     _forget()
     yield site
@@ -129,7 +129,7 @@ def test_scenario_file_needs_no_import(plugged_in):
     assert wb.Scenario.from_json(text).to_json() == text
 
 
-def test_every_kind_is_found_by_name(plugged_in):
+def test_plugins_of_every_kind_are_found_by_name(plugged_in):
     network = wb.topology.wheel(spokes=4)
     assert network.graph["recipe"] == {"kind": "wheel", "spokes": 4, "radius_m": 10.0}
     assert wb.topology.to_dict(wb.topology.from_dict(wb.topology.to_dict(network))) == wb.topology.to_dict(network)
@@ -182,7 +182,7 @@ def test_code_travels_to_a_worker_that_has_no_plugin(plugged_in, tmp_path):
     plan = wb.Sweep(scenario(), {"seed": [1]}).plan
     packed = tmp_path / "packed"
     packed.write_bytes(pack(plan))
-    here = scenario(seed=1).run(record="metrics").metrics
+    metrics = scenario(seed=1).run(record="metrics").metrics
     hidden = plugged_in.with_name("hidden")
     plugged_in.rename(hidden)
     try:
@@ -194,7 +194,7 @@ def test_code_travels_to_a_worker_that_has_no_plugin(plugged_in, tmp_path):
     assert ran.returncode == 0, ran.stderr
     code, error, *numbers = ran.stdout.split()
     assert error == "None" and code == plan.codes.digest(scenario().protocol)
-    assert [float(number) for number in numbers] == [here["silenced_share"], here["delivered_per_node"]]
+    assert [float(number) for number in numbers] == [metrics["silenced_share"], metrics["delivered_per_node"]]
 
 
 def test_digest_changes_with_the_code_of_a_plugin(plugged_in):
@@ -203,7 +203,7 @@ def test_digest_changes_with_the_code_of_a_plugin(plugged_in):
     assert user_code.of(wb.CoinFlooding()).keys() > named.keys()
 
 
-def test_broken_plugin_is_one_warning_and_a_line_of_the_doctor(plugged_in):
+def test_broken_plugin_is_reported_in_one_warning_and_by_the_doctor(plugged_in):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
@@ -217,7 +217,7 @@ def test_broken_plugin_is_one_warning_and_a_line_of_the_doctor(plugged_in):
     assert not radio.is_ok and "NOWHERE" in radio.remedy
 
 
-def test_metric_that_fails_is_left_out(plugged_in, monkeypatch):
+def test_metric_that_fails_is_omitted_with_a_warning(plugged_in, monkeypatch):
     def fail(scenario, rows):
         raise KeyError("none")
 

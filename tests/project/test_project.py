@@ -1,4 +1,4 @@
-"""The project itself: one environment written twice, public names, the contributors' page, notebooks."""
+"""The project itself: two descriptions of its environment, public names, and notebooks."""
 
 import ast
 import json
@@ -20,7 +20,7 @@ NOTEBOOKS = sorted(
 
 
 def requirements(lines):
-    """{name: specifier} of lines like 'pandas>=2.2,<3' (pip) and 'pandas >=2.2,<3' (conda)."""
+    """Return {name: specifier} of lines like 'pandas>=2.2,<3' (pip) and 'pandas >=2.2,<3' (conda)."""
     return dict(re.fullmatch(r"([\w.-]+)\s*(.*)", line).groups() for line in lines)
 
 
@@ -30,12 +30,12 @@ def run_python(code):
     ).stdout.split()
 
 
-def test_environment_yml_asks_for_the_same_libraries_as_pyproject():
+def test_environment_yml_lists_the_same_libraries_as_pyproject():
     listed = yaml.safe_load((REPOSITORY / "environment.yml").read_text())["dependencies"]
     conda = requirements(line for line in listed if isinstance(line, str))
     for beside_pip in ("nodejs", "openjdk", "pip"):
         del conda[beside_pip]
-    conda["duckdb"] = conda.pop("python-duckdb")  # conda-forge's name of it
+    conda["duckdb"] = conda.pop("python-duckdb")  # its name on conda-forge
     python = {"python": PROJECT["project"]["requires-python"]}
     assert conda == requirements(PROJECT["project"]["dependencies"]) | python
 
@@ -64,7 +64,7 @@ def test_public_name_resolves(name):
 @pytest.mark.parametrize(
     "name", ["views", "topology", "attributes", "pipelines", "plans", "radios", "datasets", "widgets"]
 )
-def test_dir_lists_public_names_alone(name):
+def test_dir_lists_only_public_names(name):
     module = getattr(workbench, name)
     assert dir(module) == sorted(module.__all__)
     assert dir(workbench) == sorted([*workbench.__all__, "__version__"])
@@ -79,7 +79,7 @@ def test_unknown_name_is_an_attribute_error():
         _ = workbench.attributes.pars
 
 
-@pytest.mark.skipif(not NOTEBOOKS, reason="there are no notebooks yet")
+@pytest.mark.skipif(not NOTEBOOKS, reason="the repository has no notebooks")
 def test_notebooks_are_committed_without_outputs():
     command = [sys.executable, "-m", "nbstripout", "--verify", *map(str, NOTEBOOKS)]
     verified = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
@@ -88,7 +88,7 @@ def test_notebooks_are_committed_without_outputs():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_smaller_values_for_tests_belong_to_parameters_of_the_notebook(path):
-    """Elsewhere they would change what a notebook does, or nothing at all."""
+    """In other cells such values would change the notebook itself, or have no effect."""
     for cell in json.loads(path.read_text())["cells"]:
         if "nbmake" not in cell["metadata"]:
             continue

@@ -1,4 +1,4 @@
-"""A run, and every kind of file that is made of it, for all tests of records."""
+"""A run, and every kind of file that is made from it, for all tests of records."""
 
 import pytest
 

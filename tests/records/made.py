@@ -1,4 +1,4 @@
-"""A small run for tests of records, and every kind of file that is made of a run."""
+"""A small scenario for tests of records, and every kind of file that is made from a run."""
 
 import re
 
@@ -13,7 +13,7 @@ KINDS = ("figure.png", "figure.svg", "page.html", "folder", "folder/trace.parque
 
 
 def scenario(**changes):
-    """Nine nodes on lossy links, a sink and two sources."""
+    """Return a scenario of nine nodes on lossy links, with a sink and two sources."""
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish([5, 8], "TEMP IS 26", every_s=2, start_s=2, stagger=True)]
     return wb.Scenario(
         wb.topology.grid(3, 3), wb.Diffusion(), workload, wb.Radio(loss=0.1), duration_s=12, seed=5
@@ -21,7 +21,7 @@ def scenario(**changes):
 
 
 def write(run, folder):
-    """Write all that can be made of a run into a folder, by the names of `KINDS`."""
+    """Write every kind of file of a run into a folder, under the names in `KINDS`."""
     run.figure().save(folder / "figure.png")
     run.figure(time_s=6, dark=True).save(folder / "figure.svg")
     run.save_html(folder / "page.html")
@@ -29,5 +29,5 @@ def write(run, folder):
 
 
 def without(markup):
-    """An SVG document or a page without its records."""
+    """Return an SVG document or a page without its records."""
     return _RECORDS.sub("", markup)

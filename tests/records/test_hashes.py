@@ -1,9 +1,9 @@
-"""The trace hashes of the golden scenarios, by name: a figure of theirs that somebody has made is found in them again.
+"""The trace hashes of the golden scenarios, by name, so that records in existing figures stay reproducible.
 
-Each hash is the same on the reference engine and on the fast one, and on CPython 3.11, 3.12 and 3.13: `make
-test-pythons` plays them on each of these that is installed. If a hash changes, records that travel with figures no
-longer come out: that is a change of results, which belongs into the change log. So this list is not renewed together
-with tests/golden/digests.json.
+Each hash is the same on the reference engine and the fast engine, and on CPython 3.11, 3.12 and 3.13; `make
+test-pythons` checks each installed version. If a hash changes, records in existing figures are no longer reproduced:
+that is a change of results, which belongs into the change log. So this list is not renewed together with
+tests/golden/digests.json.
 """
 
 import json
@@ -30,13 +30,13 @@ HASHES = {
 WITHOUT_TWIN = {"tinymq-printed"}
 
 
-def test_every_golden_scenario_is_named_with_the_hash_that_it_has_on_the_reference_engine():
-    recorded = json.loads(renew.DIGESTS.read_text(encoding="utf-8"))  # tests/sim/test_trace.py plays them
+def test_list_has_every_golden_scenario_with_its_hash_on_the_reference_engine():
+    recorded = json.loads(renew.DIGESTS.read_text(encoding="utf-8"))  # tests/sim/test_trace.py runs these scenarios
     assert {name: recorded[name]["trace_hash"] for name in renew.NAMES} == HASHES
 
 
 @pytest.mark.parametrize("name", sorted(set(HASHES) - WITHOUT_TWIN))
-def test_golden_scenario_has_its_named_hash_on_the_fast_engine(name):
+def test_golden_scenario_has_the_listed_hash_on_the_fast_engine(name):
     run = renew.scenario(name).run(engine="fast")
     assert run.engine == "fast"
     assert run.trace_hash == HASHES[name]

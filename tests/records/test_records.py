@@ -1,4 +1,4 @@
-"""Records: what they say, that they are in every file, and what becomes of files that are damaged or something else."""
+"""Records: their content, their presence in every file, and the refusal of damaged or unrelated files."""
 
 import json
 import math
@@ -25,21 +25,22 @@ from workbench.sweeps.code import Codes
 from workbench.views.drawing import Drawing
 from workbench.widgets.take_away import TakeAway
 
-# --- what a record says ---
+# --- the content of a record ---
 
 
 def test_record_has_scenario_hashes_metrics_versions_engine_and_platform(run):
-    one = record_of(run)
-    assert wb.Scenario.from_json(json.dumps(one["scenario"])) == run.scenario
-    assert one["scenario_hash"] == run.scenario.hash and one["trace_hash"] == run.trace_hash
-    assert one["trace_rows"] == len(run.trace) and one["engine"] == "reference"
-    assert {"workbench", "python", "numpy", "numba"} == set(one["versions"])
-    assert {"sim", "attributes", "topology", "coding", "draws", "protocols", "protocols/diffusion"} == set(one["code"])
-    assert one["platform"].strip() and "user_code" not in one
-    assert one["metrics"]["delivered"] == run.metrics["delivered"]
+    content = record_of(run)
+    assert wb.Scenario.from_json(json.dumps(content["scenario"])) == run.scenario
+    assert content["scenario_hash"] == run.scenario.hash and content["trace_hash"] == run.trace_hash
+    assert content["trace_rows"] == len(run.trace) and content["engine"] == "reference"
+    assert {"workbench", "python", "numpy", "numba"} == set(content["versions"])
+    packages = {"sim", "attributes", "topology", "coding", "draws", "protocols", "protocols/diffusion"}
+    assert packages == set(content["code"])
+    assert content["platform"].strip() and "user_code" not in content
+    assert content["metrics"]["delivered"] == run.metrics["delivered"]
 
 
-def test_what_is_no_number_is_null_in_a_record(run):
+def test_nan_is_null_in_a_record(run):
     metrics = record_of(run)["metrics"]
     missing = [name for name, value in run.metrics.items() if math.isnan(value)]
     assert missing and all(metrics[name] is None for name in missing)
@@ -47,12 +48,12 @@ def test_what_is_no_number_is_null_in_a_record(run):
     json.loads(json.dumps(record_of(run), allow_nan=False))
 
 
-def test_record_of_a_run_without_a_trace_has_no_hash_of_one():
-    one = record_of(made.scenario().run(engine="reference", record="metrics"))
-    assert "trace_hash" not in one and one["metrics"]["expected"] > 0
+def test_record_of_a_run_without_a_trace_has_no_trace_hash():
+    content = record_of(made.scenario().run(engine="reference", record="metrics"))
+    assert "trace_hash" not in content and content["metrics"]["expected"] > 0
 
 
-def test_digest_of_code_is_of_the_protocols_that_a_run_goes_through():
+def test_digests_cover_the_code_of_the_protocol_and_of_protocols_it_uses():
     rooms = {name: set(record.package_digests(protocol)) for name, protocol in
              {"gossip": wb.Gossip(), "flooding": wb.Flooding()}.items()}  # fmt: skip
     assert rooms["gossip"] - rooms["flooding"] == {"protocols/gossip"}
@@ -60,27 +61,27 @@ def test_digest_of_code_is_of_the_protocols_that_a_run_goes_through():
 
 
 @pytest.mark.parametrize("protocol", [wb.Gossip(), wb.Diffusion()])
-def test_a_record_has_the_rooms_whose_code_tells_rows_of_a_sweep_apart(monkeypatch, protocol):
-    whole, before, telling = sweeps_code.sources, Codes().digest(protocol), set()
+def test_a_record_has_the_packages_whose_code_distinguishes_rows_of_a_sweep(monkeypatch, protocol):
+    whole, before, distinguishing = sweeps_code.sources, Codes().digest(protocol), set()
     folders = (REPOSITORY / "workbench" / "protocols").glob("*/node.py")
     try:
         for room in (*sweeps_code.GENERIC, *(f"protocols/{path.parent.name}" for path in folders)):
             edited = whole(room) + b"edited"
-            monkeypatch.setattr(sweeps_code, "sources", lambda one, r=room, e=edited: e if one == r else whole(one))
+            monkeypatch.setattr(sweeps_code, "sources", lambda name, r=room, e=edited: e if name == r else whole(name))
             sweeps_code.package_digest.cache_clear()
             if Codes().digest(protocol) != before:
-                telling.add(room)
+                distinguishing.add(room)
     finally:
         sweeps_code.package_digest.cache_clear()
-    assert telling == set(record.package_digests(protocol))
+    assert distinguishing == set(record.package_digests(protocol))
 
 
-def test_only_rooms_that_there_are_have_a_digest():
+def test_only_existing_packages_have_a_digest():
     rooms = ("sim", "protocols/flooding", "protocols/..", "protocols/../..", "/etc", "views", "protocols/nothing", "")
     assert set(record.digests_of_folders(rooms)) == {"sim", "protocols/flooding"}
 
 
-def test_code_of_the_users_own_is_in_the_record_by_name():
+def test_code_of_the_user_is_in_the_record_by_name():
     def keep_all(attributes):
         return attributes
 
@@ -90,11 +91,11 @@ def test_code_of_the_users_own_is_in_the_record_by_name():
     assert theirs["filter keep_all"]["module"] == __name__ and theirs["filter keep_all"]["digest"]
 
 
-# --- where it lies ---
+# --- records in files ---
 
 
 @pytest.mark.parametrize("kind", made.KINDS)
-def test_every_file_that_is_made_carries_the_same_record(files, run, kind):
+def test_every_kind_of_file_carries_the_same_record(files, run, kind):
     assert contents.read_contents(files / kind).records == (record_of(run),)
 
 
@@ -104,11 +105,11 @@ def test_the_same_run_gives_the_same_bytes(files, tmp_path):
         assert (tmp_path / kind).read_bytes() == (files / kind).read_bytes(), kind
 
 
-def test_a_picture_with_a_record_is_the_picture_without(run):
+def test_a_record_does_not_change_the_picture(run):
     drawing = run.figure()
     plain = Drawing(drawing.width, drawing.height, drawing.title, drawing.items)
     assert made.without(drawing.to_svg()) == plain.to_svg() != drawing.to_svg()
-    pictures = [Image.open(BytesIO(one.to_png())) for one in (drawing, plain)]
+    pictures = [Image.open(BytesIO(picture.to_png())) for picture in (drawing, plain)]
     assert pictures[0].tobytes() == pictures[1].tobytes()
     assert carriers.NAME in pictures[0].info and carriers.NAME not in pictures[1].info
 
@@ -128,12 +129,12 @@ def test_figures_of_a_protocol_carry_the_records_of_all_their_runs():
     protocol = wb.CodedDiffusion(generation_size=2)
     runs = {f"seed {seed}": made.scenario(protocol=protocol, seed=seed).run(engine="reference") for seed in (1, 2)}
     (text,) = carriers.texts_of_markup(wb.views.coverage_chart({"both": list(runs.values())}).to_svg())
-    told = record.from_text(text)
-    assert told["of"] == "runs" and [one["name"] for one in told["runs"]] == ["both #1", "both #2"]
-    assert [one["trace_hash"] for one in told["runs"]] == [run.trace_hash for run in runs.values()]
+    content = record.from_text(text)
+    assert content["of"] == "runs" and [entry["name"] for entry in content["runs"]] == ["both #1", "both #2"]
+    assert [entry["trace_hash"] for entry in content["runs"]] == [run.trace_hash for run in runs.values()]
 
 
-def test_what_the_lab_hands_out_carries_the_record(run, tmp_path):
+def test_downloads_of_the_lab_carry_the_record(run, tmp_path):
     take_away = TakeAway(lambda: run)
     for kind in ("figure (SVG)", "figure (PNG)", "run (Parquet)", "page that plays"):
         path = tmp_path / "taken"
@@ -141,7 +142,7 @@ def test_what_the_lab_hands_out_carries_the_record(run, tmp_path):
         assert contents.read_contents(path).records == (record_of(run),), kind
 
 
-def test_a_drawing_of_no_run_has_no_record():
+def test_a_drawing_without_a_run_has_no_record():
     assert (
         carriers.texts_of_markup(Drawing(10, 10).to_svg()) == []
         and carriers.texts_of_png(Drawing(10, 10).to_png()) == []
@@ -151,22 +152,21 @@ def test_a_drawing_of_no_run_has_no_record():
 HOSTILE = '</script></metadata><!-- & ]]> "ö" \\u003c'
 
 
-def test_no_text_in_a_record_ends_what_it_lies_in(tmp_path):
-    one = record.add_digest({"of": "run", "name": HOSTILE})
-    text = record.to_text(one)
+def test_no_text_in_a_record_ends_the_element_around_it(tmp_path):
+    content = record.add_digest({"of": "run", "name": HOSTILE})
+    text = record.to_text(content)
     svg = carriers.add_to_svg(Drawing(10, 10).to_svg(), text)
     for markup in (svg, f"<html>{carriers.script_element(text)}</html>"):
-        assert [record.from_text(found) for found in carriers.texts_of_markup(markup)] == [one]
+        assert [record.from_text(embedded) for embedded in carriers.texts_of_markup(markup)] == [content]
         assert made.without(markup).count("</") <= 1
-    assert [
-        record.from_text(found) for found in carriers.texts_of_png(carriers.add_to_png(Drawing(5, 5).to_png(), text))
-    ] == [one]
+    png = carriers.add_to_png(Drawing(5, 5).to_png(), text)
+    assert [record.from_text(embedded) for embedded in carriers.texts_of_png(png)] == [content]
 
 
 def test_a_long_record_is_compressed_and_other_programs_open_the_picture():
-    one = record.add_digest({"of": "run", "scenario": {"links": list(range(600_000))}})
-    text = record.to_text(one)
-    assert len(text) < len(json.dumps(one)) / 2 and record.from_text(text) == one
+    content = record.add_digest({"of": "run", "scenario": {"links": list(range(600_000))}})
+    text = record.to_text(content)
+    assert len(text) < len(json.dumps(content)) / 2 and record.from_text(text) == content
     picture = carriers.add_to_png(Drawing(20, 10).to_png(), text)
     assert Image.open(BytesIO(picture)).size == (40, 20)
 
@@ -181,18 +181,18 @@ def test_a_record_that_would_fill_the_memory_is_refused(monkeypatch):
 # --- sweeps' rows ---
 
 
-def test_scenarios_of_a_sweep_are_kept_once_and_come_out_whole():
+def test_scenarios_of_a_sweep_are_stored_once_and_restored_completely():
     scenarios = [made.scenario(protocol=protocol, seed=seed) for protocol in (wb.Diffusion(), wb.Flooding())
                  for seed in range(3)]  # fmt: skip
-    documents = ["", *(one.to_json() for one in scenarios)]
+    documents = ["", *(scenario.to_json() for scenario in scenarios)]
     points = table.points_of(documents)
     assert len(points["values"]["protocol"]) == 3 and len(points["values"]["seed"]) == 4
     first, *rest = table.documents(points, len(documents))
     assert first is None
-    assert [wb.Scenario.from_json(json.dumps(one)) for one in rest] == scenarios
+    assert [wb.Scenario.from_json(json.dumps(document)) for document in rest] == scenarios
 
 
-# --- files that are something else, or damaged ---
+# --- damaged or unrelated files ---
 
 
 def written(folder, name, content):
@@ -208,7 +208,7 @@ def parquet(**columns):
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "sentence"),
     [
         (b"", "not a PNG, SVG, HTML or Parquet file"),
         (b"\x00\xff\xfe junk", "not a PNG, SVG, HTML or Parquet file"),
@@ -238,14 +238,14 @@ def parquet(**columns):
         ),
     ],
 )
-def test_a_file_that_is_no_record_gets_one_sentence(tmp_path, content, said):
+def test_a_file_without_a_valid_record_is_refused_in_one_sentence(tmp_path, content, sentence):
     path = written(tmp_path, "file", content)
-    with pytest.raises(DataError, match=said) as raised:
+    with pytest.raises(DataError, match=sentence) as raised:
         wb.reproduce(path)
     assert str(raised.value).startswith(f"{path}: ") and "\n" not in str(raised.value)
 
 
-def test_a_folder_and_a_path_without_anything_get_one_sentence(tmp_path):
+def test_a_folder_without_a_record_and_a_missing_path_are_refused_in_one_sentence(tmp_path):
     with pytest.raises(DataError, match="neither a record"):
         wb.reproduce(tmp_path)
     with pytest.raises(DataError, match="No such file"):
@@ -267,8 +267,8 @@ for path in sys.argv[1:]:
 """
 
 
-def test_pipes_devices_and_records_that_never_close_get_one_sentence_in_a_bounded_time(tmp_path):
-    """One process reads them all; its time limit is far above what a linear search takes, and far below a quadratic."""
+def test_pipes_devices_and_unclosed_records_are_refused_in_a_bounded_time(tmp_path):
+    """One process reads all files; its time limit is far above that of a linear search, and far below a quadratic."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "folder" / "pipe.parquet")
@@ -279,7 +279,7 @@ def test_pipes_devices_and_records_that_never_close_get_one_sentence_in_a_bounde
     )
     with (tmp_path / "large.svg").open("wb") as file:
         file.write(b"<svg>")
-        file.truncate(contents.LARGEST_B + 1)  # A sparse file: it needs no disk.
+        file.truncate(contents.LARGEST_B + 1)  # A sparse file, which occupies no disk space.
     names = [tmp_path / "pipe", tmp_path / "folder", "/dev/zero", tmp_path / "large.svg", open_records, open_scripts]
     command = [sys.executable, "-c", UNBOUNDED, *map(str, names)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=True)
@@ -296,7 +296,7 @@ def test_a_character_reference_of_many_digits_is_damage():
 
 @pytest.mark.parametrize("kind", ["figure.png", "figure.svg", "page.html", "folder/trace.parquet"])
 @pytest.mark.parametrize("share", [0.001, 0.02, 0.3, 0.999])
-def test_a_file_cut_short_has_its_whole_record_or_gets_one_sentence(files, run, tmp_path, kind, share):
+def test_a_truncated_file_has_its_whole_record_or_is_refused_in_one_sentence(files, run, tmp_path, kind, share):
     whole = (files / kind).read_bytes()
     path = written(tmp_path, "cut", whole[: int(share * len(whole))])
     try:
@@ -306,27 +306,27 @@ def test_a_file_cut_short_has_its_whole_record_or_gets_one_sentence(files, run, 
 
 
 @pytest.mark.parametrize("kind", ["figure.png", "figure.svg", "folder/trace.parquet", "folder/record.json"])
-def test_a_flipped_bit_gives_the_same_record_or_one_sentence(files, run, tmp_path, kind):
+def test_a_file_with_a_flipped_bit_has_the_same_record_or_is_refused_in_one_sentence(files, run, tmp_path, kind):
     whole = (files / kind).read_bytes()
     expected = record_of(run)
     at = whole.find(b"workbench-record")
     span = min(len(whole), 20_000)
     begin = max(0, at - 200)
-    for which in range(0, span, 61):
-        place = (begin + which) % len(whole)
+    for step in range(0, span, 61):
+        position = (begin + step) % len(whole)
         changed = bytearray(whole)
-        changed[place] ^= 1 << which % 8
+        changed[position] ^= 1 << step % 8
         path = written(tmp_path, "flipped", bytes(changed))
         try:
-            there = contents.read_contents(path)
+            file_contents = contents.read_contents(path)
         except DataError as error:
             assert "\n" not in str(error)
             continue
-        assert there.records == (expected,), place
+        assert file_contents.records == (expected,), position
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"", carriers.PNG_BEGIN, b"PAR1", b"<svg>", b"{"]))
-def test_any_bytes_get_one_sentence(tmp_path_factory, data, begin):
+def test_random_bytes_are_refused(tmp_path_factory, data, begin):
     path = written(tmp_path_factory.getbasetemp(), "any", begin + data)
     with pytest.raises(DataError):
         contents.read_contents(path)

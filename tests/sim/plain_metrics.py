@@ -1,4 +1,4 @@
-"""Metrics as their definitions read: row by row, in dictionaries, slowly. The workbench's have to be the same."""
+"""A slow reference implementation of the metrics that follows their definitions row by row, in dictionaries."""
 
 from collections import Counter, defaultdict
 
@@ -13,44 +13,48 @@ NOT_A_NUMBER = float("nan")
 def deliveries(scenario, rows):
     """Return the metrics from "delivery_ratio" to "stretch" of rows, which are dictionaries."""
     delivered_rows = [row for row in rows if row["event"] == "delivered"]
-    asked = subscriptions(rows)
+    subscribed = subscriptions(rows)
     published = {(row["node"], row["sequence"]): row for row in rows if row["event"] == "published"}
     carried = defaultdict(list)
     for row in rows:
         if row["event"] == "originated" and (row["node"], row["value"]) in published:
             carried[row["origin"], row["sequence"]].append(published[row["node"], row["value"]])
     backwards = scenario.topology.reverse()
-    distances = {node: nx.single_source_shortest_path_length(backwards, node) for node, _ in asked}
-    expected = owed(scenario, rows, asked, published, distances)
+    distances = {node: nx.single_source_shortest_path_length(backwards, node) for node, _ in subscribed}
+    expected = expected_samples(scenario, rows, subscribed, published, distances)
     outcome = Counter()
     latencies_us = []
     changed = {name_of(row) for row in rows if (row["event"], row["detail"]) == scenario.protocol.changes}
-    waiting, seen = {}, defaultdict(set)
+    waiting, delivered_texts = {}, defaultdict(set)
     for row in delivered_rows:
         key, message = (row["node"], row["value"]), (row["origin"], row["sequence"])
-        if not is_right(scenario, asked.get(key), carried.get(message), row):
+        if not is_right(scenario, subscribed.get(key), carried.get(message), row):
             outcome["wrong"] += 1
             continue
-        what, of = asked[key][0], (key, message)
-        if of not in waiting:
-            waiting[of] = [
-                (text, item) for item in carried[message] for text in samples(scenario, what, item["detail"])
+        constraints, delivery = subscribed[key][0], (key, message)
+        if delivery not in waiting:
+            waiting[delivery] = [
+                (text, item) for item in carried[message] for text in samples(scenario, constraints, item["detail"])
             ]
-            seen[of, "carried"] = {text for text, _ in waiting[of]}
-        if row["detail"] not in seen[of, "carried"] and name_of(row) not in changed:
+            delivered_texts[delivery, "carried"] = {text for text, _ in waiting[delivery]}
+        if row["detail"] not in delivered_texts[delivery, "carried"] and name_of(row) not in changed:
             outcome["wrong"] += 1
             continue
-        fits = [item for item in waiting[of] if item[0] == row["detail"] or row["detail"] not in seen[of, "carried"]]
+        fits = [
+            item
+            for item in waiting[delivery]
+            if item[0] == row["detail"] or row["detail"] not in delivered_texts[delivery, "carried"]
+        ]
         if fits:
-            waiting[of].remove(fits[0])
+            waiting[delivery].remove(fits[0])
             publication = fits[0][1]
             if (*key, publication["node"], publication["sequence"]) in expected:
                 latencies_us.append(row["time_us"] - publication["time_us"])
             else:
                 outcome["unexpected"] += 1
-        elif row["detail"] in seen[of]:
+        elif row["detail"] in delivered_texts[delivery]:
             outcome["again"] += 1
-        seen[of].add(row["detail"])
+        delivered_texts[delivery].add(row["detail"])
     total = sum(expected.values())
     latencies_us.sort()
     return {
@@ -88,8 +92,8 @@ def lasts(subscription, time_us):
     return begins <= time_us and (ends is None or time_us < ends)
 
 
-def samples(scenario, what, text):
-    return [to_text(sample) for sample in scenario.protocol.matching_samples(parse(what), parse(text))]
+def samples(scenario, constraints, published):
+    return [to_text(sample) for sample in scenario.protocol.matching_samples(parse(constraints), parse(published))]
 
 
 def is_right(scenario, subscription, carried, row):
@@ -101,10 +105,10 @@ def is_right(scenario, subscription, carried, row):
         return True
 
 
-def owed(scenario, rows, asked, published, distances):
+def expected_samples(scenario, rows, subscribed, published, distances):
     """Return {(sink, subscription, publisher, reading): number of expected samples}."""
     counts = Counter()
-    for (sink, number), subscription in asked.items():
+    for (sink, number), subscription in subscribed.items():
         for (publisher, reading), row in published.items():
             time_us = row["time_us"]
             if lasts(subscription, time_us) and publisher in distances[sink] and not is_down(rows, sink, time_us):
@@ -123,8 +127,8 @@ def is_down(rows, node, time_us):
 
 
 def percentile(ordered, percent):
-    place = max(0, -(-percent * len(ordered) // 100) - 1)
-    return ordered[place] if ordered else NOT_A_NUMBER
+    index = max(0, -(-percent * len(ordered) // 100) - 1)
+    return ordered[index] if ordered else NOT_A_NUMBER
 
 
 def stretch(rows, delivered_rows, distances):

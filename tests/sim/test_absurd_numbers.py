@@ -1,4 +1,4 @@
-"""Numbers that make no sense, wherever a scenario takes one: refused in a sentence, or good for a whole run."""
+"""Absurd numbers: wherever a scenario accepts a number, it is refused with a sentence or valid for a whole run."""
 
 import math
 
@@ -11,7 +11,7 @@ import workbench as wb
 from workbench.errors import ParameterError, ScenarioError, WorkbenchError
 from workbench.sim import workload
 
-DURATION_S = 0.001  # short, as a publication each microsecond is allowed
+DURATION_S = 0.001  # short, because one publication per microsecond is allowed
 
 NUMBERS = st.one_of(
     st.sampled_from([10**400, -(10**400), math.nan, math.inf, -math.inf, 5e-324, 1e308, -1e308, True]),
@@ -22,9 +22,9 @@ NUMBERS = st.one_of(
 )
 
 
-def scenario(*items, radio=None, topology=None, protocol=None, **more):
+def scenario(*items, radio=None, topology=None, protocol=None, **settings):
     items = items or [wb.subscribe(0, "TEMP GE 25"), wb.publish(1, "TEMP IS 26")]
-    fields = {"duration_s": DURATION_S, **more}
+    fields = {"duration_s": DURATION_S, **settings}
     return wb.Scenario(topology or PAIR, protocol or wb.Flooding(), items, radio or wb.Radio(), **fields)
 
 
@@ -63,11 +63,11 @@ def of_a_sensor_field(name):
     return lambda value: scenario(SUBSCRIBED, wb.publish(1, wb.SensorField(**{name: value}), every_s=0.0003))
 
 
-def of_an_item(make, what, name, **more):
-    return lambda value: scenario(SUBSCRIBED, make(1, what, **{name: value, **more}))
+def of_an_item(make, text, name, **settings):
+    return lambda value: scenario(SUBSCRIBED, make(1, text, **{name: value, **settings}))
 
 
-MADE = {
+SCENARIOS = {
     **{f"Radio {name}": of_a_radio(name) for name in OF_RADIOS},
     **{f"SensorField {name}": of_a_sensor_field(name) for name in OF_FIELDS},
     **{f"publish {name}": of_an_item(wb.publish, "TEMP IS 26", name) for name in ("every_s", "start_s", "stop_s")},
@@ -92,39 +92,39 @@ MADE = {
 }
 
 
-# Without a single delivery these times never come.
+# These times are infinite without a delivery.
 INFINITE_WITHOUT_DELIVERIES = {
     *(f"latency_all_ms_{which}" for which in ("p50", "p95", "max")),
     *("time_to_first_s", "time_to_steady_s", "recovery_s"),
 }
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", SCENARIOS)
 @settings(max_examples=25)
 @given(value=NUMBERS)
-def test_any_number_is_refused_in_a_sentence_or_good_for_a_run(name, value):
+def test_any_number_is_refused_with_a_sentence_or_valid_for_a_run(name, value):
     try:
-        made = MADE[name](value)
-        run = made.run(engine="reference")
+        played = SCENARIOS[name](value)
+        run = played.run(engine="reference")
     except WorkbenchError as error:
         assert "\n" not in str(error) and len(str(error)) < 400
         return
-    assert wb.Scenario.from_json(made.to_json()) == made
-    for record in (run, made.run(engine="reference", record="metrics")):
+    assert wb.Scenario.from_json(played.to_json()) == played
+    for record in (run, played.run(engine="reference", record="metrics")):
         infinite = {name for name, number in record.metrics.items() if math.isinf(number)}
         assert infinite <= INFINITE_WITHOUT_DELIVERIES
 
 
 @pytest.mark.parametrize("name", ["tx_uJ_per_B", "rx_uJ_per_B"])
 @pytest.mark.parametrize("value", [10**400, 1e308, 1_000_001, -1, math.nan])
-def test_an_energy_beyond_all_radios_is_refused_with_its_bound(name, value):
+def test_an_energy_above_that_of_all_radios_is_refused_with_the_bound(name, value):
     with pytest.raises(ParameterError, match=f"Radio: {name} is .*; it must be a number of µJ from 0 to 1,000,000"):
         wb.Radio(**{name: value})
     assert getattr(wb.Radio(**{name: 1_000_000}), name) == 1_000_000
 
 
 @pytest.mark.parametrize("make", [lambda size: wb.Flooding(max_events=size), lambda size: wb.DPS(max_history=size)])
-def test_a_size_without_a_bound_of_its_own_stays_within_64_bits(make):
+def test_a_size_without_its_own_bound_is_limited_to_64_bits(make):
     assert make(10**18)
     with pytest.raises(ParameterError, match=f"is {10**18 + 1}; it must be a whole number from 1 to {10**18} pub"):
         make(10**18 + 1)
@@ -175,11 +175,11 @@ def test_actions_are_in_order_of_time_kind_item_and_node():
     st.floats(0.001, 0.01) | st.none(),
     st.booleans(),
 )
-def test_as_many_are_counted_as_there_are(duration_s, start_s, lasts_s, every_s, stagger):
+def test_the_number_of_actions_is_counted_exactly(duration_s, start_s, lasts_s, every_s, stagger):
     stop_s = None if lasts_s is None else start_s + lasts_s
     more = {} if every_s is None else {"every_s": every_s, "stagger": stagger}
     item = wb.publish("all", "TEMP IS 26", start_s=start_s, stop_s=stop_s, **more)
     duration_us = round(duration_s * 1e6)
-    made = len(workload.expand([item], (0, 1), duration_us, 1))
+    number = len(workload.expand([item], (0, 1), duration_us, 1))
     most = item.most_readings(2, duration_us)
-    assert made == most or (stagger and every_s is not None and most - 2 <= made < most)
+    assert number == most or (stagger and every_s is not None and most - 2 <= number < most)

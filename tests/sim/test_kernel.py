@@ -1,4 +1,4 @@
-"""The reference engine: a run is a function of its scenario, and nothing that happens in it is lost on the way."""
+"""The reference engine: a run depends only on its scenario, and its trace accounts for every frame."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ from workbench.sim.trace import Recorder
 
 LINE = both_ways((0, 1), (1, 2))
 
-# --- scenarios of every kind ---
+# --- random scenarios ---
 
 
 @st.composite
@@ -45,17 +45,17 @@ def items(draw, count, kind):
     start_s = draw(st.sampled_from([0, 0.5, 3]))
     stop_s = draw(st.sampled_from([None, start_s + 0.001, start_s + 4]))
     if kind == "subscribe":
-        what = draw(st.sampled_from(["TEMP GE 25", "TEMP GE 25, TEMP LE 30", "INSTANCE EQ_ANY"]))
-        return wb.subscribe(at, what, draw(st.sampled_from([None, 2.5])), start_s, stop_s)
+        attributes = draw(st.sampled_from(["TEMP GE 25", "TEMP GE 25, TEMP LE 30", "INSTANCE EQ_ANY"]))
+        return wb.subscribe(at, attributes, draw(st.sampled_from([None, 2.5])), start_s, stop_s)
     if kind == "outage":
         return wb.outage(at, start_s, stop_s)
-    what = draw(st.sampled_from(["TEMP IS 26", "TEMP IS 20", "TEMP IS 35, INSTANCE IS 1", wb.SensorField()]))
+    attributes = draw(st.sampled_from(["TEMP IS 26", "TEMP IS 20", "TEMP IS 35, INSTANCE IS 1", wb.SensorField()]))
     every_s = draw(st.sampled_from([None, 0.7, 2]))
-    return wb.publish(at, what, every_s, start_s, stop_s, stagger=every_s is not None and draw(st.booleans()))
+    return wb.publish(at, attributes, every_s, start_s, stop_s, stagger=every_s is not None and draw(st.booleans()))
 
 
 PROTOCOLS = st.one_of(
-    # A memory of one event lets floods chase each other round until their ttl runs out.
+    # With a memory of one event, floods circulate until their ttl runs out.
     st.sampled_from([wb.Flooding(), wb.Flooding(ttl=2), wb.Flooding(ttl=4, max_events=1)]),
     st.builds(
         wb.Diffusion,
@@ -84,7 +84,7 @@ def scenarios(draw):
     return wb.Scenario(topology, draw(PROTOCOLS), workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
 
 
-# --- a function of its scenario ---
+# --- a run depends only on its scenario ---
 
 
 @settings(max_examples=examples(40))
@@ -121,21 +121,21 @@ def test_metrics_are_the_same_with_and_without_a_trace(scenario):
     pd.testing.assert_series_equal(scenario.run(record="metrics").metrics, scenario.run(record="trace").metrics)
 
 
-def test_run_without_a_trace_says_how_to_have_one():
+def test_run_without_a_trace_explains_how_to_record_one():
     run = wb.Scenario(LINE, wb.Flooding()).run("reference", record="metrics")
     assert not run.has_trace and run.engine == "reference"
     with pytest.raises(ScenarioError, match='record="trace"'):
         run.trace
 
 
-# --- nothing is lost on the way ---
+# --- every frame is accounted for ---
 
 
 @settings(max_examples=examples(100))
 @given(scenarios())
-def test_every_frame_sent_is_heard_or_lost_by_everybody_it_was_meant_for(scenario):
+def test_every_frame_is_received_or_lost_at_each_of_its_receivers(scenario):
     run = scenario.run()
-    expected, seen = Counter(), Counter()
+    expected, outcomes = Counter(), Counter()
     for row in run.trace.to_pylist():
         if row["event"] == "sent":
             broadcast = row["peer"] == -1
@@ -143,13 +143,13 @@ def test_every_frame_sent_is_heard_or_lost_by_everybody_it_was_meant_for(scenari
             expected.update((row["time_us"], row["node"], receiver, row["sequence"]) for receiver in receivers)
             assert row["value"] == scenario.radio.airtime_us(row["size_B"])
         elif row["event"] in ("received", "lost"):
-            seen[row["time_us"], row["peer"], row["node"], row["sequence"]] += 1
-    assert seen == expected
+            outcomes[row["time_us"], row["peer"], row["node"], row["sequence"]] += 1
+    assert outcomes == expected
 
 
 @settings(max_examples=examples(60))
 @given(scenarios())
-def test_rows_are_in_the_order_of_time_and_a_radio_sends_one_frame_at_a_time(scenario):
+def test_rows_are_ordered_by_time_and_a_radio_sends_one_frame_at_a_time(scenario):
     run = scenario.run()
     times = run.trace.column("time_us").to_pylist()
     assert times == sorted(times)
@@ -189,7 +189,7 @@ def test_no_timer_fires_after_the_end():
     assert starts_us(play(LINE, too_late, duration_s=2)) == []
 
 
-def test_nothing_to_do_is_a_run_too():
+def test_a_scenario_without_a_workload_is_a_run_too():
     run = wb.Scenario(both_ways((0, 1)), wb.Diffusion()).run()
     assert run.trace.num_rows == 0 and run.metrics["transmissions"] == 0
 
@@ -204,18 +204,18 @@ def test_progress_rises_to_the_end():
 # --- timers ---
 
 
-def test_node_is_woken_when_it_asked_to_be():
+def test_node_is_woken_at_the_time_that_it_set():
     run = play(LINE, [say(1, delay_s=2, start_s=1)])
     assert starts_us(run) == [3_000_000]
 
 
-def test_timer_that_is_put_off_fires_once_and_late():
+def test_postponed_timer_fires_once_at_the_later_time():
     run = play(LINE, [say(1, delay_s=2), say(1, delay_s=4, start_s=1)])
     assert starts_us(run, sequence=0) == [5_000_000]
     assert len(rows(run, "sent")) == 2
 
 
-def test_timer_that_is_brought_forward_fires_early():
+def test_timer_moved_to_an_earlier_time_fires_then():
     run = play(LINE, [say(1, delay_s=5), say(1, delay_s=1, start_s=1)])
     assert starts_us(run, sequence=0) == [2_000_000]
 
@@ -236,7 +236,7 @@ def test_application_of_a_node_that_is_off_does_nothing():
 # --- the application ---
 
 
-def test_payload_is_part_of_what_was_published():
+def test_payload_is_part_of_the_publication():
     workload = [wb.subscribe(2, 'PAYLOAD EQ "hi"'), wb.publish(0, "TEMP IS 26", payload=b"hi", start_s=1)]
     for protocol in (wb.Flooding(), wb.Diffusion()):
         run = play(LINE, workload, protocol=protocol)
@@ -255,7 +255,7 @@ def test_subscription_is_recorded_with_its_number_and_its_end():
     ]
 
 
-# --- what a link layer knows ---
+# --- information from the link layer ---
 
 
 def test_nodes_get_the_delivery_ratios_of_their_links():
@@ -292,11 +292,11 @@ def test_wake_up_in_the_past_is_an_error():
         scenario.run()
 
 
-# --- the kernel and its parts ---
+# --- the kernel alone ---
 
 
 class Quiet(Node):
-    """A node that wakes once, at ``next_wake``."""
+    """A node that wakes once, at `next_wake`."""
 
     woken_at = None
 
@@ -312,7 +312,7 @@ def kernel_of_one():
     return kernel, called
 
 
-def test_kernel_plays_by_time_and_at_the_same_time_in_the_order_of_arrival():
+def test_kernel_plays_in_the_order_of_time_and_then_of_arrival():
     kernel, called = kernel_of_one()
     for time, name in ((5, "a"), (3, "b"), (5, "c"), (3, "d")):
         kernel.push(time, ACTION, name)
@@ -356,12 +356,12 @@ def test_another_application_shares_kernel_and_channel():
     plan(scenario, kernel, 1_000_000)
     kernel.start()
     kernel.play(1_000_000, None)
-    heard = [row for row in recorder.table().to_pylist() if row["event"] == "received"]
-    assert [(row["node"], row["peer"], row["size_B"]) for row in heard] == [(1, 0, 50)]
+    received = [row for row in recorder.table().to_pylist() if row["event"] == "received"]
+    assert [(row["node"], row["peer"], row["size_B"]) for row in received] == [(1, 0, 50)]
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
-def test_a_run_that_is_ended_early_is_the_run_of_the_shorter_scenario(engine, monkeypatch):
+def test_a_run_that_is_stopped_early_equals_the_run_of_the_shorter_scenario(engine, monkeypatch):
     monkeypatch.setattr("workbench.sim.fast.engine._EVENTS", 5000)
     workload = [wb.subscribe(0, "TEMP GE 1"), wb.publish([24, 7], "TEMP IS 5", every_s=0.5, stagger=True)]
     workload.append(wb.outage(12, start_s=20, stop_s=200))

@@ -42,29 +42,29 @@ def test_node_that_idles_for_an_hour_checks_the_channel_28_800_times():
     assert checks_us / (HOUR_S * 10**6) == pytest.approx(0.006, rel=0.1)
 
 
-def test_broadcast_a_second_costs_its_sender_a_strobe_and_its_receiver_a_copy():
+def test_periodic_broadcast_costs_its_sender_a_strobe_and_its_receiver_a_copy():
     run = play_asleep(both_ways((0, 1)), [say(0, every_s=1)], duration_s=HOUR_S)
     assert pytest.approx(INTERVAL_US, rel=0.1) == STROBE_US
     sender, receiver = times_of(run, 0), times_of(run, 1)
     assert (sender["transmit"], sender["carrier_sense"]) == (HOUR_S * STROBE_US, HOUR_S * CHECK_US)
-    # From the wake-up to the next copy, and the copy.
+    # From the wake-up to the next copy, plus that copy.
     assert receiver["receive"] / HOUR_S == pytest.approx(PERIOD_US / 2 + COPY_US, rel=0.1)
     assert sender["transmit"] / (HOUR_S * 10**6) == pytest.approx(0.125, rel=0.1)
     assert run.energy().charge_mC.loc[0, "transmit"] == pytest.approx(17.4 * HOUR_S * STROBE_US / 1e6)
     assert len(rows(run, "received", node=1)) == HOUR_S
 
 
-def test_first_unicast_is_strobed_until_the_receiver_wakes_up_and_later_ones_only_about_its_wake_up():
+def test_first_unicast_is_strobed_until_the_receiver_wakes_up_and_later_ones_start_just_before():
     first_us, later_us = [], []
     for seed in range(1, 101):
         run = play_asleep(both_ways((0, 1)), [say(0, to=1), say(0, to=1, start_s=0.3)], seed, 1)
-        sent = rows(run, "sent")
+        sent_rows = rows(run, "sent")
         assert [row["event"] for row in rows(run, "received", node=1)] == ["received"] * 2
-        first_us.append(sent[0]["value"])
-        later_us.append(sent[1]["value"])
+        first_us.append(sent_rows[0]["value"])
+        later_us.append(sent_rows[1]["value"])
         # A sender that knows the phase sleeps until just before the wake-up: at most seven slots of 320 µs.
         assert later_us[-1] <= 7 * 320 + PERIOD_US + COPY_US
-    # Half an interval, half a gap and copy, and the copy itself.
+    # Half an interval, half a gap and copy, plus the received copy.
     assert np.mean(first_us) == pytest.approx(INTERVAL_US / 2 + PERIOD_US / 2 + COPY_US, rel=0.1)
     assert np.mean(later_us) == pytest.approx(3.5 * 320 + PERIOD_US / 2 + COPY_US, rel=0.1)
 
@@ -82,8 +82,8 @@ def test_latency_of_a_unicast_is_half_an_interval_with_and_without_phase_lock():
 
 
 @pytest.mark.parametrize(("overhearing", "heard_us"), [("frame", COPY_US), ("address", (7 + 6) * 8 * 4)])
-def test_node_that_wakes_up_during_a_strobe_for_another_hears_a_copy_or_its_address(overhearing, heard_us):
-    # No acknowledgement comes, so the strobe takes an interval, and node 2 wakes up during it.
+def test_node_that_wakes_up_during_a_strobe_to_another_node_hears_a_copy_or_its_address(overhearing, heard_us):
+    # Without an acknowledgement the strobe takes a whole interval, and node 2 wakes up during it.
     run = play_asleep(network((0, 2), (2, 0), (0, 1)), [say(0, to=1)], duration_s=1, retries=0, overhearing=overhearing)
     assert times_of(run, 0)["transmit"] == STROBE_US
     overheard_us = times_of(run, 2)["overhear"]
@@ -92,8 +92,8 @@ def test_node_that_wakes_up_during_a_strobe_for_another_hears_a_copy_or_its_addr
     assert idle_us - CHECKS_US <= times_of(run, 2)["idle"] < idle_us
 
 
-def test_five_nodes_by_hand():
-    # Node 2 broadcasts; 1 and 3 hear it. The strobe disturbs a unicast from 4 to 3 unless 4 waits, as it does.
+def test_times_of_five_nodes_equal_those_calculated_by_hand():
+    # Node 2 broadcasts to 1 and 3. The strobe would disturb a unicast from 4 to 3, but 4 waits for its end.
     line = both_ways((0, 1), (1, 2), (2, 3), (3, 4), (2, 4))
     run = play_asleep(line, [say(2), say(4, to=3, start_s=0.05)], duration_s=2)
     assert fates(run, 1)[2, 0] == fates(run, 3)[2, 0] == fates(run, 4)[2, 0] == "received"
@@ -124,7 +124,7 @@ def test_phase_is_forgotten_after_failed_tries_and_by_a_failed_sender():
     assert max(begins_us[3] - 3 * 10**6, begins_us[4] - 4 * 10**6) <= 7 * 320 + 192
 
 
-def test_busy_channel_is_checked_again_after_parts_of_an_interval():
+def test_busy_channel_is_checked_again_after_fractions_of_an_interval():
     run = play_asleep(both_ways((0, 1)), [say(0), say(1, start_s=0.02)], duration_s=5)
     assert [row["node"] for row in rows(run, "sent")] == [0, 1] and not rows(run, "given_up")
 
@@ -144,7 +144,7 @@ frames = st.tuples(
 
 @settings(max_examples=15)
 @given(st.lists(frames, max_size=12), st.sampled_from([12, 125, 300.5]), st.integers(1, 1000))
-def test_busy_states_are_those_of_an_oracle_that_paints_each_microsecond(items, wake_interval_ms, seed):
+def test_busy_states_equal_those_of_an_oracle_that_marks_each_microsecond(items, wake_interval_ms, seed):
     topology = both_ways((0, 1), (1, 2), (2, 3), (0, 3), (0, 2), (1, 3))
     run = play_asleep(topology, items, seed, 2, wake_interval_ms=wake_interval_ms, collisions=False)
     busy = STATES[:4]
@@ -187,25 +187,25 @@ def test_engines_agree_and_states_add_up_to_the_duration(seed, name, wake_interv
     assert_same_states(getattr(wb, name)(), radio, seed, failing)
 
 
-def test_preset_that_sleeps_spreads_broadcasts_over_four_intervals():
+def test_low_power_preset_spreads_broadcasts_over_four_intervals():
     assert wb.radios.cc2420(wake_interval_ms=125).jitter_ms == (0, 500)
     assert wb.radios.cc2420(wake_interval_ms=125, jitter_ms=7).jitter_ms == (0, 7)
     assert wb.radios.cc2420().jitter_ms == wb.Radio().jitter_ms
 
 
 @pytest.mark.parametrize("interval_ms", [0.5, -1, 10_001, True, "125"])
-def test_interval_that_no_radio_can_have_is_refused(interval_ms):
+def test_impossible_wake_up_interval_is_refused(interval_ms):
     with pytest.raises(ParameterError, match=r"wake_interval_ms is .*; it must be 0 \(always on\) or a number of ms"):
         wb.Radio(wake_interval_ms=interval_ms)
 
 
-def test_radio_that_sleeps_checks_the_channel_and_acknowledges_whatever_its_other_fields_are():
+def test_sleeping_radio_senses_the_channel_and_acknowledges_regardless_of_other_fields():
     run = play_asleep(both_ways((0, 1)), [say(0), say(1, to=0, start_s=0.02)], csma=False, retries=0)
     assert fates(run, 0) == {(1, 0): "received"} and fates(run, 1) == {(0, 0): "received"}
     assert times_of(run, 0)["acknowledge"] and times_of(run, 1)["carrier_sense"]
 
 
-def test_interval_is_stored_with_the_scenario_and_absent_where_it_is_zero():
+def test_wake_up_interval_is_stored_with_the_scenario_unless_it_is_zero():
     asleep = wb.Scenario(LINE, wb.Flooding(), [], wb.radios.cc2420(wake_interval_ms=125), 10)
     assert wb.Scenario.from_json(asleep.to_json()).radio == asleep.radio
     assert "wake_interval_ms" not in play(LINE, [], duration_s=1).scenario.to_json()

@@ -1,4 +1,4 @@
-"""Metrics by hand: tiny traces, written row by row, and the numbers that their definitions give."""
+"""Metrics of tiny traces, written row by row, compared with numbers calculated by hand."""
 
 import math
 import pickle
@@ -28,24 +28,24 @@ LINE = both_ways((0, 1), (1, 2), (2, 3))
 # --- rows ---
 
 
-def subscribed(node=0, number=0, at_ms=0, until_ms=None, what="TEMP GE 25"):
-    return at_ms, node, "subscribed", -1, "", node, number, 0, -1 if until_ms is None else until_ms * MS, what
+def subscribed(node=0, number=0, at_ms=0, until_ms=None, attributes="TEMP GE 25"):
+    return at_ms, node, "subscribed", -1, "", node, number, 0, -1 if until_ms is None else until_ms * MS, attributes
 
 
 def unsubscribed(at_ms, node=0, number=0):
     return at_ms, node, "unsubscribed", -1, "", node, number, 0, 0, ""
 
 
-def published(at_ms, node, number, what="TEMP IS 26"):
-    return at_ms, node, "published", -1, "", node, number, 0, 0, what
+def published(at_ms, node, number, attributes="TEMP IS 26"):
+    return at_ms, node, "published", -1, "", node, number, 0, 0, attributes
 
 
 def originated(at_ms, node, sequence, number):
     return at_ms, node, "originated", -1, "data", node, sequence, 0, number, ""
 
 
-def delivered(at_ms, origin, sequence, node=0, number=0, what="TEMP IS 26"):
-    return at_ms, node, "delivered", 1, "data", origin, sequence, 0, number, what
+def delivered(at_ms, origin, sequence, node=0, number=0, attributes="TEMP IS 26"):
+    return at_ms, node, "delivered", 1, "data", origin, sequence, 0, number, attributes
 
 
 def held(node, origin, sequence, hops, at_ms=0):
@@ -64,9 +64,9 @@ def recovered(at_ms, node):
     return at_ms, node, "recovered", -1, "", node, 0, 0, 0, ""
 
 
-def reading(at_ms, node, number, what="TEMP IS 26"):
-    """Return the rows of a reading in a message of its own, whose number is 100 more than the reading's."""
-    return [published(at_ms, node, number, what), originated(at_ms, node, 100 + number, number)]
+def reading(at_ms, node, number, attributes="TEMP IS 26"):
+    """Return the rows of a reading in a message of its own; the message number is the reading's plus 100."""
+    return [published(at_ms, node, number, attributes), originated(at_ms, node, 100 + number, number)]
 
 
 def measure(*rows, topology=LINE, protocol=None, radio=None):
@@ -93,17 +93,17 @@ def test_delivery_ratio_is_the_share_of_matching_readings_that_arrived():
         reading(10, 3, 0, "TEMP IS 26"),
         reading(20, 3, 1, "TEMP IS 20"),  # does not match
         reading(30, 2, 0, "TEMP IS 30"),
-        delivered(15, 3, 100, what="TEMP IS 26"),
+        delivered(15, 3, 100, attributes="TEMP IS 26"),
     )
     assert outcome(values) == (2, 1, 0, 0) and values["delivery_ratio"] == 0.5
 
 
-def test_reading_from_before_the_subscription_is_counted_when_it_is_delivered():
-    values = measure(reading(10, 3, 0), subscribed(at_ms=12), delivered(15, 3, 100, what="TEMP IS 26"))
+def test_reading_published_before_the_subscription_is_counted_if_it_is_delivered():
+    values = measure(reading(10, 3, 0), subscribed(at_ms=12), delivered(15, 3, 100, attributes="TEMP IS 26"))
     assert outcome(values) == (0, 0, 0, 0) and values["unexpected_deliveries"] == 1
 
 
-def test_nothing_expected_has_no_delivery_ratio():
+def test_delivery_ratio_is_nan_without_expected_readings():
     values = measure(reading(10, 3, 0))
     assert outcome(values) == (0, 0, 0, 0)
     for name in ("delivery_ratio", "latency_ms_p50", "latency_ms_p95", "stretch", "coverage", "interest_coverage"):
@@ -113,7 +113,7 @@ def test_nothing_expected_has_no_delivery_ratio():
 def test_every_subscription_expects_its_own_sample():
     values = measure(
         subscribed(0, 0),
-        subscribed(0, 1, what="TEMP GE 26"),
+        subscribed(0, 1, attributes="TEMP GE 26"),
         subscribed(3, 0),
         reading(10, 2, 0),
         delivered(12, 2, 100, 0, 0),
@@ -136,10 +136,10 @@ def text(attributes):
 
 
 @given(st.lists(st.one_of(constraints, st.just([("TEMP", "EQ_ANY", 0)])), min_size=1, max_size=4), st.data())
-def test_every_pair_that_matches_is_among_those_that_are_looked_at(asked, data):
+def test_every_matching_pair_is_among_the_examined_pairs(wanted, data):
     readings = [text(item) for item in data.draw(st.lists(values, min_size=1, max_size=6))]
     protocol = wb.Flooding()
-    subscriptions = [text(item).replace("EQ_ANY 0", "EQ_ANY") for item in asked]
+    subscriptions = [text(item).replace("EQ_ANY 0", "EQ_ANY") for item in wanted]
     candidates = matching_of(protocol).candidates(subscriptions, readings)
     for subscription, indices in zip(subscriptions, candidates, strict=True):
         for index, reading in enumerate(readings):
@@ -147,7 +147,7 @@ def test_every_pair_that_matches_is_among_those_that_are_looked_at(asked, data):
                 assert index in indices
 
 
-def test_sink_expects_its_own_readings_too():
+def test_sink_expects_its_own_matching_readings_too():
     assert outcome(measure(subscribed(), reading(10, 0, 0), delivered(10, 0, 100))) == (1, 1, 0, 0)
 
 
@@ -162,7 +162,7 @@ def test_reading_is_expected_by_subscriptions_active_at_its_publication(publishe
         assert values["expected"] == is_expected
 
 
-def test_reading_from_which_no_arcs_lead_to_the_sink_is_not_expected():
+def test_reading_of_a_source_without_a_path_to_the_sink_is_not_expected():
     # 0 <-- 1 <-- 2 and 0 --> 3
     one_way = network((1, 0), (2, 1), (0, 3))
     values = measure(subscribed(), published(10, 2, 0), published(10, 3, 0), topology=one_way)
@@ -190,23 +190,23 @@ def test_reading_is_expected_despite_an_outage_on_its_path():
 
 
 def test_unexpected_sample_is_neither_delivered_nor_wrong():
-    # Published before the subscription, it waited at its source for the interest.
+    # It was published before the subscription and waited at its source for the interest.
     values = measure(reading(0, 3, 0), subscribed(at_ms=5), delivered(20, 3, 100))
     assert outcome(values) == (0, 0, 0, 0)
 
 
-# --- wrong and again ---
+# --- wrong and duplicate deliveries ---
 
 
 @pytest.mark.parametrize(
     "row",
     [
-        delivered(20, 3, 101, what="TEMP IS 20"),  # does not match
+        delivered(20, 3, 101, attributes="TEMP IS 20"),  # does not match
         delivered(20, 3, 999),  # no node sent that message
-        delivered(20, 2, 100),  # not that node
-        delivered(20, 3, 100, number=7),  # no node subscribed
-        delivered(20, 3, 100, node=2),  # not there
-        delivered(50, 3, 100),  # it had expired
+        delivered(20, 2, 100),  # the message is from another node
+        delivered(20, 3, 100, number=7),  # the node has no subscription of that number
+        delivered(20, 3, 100, node=2),  # another node has the subscription
+        delivered(50, 3, 100),  # the subscription had expired
     ],
 )
 def test_delivery_without_a_subscription_is_wrong(row):
@@ -228,7 +228,7 @@ def test_second_delivery_of_a_sample_is_a_duplicate_and_counts_once():
     assert values["delivery_ratio"] == 1 and values["latency_ms_p95"] == 2
 
 
-def test_same_sample_for_two_subscriptions_is_no_duplicate():
+def test_same_sample_for_two_subscriptions_is_not_a_duplicate():
     values = measure(
         subscribed(), subscribed(number=1), reading(10, 3, 0), delivered(12, 3, 100), delivered(12, 3, 100, 0, 1)
     )
@@ -247,31 +247,31 @@ AGGREGATE = [
 
 
 def test_aggregated_readings_are_expected_and_timed_one_by_one():
-    arrived = [delivered(45, 3, 5, what="TEMP IS 26"), delivered(45, 3, 5, what="TEMP IS 28")]
+    arrived = [delivered(45, 3, 5, attributes="TEMP IS 26"), delivered(45, 3, 5, attributes="TEMP IS 28")]
     values = measure(subscribed(), AGGREGATE, arrived)
     assert outcome(values) == (2, 2, 0, 0)
     assert (values["latency_ms_p50"], values["latency_ms_p95"]) == (15, 35)
 
 
-def test_part_of_an_aggregate_that_arrived_counts_for_the_reading_it_was():
-    values = measure(subscribed(), AGGREGATE, delivered(45, 3, 5, what="TEMP IS 28"))
+def test_delivered_part_of_an_aggregate_counts_for_its_reading():
+    values = measure(subscribed(), AGGREGATE, delivered(45, 3, 5, attributes="TEMP IS 28"))
     assert outcome(values) == (2, 1, 0, 0) and values["latency_ms_p50"] == 15
 
 
-def test_aggregate_that_comes_again_is_a_duplicate_for_each_of_its_samples():
-    once = [delivered(45, 3, 5, what="TEMP IS 26"), delivered(45, 3, 5, what="TEMP IS 28")]
+def test_repeated_aggregate_is_a_duplicate_for_each_of_its_samples():
+    once = [delivered(45, 3, 5, attributes="TEMP IS 26"), delivered(45, 3, 5, attributes="TEMP IS 28")]
     assert outcome(measure(subscribed(), AGGREGATE, once, once)) == (2, 2, 0, 2)
 
 
 def test_reading_with_its_first_key_twice_is_expected_once():
-    what = "TEMP IS 26, INSTANCE IS 1, TEMP IS 20, INSTANCE IS 2"
-    arrived = delivered(12, 3, 100, what=what)
-    assert outcome(measure(subscribed(), reading(10, 3, 0, what))) == (1, 0, 0, 0)
-    assert outcome(measure(subscribed(), reading(10, 3, 0, what), arrived)) == (1, 1, 0, 0)
-    assert outcome(measure(subscribed(), reading(10, 3, 0, what), arrived, arrived)) == (1, 1, 0, 1)
+    attributes = "TEMP IS 26, INSTANCE IS 1, TEMP IS 20, INSTANCE IS 2"
+    delivery = delivered(12, 3, 100, attributes=attributes)
+    assert outcome(measure(subscribed(), reading(10, 3, 0, attributes))) == (1, 0, 0, 0)
+    assert outcome(measure(subscribed(), reading(10, 3, 0, attributes), delivery)) == (1, 1, 0, 0)
+    assert outcome(measure(subscribed(), reading(10, 3, 0, attributes), delivery, delivery)) == (1, 1, 0, 1)
 
 
-def test_equal_samples_of_one_message_are_not_each_others_duplicates():
+def test_equal_samples_of_one_message_are_not_duplicates():
     twice = [published(10, 3, 0), published(20, 3, 1), originated(20, 3, 5, 0), originated(20, 3, 5, 1)]
     values = measure(subscribed(), twice, delivered(25, 3, 5), delivered(25, 3, 5))
     assert outcome(values) == (2, 2, 0, 0) and values["latency_ms_p50"] == 5 and values["latency_ms_p95"] == 15
@@ -285,9 +285,12 @@ def filtered(origin, sequence, answer="replace", message="data", at_ms=12):
     return at_ms, 1, "filtered", -1, message, origin, sequence, 0, 200, answer
 
 
-def test_sample_that_a_filter_changed_stands_for_the_reading_it_was_made_of():
+def test_sample_changed_by_a_filter_counts_for_its_original_reading():
     values = measure(
-        subscribed(), reading(10, 3, 0, "TEMP IS 26"), filtered(3, 100), delivered(14, 3, 100, what="TEMP IS 25.5")
+        subscribed(),
+        reading(10, 3, 0, "TEMP IS 26"),
+        filtered(3, 100),
+        delivered(14, 3, 100, attributes="TEMP IS 25.5"),
     )
     assert outcome(values) == (1, 1, 0, 0) and values["latency_ms_p50"] == 4
 
@@ -302,35 +305,35 @@ def test_sample_that_a_filter_changed_stands_for_the_reading_it_was_made_of():
         filtered(2, 100),
     ],
 )
-def test_sample_that_no_filter_changed_is_wrong_if_its_message_does_not_carry_it(delivery):
-    changed = delivered(14, 3, 100, what="TEMP IS 25.5")
+def test_unfiltered_sample_is_wrong_if_its_message_does_not_carry_it(delivery):
+    changed = delivered(14, 3, 100, attributes="TEMP IS 25.5")
     assert outcome(measure(subscribed(), reading(10, 3, 0), delivery, changed, changed)) == (1, 0, 2, 0)
 
 
-def test_filter_of_another_protocol_is_no_excuse():
-    rows = [subscribed(), *reading(10, 3, 0), filtered(3, 100), delivered(14, 3, 100, what="TEMP IS 25.5")]
+def test_filter_row_of_another_protocol_does_not_justify_a_changed_sample():
+    rows = [subscribed(), *reading(10, 3, 0), filtered(3, 100), delivered(14, 3, 100, attributes="TEMP IS 25.5")]
     assert outcome(measure(rows, protocol=wb.Flooding())) == (1, 0, 1, 0)
 
 
-def test_sample_that_a_filter_made_match_is_neither_expected_nor_wrong():
+def test_sample_that_matches_only_after_a_filter_is_neither_expected_nor_wrong():
     values = measure(
-        subscribed(), reading(10, 3, 0, "TEMP IS 20"), filtered(3, 100), delivered(14, 3, 100, what="TEMP IS 26")
+        subscribed(), reading(10, 3, 0, "TEMP IS 20"), filtered(3, 100), delivered(14, 3, 100, attributes="TEMP IS 26")
     )
     assert outcome(values) == (0, 0, 0, 0)
 
 
-def test_changed_sample_that_comes_again_is_a_duplicate():
-    changed = delivered(14, 3, 100, what="TEMP IS 25.5")
+def test_repeated_changed_sample_is_a_duplicate():
+    changed = delivered(14, 3, 100, attributes="TEMP IS 25.5")
     values = measure(subscribed(), reading(10, 3, 0, "TEMP IS 26"), filtered(3, 100), changed, changed)
     assert outcome(values) == (1, 1, 0, 1)
 
 
-def test_value_beyond_its_keys_range_that_a_filter_made_is_measured_all_the_same():
+def test_value_that_a_filter_moved_out_of_its_range_is_measured_too():
     values = measure(
-        subscribed(what="HUMIDITY GE 50"),
+        subscribed(attributes="HUMIDITY GE 50"),
         reading(10, 3, 0, "HUMIDITY IS 80"),
         filtered(3, 100),
-        delivered(14, 3, 100, what="HUMIDITY IS 160"),
+        delivered(14, 3, 100, attributes="HUMIDITY IS 160"),
     )
     assert outcome(values) == (1, 1, 0, 0)
 
@@ -343,15 +346,15 @@ def test_run_with_filters_has_the_same_metrics_without_a_trace():
     details = {event: [] for event in ("published", "delivered")}
     for row in runs[0].trace.to_pylist():
         details.get(row["event"], []).append(row["detail"])
-    assert not set(details["delivered"]) <= set(details["published"])  # it does change them
+    assert not set(details["delivered"]) <= set(details["published"])  # the filters change samples
     assert outcome(runs[0].metrics) == outcome(runs[1].metrics) == (18, 18, 0, 0)
 
 
-# --- protocols that do not deliver what was published ---
+# --- protocols that deliver other data than was published ---
 
 
 class Altering(FloodingNode):
-    """Delivers each reading with one bit flipped: 20 as 19.84."""
+    """Delivers each reading with one bit flipped: 20 becomes 19.84."""
 
     def deliver_to(self, subscriptions, attributes, *message):
         altered = tuple(attribute._replace(value=attribute.value ^ 16) for attribute in attributes)
@@ -359,7 +362,7 @@ class Altering(FloodingNode):
 
 
 class Swapping(FloodingNode):
-    """Delivers in each message what the one before it carried."""
+    """Delivers with each message the attributes of the previous message."""
 
     def deliver_to(self, subscriptions, attributes, *message):
         before, self.last = getattr(self, "last", attributes), attributes
@@ -375,11 +378,11 @@ class Repeating(FloodingNode):
 
 
 @pytest.mark.parametrize(
-    ("kind", "seen"),
+    ("kind", "expected"),
     [(FloodingNode, (2, 2, 0, 0)), (Altering, (2, 0, 2, 0)), (Swapping, (2, 1, 1, 0)), (Repeating, (2, 2, 0, 2))],
 )
 @pytest.mark.parametrize("record", ["trace", "metrics"])
-def test_protocol_that_does_not_deliver_what_was_published_is_seen(kind, seen, record):
+def test_protocol_that_delivers_wrong_data_is_detected(kind, expected, record):
     class Protocol(wb.Flooding):
         node = kind
 
@@ -389,8 +392,8 @@ def test_protocol_that_does_not_deliver_what_was_published_is_seen(kind, seen, r
         wb.publish(3, "TEMP IS 24", start_s=2),
     ]
     values = wb.Scenario(wb.topology.line(4), Protocol(), workload, duration_s=5).run(record=record).metrics
-    assert outcome(values) == seen
-    assert values["delivery_ratio"] == seen[1] / 2
+    assert outcome(values) == expected
+    assert values["delivery_ratio"] == expected[1] / 2
 
 
 # --- latency ---
@@ -402,7 +405,7 @@ def latencies(*milliseconds):
     return values["latency_ms_p50"], values["latency_ms_p95"]
 
 
-def test_percentile_is_the_smallest_latency_that_that_share_does_not_exceed():
+def test_percentile_is_the_smallest_latency_with_that_share_at_or_below():
     assert latencies(7) == (7, 7)
     assert latencies(1, 2) == (1, 2)
     assert latencies(3, 1, 2) == (2, 3)
@@ -412,7 +415,7 @@ def test_percentile_is_the_smallest_latency_that_that_share_does_not_exceed():
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=200))
-def test_percentile_has_the_share_at_or_below_it_and_not_one_fewer(latencies_us):
+def test_percentile_has_its_share_at_or_below_but_the_next_smaller_latency_has_not(latencies_us):
     ordered = sorted(latencies_us)
     for percent in (50, 95):
         value = percentile(ordered, percent / 100)
@@ -424,7 +427,7 @@ def test_percentile_has_the_share_at_or_below_it_and_not_one_fewer(latencies_us)
 # --- paths ---
 
 
-def test_stretch_is_hops_over_the_shortest_path_mean_over_delivered_messages():
+def test_stretch_is_hops_over_shortest_path_averaged_over_delivered_messages():
     values = measure(
         subscribed(),
         reading(0, 3, 0),
@@ -435,7 +438,7 @@ def test_stretch_is_hops_over_the_shortest_path_mean_over_delivered_messages():
     assert values["stretch"] == (6 / 3 + 2 / 2) / 2
 
 
-def test_stretch_leaves_out_undelivered_messages_and_those_of_the_sink():
+def test_stretch_ignores_undelivered_messages_and_those_of_the_sink():
     values = measure(
         subscribed(),
         [*reading(0, 3, 0, "TEMP IS 20"), held(0, 3, 100, hops=9)],
@@ -447,7 +450,7 @@ def test_stretch_leaves_out_undelivered_messages_and_those_of_the_sink():
 
 
 def test_shortest_path_follows_the_direction_of_arcs():
-    # 2 --> 1 --> 0 --> 2: from 2 to 0 it is two hops, though 0 hears 2's answer in one
+    # 2 --> 1 --> 0 --> 2: from 2 to 0 it is two hops, although an arc leads back from 0 to 2
     values = measure(
         subscribed(),
         reading(0, 2, 0),
@@ -467,7 +470,7 @@ def test_coverage_is_the_share_of_nodes_that_hold_a_publication():
     assert math.isnan(measure(*rows, protocol=wb.Diffusion())["coverage"])
 
 
-def test_interest_coverage_is_the_share_of_the_nodes_a_sink_can_reach():
+def test_interest_coverage_is_a_share_of_the_nodes_that_a_sink_can_reach():
     # 0 --> 1 --> 2, 3 --> 0
     arcs = network((0, 1), (1, 2), (3, 0))
     values = measure(cached(0), cached(1), cached(1), cached(3, sink=3, sequence=4), topology=arcs)
@@ -476,7 +479,7 @@ def test_interest_coverage_is_the_share_of_the_nodes_a_sink_can_reach():
     assert alone["interest_coverage"] == 1
 
 
-def test_protocol_outside_of_the_package_brings_metrics_of_its_own(monkeypatch):
+def test_protocol_outside_of_the_package_has_its_own_metrics(monkeypatch):
     module = ModuleType("whispers")
     module.LOOKS_AT = ("whispered",)
     module.measure = lambda scenario, rows: {"whispers": len(rows.columns("whispered", "node")[0])}
@@ -495,9 +498,9 @@ def test_protocol_outside_of_the_package_brings_metrics_of_its_own(monkeypatch):
         *metrics.COMMON[costs:-1],
     ]
     assert trace.metric_events(Whispering()) == {*trace.metric_events(wb.Flooding()), "whispered"}
-    for taken in ("delivered", "sent_flood"):
-        module.measure = lambda scenario, rows, taken=taken: {taken: 1}
-        with pytest.raises(ScenarioError, match=f"whispers has a metric {taken}, which is in every run already"):
+    for metric in ("delivered", "sent_flood"):
+        module.measure = lambda scenario, rows, metric=metric: {metric: 1}
+        with pytest.raises(ScenarioError, match=f"whispers has a metric {metric}, which is in every run already"):
             measure(protocol=Whispering())
 
 
@@ -526,7 +529,7 @@ def test_costs_are_counted_by_event_message_and_reason():
     )
     assert (values["transmissions"], values["receptions"], values["lost"]) == (5, 4, 3)
     assert values["bytes_sent"] == 3 * 10 + 2 * 30
-    # Of what was lost, the two frames that collided were heard.
+    # Of the lost frames, the two that collided count as received energy.
     assert values["energy_mJ"] == pytest.approx(((90 + 5 * 6) * 2.0 + (60 + 6 * 6) * 0.5) / 1000)
     detailed = {
         "sent_data": 3,
@@ -540,7 +543,7 @@ def test_costs_are_counted_by_event_message_and_reason():
     assert set(values.index[-6:]) == set(detailed)
 
 
-def test_unsubscribing_after_the_end_does_not_make_a_subscription_last_longer():
+def test_unsubscribing_after_the_end_does_not_extend_a_subscription():
     scenario = wb.Scenario(
         topology=wb.topology.line(3),
         protocol=wb.Flooding(),
@@ -564,7 +567,7 @@ def test_forgetting_a_publication_does_not_raise_its_coverage():
     assert scenario.run(record="metrics").metrics["coverage"] == 1
 
 
-def test_metrics_are_a_series_that_knows_what_it_does_not_have():
+def test_metrics_are_a_series_that_explains_missing_metrics():
     values = wb.Scenario(wb.topology.line(2), wb.Flooding(), duration_s=1).run(engine="reference").metrics
     with pytest.raises(KeyError, match="this run lacks the metric 'delivery' .did you mean delivery_ratio?"):
         values["delivery"]
@@ -576,7 +579,7 @@ def test_metrics_are_a_series_that_knows_what_it_does_not_have():
     pd.testing.assert_series_equal(pickle.loads(pickle.dumps(values)), values)
 
 
-def test_the_text_of_metrics_leaves_out_a_coverage_that_the_protocol_does_not_have():
+def test_the_text_of_metrics_leaves_out_a_coverage_that_does_not_apply():
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(2, "TEMP IS 25", start_s=1)]
     scenario = wb.Scenario(wb.topology.line(3), wb.Diffusion(), workload, duration_s=2)
     flooded, routed = (

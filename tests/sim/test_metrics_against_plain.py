@@ -1,4 +1,4 @@
-"""The metrics, which go over columns, beside `plain_metrics`, which goes row by row: the same numbers, bit for bit."""
+"""Metrics computed from columns, compared bit for bit with `plain_metrics`, which goes row by row."""
 
 import networkx as nx
 import numpy as np
@@ -74,7 +74,7 @@ def assert_same(scenario, table):
 
 @settings(max_examples=examples(150))
 @given(TRACES)
-def test_metrics_of_any_rows_are_those_of_the_definitions(rows):
+def test_metrics_of_any_rows_follow_the_definitions(rows):
     assert_same(wb.Scenario(ONE_WAY, wb.Diffusion()), table_of(rows))
 
 
@@ -86,12 +86,12 @@ def test_metrics_of_any_rows_are_those_of_the_definitions(rows):
     st.sampled_from(["replace", "drop"]),
 )
 def test_metrics_of_one_message_with_every_kind_of_delivery(delivered, readings, begins, answer):
-    # Most random rows above are wrong; here most are right.
+    # Most random rows above are wrong deliveries; most of these are right.
     rows = [(0, (4, "published", -1, "", 4, number, 0, 0, text)) for number, text in readings]
     rows += [(0, (4, "originated", -1, "data", 4, 7, 0, number, "")) for number, _ in readings]
     rows += [
-        (begins, (3, "subscribed", -1, "", 3, number, 0, -1, what))
-        for number, what in ((0, "TEMP GE 25"), (1, "TEMP EQ_ANY"))
+        (begins, (3, "subscribed", -1, "", 3, number, 0, -1, constraints))
+        for number, constraints in ((0, "TEMP GE 25"), (1, "TEMP EQ_ANY"))
     ]
     rows += [(time, (3, "delivered", 2, "data", 4, 7, 0, time % 2, text)) for time, text in delivered]
     rows += [(0, (2, "filtered", -1, "data", 4, 7, 0, 200, answer))]
@@ -100,12 +100,12 @@ def test_metrics_of_one_message_with_every_kind_of_delivery(delivered, readings,
 
 
 @pytest.mark.parametrize("name", ["coded-diffusion-grid", "diffusion-lossy", "dps-grid", "tinymq-own"])
-def test_metrics_of_golden_runs_are_those_of_the_definitions(name):
+def test_metrics_of_golden_runs_follow_the_definitions(name):
     scenario = renew.scenario(name)
     assert_same(scenario, scenario.run(engine="reference").trace)
 
 
-def test_large_traces_are_set_apart_and_measured_alike():
+def test_large_traces_are_split_and_have_the_same_metrics():
     scenario = renew.scenario("diffusion-grid")
     table = scenario.run(engine="reference").trace
     many = table_of([(0, (0, "sent", -1, "data", 0, 0, 10, 0, ""))] * 100_000).to_batches()
@@ -114,8 +114,8 @@ def test_large_traces_are_set_apart_and_measured_alike():
     assert among_many["transmissions"] == alone["transmissions"] + 100_000
     assert np.array_equal(alone[NAMES], among_many[NAMES], equal_nan=True)
     assert [row._asdict() for row in Columns(whole).of("sent", "delivered")] == [
-        {"position": place} | row
-        for place, row in enumerate(whole.to_pylist())
+        {"position": position} | row
+        for position, row in enumerate(whole.to_pylist())
         if row["event"] in ("sent", "delivered")
     ]
 
@@ -125,22 +125,22 @@ def test_large_traces_are_set_apart_and_measured_alike():
 
 @settings(max_examples=examples(60))
 @given(st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(lambda arc: arc[0] != arc[1]), min_size=1))
-def test_paths_are_those_of_networkx(arcs):
+def test_path_lengths_equal_those_of_networkx(arcs):
     graph = network(*arcs)
     paths = paths_of(graph)
     nodes = sorted(graph)
-    for hops_of, seen in ((paths.hops_from, graph), (paths.hops_to, graph.reverse())):
-        ((place, hops),) = hops_of(paths.indices(np.array(nodes)))
-        assert place == 0
+    for hops_of, directed in ((paths.hops_from, graph), (paths.hops_to, graph.reverse())):
+        ((position, hops),) = hops_of(paths.indices(np.array(nodes)))
+        assert position == 0
         for node, row in zip(nodes, hops.tolist(), strict=True):
-            lengths = nx.single_source_shortest_path_length(seen, node)
-            assert row == [lengths.get(other, -1) for other in nodes]
+            lengths = nx.single_source_shortest_path_length(directed, node)
+            assert row == [lengths.get(target, -1) for target in nodes]
     assert paths.indices(np.array([nodes[-1] + 1, -1, nodes[0]])).tolist() == [-1, -1, 0]
 
 
-def test_paths_of_many_sinks_come_in_parts(monkeypatch):
+def test_paths_of_many_sinks_are_computed_in_batches(monkeypatch):
     paths = paths_of(wb.topology.line(30))
     monkeypatch.setattr("workbench.sim.metrics.paths._CELLS", 100)
     parts = list(paths.hops_to(np.arange(30)))
-    assert [place for place, _ in parts] == list(range(0, 30, 3))
+    assert [position for position, _ in parts] == list(range(0, 30, 3))
     assert np.concatenate([hops for _, hops in parts]).tolist() == [[abs(i - j) for j in range(30)] for i in range(30)]

@@ -1,4 +1,4 @@
-"""Metrics of time and of the nature of messages: deadlines, undelivered samples, steady delivery, recovery, set-up."""
+"""Metrics of time and of message kinds: deadlines, undelivered samples, steady delivery, recovery, set-up."""
 
 import math
 
@@ -29,7 +29,7 @@ def progress(delivered, expected=None, delivered_us=(), period_s=1):
         ([1] * 30 + [0] * 10, None),
         ([0] * 20, None),
         ([1], 0),
-        ([0, 1, 1], None),  # fewer than ten count together
+        ([0, 1, 1], None),  # at least ten publications are needed
     ],
 )
 def test_steady_delivery_begins_where_nine_of_ten_later_samples_arrive(delivered, index):
@@ -37,16 +37,18 @@ def test_steady_delivery_begins_where_nine_of_ten_later_samples_arrive(delivered
 
 
 def test_times_count_from_the_first_expected_sample():
-    seen = progress([0, 0, 0] + [1] * 20, [0, 0, 1] + [1] * 20, [3_500_000])
-    times = seen.times(np.zeros(0, np.int64))
+    delivery_progress = progress([0, 0, 0] + [1] * 20, [0, 0, 1] + [1] * 20, [3_500_000])
+    times = delivery_progress.times(np.zeros(0, np.int64))
     assert times["time_to_first_s"] == 1.5 and times["time_to_steady_s"] == 0.0
     assert math.isnan(times["recovery_s"])
 
 
 def test_recovery_is_the_longest_time_from_a_change_to_steady_delivery_before_the_next():
-    seen = progress([1] * 10 + [0] * 3 + [1] * 30 + [0] * 1 + [1] * 30, delivered_us=[0])
-    assert seen.times(np.array([10 * SECOND]))["recovery_s"] == 0.0  # 60 of 64 arrive
-    assert seen.times(np.array([10 * SECOND, 20 * SECOND]))["recovery_s"] == math.inf  # of 10 only 7 arrive
+    delivery_progress = progress([1] * 10 + [0] * 3 + [1] * 30 + [0] * 1 + [1] * 30, delivered_us=[0])
+    assert delivery_progress.times(np.array([10 * SECOND]))["recovery_s"] == 0.0  # 60 of 64 arrive
+    assert (
+        delivery_progress.times(np.array([10 * SECOND, 20 * SECOND]))["recovery_s"] == math.inf
+    )  # of 10 only 7 arrive
     late = progress([1] * 10 + [0] * 10 + [1] * 30, delivered_us=[0])
     assert late.times(np.array([10 * SECOND]))["recovery_s"] == 7.0
     assert late.times(np.array([8 * SECOND, 9_500_000]))["recovery_s"] == 7.5
@@ -60,7 +62,7 @@ def test_undelivered_samples_are_infinitely_late():
     assert all(math.isnan(value) for value in timeliness(np.zeros(0), 0).values())
 
 
-def test_without_expected_samples_there_are_no_times():
+def test_times_are_nan_without_expected_samples():
     assert all(math.isnan(value) for value in progress([0, 0], [0, 0]).times(np.zeros(0, np.int64)).values())
     silent = progress([0, 0]).times(np.zeros(0, np.int64))
     assert silent["time_to_first_s"] == silent["time_to_steady_s"] == math.inf
@@ -68,7 +70,7 @@ def test_without_expected_samples_there_are_no_times():
 
 @pytest.mark.parametrize("record", ["trace", "metrics"])
 @pytest.mark.parametrize("engine", ["reference", "fast"])
-def test_frames_and_bytes_are_split_by_the_nature_of_their_message(engine, record):
+def test_frames_and_bytes_are_split_by_the_kind_of_their_message(engine, record):
     workload = [wb.subscribe(0, "TEMP GE 20", start_s=5), wb.publish(8, "TEMP IS 25", start_s=10, every_s=5)]
     scenario = wb.Scenario(wb.topology.grid(3, 3), wb.Diffusion(), workload, duration_s=40)
     metrics = scenario.run(engine=engine, record=record).metrics
@@ -86,7 +88,7 @@ def test_usefulness_of_a_flood_is_the_share_of_receptions_that_are_not_duplicate
     assert math.isnan(wb.Scenario(wb.topology.line(3), wb.Diffusion(), workload).run().metrics["usefulness_ratio"])
 
 
-def test_every_declared_nature_belongs_to_a_message_that_the_protocol_sends():
+def test_every_declared_kind_belongs_to_a_message_that_the_protocol_sends():
     for name, message in (("Diffusion", "interest"), ("TinyMQ", "join"), ("DPS", "subscription")):
         protocol = getattr(wb, name)
         assert set(protocol.natures.values()) <= set(natures.NATURES)

@@ -68,7 +68,7 @@ def test_defaults_are_not_written():
     )
 
 
-def test_the_users_keys_are_registered_before():
+def test_the_users_keys_are_registered_first():
     wb.register_key(130, "SMOKE", "ppm", 1, "int16", 0, 1000)
     scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), [wb.publish(0, "SMOKE IS 7")])
     assert python_lines(scenario).startswith("wb.register_key(130, 'SMOKE', 'ppm'")

@@ -1,4 +1,4 @@
-"""The radio: what a transmission takes, who hears it, who does not, and why."""
+"""The radio: the duration and energy of transmissions, which nodes receive a frame, and why others do not."""
 
 import dataclasses
 import math
@@ -20,7 +20,7 @@ LINE = both_ways((0, 1), (1, 2))
 TRIANGLE = both_ways((0, 1), (1, 2), (0, 2))
 
 
-# --- what it takes ---
+# --- airtime and energy ---
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ TRIANGLE = both_ways((0, 1), (1, 2), (0, 2))
         (wb.Radio(overhead_B=0, bit_rate_bps=3_000_000), 1, 3),  # 2.67 takes three
     ],
 )
-def test_airtime_is_bytes_and_overhead_at_the_bit_rate(radio, frame_B, airtime_us):
+def test_airtime_is_frame_and_overhead_over_the_bit_rate(radio, frame_B, airtime_us):
     assert radio.airtime_us(frame_B) == airtime_us
     run = wb.Scenario(LINE, wb.Flooding(), [wb.publish(0, "TEMP IS 26")], radio, 5).run()
     assert rows(run, "sent")[0]["value"] == radio.airtime_us(16)
@@ -78,7 +78,7 @@ def test_frame_beyond_the_limit_takes_the_airtime_of_its_fragments_and_pauses(fr
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
-def test_frame_that_its_protocol_cannot_fragment_is_refused_with_a_remedy(engine):
+def test_frame_beyond_the_limit_is_refused_with_a_remedy_if_its_protocol_cannot_fragment(engine):
     items = [wb.subscribe(4, "TEMP GE 20"), wb.publish(0, "TEMP IS 26", payload=b"x" * 130, start_s=5)]
     scenario = wb.Scenario(wb.topology.line(5), wb.TinyMQ(), items, wb.radios.cc2420(), 20)
     with pytest.raises(ScenarioError, match=r"node 0 sends a frame of 156 bytes \(event\); TinyMQ sends at most 125"):
@@ -100,7 +100,7 @@ class Fragmenting(Talker):
     max_fragments = 3
 
 
-def test_frame_of_n_fragments_arrives_with_the_nth_power_of_the_ratio():
+def test_frame_of_n_fragments_arrives_with_the_nth_power_of_the_delivery_ratio():
     items = [say(0, size=300, every_s=0.05)]
     run = play(both_ways((0, 1, 0.9)), items, duration_s=100, protocol=Fragmenting(), max_frame_B=125)
     assert len(rows(run, "received")) / len(rows(run, "sent")) == pytest.approx(0.9**3, abs=0.04)
@@ -161,20 +161,20 @@ def test_broadcast_waits_for_a_delay_within_the_jitter_and_unicast_does_not():
 
 def test_radio_sends_one_frame_at_a_time_in_the_order_given():
     run = play(LINE, [say(0, count=4), say(0, to=1, count=3)], jitter_ms=(0, 3))
-    sent = rows(run, "sent", node=0)
-    assert [row["sequence"] for row in sent] == list(range(7))
-    assert all(start >= row["time_us"] for row, start in zip(sent, starts_us(run)[1:], strict=False))
+    sent_rows = rows(run, "sent", node=0)
+    assert [row["sequence"] for row in sent_rows] == list(range(7))
+    assert all(start >= row["time_us"] for row, start in zip(sent_rows, starts_us(run)[1:], strict=False))
 
 
 # --- links ---
 
 
-def test_lossless_link_delivers_everything_and_a_lossy_one_its_share():
+def test_link_delivers_the_share_of_frames_given_by_its_pdr():
     arcs = network((0, 1, 1.0), (0, 2, 0.9), (0, 3, 0.2))
     run = play(arcs, [say(0, every_s=0.01)])
-    heard = [len(rows(run, "received", node=node)) for node in (1, 2, 3)]
-    assert heard[0] == 1000
-    assert heard[1] == pytest.approx(900, abs=40) and heard[2] == pytest.approx(200, abs=50)
+    received = [len(rows(run, "received", node=node)) for node in (1, 2, 3)]
+    assert received[0] == 1000
+    assert received[1] == pytest.approx(900, abs=40) and received[2] == pytest.approx(200, abs=50)
 
 
 def test_asymmetric_link_stays_asymmetric():
@@ -186,7 +186,7 @@ def test_asymmetric_link_stays_asymmetric():
 
 
 @pytest.mark.parametrize(("loss", "share"), [("links", 0.5), ("none", 1.0), (0.25, 0.75), (1, 0.0)])
-def test_loss_is_that_of_the_links_or_none_or_the_same_everywhere(loss, share):
+def test_loss_is_taken_from_the_links_or_zero_or_the_same_on_all_links(loss, share):
     run = play(network((0, 1, 0.5)), [say(0, every_s=0.01)], loss=loss)
     assert len(rows(run, "received")) == pytest.approx(1000 * share, abs=50 * math.ceil(share % 1))
 
@@ -199,14 +199,14 @@ def test_links_lose_independently_of_each_other_and_of_the_network_around_them()
     assert len(set(received) & set(also_received)) == pytest.approx(250, abs=50)
 
 
-def test_unicast_is_heard_by_its_destination_alone():
+def test_unicast_is_received_by_its_destination_only():
     run = play(TRIANGLE, [say(0, to=2)])
     assert [(row["node"], row["peer"]) for row in rows(run, "received")] == [(2, 0)]
     assert [row["peer"] for row in rows(run, "sent")] == [2]
 
 
 def test_unicast_over_no_link_is_lost():
-    # 0 --> 1 hears, but cannot answer
+    # 0 --> 1: node 1 receives, but cannot answer
     run = play(network((0, 1)), [say(1, to=0)], retries=1)
     assert [row["peer"] for row in rows(run, "sent")] == [0, 0]
     assert [(row["node"], row["peer"], row["detail"]) for row in rows(run, "lost")] == [(0, 1, "link")] * 2
@@ -227,23 +227,23 @@ def test_two_hidden_nodes_collide_at_the_node_between_them():
     ("offset_us", "fate"),
     [(0, "collision"), (1, "collision"), (AIRTIME_50_US - 1, "collision"), (AIRTIME_50_US, "received")],
 )
-def test_frames_that_overlap_at_all_disturb_each_other_and_those_that_touch_do_not(offset_us, fate):
+def test_overlapping_frames_collide_and_adjacent_frames_do_not(offset_us, fate):
     run = play(LINE, [say(0), say(2, start_s=offset_us / 1e6)], collisions=True)
     assert set(fates(run, 1).values()) == {fate}
 
 
-def test_short_frame_within_a_long_one_disturbs_it():
+def test_short_frame_within_a_long_one_collides_with_it():
     run = play(LINE, [say(0, size=120), say(2, size=6, start_s=0.001)], collisions=True)
     assert set(fates(run, 1).values()) == {"collision"}
 
 
-def test_node_that_transmits_hears_nothing():
+def test_node_that_transmits_receives_nothing():
     run = play(LINE, [say(0), say(1, start_s=0.001)], collisions=True)
     assert fates(run, 0) == {(1, 0): "half_duplex"} and fates(run, 1) == {(0, 0): "half_duplex"}
     assert fates(run, 2) == {(1, 0): "received"}
 
 
-def test_transmission_that_is_not_heard_disturbs_no_frame():
+def test_transmission_out_of_range_disturbs_no_frame():
     # 0 --- 1    2 --- 3
     apart = both_ways((0, 1), (2, 3))
     assert set(fates(play(apart, [say("all", size=20)], collisions=True), 1).values()) == {"half_duplex"}
@@ -256,8 +256,8 @@ def test_frame_too_weak_to_be_received_still_disturbs():
     assert fates(run, 1) == {(0, 0): "collision", (2, 0): "link"}
 
 
-def test_frames_that_wait_in_a_long_queue_disturb_when_their_time_comes():
-    # Node 0 is given 40 frames at once; node 2 speaks while the first of them is on the air.
+def test_queued_frames_collide_when_they_are_sent():
+    # Node 0 gets 40 frames at once; node 2 sends during the first of them.
     run = play(LINE, [say(0, to=1, count=40), say(2, start_s=0.001)], collisions=True)
     fate = fates(run, 1)
     assert fate[2, 0] == "collision"
@@ -266,8 +266,8 @@ def test_frames_that_wait_in_a_long_queue_disturb_when_their_time_comes():
 
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4000), st.integers(6, 120)), min_size=1, max_size=40))
-def test_node_receives_exactly_what_nothing_overlaps(frames):
-    # 0, 1, 2, 3 around 4, which hears them all and is not heard; the four do not hear each other.
+def test_node_receives_exactly_the_frames_without_overlap(frames):
+    # Node 4 hears 0, 1, 2 and 3, which do not hear it or each other.
     star = network(*((node, 4) for node in range(4)))
     workload = [say(node, size=size, start_s=start / 1e5) for node, start, size in frames]
     run = play(star, workload, collisions=True)
@@ -277,8 +277,8 @@ def test_node_receives_exactly_what_nothing_overlaps(frames):
     assert len(spans) == len(frames)
     for frame, fate in fates(run, 4).items():
         start, end = spans[frame]
-        others = [span for other, span in spans.items() if other != frame and span[0] < end and start < span[1]]
-        assert fate == ("collision" if others else "received")
+        overlapping = [span for frame_, span in spans.items() if frame_ != frame and span[0] < end and start < span[1]]
+        assert fate == ("collision" if overlapping else "received")
 
 
 # --- csma ---
@@ -292,7 +292,7 @@ def test_csma_waits_until_the_channel_is_free():
     assert fates(run, 1) == {(0, 0): "received", (2, 0): "received"}
 
 
-def test_csma_sends_a_queue_in_order_and_saves_most_of_a_busy_channel():
+def test_csma_sends_a_queue_in_order_and_delivers_most_frames_on_a_busy_channel():
     talk = [say(node, count=3) for node in (0, 1, 2)]
     alone = play(TRIANGLE, talk, collisions=True)
     careful = play(TRIANGLE, talk, collisions=True, csma=True)
@@ -307,7 +307,7 @@ def test_csma_does_not_help_against_a_hidden_node():
     assert fates(hidden, 1) == {(0, 0): "collision", (2, 0): "collision"}
 
 
-def test_frame_is_given_up_when_the_channel_is_busy_too_often_and_the_next_has_its_turn():
+def test_frame_is_given_up_on_a_busy_channel_and_the_next_one_follows():
     # 3000 bytes take 96 ms; the back-offs end after 37 ms at most.
     run = play(TRIANGLE, [say(0, size=3000), say(2, start_s=0.01), say(2, start_s=0.2)], collisions=True, csma=True)
     assert [(row["node"], row["sequence"], row["detail"]) for row in rows(run, "given_up")] == [(2, 0, "channel_busy")]
@@ -318,17 +318,17 @@ def test_frame_is_given_up_when_the_channel_is_busy_too_often_and_the_next_has_i
 # --- retries ---
 
 
-def test_retries_heal_loss_and_are_counted_as_transmissions():
+def test_retries_compensate_loss_and_are_counted_as_transmissions():
     lossy = both_ways((0, 1, 0.7))
     talk = [say(0, to=1, every_s=0.1)]
     plain, stubborn = play(lossy, talk), play(lossy, talk, retries=20)
     assert len(fates(plain, 1)) == 100 and plain.metrics["receptions"] == pytest.approx(70, abs=14)
     assert {row["sequence"] for row in rows(stubborn, "received")} == set(range(100))
-    # A frame and its acknowledgement get through in 0.49 of the tries.
+    # The probability that a frame and its acknowledgement both get through is 0.49.
     assert stubborn.metrics["transmissions"] == pytest.approx(100 / 0.49, abs=40)
 
 
-def test_frame_is_sent_again_as_often_as_allowed_when_no_acknowledgement_comes_back():
+def test_frame_without_acknowledgement_is_repeated_up_to_the_limit():
     run = play(network((0, 1)), [say(0, to=1)], retries=3)
     assert len(rows(run, "sent")) == len(rows(run, "received")) == 4
     acknowledgement_us = (5 + 6) * 8 * 4
@@ -341,7 +341,7 @@ def test_broadcast_is_never_sent_again():
 
 
 @pytest.mark.parametrize("csma", [False, True])
-def test_frame_sent_again_does_not_let_another_one_overtake_it_for_ever(csma):
+def test_repeated_frame_is_not_overtaken_for_ever(csma):
     run = play(network((0, 1, 0.5), (1, 0)), [say(0, to=1, count=30)], retries=50, collisions=csma, csma=csma)
     assert {row["sequence"] for row in rows(run, "received")} == set(range(30))
     spans = sorted((row["time_us"] - row["value"], row["time_us"]) for row in rows(run, "sent"))
@@ -369,11 +369,11 @@ def outcomes(topology, workload, **radio):
     return [(row["peer"], row["sequence"], row["value"]) for row in rows(run, "held", message="outcome")]
 
 
-def test_radio_reports_each_unicast_once_however_often_it_was_sent():
+def test_radio_reports_each_unicast_once_regardless_of_retries():
     lossy = both_ways((0, 1, 0.7))
     reports = outcomes(lossy, [say(0, to=1, every_s=0.1)], retries=2)
     assert [(peer, sequence) for peer, sequence, _ in reports] == [(1, sequence) for sequence in range(100)]
-    # A try succeeds with .49, three tries with .87.
+    # A try succeeds with probability 0.49, one of three tries with 0.87.
     assert sum(ok for *_, ok in reports) == pytest.approx(87, abs=10)
 
 
@@ -389,7 +389,7 @@ def test_broadcast_has_no_outcome():
     assert outcomes(both_ways((0, 1)), [say(0)], retries=3) == []
 
 
-def test_radio_without_acknowledgements_reports_only_what_carrier_sense_gave_up():
+def test_radio_without_acknowledgements_reports_only_frames_given_up_by_carrier_sense():
     talk = [say(0, size=3000), say(2, to=1, start_s=0.01), say(2, to=1, start_s=0.2)]
     assert outcomes(TRIANGLE, talk, collisions=True, csma=True) == [(1, 0, 0)]
 
@@ -402,7 +402,7 @@ def test_node_that_fails_gets_no_report():
 # --- outages ---
 
 
-def test_node_that_is_off_neither_sends_nor_hears_and_goes_on_afterwards():
+def test_node_that_is_off_neither_sends_nor_receives_and_resumes_afterwards():
     # 0 --- 1 --- 2, node 1 is off from second 2 to second 4
     run = play(LINE, [say("all", every_s=1, start_s=0.5, stagger=False), wb.outage(1, 2, 4)], duration_s=6)
     assert [row["time_us"] // 10**6 for row in rows(run, "sent", node=1)] == [0, 1, 4, 5]
@@ -415,7 +415,7 @@ def test_node_that_is_off_neither_sends_nor_hears_and_goes_on_afterwards():
 
 
 @pytest.mark.parametrize("csma", [False, True])
-def test_frames_of_a_node_that_fails_are_given_up_every_one(csma):
+def test_all_queued_frames_of_a_failing_node_are_given_up(csma):
     run = play(LINE, [say(0, count=5), wb.outage(0, 0.004, 1), say(0, start_s=2)], collisions=True, csma=csma)
     outcome = [row["sequence"] for row in rows(run, "sent", "given_up")]
     assert sorted(outcome) == [0, 1, 2, 3, 4, 5]
@@ -423,8 +423,8 @@ def test_frames_of_a_node_that_fails_are_given_up_every_one(csma):
     assert 3 <= len(rows(run, "given_up")) <= 5 and rows(run, "sent")[-1]["sequence"] == 5
 
 
-def test_frame_in_transit_when_its_sender_fails_disturbs_until_then():
-    # Node 0's first frame takes 1792 µs. It fails at 1000 µs, while the others still wait in its radio.
+def test_frame_disturbs_others_until_its_sender_fails():
+    # Node 0's first frame takes 1792 µs. It fails at 1000 µs, while its other frames still wait in the radio.
     def fate(start_us):
         talk = [say(0, count=20), wb.outage(0, 0.001), say(2, start_s=start_us / 1e6)]
         return fates(play(LINE, talk, collisions=True), 1)
@@ -442,10 +442,10 @@ def test_overlapping_outages_last_until_the_last_of_them_ends():
     ]
 
 
-# --- a value ---
+# --- the radio's settings ---
 
 
-def test_radio_is_a_value_with_a_plain_form():
+def test_radio_is_an_immutable_value_with_a_plain_form():
     radio = wb.Radio(loss=0.1, jitter_ms=5, retries=3)
     assert radio == wb.Radio(loss=0.1, jitter_ms=(0, 5.0), retries=3)
     assert wb.Radio.from_dict(radio.to_dict()) == radio and wb.Radio.from_dict({}) == wb.Radio()
@@ -470,7 +470,7 @@ def test_radio_is_a_value_with_a_plain_form():
         ("rx_uJ_per_B", "1.8"),
     ],
 )
-def test_wrong_parameter_is_named_with_what_would_be_right(name, value):
+def test_wrong_parameter_is_named_with_the_allowed_values(name, value):
     with pytest.raises(ParameterError, match=f"Radio: {name} is .*must be"):
         wb.Radio(**{name: value})
 
@@ -482,7 +482,7 @@ def test_unknown_field_of_a_plain_form_is_named():
         wb.Radio.from_dict(5)
 
 
-def test_help_lists_what_the_loss_may_be():
+def test_help_lists_the_allowed_values_of_loss():
     shown = pydoc.render_doc(wb.Radio, renderer=pydoc.plaintext)
     assert "Literal['links', 'none'] | float" in shown
     assert "loss : 'links', 'none', or a share from 0 to 1, default 'links'" in shown

@@ -1,4 +1,4 @@
-"""Workloads drawn at random: queries over ranges, events, failures."""
+"""Random workloads: range queries, events, failures."""
 
 from collections import Counter
 
@@ -23,7 +23,7 @@ def ends(query, key="TEMP"):
     exponent=st.sampled_from((0.0, 0.5, 1.0, 2.5)),
     longest=st.floats(0.001, 1.0),
 )
-def test_intervals_lie_in_their_dimensions_and_are_no_longer_than_asked(seed, cells, exponent, longest):
+def test_intervals_are_within_their_dimensions_and_not_longer_than_requested(seed, cells, exponent, longest):
     shape = {"exponent": exponent, "cells": cells, "longest": longest}
     dimensions = ("TEMP -20 50", "HUMIDITY")
     for query in wb.range_queries(range(5, 9), 10, dimensions, **shape, seed=seed):
@@ -46,14 +46,14 @@ def test_lengths_follow_zipfs_law():
     assert set(lengths) <= set(range(1, 51))
 
 
-def test_without_an_exponent_all_lengths_are_equally_likely_and_one_cell_fixes_the_length():
+def test_lengths_are_uniform_without_an_exponent_and_fixed_with_one_cell():
     some = [high - low for low, high in map(ends, wb.range_queries(range(9), 2000, cells=4, exponent=0))]
     assert sorted(Counter(some)) == [1250, 2500, 3750, 5000]
     assert max(Counter(some).values()) < 1.3 * min(Counter(some).values())
     assert {high - low for low, high in map(ends, wb.range_queries(range(9), 50, cells=1, longest=0.6))} == {3000}
 
 
-def test_fewer_are_the_first_of_more_and_seeds_differ():
+def test_a_smaller_workload_is_a_prefix_of_a_larger_one_and_seeds_differ():
     draw = {"start_s": 10.0, "every_s": 0.5}
     for make in (wb.range_queries, wb.range_events):
         many = make(range(50), 30, **draw)
@@ -66,20 +66,20 @@ def test_fewer_are_the_first_of_more_and_seeds_differ():
 def test_events_are_uniform_over_all_dimensions():
     events = wb.range_events(range(9), 2000, ("TEMP 0 50", "HUMIDITY 20 40"))
     values = [[attribute.value for attribute in wb.parse(event.what)] for event in events]
-    for place, low, high in ((0, 0, 5000), (1, 2000, 4000)):
-        column = [row[place] for row in values]
+    for dimension, low, high in ((0, 0, 5000), (1, 2000, 4000)):
+        column = [row[dimension] for row in values]
         assert low <= min(column) < low + 0.01 * (high - low) and high - 0.01 * (high - low) < max(column) <= high
         assert abs(sum(column) / len(column) - (low + high) / 2) < 0.03 * (high - low)
 
 
-def test_outage_takes_a_share_of_the_nodes_and_more_of_them_holds_fewer():
+def test_outage_affects_a_share_of_the_nodes_and_a_smaller_share_is_a_subset():
     few, more = (wb.random_outage(range(10, 110), share, 5.0, seed=3).at for share in (0.1, 0.3))
     assert (len(few), len(more)) == (10, 30)
     assert set(few) < set(more) <= set(range(10, 110))
     assert wb.random_outage(range(100), 0.001, 5.0).at != ()
 
 
-def test_what_is_drawn_can_be_run():
+def test_a_random_workload_can_be_run():
     graph = wb.topology.disc(40, 80, 40, seed=3)
     dimensions = ("TEMP 0 50", "HUMIDITY 20 40")
     protocol = TinyMQ(roots=(0, 1), dimensions=dimensions, info_s=0.0, retries=0, refresh_s=0.0)
@@ -102,6 +102,6 @@ def test_what_is_drawn_can_be_run():
         (lambda: wb.random_outage(range(3), 1.5, 1.0), "share is 1.5; it must be above 0 and at most 1"),
     ],
 )
-def test_what_cannot_be_drawn_says_why(make, sentence):
+def test_an_impossible_random_workload_is_refused_with_a_reason(make, sentence):
     with pytest.raises(wb.WorkbenchError, match=sentence):
         make()

@@ -1,4 +1,4 @@
-"""Measured readings in a workload: in JSON and hash, as lines of Python, and the same on both engines."""
+"""Measured readings in a workload: in JSON, in the hash, as lines of Python, and the same on both engines."""
 
 import json
 
@@ -14,9 +14,12 @@ TIMES_S = (1.5, 2.000001, 7.0, 30.0)
 MEASURED = wb.Readings(TIMES_S, {"TEMP": (21.504, None, 30, -4.005), "HUMIDITY": (None, 40.25, 41, float("nan"))})
 
 
-def scenario(what=MEASURED, **more):
+def scenario(readings=MEASURED, **settings):
     return wb.Scenario(
-        wb.topology.line(3), wb.Flooding(), [wb.subscribe(0, "TEMP GE -50"), wb.publish(2, what, **more)], duration_s=40
+        wb.topology.line(3),
+        wb.Flooding(),
+        [wb.subscribe(0, "TEMP GE -50"), wb.publish(2, readings, **settings)],
+        duration_s=40,
     )
 
 
@@ -35,7 +38,7 @@ def test_each_reading_is_published_at_its_time_with_its_values():
     ]
 
 
-def test_start_and_stop_choose_among_the_readings():
+def test_start_and_stop_select_readings():
     run = scenario(start_s=2.000001, stop_s=30.0).run(engine="reference")
     assert [time_us for time_us, _ in published(run)] == [2_000_001, 7_000_000]
 
@@ -44,24 +47,24 @@ def test_both_engines_play_the_same_readings():
     assert_same_trace(scenario())
 
 
-def test_readings_stay_themselves_in_json_hash_and_lines_of_python():
-    made = scenario()
-    again = wb.Scenario.from_json(made.to_json())
-    assert again == made and again.workload[1].what == MEASURED
-    assert json.loads(made.to_json())["workload"][1]["publish"]["what"]["values"]["HUMIDITY"] == [
+def test_readings_are_preserved_in_json_hash_and_lines_of_python():
+    original = scenario()
+    again = wb.Scenario.from_json(original.to_json())
+    assert again == original and again.workload[1].what == MEASURED
+    assert json.loads(original.to_json())["workload"][1]["publish"]["what"]["values"]["HUMIDITY"] == [
         None,
         40.25,
         41.0,
         None,
     ]
     names = {"wb": wb}
-    exec(python_lines(made), names)
-    assert names["scenario"] == made
-    other = wb.Readings(TIMES_S, {"TEMP": (21.51, None, 30, -4), "HUMIDITY": (None, 40.25, 41, None)})
-    assert made.replace(**{"workload.1.what": other}).hash != made.hash
+    exec(python_lines(original), names)
+    assert names["scenario"] == original
+    changed = wb.Readings(TIMES_S, {"TEMP": (21.51, None, 30, -4), "HUMIDITY": (None, 40.25, 41, None)})
+    assert original.replace(**{"workload.1.what": changed}).hash != original.hash
 
 
-def test_a_key_of_the_users_own_goes_into_the_file():
+def test_a_custom_key_is_stored_in_the_file():
     wb.register_key(120, "CO2", "ppm")
     assert scenario(wb.Readings([0], {"CO2": [400]})).user_keys()[0][:2] == [120, "CO2"]
 
@@ -90,18 +93,18 @@ def test_the_size_of_a_workload_counts_its_readings():
     ([0, 1], {"TEMP": [1, True]}, "TEMP has True"),
     ([0], {"TEMP": [[1]]}, "TEMP has .1."),
 ])  # fmt: skip
-def test_readings_that_cannot_be_are_refused_in_a_sentence(times, values, sentence):
+def test_invalid_readings_are_refused_with_a_sentence(times, values, sentence):
     with pytest.raises(ScenarioError, match=sentence):
         wb.Readings(times, values)
 
 
-@pytest.mark.parametrize("what", [
+@pytest.mark.parametrize("readings", [
     {"times_s": [1]}, {"times_s": 1, "values": {}}, {"times_s": [1], "values": {"TEMP": 3}},
     {"times_s": [1], "values": 3}, {"times_s": [1], "values": {"TEMP": [1]}, "more": 1},
 ])  # fmt: skip
-def test_what_is_no_readings_in_a_file_is_refused(what):
+def test_invalid_readings_in_a_file_are_refused(readings):
     with pytest.raises(ScenarioError, match=r"workload item: .*(readings|values)"):
-        workload.from_dict({"publish": {"at": 1, "what": what}})
+        workload.from_dict({"publish": {"at": 1, "what": readings}})
 
 
 def test_readings_have_no_period():

@@ -1,4 +1,4 @@
-"""The scenario: a value with a JSON form and a hash, and a sentence for everything that could not be run."""
+"""The scenario: a value with a JSON form and a hash, and a one-sentence error for each scenario that cannot be run."""
 
 import json
 import math
@@ -64,10 +64,10 @@ def read(document):
     return wb.Scenario.from_json(json.dumps(document))
 
 
-# --- a value ---
+# --- value and JSON ---
 
 
-def test_json_is_read_back_as_an_equal_scenario_that_runs_alike():
+def test_json_is_read_back_as_an_equal_scenario_with_the_same_trace():
     again = wb.Scenario.from_json(SCENARIO.to_json())
     assert again == SCENARIO and hash(again) == hash(SCENARIO) and again.to_json() == SCENARIO.to_json()
     assert again.run().trace_hash == SCENARIO.run().trace_hash
@@ -83,7 +83,7 @@ def test_generated_network_is_stored_as_its_recipe(topology):
     assert wb.Scenario.from_json(scenario.to_json()) == scenario
 
 
-def test_scenario_is_frozen_and_apart_from_what_it_was_made_of():
+def test_scenario_is_frozen_and_independent_of_the_objects_it_was_made_of():
     network = nx.path_graph(3)
     scenario = wb.Scenario(network, wb.Flooding())
     network.add_edge(0, 2)
@@ -112,11 +112,11 @@ def test_scenario_is_frozen_and_apart_from_what_it_was_made_of():
         {"protocol": wb.Flooding(), "seed": 1},
     ],
 )
-def test_replaced_scenario_differs_and_replacing_back_makes_it_equal(changes):
+def test_scenario_with_a_replaced_field_differs_until_the_field_is_restored(changes):
     changed = SCENARIO.replace(**changes)
     assert changed != SCENARIO and changed.hash != SCENARIO.hash
     if "protocol" in changes:
-        changes["protocol.filters"] = None  # comes back with the protocol
+        changes["protocol.filters"] = None  # restored together with the protocol
     back = {head: getattr(SCENARIO, head) for head in {path.split(".")[0] for path in changes}}
     assert changed.replace(**back) == SCENARIO
 
@@ -129,7 +129,7 @@ def test_replace_reaches_into_protocol_radio_and_workload():
 
 def test_replace_generates_the_network_again_with_other_arguments():
     scenario = make(topology=wb.topology.disc(20, 60, 60, radius_m=25, seed=2), workload=[])
-    # Neither change gives a connected network alone.
+    # Each change alone would give a disconnected network.
     changed = scenario.replace(**{"topology.nodes": 30, "topology.width_m": 120, "topology.radius_m": 30})
     assert changed == scenario.replace(topology=wb.topology.disc(30, 120, 60, radius_m=30, seed=2))
     office = scenario.replace(topology=wb.topology.office(20, rooms=4))
@@ -155,16 +155,16 @@ def test_wrong_argument_of_a_network_is_named(network, path, value, words):
         assert word in str(error.value)
 
 
-def test_same_number_written_otherwise_is_the_same_scenario():
+def test_same_number_in_another_notation_is_the_same_scenario():
     whole = make(protocol=wb.Diffusion(refresh_s=30), duration_s=5, radio=wb.Radio(loss=0, jitter_ms=5))
     real = make(protocol=wb.Diffusion(refresh_s=30.0), duration_s=5.0, radio=wb.Radio(loss=0.0, jitter_ms=(0, 5.0)))
     assert whole.hash == real.hash
     assert make(seed=np.int64(7), duration_s=np.float32(5)) == SCENARIO
 
 
-# --- its hash ---
+# --- hash ---
 
-# Renew only with a reason: results on disk carry it. A new parameter is not one: see `Protocol.added`.
+# Change these only with a reason: results on disk contain the hash. A new parameter is not one: see `Protocol.added`.
 GOLDEN_HASH = "206f07b83673d0b3"
 
 
@@ -174,11 +174,11 @@ def golden():
     return wb.Scenario(network, wb.Flooding(), [wb.publish(at=0, what="TEMP IS 26", every_s=5)], duration_s=60, seed=7)
 
 
-def test_hash_is_what_it_has_always_been():
+def test_hash_of_the_golden_scenario_is_unchanged():
     assert golden().hash == GOLDEN_HASH
 
 
-# The hashes of the golden scenario files as the first release read them.
+# Hashes of the golden scenario files as in the first release.
 GOLDEN_HASHES = {
     "coded-diffusion-grid": "6979ea53ad430444",
     "diffusion-grid": "c176fa8e4f03a2f2",
@@ -212,7 +212,7 @@ class _Newer(Protocol):
     added = ("pause_s",)
 
 
-def test_added_parameter_is_left_out_of_file_and_hash_at_its_default_alone(monkeypatch):
+def test_added_parameter_is_left_out_of_file_and_hash_only_at_its_default(monkeypatch):
     monkeypatch.setattr(_Older, "public_class", classmethod(lambda cls: _Newer))
     older, newer = (make(protocol=protocol(ttl=9)) for protocol in (_Older, _Newer))
     assert older.hash == newer.hash and older.to_json() == newer.to_json()
@@ -222,7 +222,7 @@ def test_added_parameter_is_left_out_of_file_and_hash_at_its_default_alone(monke
     assert newer.replace(**{"protocol.pause_s": 3}) == changed
 
 
-def test_added_field_of_the_radio_is_left_out_of_file_and_hash_at_its_default_alone(monkeypatch):
+def test_added_field_of_the_radio_is_left_out_of_file_and_hash_only_at_its_default(monkeypatch):
     before = make(radio=wb.Radio()).to_json()
     monkeypatch.setattr(radio, "ADDED", frozenset({"overhead_B"}))
     assert "overhead_B" in before and "overhead_B" not in make(radio=wb.Radio()).to_json()
@@ -233,7 +233,7 @@ def test_added_field_of_the_radio_is_left_out_of_file_and_hash_at_its_default_al
 
 
 def hashes_elsewhere(scenarios, hash_seed="1"):
-    """Return the hashes of scenarios that a new process, without the user's keys and filters, reads from JSON."""
+    """Return the hashes of scenarios that a new process reads from JSON, without the user's keys and filters."""
     code = "import sys, workbench as wb; print(*(wb.Scenario.from_json(line).hash for line in sys.stdin))"
     return subprocess.run(
         [sys.executable, "-c", code],
@@ -250,10 +250,10 @@ def test_hash_is_the_same_in_another_process(hash_seed):
     assert hashes_elsewhere([SCENARIO, golden()], hash_seed) == [SCENARIO.hash, GOLDEN_HASH]
 
 
-# --- what it names: keys, filters, protocols ---
+# --- references to keys, filters and protocols ---
 
 
-def test_user_keys_travel_in_the_file():
+def test_user_keys_are_stored_in_the_file():
     scenario = wb.Scenario(
         wb.topology.line(2),
         wb.Flooding(),
@@ -285,7 +285,7 @@ def test_key_with_another_meaning_is_an_error():
             read({**DOCUMENT, "keys": wrong})
 
 
-def test_registered_filter_is_stored_by_name_and_an_unregistered_one_says_so():
+def test_registered_filter_is_stored_by_name_and_an_unregistered_one_is_refused():
     register_filter("test_scenario_drop_all", lambda attributes: None)
     scenario = make(protocol=wb.Diffusion(filters=(wb.Filter("test_scenario_drop_all"),)))
     document = json.loads(scenario.to_json())
@@ -309,18 +309,18 @@ def test_setting_that_is_not_a_plain_value_is_an_error():
         scenario.to_json()
 
 
-def test_filter_at_a_node_that_is_not_there_says_so():
+def test_filter_at_an_unknown_node_is_refused():
     with pytest.raises(ScenarioError, match="filter rate_limit is at node .*not have"):
         make(protocol=wb.Diffusion(filters=[wb.Filter("rate_limit", at=7)]))
 
 
 class Mute(Protocol):
-    """A protocol of a user's own, outside the package."""
+    """A custom protocol, outside the package."""
 
     node = Node
 
 
-def test_protocol_of_a_users_own_is_named_by_its_module_and_never_imported_by_a_file():
+def test_custom_protocol_is_stored_with_its_module_and_never_imported_by_a_file():
     scenario = make(protocol=Mute())
     document = json.loads(scenario.to_json())
     assert document["protocol"] == {"name": f"{__name__}:Mute"} and read(document) == scenario
@@ -330,7 +330,7 @@ def test_protocol_of_a_users_own_is_named_by_its_module_and_never_imported_by_a_
     assert "antigravity" not in sys.modules
 
 
-# --- what cannot be run ---
+# --- invalid scenarios ---
 
 
 def test_seventy_thousand_nodes_are_too_many_for_diffusions_addresses():
@@ -365,7 +365,7 @@ def test_seventy_thousand_nodes_are_too_many_for_diffusions_addresses():
         ({"seed": -1}, ["seed", "-1", "0 or more"]),
     ],
 )
-def test_wrong_argument_is_named_with_what_would_be_right(changes, words):
+def test_wrong_argument_is_named_with_the_allowed_values(changes, words):
     with pytest.raises(ScenarioError) as error:
         make(**changes)
     for word in words:
@@ -404,7 +404,7 @@ def test_wrong_engine_or_record_is_named(argument, words):
         assert word in str(error.value)
 
 
-def test_what_a_node_refuses_in_the_middle_of_a_run_names_the_item():
+def test_an_error_of_a_node_during_a_run_names_the_workload_item():
     too_long = wb.publish(at=2, what="TEMP IS 26", payload=bytes(200))
     with pytest.raises(ScenarioError, match="workload item 1 at node 2: .*217 bytes.*60"):
         wb.Scenario(wb.topology.line(3), wb.Diffusion(), [wb.outage(0, 1), too_long]).run()
@@ -417,7 +417,7 @@ def test_what_a_node_refuses_in_the_middle_of_a_run_names_the_item():
 
 
 @pytest.mark.parametrize("text", ["", "{", "nonsense", "[" * 100_000, "1" * 5000, None, "[]", "5", '{"format": "x"}'])
-def test_text_that_is_no_scenario_says_so(text):
+def test_text_that_is_not_a_scenario_is_refused(text):
     with pytest.raises(ScenarioError, match="the scenario is|the text is not a scenario"):
         wb.Scenario.from_json(text)
 
@@ -489,7 +489,7 @@ WRONG_FIELDS = [
 
 
 @pytest.mark.parametrize(("path", "value", "words"), WRONG_FIELDS, ids=lambda x: x if isinstance(x, str) else "")
-def test_wrong_field_of_a_file_is_named_with_what_would_be_right(path, value, words):
+def test_wrong_field_of_a_file_is_named_with_the_allowed_values(path, value, words):
     keys = tuple(int(key) if key.isdecimal() else key for key in path.split("."))
     document = put(DOCUMENT, keys, value)
     if value is LACKING:
@@ -518,7 +518,7 @@ NASTY = [None, True, 0, -1, 10**30, 1.5, 1e308, math.inf, math.nan, "", "x", "²
 
 
 @pytest.mark.parametrize("field", list(DOCUMENT))
-def test_nasty_value_anywhere_is_refused_or_is_read_for_good(field):
+def test_nasty_value_in_any_field_is_refused_or_read_consistently(field):
     for path in places(DOCUMENT):
         if path[:1] == (field,):
             for value in NASTY:
@@ -537,18 +537,18 @@ RECIPE = json.loads(wb.Scenario(wb.topology.grid(2, 2), wb.Flooding()).to_json()
 
 @settings(max_examples=examples(300))
 @given(st.sampled_from([DOCUMENT, RECIPE]), st.data(), JSON)
-def test_document_changed_at_random_is_refused_or_is_read_for_good(document, data, value):
+def test_randomly_changed_document_is_refused_or_read_consistently(document, data, value):
     path = data.draw(st.sampled_from(list(places(document))))
     scenario = accepted(json.dumps(put(document, path, value)))
     assert scenario is None or wb.Scenario.from_json(scenario.to_json()) == scenario
 
 
-def test_a_pickled_scenario_is_the_same_scenario():
+def test_a_pickled_scenario_is_equal():
     scenario = wb.Scenario(topology=wb.topology.grid(3, 3), protocol=wb.Flooding())
     copy = pickle.loads(pickle.dumps(scenario))
     assert copy == scenario
     assert copy.replace(seed=2) == scenario.replace(seed=2)
-    assert copy.replace(seed=2).topology is copy.topology  # checked once, on a worker of a sweep as well
+    assert copy.replace(seed=2).topology is copy.topology  # workers of a sweep also check the network once
 
 
 def test_a_run_warns_of_items_that_start_after_its_end():
@@ -565,23 +565,23 @@ def test_a_run_warns_of_items_that_start_after_its_end():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         scenario.replace(duration_s=31).run(engine="reference")
-        runner.play(scenario, engine="reference")  # as sweeps and the lab do
+        runner.play(scenario, engine="reference")  # the call of sweeps and of the lab
 
 
-def test_a_mapping_replaces_what_is_published():
+def test_a_mapping_replaces_the_published_attributes():
     scenario = wb.Scenario(wb.topology.line(2), wb.Flooding(), [wb.publish(at=0, what="TEMP IS 26")])
     changed = scenario.replace(**{"workload.0.what": {"TEMP": 27}})
     assert changed == scenario.replace(**{"workload.0.what": "TEMP IS 27"})
     assert scenario.replace(**{"workload.0.what": {"base": 5.0}}).workload[0].what == wb.SensorField(base=5.0)
 
 
-def test_a_path_in_place_of_json_is_answered_with_how_to_read_it():
+def test_a_path_instead_of_json_is_refused_with_the_call_that_reads_it():
     for path in ("out/scenario.json", Path("out/scenario.json")):
         with pytest.raises(ScenarioError, match=r"from_json takes the text of a file, Path\(...\).read_text\(\)"):
             wb.Scenario.from_json(path)
 
 
-def test_a_metric_that_is_taken_for_an_attribute_of_a_run_is_found():
+def test_a_metric_used_as_an_attribute_of_a_run_raises_an_error_that_shows_where_it_is():
     run = wb.Scenario(wb.topology.line(2), wb.Flooding(), duration_s=1).run(engine="reference")
     with pytest.raises(AttributeError, match=r"it is a metric: run.metrics\['delivery_ratio'\]"):
         _ = run.delivery_ratio

@@ -1,4 +1,4 @@
-"""The time of each radio in each state, and the charge that follows from it."""
+"""The time that each radio spends in each state, and the charge that follows from it."""
 
 import numpy as np
 import pytest
@@ -20,13 +20,13 @@ PRESETS = wb.radios.cc2420, wb.radios.at86rf231, wb.radios.cc2340r5, wb.radios.n
 
 
 def states_of(run, node):
-    """Return {state: µs} of a node, without the states in which it never was."""
+    """Return {state: µs} of a node, without the states that it was never in."""
     position = sorted(run.scenario.topology).index(node)
     return {state: us for state, us in zip(STATES, run.radio_states_us[position].tolist(), strict=True) if us}
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_node_that_idles_for_an_hour_takes_an_hour_of_the_listening_current(preset):
+def test_node_that_idles_for_an_hour_uses_the_listening_current_for_an_hour(preset):
     radio = preset(link_quality="true")
     run = wb.Scenario(LINE, Talker(), [], radio, 3600).run()
     assert states_of(run, 0) == {"idle": 3600 * 10**6}
@@ -47,10 +47,10 @@ def test_broadcast_is_sent_by_one_node_and_received_by_its_neighbors():
 
 
 @pytest.mark.parametrize(("overhearing", "overheard_us"), [("frame", FRAME_US), ("address", (7 + 6) * 8 * 4)])
-def test_unicast_is_acknowledged_and_overheard_up_to_its_address_or_whole(overhearing, overheard_us):
+def test_unicast_is_acknowledged_and_overheard_up_to_its_address_or_completely(overhearing, overheard_us):
     run = play(LINE, [say(1, to=0)], duration_s=1, retries=3, overhearing=overhearing, **CURRENTS)
     wait_us = TURNAROUND_US + ACKNOWLEDGEMENT_US
-    sender, receiver, other = (states_of(run, node) for node in (1, 0, 2))
+    sender, receiver, overhearer = (states_of(run, node) for node in (1, 0, 2))
     assert sender == {
         "transmit": FRAME_US,
         "await_acknowledgement": wait_us,
@@ -61,10 +61,10 @@ def test_unicast_is_acknowledged_and_overheard_up_to_its_address_or_whole(overhe
         "acknowledge": ACKNOWLEDGEMENT_US,
         "idle": 10**6 - FRAME_US - ACKNOWLEDGEMENT_US,
     }
-    assert other == {"overhear": overheard_us, "idle": 10**6 - overheard_us}
+    assert overhearer == {"overhear": overheard_us, "idle": 10**6 - overheard_us}
 
 
-def test_frames_of_two_nodes_at_once_count_once_where_both_are_heard():
+def test_time_of_two_simultaneous_frames_counts_once_at_their_receiver():
     star = both_ways((0, 1), (0, 2), (0, 3), (0, 4))
     run = play(star, [say(1), say(2), say(3, to=0), say(4, size=100)], duration_s=1, collisions=True, **CURRENTS)
     longest_us = (100 + 6) * 8 * 4
@@ -72,7 +72,7 @@ def test_frames_of_two_nodes_at_once_count_once_where_both_are_heard():
     assert states_of(run, 4) == {"transmit": longest_us, "idle": 10**6 - longest_us}
 
 
-def test_carrier_sense_is_counted_for_each_check_of_the_channel():
+def test_carrier_sense_time_is_counted_for_each_check_of_the_channel():
     run = play(LINE, [say(0), say(1, start_s=0.5)], duration_s=1, csma=True, **CURRENTS)
     assert [states_of(run, node).get("carrier_sense") for node in (0, 1, 2)] == [CHECK_US, CHECK_US, None]
 
@@ -86,13 +86,13 @@ def test_failed_node_is_off_and_its_frame_ends():
     assert states_of(run, 1) == {"receive": half_us, "idle": 10**6 - half_us}
 
 
-def test_node_that_fails_during_a_frame_hears_no_more_of_it():
+def test_node_that_fails_during_a_frame_stops_receiving():
     run = play(LINE, [say(0), wb.outage(1, FRAME_US / 2e6, 3 * FRAME_US / 4e6)], duration_s=1, **CURRENTS)
     assert states_of(run, 1) == {"receive": FRAME_US // 2, "off": FRAME_US // 4, "idle": 10**6 - FRAME_US * 3 // 4}
 
 
 def paint_states(run):
-    """Return the states of a run without carrier sense and outages by painting each microsecond, from its trace."""
+    """Return the states of a run, from its trace, by marking each microsecond; ignore carrier sense and outages."""
     scenario, end_us = run.scenario, round(run.scenario.duration_s * 1e6)
     nodes = sorted(scenario.topology)
     painted = {node: np.full(end_us, STATES.index("idle"), np.int8) for node in nodes}
@@ -132,7 +132,7 @@ frames = st.builds(
     st.booleans(),
     st.sampled_from([0, (0, 3)]),
 )
-def test_states_are_those_of_an_oracle_that_paints_each_microsecond(items, arcs, retries, collisions, jitter_ms):
+def test_states_equal_those_of_an_oracle_that_marks_each_microsecond(items, arcs, retries, collisions, jitter_ms):
     arcs = [(a, b, pdr) for a, b, pdr in {arc[:2]: arc for arc in arcs}.values() if a != b]
     topology = network((0, 1), (1, 0), (1, 2), (2, 3), (3, 4), *arcs)
     radio = {"retries": retries, "collisions": collisions, "jitter_ms": jitter_ms}
@@ -154,7 +154,7 @@ def test_engines_agree_and_states_add_up_to_the_duration(seed, name, csma, overh
     assert_same_states(getattr(wb, name)(), radio, seed, failing)
 
 
-def test_small_and_large_ledgers_are_added_up_alike(monkeypatch):
+def test_small_and_large_ledgers_have_the_same_sums(monkeypatch):
     from workbench.sim import state_times
     from workbench.sim.fast import engine
 
@@ -188,12 +188,12 @@ def test_charge_of_a_radio_without_currents_is_refused_with_a_remedy():
 
 
 @pytest.mark.parametrize("battery_mAh", [0, -1, True, "AA", float("nan")])
-def test_battery_has_a_positive_capacity(battery_mAh):
+def test_battery_capacity_must_be_positive(battery_mAh):
     with pytest.raises(ParameterError, match="battery_mAh is"):
         play(LINE, [], duration_s=1, **CURRENTS).energy(battery_mAh)
 
 
-def test_charge_is_drawn_by_state_and_idle_listening_is_named_where_it_is_left_out():
+def test_charge_is_plotted_by_state_and_omitted_idle_listening_is_named():
     energy = play(LINE, [say(0)], duration_s=1, **CURRENTS).energy()
     assert "not drawn: idle listening, 99." in energy.plot().to_svg()
     assert "idle listening: 18." in energy.plot(states=["idle"]).to_svg()

@@ -1,4 +1,4 @@
-"""The trace: one table in one form, its digest, its numbers, and the golden traces that must not change."""
+"""The trace: its table, its digest, its numbers, and the golden traces that must not change."""
 
 import json
 from collections import Counter
@@ -32,17 +32,17 @@ def table(*rows):
 
 
 @pytest.mark.parametrize("name", renew.NAMES)
-def test_golden_trace_is_what_it_has_always_been(name):
+def test_golden_trace_is_unchanged(name):
     assert renew.outcome(name) == json.loads(renew.DIGESTS.read_text())[name], "see tests/golden/renew.py"
 
 
 @pytest.mark.parametrize("name", renew.NAMES)
-def test_golden_scenario_is_still_read_and_written_alike(name):
+def test_golden_scenario_is_written_as_it_was_read(name):
     scenario = renew.scenario(name)
     assert wb.Scenario.from_json(scenario.to_json()) == scenario
     stored = json.loads((renew.FOLDER / (name + renew.SUFFIX)).read_text())
     written = json.loads(scenario.to_json())
-    # A parameter that is gone is read, if it has the value that is left, and not written.
+    # A removed parameter is accepted if it has the only value left, and is not written.
     fields = [field for field in stored["protocol"] if field != "replacement"]
     assert {field: written["protocol"][field] for field in fields} == {f: stored["protocol"][f] for f in fields}
     assert {**written, "protocol": None} == {**stored, "protocol": None}
@@ -51,7 +51,7 @@ def test_golden_scenario_is_still_read_and_written_alike(name):
 # --- the table ---
 
 
-def test_table_has_the_schema_whatever_happened():
+def test_table_has_the_schema_for_any_run():
     assert table().schema == SCHEMA and table().num_rows == 0
     assert table(ROW).schema == SCHEMA and table(ROW).to_pylist() == [dict(zip(SCHEMA.names, ROW, strict=True))]
     assert [field.name for field in SCHEMA if field.type == pa.dictionary(pa.int32(), pa.string())] == [
@@ -61,7 +61,7 @@ def test_table_has_the_schema_whatever_happened():
     ]
 
 
-def test_long_runs_are_converted_to_columns_during_the_run_without_a_difference():
+def test_conversion_to_columns_during_a_long_run_does_not_change_the_table():
     rows = [(i, i % 7, ("sent", "received")[i % 2], -1, "data", 3, i, 26, 0, f"{i % 3}") for i in range(250_000)]
     at_once, in_parts = Recorder(), Recorder()
     for i, row in enumerate(rows):
@@ -118,14 +118,14 @@ def test_trace_survives_parquet(tmp_path):
 
 @pytest.mark.parametrize("column", range(len(SCHEMA)))
 def test_digest_sees_every_column(column):
-    other = list(ROW)
-    other[column] = other[column] - 1 if isinstance(other[column], int) else other[column] + "x"
-    assert trace.digest(table(ROW)) != trace.digest(table(tuple(other)))
+    changed = list(ROW)
+    changed[column] = changed[column] - 1 if isinstance(changed[column], int) else changed[column] + "x"
+    assert trace.digest(table(ROW)) != trace.digest(table(tuple(changed)))
 
 
 def test_digest_sees_order_and_number_of_rows():
-    other = (6, *ROW[1:])
-    digests = {trace.digest(table(*rows)) for rows in ([], [ROW], [ROW, ROW], [ROW, other], [other, ROW])}
+    second = (6, *ROW[1:])
+    digests = {trace.digest(table(*rows)) for rows in ([], [ROW], [ROW, ROW], [ROW, second], [second, ROW])}
     assert len(digests) == 5
 
 
@@ -136,7 +136,7 @@ def test_digest_does_not_see_chunks_or_dictionaries():
     assert trace.digest(parts) == trace.digest(whole) == trace.digest(whole.unify_dictionaries())
 
 
-# --- its numbers ---
+# --- numbers without a trace ---
 
 EVENTS = st.sampled_from(["sent", "received", "lost", "dropped", "given_up", "delivered", "published", "filtered"])
 ROWS = st.lists(
@@ -157,7 +157,7 @@ ROWS = st.lists(
 
 @settings(max_examples=examples(50))
 @given(ROWS)
-def test_numbers_of_a_trace_are_what_a_recorder_without_one_counts(rows):
+def test_numbers_of_a_trace_equal_those_of_a_recorder_without_one(rows):
     counts, sizes = trace.tally(table(*rows))
     recorder = MetricsRecorder(frozenset())
     for row in rows:
@@ -169,13 +169,13 @@ def test_numbers_of_a_trace_are_what_a_recorder_without_one_counts(rows):
     assert sizes == +sum((Counter({key: row[7]}) for key, row in zip(keys, rows, strict=True)), Counter())
 
 
-def test_recorder_of_metrics_keeps_what_metrics_look_at_one_by_one():
+def test_recorder_of_metrics_stores_the_events_that_metrics_examine():
     recorder = MetricsRecorder(frozenset([2]))
     recorder.append(ROW)
     recorder.append((5, 1, "published", -1, "", 1, 0, 0, 0, "TEMP IS 26"))
-    held = contract.Held(1, "data", 3, 9, 4, "")
-    recorder.protocol_events(7, 2, [held, contract.Forwarded(1, "data", 3, 9, 4, "")])
-    recorder.protocol_events(7, 3, [held])
+    event = contract.Held(1, "data", 3, 9, 4, "")
+    recorder.protocol_events(7, 2, [event, contract.Forwarded(1, "data", 3, 9, 4, "")])
+    recorder.protocol_events(7, 3, [event])
     assert [(row["event"], row["node"]) for row in recorder.table().to_pylist()] == [("published", 1), ("held", 2)]
     recorder.protocol_events(8, 3, [InterestCached(1, "interest", 3, 9, 0, "")])
     assert len(recorder.table()) == 2
@@ -193,17 +193,17 @@ def test_recorder_of_metrics_keeps_what_metrics_look_at_one_by_one():
     assert sizes == {("received", "data", ""): 4 * 26, ("sent", "data", ""): 26}
 
 
-def test_node_that_forgot_a_publication_and_holds_it_again_is_counted_once():
+def test_node_that_holds_a_publication_again_is_counted_once():
     recorder = MetricsRecorder(frozenset())
-    held = contract.Held(1, "flood", 3, 9, 4, "")
+    event = contract.Held(1, "flood", 3, 9, 4, "")
     for node in (2, 700, 2, 2):
-        recorder.protocol_events(7, node, [held])
+        recorder.protocol_events(7, node, [event])
     assert recorder.tally()[0] == {("held", "", ""): 2}
     rows = [(7, node, "held", 1, "flood", 3, 9, 0, 4, "") for node in (2, 700, 2, 2)]
     assert trace.tally(table(*rows))[0] == {("held", "", ""): 2}
 
 
-def test_an_event_of_a_protocols_own_has_a_name_too():
+def test_a_custom_event_of_a_protocol_has_a_name_too():
     class LinkLost(contract.Held):
         pass
 

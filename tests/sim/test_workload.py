@@ -1,4 +1,4 @@
-"""The workload: what happens when, its plain form both ways, and what is said of an item that is wrong."""
+"""The workload: order of actions, reading and writing of the plain form, and errors for wrong items."""
 
 import numpy as np
 import pytest
@@ -21,20 +21,20 @@ def actions(*items, duration_s=10, seed=1):
     return [(action.time_us / SECOND, action.kind, action.node) for action in expanded]
 
 
-# --- what happens when ---
+# --- order of actions ---
 
 
 def test_single_publication_happens_once():
     assert actions(publish(2, "TEMP IS 26", start_s=1.5)) == [(1.5, PUBLISH, 2)]
 
 
-def test_periodic_publication_ends_before_its_stop_and_before_the_run_does():
+def test_periodic_publication_ends_before_its_stop_and_before_the_end_of_the_run():
     assert [time for time, *_ in actions(publish(2, "TEMP IS 26", every_s=2, start_s=1, stop_s=5))] == [1, 3]
     assert [time for time, *_ in actions(publish(2, "TEMP IS 26", every_s=4))] == [0, 4, 8]
     assert actions(publish(2, "TEMP IS 26", start_s=10)) == []
 
 
-def test_subscription_starts_and_is_ended_at_its_stop():
+def test_subscription_starts_and_ends_at_its_times():
     assert actions(subscribe(1, "TEMP GE 25", start_s=2, stop_s=4)) == [(2, SUBSCRIBE, 1), (4, UNSUBSCRIBE, 1)]
     assert actions(subscribe(1, "TEMP GE 25", expires_s=4)) == [(0, SUBSCRIBE, 1)]
 
@@ -44,16 +44,16 @@ def test_outage_fails_and_recovers_or_lasts_to_the_end():
     assert actions(outage(1, 2)) == [(2, FAIL, 1)]
 
 
-def test_outage_that_takes_no_time_does_not_happen():
+def test_outage_without_duration_is_ignored():
     assert actions(outage(1, 2, 2)) == actions(outage(1, 2, 2 + 1e-9)) == []
 
 
-def test_at_all_means_every_node_and_at_several_means_those():
+def test_at_selects_all_nodes_or_the_listed_ones():
     assert [node for *_, node in actions(publish("all", "TEMP IS 26"))] == [0, 1, 2, 3]
     assert [node for *_, node in actions(publish([3, 1], "TEMP IS 26"))] == [1, 3]
 
 
-def test_at_one_instant_nodes_come_back_and_fail_before_the_application_acts_and_readings_are_last():
+def test_at_one_instant_outages_precede_the_application_and_readings_are_last():
     items = [
         publish(0, "TEMP IS 26", start_s=5),
         subscribe(0, "TEMP GE 1", start_s=1, stop_s=5),
@@ -65,7 +65,7 @@ def test_at_one_instant_nodes_come_back_and_fail_before_the_application_acts_and
     assert at_five == [RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE, PUBLISH]
 
 
-def test_stagger_gives_each_node_a_phase_of_its_own_within_the_period():
+def test_stagger_gives_each_node_its_own_phase_within_the_period():
     item = publish("all", "TEMP IS 26", every_s=5, start_s=1, stagger=True)
     first = {}
     for time, _, node in actions(item):
@@ -82,19 +82,19 @@ def test_stagger_gives_each_node_a_phase_of_its_own_within_the_period():
 
 TIMES = st.floats(0, 1e6) | st.integers(0, 10**6)
 PERIODS = st.none() | st.floats(0.001, 1e6)
-PLACES = st.just("all") | st.integers(0, 99) | st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True)
+ADDRESSES = st.just("all") | st.integers(0, 99) | st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True)
 ITEMS = st.one_of(
-    st.builds(subscribe, PLACES, st.just("TEMP GE 25"), PERIODS, TIMES, match_all=st.booleans()),
+    st.builds(subscribe, ADDRESSES, st.just("TEMP GE 25"), PERIODS, TIMES, match_all=st.booleans()),
     st.builds(
         publish,
-        PLACES,
+        ADDRESSES,
         st.sampled_from(["TEMP IS 26", SensorField(base=12.5, hot_spot_path=((0.5, 0.5),))]),
         PERIODS,
         TIMES,
         payload=st.binary(max_size=9),
     ),
-    st.builds(publish, PLACES, st.just("TEMP IS 26"), st.floats(0.001, 1e6), TIMES, stagger=st.booleans()),
-    st.builds(outage, PLACES, TIMES),
+    st.builds(publish, ADDRESSES, st.just("TEMP IS 26"), st.floats(0.001, 1e6), TIMES, stagger=st.booleans()),
+    st.builds(outage, ADDRESSES, TIMES),
 )
 
 
@@ -103,18 +103,18 @@ def test_plain_form_is_read_back_as_the_same_item(item):
     assert workload.from_dict(workload.to_dict(item)) == item
 
 
-def test_plain_form_leaves_out_what_is_default():
+def test_plain_form_leaves_out_default_values():
     assert workload.to_dict(subscribe(1, "TEMP GE 25")) == {"subscribe": {"at": 1, "what": "TEMP GE 25"}}
     plain = workload.to_dict(publish([1, 2], "TEMP IS 26", every_s=5, payload=b"\x01\xff"))
     assert plain == {"publish": {"at": [1, 2], "what": "TEMP IS 26", "every_s": 5.0, "payload": "01ff"}}
 
 
-def test_numbers_of_numpy_are_numbers():
+def test_numbers_of_numpy_are_accepted():
     assert publish(np.int64(3), "TEMP IS 26", every_s=np.float32(2)) == publish(3, "TEMP IS 26", every_s=2)
     assert publish(np.arange(3), "TEMP IS 26") == publish([0, 1, 2], "TEMP IS 26")
 
 
-# --- what is wrong ---
+# --- errors ---
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_numbers_of_numpy_are_numbers():
         (lambda: subscribe(1, {"WARMTH": 25}), ["what", "text such as 'TEMP GE 25'"]),
         (lambda: publish(1, 25), ["what", "25", "text such as 'TEMP IS 25'"]),
         (lambda: publish(1, {"WARMTH": 25}), ["key is WARMTH", "known keys are"]),
-        (lambda: subscribe(1, ["TEMP GE 20", "X LE 3"]), ["one text, with commas: 'TEMP GE 20, X LE 3'"]),
+        (lambda: subscribe(1, ["TEMP GE 20", "X LE 3"]), ["one text with commas: 'TEMP GE 20, X LE 3'"]),
         (lambda: publish(1, "TEMP IS 26", payload="hello"), ["must be bytes such as b'hello'"]),
         (lambda: publish(1, {}), ["at least one attribute"]),
         (lambda: publish(1, "TEMP GE 25"), ["not IS", "use IS instead of GE"]),
@@ -160,26 +160,26 @@ def test_numbers_of_numpy_are_numbers():
         (lambda: outage(1, True), ["start_s", "True"]),
     ],
 )
-def test_wrong_argument_is_named_with_what_would_be_right(make, words):
+def test_wrong_argument_is_named_with_the_allowed_values(make, words):
     with pytest.raises(WorkbenchError) as error:
         make()
     for word in words:
         assert word in str(error.value)
 
 
-def test_subscription_that_constrains_nothing_has_to_be_meant():
+def test_subscription_without_constraints_is_refused_unless_it_is_explicit():
     with pytest.raises(AttributeFormatError, match="match_all"):
         subscribe(1, "TEMP IS 25")
     assert subscribe(1, "TEMP IS 25", match_all=True).match_all
 
 
-def test_what_is_text_a_mapping_or_attributes_and_an_item_keeps_text():
+def test_what_accepts_text_a_mapping_or_attributes_and_is_stored_as_text():
     assert publish(1, {"TEMP": 25, "TOPIC": "a/b"}) == publish(1, 'TEMP IS 25, TOPIC IS "a/b"')
     assert publish(1, attributes(TEMP=25)) == publish(1, parse("TEMP IS 25")) == publish(1, "TEMP IS 25")
     assert subscribe(1, parse("TEMP >= 25")) == subscribe(1, "TEMP GE 25")
 
 
-def test_publication_describes_and_does_not_ask():
+def test_publication_with_constraints_is_refused():
     with pytest.raises(AttributeFormatError, match="not IS"):
         publish(1, "TEMP GE 25")
 
@@ -200,13 +200,13 @@ def test_publication_describes_and_does_not_ask():
         ({"publish": {"at": 1, "what": {"warmth": 5}}}, ["warmth"]),
     ],
 )
-def test_wrong_plain_form_is_named_with_its_place(plain, words):
+def test_wrong_plain_form_is_named_with_its_position(plain, words):
     with pytest.raises(ScenarioError) as error:
         workload.from_dict(plain)
     for word in ["workload item", *words]:
         assert word in str(error.value)
 
 
-def test_item_at_a_node_that_is_not_there_says_which_and_what_nodes_there_are():
+def test_item_at_an_unknown_node_is_refused_with_the_existing_nodes():
     with pytest.raises(ScenarioError, match="item 1 is at node 7.*4 nodes.*0 to 3"):
         workload.check_nodes([subscribe("all", "TEMP GE 25"), outage([1, 7], 0)], NODES)

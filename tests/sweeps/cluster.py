@@ -1,4 +1,4 @@
-"""A standalone cluster of Spark on the loopback: a master, and workers in process groups of their own."""
+"""A standalone cluster of Spark on the loopback: a master, and workers in separate process groups."""
 
 import os
 import shutil
@@ -15,8 +15,8 @@ import pyspark
 
 from tests.until import wait_until
 
-PYTHON = "python-of-the-workers"  # each worker finds its own on its path
-# Little memory and no second compiler: the Java side only deals out tasks.
+PYTHON = "python-of-the-workers"  # each worker finds its own Python of this name on its path
+# Little memory and no second compiler, because the Java side only distributes tasks.
 SMALL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CONFIG = {
     "spark.driver.host": "127.0.0.1",
@@ -27,30 +27,30 @@ CONFIG = {
 
 
 def free_port():
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    """Return a free port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def python_with_libraries_alone(folder):
-    """A Python that has the libraries of this one and not the package."""
+    """Return a Python that has the libraries of this one, but not the package."""
     venv.EnvBuilder(with_pip=False, symlinks=True).create(folder / "venv")
     site = next((folder / "venv" / "lib").glob("python3*")) / "site-packages"
-    # The package is installed by a .pth file, and these are read in a site's own folder alone.
+    # A .pth file installs the package, and Python reads such files only in a site's own folder.
     (site / "libraries.pth").write_text(f"{sysconfig.get_path('purelib')}\n{sysconfig.get_path('platlib')}\n")
     return folder / "venv" / "bin" / "python"
 
 
-def environment(**more):
-    """This process's, without what would lead to this checkout."""
+def environment(**variables):
+    """Return the environment of this process without variables that lead to this checkout, plus the given ones."""
     plain = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYSPARK_PYTHON")}
     home = Path(pyspark.__file__).parent
-    return plain | {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1", **more}
+    return plain | {"SPARK_HOME": str(home), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_IP": "127.0.0.1", **variables}
 
 
 class Cluster:
-    """A master and its workers; ``url`` is the master's. Each worker has a core, a Python and a cache of its own."""
+    """A master and its workers; `url` is the master's. Each worker has its own core, Python and cache."""
 
     def __init__(self, folder):
         self._folder = folder
@@ -71,10 +71,10 @@ class Cluster:
         options = ("--cores", "1", "--memory", "1g", "--work-dir", str(home / "work"), self.url)
         self.workers.append(self._begin(name, "worker.Worker", *options, env=env))
 
-    def _begin(self, name, what, *options, env):
+    def _begin(self, name, role, *options, env):
         java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin:{os.environ['PATH']}")
         jars = Path(pyspark.__file__).parent / "jars" / "*"
-        command = [java, *SMALL.split(), "-Xmx256m", "-cp", str(jars), f"org.apache.spark.deploy.{what}"]
+        command = [java, *SMALL.split(), "-Xmx256m", "-cp", str(jars), f"org.apache.spark.deploy.{role}"]
         with (self._folder / f"{name}.log").open("wb") as log:
             process = subprocess.Popen(
                 [*command, "--host", "127.0.0.1", "--webui-port", "0", *options],
@@ -98,7 +98,7 @@ class Cluster:
         worker.wait()
 
     def close(self):
-        """End all of it."""
+        """End the master and all workers."""
         for process in self._processes:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -107,7 +107,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder):
-    """A cluster of two workers, of which the second one does not have the package. They register when they are up."""
+    """Yield a cluster of two workers that register when they are up; the second one does not have the package."""
     begun = Cluster(folder)
     try:
         begun.add_worker("with", sys.executable)

@@ -1,7 +1,7 @@
-"""A sweep of which one point ends its process and one never ends, on a cluster that loses a worker and its driver.
+"""A sweep on a cluster that loses a worker and its driver; one point ends its process, and one never ends.
 
-`python -c PROGRAM FOLDER MASTER POINTS` is the driver that is killed. A test and benchmarks/sweeps_cluster.py `play`
-the story, and `check` what has come of it.
+`python -c PROGRAM FOLDER MASTER POINTS` is the driver that is killed. A test and benchmarks/sweeps_cluster.py call
+`play` to run the sweep, and `check` to verify its results.
 """
 
 import os
@@ -22,18 +22,18 @@ from tests.until import wait_until
 from workbench.sweeps import LocalRunner, ProcessRunner, SweepTable
 from workbench.sweeps.store import journal
 
-# Not `python -m`: the measure would be another one, of the module __main__.
+# Not `python -m`: that would pickle the measure as a function of the module __main__.
 PROGRAM = f"import sys; from {__name__} import main; main(*sys.argv[1:])"
 TIMEOUT_S = 3.0
-PACE_S = 0.05  # a point takes no less: on a fast machine, too, there are points left when workers and drivers die
-SAID = {
+PACE_S = 0.05  # minimum duration of a point, so that points are left on a fast machine too when workers and drivers die
+ERRORS = {
     "poisoned": "the point ended its process twice (exit status 3)",
     "endless": f"the point did not end within {TIMEOUT_S:g} s and was stopped",
 }
 
 
 def scenario():
-    """A run that takes some milliseconds."""
+    """Return a scenario that runs for some milliseconds."""
     return wb.Scenario(
         topology=wb.topology.grid(3, 3),
         protocol=wb.Diffusion(),
@@ -43,14 +43,14 @@ def scenario():
     )
 
 
-def places(points):
-    """The seeds of the point that ends its process, and of the one that never ends."""
+def disturbing_seeds(points):
+    """Return the seeds of the point that ends its process and of the point that never ends."""
     return points // 3, points // 2
 
 
 def sweep(points):
-    """The sweep, as many seeds as points."""
-    poisoned, endless = places(points)
+    """Return the sweep, with as many seeds as points."""
+    poisoned, endless = disturbing_seeds(points)
 
     def rows_of(run):
         if run.scenario.seed == poisoned:
@@ -72,7 +72,7 @@ def main(folder, master, points):
 
 
 class Step(NamedTuple):
-    """What has happened, how many seconds after the step before, and how many points the folder had then."""
+    """An event of the story, the seconds since the previous event, and the number of points in the folder by then."""
 
     what: str
     seconds: float
@@ -80,58 +80,57 @@ class Step(NamedTuple):
 
 
 class Story(NamedTuple):
-    """The table of the sweep in the end, what it has come through, and what a second driver was told."""
+    """The final table of the sweep, the events that it survived, and the error message of a second driver."""
 
     table: SweepTable
     steps: tuple[Step, ...]
     refused: str
 
 
-def kept(out):
-    """How many points a folder has at this moment, in files or in a journal."""
+def count_points(out):
+    """Return the number of points that a folder has at this moment, in files or in a journal."""
     try:
         lines = [line for path in out.glob(journal.NAMES) for line in journal.lines(path)]
         columns = [pq.read_table(path, columns=["key"]).column("key") for path in out.glob("*.parquet")]
-    except OSError:  # A file went while it was looked for.
+    except OSError:  # a file was deleted after it was listed
         return 0
     return len(
-        {key for column in columns for key in column.to_pylist()} | {row["key"] for what, row in lines if what == "row"}
+        {key for column in columns for key in column.to_pylist()} | {row["key"] for kind, row in lines if kind == "row"}
     )
 
 
 def play(folder, points):
-    """Run the sweep on a cluster in a folder; kill a worker, then the driver; go on with the processes of this machine.
+    """Run the sweep on a cluster in a folder; kill a worker, then the driver; continue with local processes.
 
-    A second driver tries the folder while the first one lives.
-    """
+    A second driver tries the folder while the first one lives."""
     from tests.sweeps.cluster import PYTHON, cluster, environment
 
     out, steps, begin = folder / "results", [], time.monotonic()
 
-    def happened(what):
-        steps.append(Step(what, time.monotonic() - begin - sum(step.seconds for step in steps), kept(out)))
+    def log_event(event):
+        steps.append(Step(event, time.monotonic() - begin - sum(step.seconds for step in steps), count_points(out)))
 
     with cluster(folder) as workers:
-        happened("a master is there, and two workers are about to be")
+        log_event("a master is there, and two workers are about to be")
         command = [sys.executable, "-c", PROGRAM, str(out), workers.url, str(points)]
         driver = subprocess.Popen(command, cwd=REPOSITORY, env=environment(PYSPARK_PYTHON=PYTHON))
         try:
             wait_until_both_ran(folder, driver)
             wait_for_more(out, points // 20, driver)
-            happened("both workers have run points, and the driver has kept them")
+            log_event("both workers have run points, and the driver has kept them")
             refused = second_driver(out, points)
-            happened("a second driver was refused")
+            log_event("a second driver was refused")
             workers.kill_worker()
-            wait_for_more(out, kept(out) + points // 40, driver)
-            happened("a worker was killed, and the other one went on")
+            wait_for_more(out, count_points(out) + points // 40, driver)
+            log_event("a worker was killed, and the other one went on")
         finally:
             driver.send_signal(signal.SIGKILL)
             driver.wait()
-    happened("the driver was killed")
+    log_event("the driver was killed")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         table = sweep(points).run(out=out, runner=ProcessRunner(timeout_s=TIMEOUT_S), progress=False)
-    happened("the processes of this machine have run the rest")
+    log_event("the processes of this machine have run the rest")
     return Story(table, tuple(steps), refused)
 
 
@@ -143,19 +142,19 @@ def wait_until_both_ran(folder, driver):
 
 def wait_for_more(out, before, driver):
     """Wait until a folder has more rows than before; the driver must not end meanwhile."""
-    wait_until(lambda: kept(out) > before or driver.poll() is not None, 120, every_s=0.1)
+    wait_until(lambda: count_points(out) > before or driver.poll() is not None, 120, every_s=0.1)
     assert driver.poll() is None, "the driver has ended by itself"
 
 
 class _Forbidden:
-    """For who must not get to run anything."""
+    """A runner that fails when a sweep runs points."""
 
     def run(self, plan, numbers, report_progress):
         raise AssertionError("two drivers run into one folder")
 
 
 def second_driver(out, points):
-    """What a second driver is told."""
+    """Return the error message that a second driver gets."""
     try:
         sweep(points).run(out=out, runner=_Forbidden(), progress=False)
     except wb.DataError as error:
@@ -164,12 +163,12 @@ def second_driver(out, points):
 
 
 def check(out, story, points):
-    """Fail unless each point is in the folder once, two say what happened, and the others are as in a local run."""
-    poisoned, endless = places(points)
+    """Check that each point is stored once, that two have the right errors, and that the others equal a local run."""
+    poisoned, endless = disturbing_seeds(points)
     stored = pd.read_parquet(out)
     assert sorted(stored["seed"]) == list(range(points))
     errors = stored.set_index("seed")["error"].dropna().to_dict()
-    assert errors == {poisoned: SAID["poisoned"], endless: SAID["endless"]}
+    assert errors == {poisoned: ERRORS["poisoned"], endless: ERRORS["endless"]}
     numbers = [number for number in range(points) if number not in errors]
     frame = story.table.to_pandas()
     frame = frame[frame["seed"].isin(numbers)].reset_index(drop=True)
@@ -179,7 +178,7 @@ def check(out, story, points):
 
 
 def undisturbed(points, numbers):
-    """Some points, run one after the other in this process."""
+    """Return the table of some points, run one after the other in this process."""
     plan = sweep(points).plan
     with _hurried():
         return SweepTable(plan, [row for some in LocalRunner().run(plan, numbers, None) for row in some])
@@ -187,7 +186,7 @@ def undisturbed(points, numbers):
 
 @contextmanager
 def _hurried():
-    """Points take as long as they take. The plan has been made: its code is that of the others."""
+    """Remove the minimum duration of a point. The plan exists already, so its code keeps the same digest."""
     global PACE_S
     pace_s, PACE_S = PACE_S, 0.0
     try:

@@ -1,4 +1,4 @@
-"""A small scenario for tests of sweeps, and filters for it."""
+"""A small scenario and filters for tests of sweeps."""
 
 import os
 
@@ -6,7 +6,7 @@ import workbench as wb
 
 
 def scenario(**changes):
-    """A sink at one end of a line of five, a source at the other."""
+    """Return a scenario with a sink at one end of a line of five nodes and a source at the other."""
     line = wb.Scenario(
         topology=wb.topology.line(5),
         protocol=wb.Diffusion(),
@@ -17,7 +17,7 @@ def scenario(**changes):
 
 
 class Clock:
-    """A clock, in place of the module ``time``, that advances only when its user sleeps: waiting costs no time."""
+    """A replacement for the module `time`, whose clock advances only by `sleep`, so that waiting takes no time."""
 
     def __init__(self):
         self.now_s = 0.0

@@ -1,4 +1,4 @@
-"""A sweep on a real cluster of Spark, on the loopback, that loses a worker and then its driver."""
+"""A sweep on a real cluster of Spark, on the loopback, that loses a worker and later its driver."""
 
 import subprocess
 
@@ -20,10 +20,10 @@ POINTS = 200  # benchmarks/sweeps_cluster.py has 2,000
 def test_a_sweep_loses_its_workers_and_its_driver_and_no_point(tmp_path):
     story = disturbed.play(tmp_path, POINTS)
     assert "is in use: process" in story.refused
-    kept = [step.points for step in story.steps]
-    assert kept == sorted(kept)
-    refused, lost_its_worker, lost_its_driver = kept[2:5]
-    assert 10 < refused < lost_its_worker <= lost_its_driver < POINTS
+    points = [step.points for step in story.steps]
+    assert points == sorted(points)
+    at_refusal, after_worker_loss, after_driver_loss = points[2:5]
+    assert 10 < at_refusal < after_worker_loss <= after_driver_loss < POINTS
     disturbed.check(tmp_path / "results", story, POINTS)
 
 

@@ -1,4 +1,4 @@
-"""What tells the code of a point apart: an edit of the code that it runs runs it again, an edit elsewhere does not."""
+"""The digest of a point's code: an edit of code that a point uses makes it run again, an edit elsewhere does not."""
 
 import importlib.util
 import json
@@ -14,7 +14,7 @@ from tests.repository import REPOSITORY
 from workbench.sweeps import LocalRunner, code, work
 from workbench.sweeps.code import Codes
 
-# A package is copied and edited; each step is a fresh process, as after an edit in an editor.
+# A copy of the package is edited; each step is a fresh process, as after an edit in an editor.
 SWEEPS = """
 import json, sys
 import workbench as wb
@@ -42,13 +42,13 @@ print(json.dumps({name: count for name, count in ran.items() if count}))
 
 @pytest.fixture
 def copied(tmp_path):
-    """A copy of the package, to be edited: with byte code, which saves each process that of all other files."""
+    """Return a copy of the package for edits, with byte code, so that no process compiles the unchanged files."""
     shutil.copytree(REPOSITORY / "workbench", tmp_path / "workbench", ignore=shutil.ignore_patterns("*.nb?"))
     return tmp_path
 
 
 def ran(folder, filter_="attributes"):
-    """What the sweeps run in a fresh process that has the copy: name -> points."""
+    """Return {name: number of points} that the sweeps run in a fresh process that has the copy."""
     command = [sys.executable, "-c", SWEEPS.replace("FILTER", filter_), str(folder / "results")]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
@@ -61,7 +61,7 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new, 1))
 
 
-def test_an_edit_runs_the_points_again_that_run_the_code_and_no_others(copied):
+def test_an_edit_reruns_only_the_points_that_run_the_edited_code(copied):
     everything = dict.fromkeys(("flooding", "gossip", "diffusion", "tinymq", "filtered"), 2)
     protocols = copied / "workbench" / "protocols"
     assert ran(copied) == everything
@@ -71,13 +71,13 @@ def test_an_edit_runs_the_points_again_that_run_the_code_and_no_others(copied):
     edit(protocols / "tinymq" / "node.py", '"""', '"""Edited. ')
     assert ran(copied) == {"tinymq": 2}
     edit(protocols / "flooding" / "node.py", '"""', '"""Edited. ')
-    assert ran(copied) == {"flooding": 2, "gossip": 2}  # gossip is flooding by chance, and says so
+    assert ran(copied) == {"flooding": 2, "gossip": 2}  # gossip inherits from flooding
     assert ran(copied, "attributes or None") == {"filtered": 2}
     edit(copied / "workbench" / "sim" / "channel.py", '"""', '"""Edited. ')
     assert ran(copied, "attributes or None") == everything
 
 
-def test_the_generic_rooms_name_no_protocol_whose_code_they_would_count_for():
+def test_generic_modules_do_not_import_protocols():
     digests = {
         name: code.package_digest(frozenset([name])) for name in ("flooding", "diffusion", "tinymq", "dps", "gossip")
     }
@@ -95,18 +95,18 @@ def test_line_ends_and_compiled_files_beside_their_sources_do_not_matter(tmp_pat
     assert b"".join(code._module_contents(tmp_path, is_deep=True)) == plain
 
 
-def test_a_file_without_its_source_counts_by_its_code(tmp_path):
+def test_a_compiled_file_without_its_source_counts_by_its_code(tmp_path):
     import py_compile
 
-    found = []
+    contents = []
     for turn, text in enumerate(("ONE = 1\n", "\nONE = 1\n", "ONE = 2\n")):
         folder = tmp_path / str(turn)
         folder.mkdir()
         (folder / "node.py").write_text(text)
         py_compile.compile(folder / "node.py", folder / "node.pyc")
         (folder / "node.py").unlink()
-        found.append(b"".join(code._module_contents(folder, is_deep=True)))
-    assert found[0] == found[1] != found[2]
+        contents.append(b"".join(code._module_contents(folder, is_deep=True)))
+    assert contents[0] == contents[1] != contents[2]
 
 
 PROTOCOL = """
@@ -119,14 +119,16 @@ class Mine(Flooding):
 """
 
 
-def test_a_protocol_of_the_users_counts_with_the_package_code_that_it_is_made_of(monkeypatch):
-    asked = []
-    whole = code.package_digest
-    monkeypatch.setattr(code, "package_digest", lambda protocols: asked.append(set(protocols)) or whole(protocols))
+def test_the_digest_of_a_custom_protocol_covers_the_package_code_that_it_uses(monkeypatch):
+    packages = []
+    digest_of = code.package_digest
+    monkeypatch.setattr(
+        code, "package_digest", lambda protocols: packages.append(set(protocols)) or digest_of(protocols)
+    )
     module = {"__name__": "users_protocol"}
     exec(PROTOCOL, module)
     assert Codes().digest(module["Mine"]()) != Codes().digest(wb.Flooding())
-    assert "flooding" in asked[0] and "tinymq" in asked[0]  # its parent's, and what its own code names
+    assert "flooding" in packages[0] and "tinymq" in packages[0]  # of the parent, and imported by its own code
 
 
 EDITED_LATE = """
@@ -149,21 +151,21 @@ for module in (rules, node):
 """
 
 
-@pytest.mark.skipif(not Path("/proc/self").exists(), reason="when a process began is asked of /proc")
-def test_a_source_that_was_edited_after_it_was_loaded_is_told(copied, monkeypatch):
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="the start of a process is read from /proc")
+def test_a_source_that_was_edited_after_it_was_loaded_is_an_error(copied, monkeypatch):
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    for _ in range(3):  # the next process has loaded what is there
+    for _ in range(3):  # a later process loads the edited files
         command = [sys.executable, "-c", EDITED_LATE]
         done = subprocess.run(command, cwd=copied, capture_output=True, text=True, timeout=600, check=True)
-        other, own = done.stdout.splitlines()
-        assert other == "took"  # another protocol's
-        if own.startswith(f"{copied}/workbench/protocols/flooding/node.py was edited after this process had"):
+        other_protocol, own_protocol = done.stdout.splitlines()
+        assert other_protocol == "took"  # the edited file belongs to another protocol
+        if own_protocol.startswith(f"{copied}/workbench/protocols/flooding/node.py was edited after this process had"):
             return
-    # When a process began is known to a second: where its code was written to disk within that, nothing can be told.
-    pytest.fail(f"of three processes none has told that its code was edited; the last one: {own}")
+    # The start of a process is known to the second: an edit on disk within that second cannot be detected.
+    pytest.fail(f"none of three processes reported the edit of its code; the last one printed: {own_protocol}")
 
 
-def test_the_sentence_of_an_edited_source_reaches_who_asks_for_a_points_code(monkeypatch):
+def test_the_error_for_an_edited_source_is_raised_by_point_key(monkeypatch):
     def edited(protocols):
         raise wb.WorkbenchError("node.py was edited after this process had loaded it")
 
@@ -191,8 +193,8 @@ def test_rows_of_other_code_are_refused():
         wb.Sweep(scenario, {"seed": [1, 2]}).run(runner=OtherCode(), progress=False)
 
 
-def test_the_code_of_a_packed_plan_is_that_of_its_driver(tmp_path):
-    """Code travels by value, and its digest with it: a worker that cannot read its source agrees."""
+def test_a_packed_plan_has_the_code_digest_of_its_driver(tmp_path):
+    """Code travels by value, together with its digest: a worker that cannot read its source uses the same digest."""
     from workbench.sweeps import user_code
 
     path = tmp_path / "elsewhere.py"
@@ -204,7 +206,7 @@ def test_the_code_of_a_packed_plan_is_that_of_its_driver(tmp_path):
         wb.register_filter("clip", module.clip)
         scenario = wb.Scenario(wb.topology.line(3), wb.Diffusion(filters=(wb.Filter("clip"),)), duration_s=1)
         plan = wb.Sweep(scenario, {"seed": [1]}, measure=lambda run: {"one": 1.0}).plan.fresh()
-        sent = user_code.unpack(user_code.pack(plan, plan.protocols, plan.measure))
-        assert work.run_point(sent, 0).code == plan.code_of(0) != ""
+        unpacked = user_code.unpack(user_code.pack(plan, plan.protocols, plan.measure))
+        assert work.run_point(unpacked, 0).code == plan.code_of(0) != ""
     finally:
         del sys.modules["elsewhere"]

@@ -24,13 +24,13 @@ WORKLOAD = [
 
 @pytest.fixture(scope="module")
 def scenario():
-    """Twenty nodes with CC2420 radios, a sink, two sources, and a node that fails."""
+    """Return a scenario of twenty nodes with CC2420 radios, a sink, two sources, and a node that fails."""
     return wb.Scenario(NETWORK, wb.Flooding(), WORKLOAD, wb.radios.cc2420(), duration_s=60)
 
 
 @pytest.fixture(scope="module")
 def compared(scenario):
-    """Three protocols over one and three sinks, with three seeds."""
+    """Return the comparison of three protocols with one and three sinks and three seeds."""
     protocols = [wb.Flooding(), wb.Gossip(forwarding_probability=0.2), wb.TinyMQ(dimensions=("TEMP 0 50",))]
     return wb.compare(scenario, protocols, {"sinks": (1, 3)}, seeds=3, runner=wb.LocalRunner(), progress=False)
 
@@ -53,7 +53,7 @@ def test_all_protocols_have_the_same_network_and_workload_for_a_seed(compared):
     assert len(networks) == 3
 
 
-def test_the_nodes_of_fewer_sinks_are_among_those_of_more():
+def test_a_smaller_set_of_sinks_is_a_subset_of_a_larger_one():
     sinks = [set(designs.change_workload(WORKLOAD, NETWORK, seed=4, sinks=count)[0].at) for count in range(1, 19)]
     assert all(fewer < more for fewer, more in pairwise(sinks))
     changed = designs.change_workload(WORKLOAD, NETWORK, seed=4, sources=5, every_s=2)
@@ -77,7 +77,7 @@ def test_roots_are_chosen_by_the_rule_and_not_by_hand():
     assert len(designs.by_degree(wb.topology.check(complete), 3, 1)) == 3
 
 
-def test_summary_has_means_medians_and_bounds_that_the_number_of_runs_allows(compared):
+def test_summary_has_means_medians_and_the_bounds_possible_for_the_number_of_runs(compared):
     summary = compared.summary("transmissions", "sinks")
     assert summary["protocol"].tolist() == [name for name in compared.protocols for _ in (1, 3)]
     frame = compared.to_pandas()
@@ -89,7 +89,7 @@ def test_summary_has_means_medians_and_bounds_that_the_number_of_runs_allows(com
     assert late.loc["Gossip", "mean"] == math.inf and late.loc["Gossip", "finite"] < 1
 
 
-def test_differences_are_paired_and_those_that_do_not_deliver_cannot_win(compared):
+def test_differences_are_paired_and_protocols_that_do_not_deliver_cannot_win(compared):
     paired = compared.paired("transmissions").set_index("protocol")
     frame = compared.to_pandas().groupby("protocol")["transmissions"].mean()
     assert paired.loc["TinyMQ", "difference"] == pytest.approx(frame["TinyMQ"] - frame["Flooding"])
@@ -101,7 +101,7 @@ def test_differences_are_paired_and_those_that_do_not_deliver_cannot_win(compare
         compared.winners("expected")
 
 
-def test_conditions_are_under_the_chart_and_the_table(compared):
+def test_conditions_are_displayed_below_the_chart_and_the_table(compared):
     for text in (texts(compared.plot("transmissions")), compared._repr_html_().replace("&#x27;", "'")):
         assert "drawn for each seed; CC2420; 60 s; seeds 1 to 3" in text
         assert "With retries of their own, besides the radio's: TinyMQ. Without: Flooding, Gossip." in text
@@ -122,11 +122,16 @@ def test_without_axes_protocols_are_the_categories(scenario):
 def test_axes_change_the_generator_and_the_radio(scenario):
     over = {"topology.nodes": [20, 25], "radio.retries": [0, 3]}
     plan = wb.compare(scenario, [wb.Flooding()], over, seeds=1, runner=wb.LocalRunner(), progress=False).table.plan
-    made = [plan.scenario_of(number) for number in range(len(plan))]
-    assert [(len(each.topology), each.radio.retries) for each in made] == [(20, 0), (20, 3), (25, 0), (25, 3)]
+    scenarios = [plan.scenario_of(number) for number in range(len(plan))]
+    assert [(len(variant.topology), variant.radio.retries) for variant in scenarios] == [
+        (20, 0),
+        (20, 3),
+        (25, 0),
+        (25, 3),
+    ]
 
 
-def test_a_network_that_is_not_random_is_used_as_it_is(scenario):
+def test_a_network_that_is_not_random_is_used_unchanged(scenario):
     grid = scenario.replace(topology=wb.topology.grid(4, 5))
     plan = wb.compare(grid, [wb.Flooding()], seeds=2, runner=wb.LocalRunner(), progress=False).table.plan
     assert all(plan.scenario_of(number).topology is grid.topology for number in range(2))
@@ -153,7 +158,7 @@ def test_comparison_survives_a_stop_and_continues_in_its_folder(scenario, tmp_pa
         ({"roles": "hand"}, "degree, center, random"),
     ],
 )
-def test_what_cannot_be_compared_is_refused(scenario, changes, words):
+def test_invalid_comparisons_are_refused(scenario, changes, words):
     arguments = {"protocols": [wb.Flooding()], "seeds": 1, "runner": wb.LocalRunner(), "progress": False, **changes}
     with pytest.raises(ScenarioError) as error:
         wb.compare(scenario, **arguments)
@@ -163,7 +168,7 @@ def test_what_cannot_be_compared_is_refused(scenario, changes, words):
 def test_unknown_metrics_and_axes_are_named(compared):
     with pytest.raises(ParameterError, match="transmissions"):
         compared.summary("transmission")
-    with pytest.raises(ParameterError, match="this comparison has sinks"):
+    with pytest.raises(ParameterError, match="it must be an axis of this comparison: sinks"):
         compared.plot("transmissions", "sink")
 
 
@@ -222,6 +227,6 @@ def test_a_larger_network_has_the_same_density(network, nodes, changes):
         (NETWORK, 0, "nodes is 0"),
     ],
 )
-def test_a_size_that_a_network_cannot_have_is_refused(network, nodes, words):
+def test_an_impossible_size_of_a_network_is_refused(network, nodes, words):
     with pytest.raises(ScenarioError, match=words):
         designs.resized(network, nodes)

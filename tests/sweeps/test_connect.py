@@ -1,4 +1,4 @@
-"""Sweeps by Spark Connect: a server of its own, to which this process has no more than a line."""
+"""Sweeps by Spark Connect, with a separate server; this process is only its client."""
 
 import os
 import shutil
@@ -23,14 +23,14 @@ needs_java = pytest.mark.skipif(not JAVA.is_ok, reason=f"Spark needs Java: {JAVA
 
 
 def is_listening(port):
-    """Whether somebody answers at a port of this machine."""
+    """Return whether a process on this machine listens on a port."""
     with socket.socket() as line:
         return line.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture
 def server(tmp_path):
-    """The URL of a server of Spark Connect, whose workers do not have the package."""
+    """Yield the URL of a server of Spark Connect whose workers do not have the package."""
     pytest.importorskip("grpc", reason=session.CONNECT_REMEDY)
     pytest.importorskip("grpc_status", reason=session.CONNECT_REMEDY)
     import pyspark
@@ -72,19 +72,19 @@ def server(tmp_path):
 @needs_java
 @pytest.mark.spark
 @pytest.mark.family
-def test_a_sweep_by_connect_gives_what_this_process_gives(server):
+def test_a_sweep_by_connect_gives_the_same_rows_as_this_process(server):
     for function in (harmless, poisoned):
         wb.register_filter(function.__name__, function)
     over = {name: (wb.Filter(name),) for name in ("harmless", "poisoned")}
     plan = wb.Sweep(scenario(), {"protocol.filters": over, "seed": range(8)}).plan
     runner = SparkRunner(server)
     rows = {row.number: row for some in runner.run(plan, [*range(8), 10], lambda _: None) for row in some}
-    here = [row for some in LocalRunner().run(plan, range(8), lambda _: None) for row in some]
+    local_rows = [row for rows in LocalRunner().run(plan, range(8), lambda _: None) for row in rows]
     assert rows.pop(10).error == "the point ended its process twice (exit status 3)"
     assert {number: repr(row.metrics) for number, row in rows.items()} == {
-        row.number: repr(row.metrics) for row in here
+        row.number: repr(row.metrics) for row in local_rows
     }
-    assert {row.code for row in rows.values()} == {row.code for row in here}
+    assert {row.code for row in rows.values()} == {row.code for row in local_rows}
 
     class Stop(Exception):
         pass
@@ -99,7 +99,7 @@ def test_a_sweep_by_connect_gives_what_this_process_gives(server):
     remote.getActiveSession().stop()
 
 
-def test_what_connect_lacks_is_told_with_a_remedy(monkeypatch):
+def test_features_missing_in_connect_raise_errors_with_a_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyspark.sql.connect.session", None)
     with pytest.raises(
         wb.WorkbenchError, match=r"Spark Connect needs packages that are missing: pip install .*connect"

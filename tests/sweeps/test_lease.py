@@ -1,4 +1,4 @@
-"""The lease of a folder: who lives keeps it, who is dead loses it, and one alone takes a dead one's place."""
+"""The lease of a folder: a live owner keeps it, a dead owner loses it, and only one process takes it over."""
 
 import json
 import os
@@ -16,21 +16,21 @@ from workbench.sweeps.store import lease
 
 
 def dead_process():
-    """The number of a process that has ended."""
+    """Return the id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
 
 
-def leave(folder, **told):
-    """A lease of this system in a folder, with some things told otherwise."""
-    content = {"owner": "0" * 32, **lease._this_process(), "beat": "1", **told}
+def leave(folder, **fields):
+    """Write a lease of this process into a folder, with some fields replaced."""
+    content = {"owner": "0" * 32, **lease._this_process(), "beat": "1", **fields}
     (folder / lease.NAME).write_text(json.dumps(content))
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """The clock of all leases, which advances only while a lease is watched."""
+    """Return the clock of all leases, which advances only while a lease is watched."""
     clock = Clock()
     monkeypatch.setattr(lease, "time", clock)
     return clock
@@ -48,10 +48,10 @@ def is_waited_for(folder, clock):
     return waited_s > 0
 
 
-needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="what a process is of is asked of /proc")
+needs_proc = pytest.mark.skipif(not Path("/proc/self").exists(), reason="the identity of a process is read from /proc")
 
 
-def test_a_lease_of_another_host_ends_when_it_is_silent(tmp_path, clock):
+def test_a_lease_of_another_host_expires_without_beats(tmp_path, clock):
     (tmp_path / lease.NAME).write_text(json.dumps({"owner": "x", "host": "elsewhere", "pid": 1, "beat": "1"}))
     ours = lease.Lease(tmp_path)
     ours.take()
@@ -62,7 +62,7 @@ def test_a_lease_of_another_host_ends_when_it_is_silent(tmp_path, clock):
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\x00", b"[]", b'{"pid": "1"}', b'{"owner": 1'])
-def test_a_lease_that_nobody_can_read_ends_like_any_other(tmp_path, clock, content):
+def test_an_unreadable_lease_expires_like_any_other(tmp_path, clock, content):
     (tmp_path / lease.NAME).write_bytes(content)
     ours = lease.Lease(tmp_path)
     ours.take()
@@ -70,7 +70,7 @@ def test_a_lease_that_nobody_can_read_ends_like_any_other(tmp_path, clock, conte
     ours.release()
 
 
-def test_who_stood_still_and_lost_the_folder_writes_no_more(tmp_path, monkeypatch, clock):
+def test_a_paused_owner_that_lost_the_folder_writes_no_more(tmp_path, monkeypatch, clock):
     monkeypatch.setattr(lease, "BEAT_S", 3600.0)
     first, second = lease.Lease(tmp_path), lease.Lease(tmp_path)
     first.take()
@@ -83,36 +83,36 @@ def test_who_stood_still_and_lost_the_folder_writes_no_more(tmp_path, monkeypatc
     assert not (tmp_path / lease.NAME).exists()
 
 
-# Which process
+# Identity of the owner
 
 
 @needs_proc
-def test_a_process_of_this_system_that_has_ended_is_not_waited_for(tmp_path, clock):
+def test_the_lease_of_an_ended_process_of_this_system_is_taken_at_once(tmp_path, clock):
     leave(tmp_path, pid=dead_process())
     assert not is_waited_for(tmp_path, clock)
 
 
 @needs_proc
-def test_another_process_with_the_number_of_one_that_has_ended_is_not_taken_for_it(tmp_path, clock):
-    leave(tmp_path, began="1")  # this process's number, given before
+def test_a_process_that_reuses_the_id_of_the_owner_is_not_taken_for_the_owner(tmp_path, clock):
+    leave(tmp_path, began="1")  # an earlier process with the id of this one
     assert not is_waited_for(tmp_path, clock)
 
 
 @needs_proc
-@pytest.mark.parametrize("other", [{"namespace": "pid:[1]"}, {"boot": "another"}, {"host": "elsewhere"}])
-def test_a_process_of_another_system_is_watched_whatever_its_number(tmp_path, clock, other):
-    leave(tmp_path, pid=dead_process(), **other)
+@pytest.mark.parametrize("fields", [{"namespace": "pid:[1]"}, {"boot": "another"}, {"host": "elsewhere"}])
+def test_a_process_of_another_system_is_watched_regardless_of_its_id(tmp_path, clock, fields):
+    leave(tmp_path, pid=dead_process(), **fields)
     assert is_waited_for(tmp_path, clock)
 
 
 @pytest.mark.parametrize("absent", ["boot", "namespace", "began"])
-def test_a_lease_that_does_not_say_which_process_is_watched(tmp_path, clock, absent):
+def test_a_lease_with_an_incomplete_identity_is_watched(tmp_path, clock, absent):
     leave(tmp_path, pid=dead_process() if absent != "began" else os.getpid(), **{absent: None})
     assert is_waited_for(tmp_path, clock) == (absent != "began" or not Path("/proc/self").exists())
 
 
 def proc_of_a_container(folder, pid):
-    """What a container shows as /proc to its process."""
+    """Return a folder that imitates /proc as a process in a container sees it."""
     own = folder / str(pid)
     for path in (own / "ns", folder / "sys/kernel/random"):
         path.mkdir(parents=True)
@@ -123,8 +123,8 @@ def proc_of_a_container(folder, pid):
     return folder
 
 
-def test_two_containers_with_one_host_name_do_not_take_each_others_driver_for_dead(tmp_path, monkeypatch):
-    """The first one's process has a number that nobody has in the second one."""
+def test_containers_with_the_same_host_name_do_not_take_each_others_leases(tmp_path, monkeypatch):
+    """The process id of the first container does not exist in the second one."""
     folder, number = tmp_path / "results", dead_process()
     folder.mkdir()
     monkeypatch.setattr(lease, "BEAT_S", 0.3)
@@ -133,25 +133,25 @@ def test_two_containers_with_one_host_name_do_not_take_each_others_driver_for_de
         inside.setattr(os, "getpid", lambda: number)
         first = lease.Lease(folder)
         first.take()
-    told = json.loads((folder / lease.NAME).read_text())
-    assert (told["pid"], told["boot"], told["began"]) == (number, "0f0f", "4711")
+    content = json.loads((folder / lease.NAME).read_text())
+    assert (content["pid"], content["boot"], content["began"]) == (number, "0f0f", "4711")
     with pytest.raises(wb.DataError, match=f"is in use: process {number} on "):
         lease.Lease(folder).take()
     first.check()
     first.release()
 
 
-def test_where_proc_is_anothers_a_process_is_not_named_by_it(tmp_path, monkeypatch):
+def test_a_proc_of_another_process_does_not_identify_this_process(tmp_path, monkeypatch):
     monkeypatch.setattr(lease, "_PROC", proc_of_a_container(tmp_path, os.getpid() + 1))
     assert set(lease._this_process()) == {"host", "pid"}
 
 
-# Who is next
+# Takeover
 
 
 @needs_proc
-def test_who_is_late_and_a_third_one_leave_the_lease_to_who_has_taken_it(tmp_path, monkeypatch):
-    """The second one sees a dead lease, and the first takes it then; the third one comes at the second's next step."""
+def test_only_the_first_of_three_contenders_takes_a_dead_lease(tmp_path, monkeypatch):
+    """The first process takes the lease after the second one found it dead; the third one starts at the next step."""
     monkeypatch.setattr(lease, "BEAT_S", 0.02)
     monkeypatch.setattr(lease, "_POLL_S", 0.01)
     leave(tmp_path, pid=dead_process())
@@ -182,16 +182,16 @@ def test_who_is_late_and_a_third_one_leave_the_lease_to_who_has_taken_it(tmp_pat
         second.take()
     assert came
     first.check()
-    for one in (second, third):
+    for loser in (second, third):
         with pytest.raises(wb.DataError):
-            one.check()
+            loser.check()
     monkeypatch.undo()
     first.release()
     assert list(tmp_path.iterdir()) == []
 
 
 @needs_proc
-def test_of_many_who_find_a_dead_lease_one_takes_it(tmp_path, monkeypatch):
+def test_only_one_of_many_processes_takes_a_dead_lease(tmp_path, monkeypatch):
     monkeypatch.setattr(lease, "BEAT_S", 0.02)
     monkeypatch.setattr(lease, "_POLL_S", 0.01)
     number = dead_process()
@@ -200,20 +200,20 @@ def test_of_many_who_find_a_dead_lease_one_takes_it(tmp_path, monkeypatch):
         folder.mkdir()
         leave(folder, pid=number)
         some, begin = [lease.Lease(folder) for _ in range(6)], threading.Barrier(6)
-        taken = []
+        owners = []
 
-        def contend(one, begin=begin, taken=taken):
+        def contend(contender, begin=begin, owners=owners):
             begin.wait()
             with suppress(wb.DataError):
-                one.take()
-                taken.append(one)
+                contender.take()
+                owners.append(contender)
 
-        threads = [threading.Thread(target=contend, args=(one,)) for one in some]
+        threads = [threading.Thread(target=contend, args=(contender,)) for contender in some]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        (owner,) = taken
+        (owner,) = owners
         owner.check()
         owner.release()
         assert list(folder.iterdir()) == []
@@ -221,23 +221,23 @@ def test_of_many_who_find_a_dead_lease_one_takes_it(tmp_path, monkeypatch):
 
 @needs_proc
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_who_is_killed_while_it_takes_over_is_taken_over_itself(tmp_path, monkeypatch, clock, steps):
-    """Each of them dies before it has moved its file to its place."""
+def test_the_lease_of_a_process_killed_during_a_takeover_is_taken_over(tmp_path, monkeypatch, clock, steps):
+    """Each process dies before it has moved its file into place."""
     dead = lease._this_process() | {"pid": dead_process()}
     leave(tmp_path, **dead)
     for _ in range(steps):
-        one = lease.Lease(tmp_path)
+        taker = lease.Lease(tmp_path)
         with monkeypatch.context() as dying:
             dying.setattr(lease, "_this_process", lambda: dead)
             dying.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
             dying.setattr(lease, "_is_gone", lambda _: True)
             with pytest.raises(KeyboardInterrupt):
-                one.take()
+                taker.take()
     assert len(list(tmp_path.iterdir())) == 1 + steps
     assert not is_waited_for(tmp_path, clock)
 
 
-def test_a_file_that_no_owner_needs_any_more_goes_with_the_next(tmp_path):
+def test_an_obsolete_lease_file_is_removed_by_the_next_owner(tmp_path):
     (tmp_path / f"_lease-{'1' * 32}.json").write_text("{}")
     ours = lease.Lease(tmp_path)
     ours.take()

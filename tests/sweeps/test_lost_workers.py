@@ -1,4 +1,4 @@
-"""What SparkRunner does about workers that are lost, with a session that is made up: no Java takes part."""
+"""SparkRunner's handling of lost workers, with a simulated session without Java."""
 
 import inspect
 from itertools import pairwise
@@ -18,7 +18,7 @@ LOST = (
 
 
 class MadeUp(Session):
-    """Runs tasks here. A task with a point of ``deadly`` loses its worker, as does every one while ``losses`` lasts."""
+    """A session that runs tasks here. A task loses its worker if it has a point of `deadly` or while `losses` last."""
 
     cores = 4
 
@@ -50,7 +50,7 @@ def plan_of(points):
 
 
 def run(session, monkeypatch):
-    """number -> row, on that session."""
+    """Return {number: row} of a plan that runs on that session."""
     monkeypatch.setattr(spark, "open_session", lambda master, config: session)
     numbers = range(len(session.plan))
     rows = [row for some in SparkRunner().run(session.plan, numbers, lambda points: None) for row in some]
@@ -66,16 +66,16 @@ def here(plan):
     return {row.number: row for some in LocalRunner().run(plan, range(len(plan)), None) for row in some}
 
 
-def test_workers_that_are_lost_cost_no_point(monkeypatch):
+def test_lost_workers_cost_no_point(monkeypatch):
     plan = plan_of(60)
     session = MadeUp(plan, losses=5)
     assert results(run(session, monkeypatch)) == results(here(plan))
-    assert len(session.files) == 1  # the plan; the package is here
+    assert len(session.files) == 1  # the plan; the package is installed here
 
 
-def test_a_large_cluster_that_loses_all_it_does_at_once_goes_on(monkeypatch):
+def test_a_sweep_survives_the_loss_of_all_running_tasks_of_a_large_cluster(monkeypatch):
     plan = plan_of(200)
-    session = MadeUp(plan, losses=100, cores=80)  # each of the tasks under way
+    session = MadeUp(plan, losses=100, cores=80)  # every task in progress
     assert results(run(session, monkeypatch)) == results(here(plan))
 
 

@@ -1,4 +1,4 @@
-"""Bounds of percentiles, trends and numbers of runs, against values that are known or computed in another way."""
+"""Bounds of percentiles, trends and numbers of runs, compared with known values or other methods of computation."""
 
 import math
 import random
@@ -15,7 +15,7 @@ from workbench.errors import ParameterError
 @pytest.mark.parametrize(
     ("percentile", "confidence", "runs"), [(50, 0.95, 5), (90, 0.95, 29), (10, 0.95, 29), (95, 0.95, 59), (50, 0.99, 7)]
 )
-def test_runs_that_bound_a_percentile_are_those_of_triscale(percentile, confidence, runs):
+def test_numbers_of_runs_that_bound_a_percentile_equal_those_of_triscale(percentile, confidence, runs):
     assert plans.runs_needed(percentile, confidence) == runs
     share = max(percentile, 100 - percentile) / 100
     assert 1 - share**runs >= confidence > 1 - share ** (runs - 1)
@@ -29,7 +29,7 @@ def test_bounds_of_a_median_are_the_order_statistics_of_the_sign_test():
     assert math.isnan(low) and math.isnan(high)
 
 
-def test_infinite_values_count_as_large_and_unknown_ones_not_at_all():
+def test_infinite_values_count_as_large_and_unknown_values_are_ignored():
     values = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, math.inf, math.inf, math.inf, math.inf, math.nan]
     assert plans.percentile_bounds(values) == (2.0, math.inf)
     assert all(math.isnan(bound) for bound in plans.percentile_bounds([]))
@@ -59,11 +59,11 @@ def test_trend_is_relative_and_ignores_outliers():
     assert result.change == pytest.approx(0.02 * 49 / np.median(values)) and result.low <= result.change <= result.high
 
 
-def test_warm_up_is_cut_where_the_rest_is_steady():
+def test_warm_up_ends_where_the_rest_is_steady():
     times = np.arange(100)
     values = 10 + np.where(times < 30, (30 - times) * 0.5, 0) + np.sin(times * 12.9) * 0.1
     result = plans.converged(times, values, tolerance=0.05)
-    assert result.first == 20 and abs(result.change) < 0.05  # a tenth of the rest falls, which the slope ignores
+    assert result.first == 20 and abs(result.change) < 0.05  # the slope ignores that a tenth of the rest falls
     earlier = plans.trend(times, values, 10)
     assert min(earlier.low, -earlier.high) < -0.05
     assert plans.converged(times, 1.0 + times) is None

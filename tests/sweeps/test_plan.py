@@ -1,4 +1,4 @@
-"""Plans and rows: lazy, small, the same in every process; what tells the code of points apart."""
+"""Plans and rows: lazy, small, the same in every process; and the digests of the code of points."""
 
 import math
 import pickle
@@ -11,12 +11,12 @@ from workbench.sweeps.work import ROW_SCHEMA, Row, failed_row, rows_from_table, 
 
 
 def scenario(**changes):
-    """A sink at one end of a line of five, a source at the other."""
+    """Return a scenario with a sink at one end of a line of five nodes and a source at the other."""
     workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)]
     return wb.Scenario(wb.topology.line(5), wb.Flooding(), workload, duration_s=5).replace(**changes)
 
 
-def test_rows_are_the_same_after_their_journey_as_arrow():
+def test_rows_are_unchanged_by_conversion_to_arrow_and_back():
     rows = [
         Row(7, "ab", "{}", 2**70, "cd", "fast", 0.5, 8.75, None, {"delivery_ratio": 1.0, "latency_ms_p50": 2.5}),
         Row(8, "", "", -1, "", "auto", 0.0, 0.0, "filter clip failed", {}),
@@ -27,7 +27,7 @@ def test_rows_are_the_same_after_their_journey_as_arrow():
     assert rows_from_table(to_batch([])) == []
 
 
-def test_a_row_says_all_that_a_result_depends_on():
+def test_a_row_contains_everything_that_a_result_depends_on():
     plan = wb.Sweep(scenario(), {"protocol.ttl": [3, 9], "seed": [4]}, "reference").plan
     row = run_point(plan, 1)
     again = wb.Scenario.from_json(row.document)
@@ -38,15 +38,15 @@ def test_a_row_says_all_that_a_result_depends_on():
     assert run_point(plan, 0).compile_s == 0.0 < run_point(plan, 0).wall_s
 
 
-def test_a_point_that_its_worker_did_not_survive_has_a_row_too():
+def test_a_point_that_ended_its_worker_has_a_row_too():
     plan = wb.Sweep(scenario(), {"seed": [4, 5]}).plan
     row = failed_row(plan, 1, "the point ended its worker")
     assert wb.Scenario.from_json(row.document).seed == row.seed == 5
     assert (row.error, row.metrics, row.wall_s) == ("the point ended its worker", {}, 0.0)
 
 
-def test_a_point_that_cannot_be_is_a_row_with_a_sentence():
-    # Of a long axis not all values are looked at beforehand.
+def test_an_invalid_point_is_a_row_with_an_error():
+    # Only some values of a long axis are checked before the sweep.
     losses = [number / 5000 for number in range(5000)]
     losses[1001] = 1.5
     row = run_point(wb.Sweep(scenario(), {"radio.loss": losses}).plan, 1001)
@@ -69,14 +69,14 @@ def test_a_plan_of_a_million_points_builds_few_of_them_and_is_small(monkeypatch)
 
     with pytest.raises(KeyboardInterrupt, match="0 of 1000000 points are stored"):
         sweep.run(runner=Starting(), progress=False)
-    assert started == [range(1_000_000)]  # which is not copied for a task, nor long in memory
+    assert started == [range(1_000_000)]  # a range, which is small in memory and not copied for each task
     assert 0 < len(built) < 5_000
     assert len(pickle.dumps(sweep.plan)) < 20_000
     assert sweep.plan.labels(999_999) == {"protocol.ttl": 100, "seed": 9_999}
 
 
 class Halves(Design):
-    """Loss of 1/2, 1/4, 1/8, ...: a design that is no grid."""
+    """A design that is not a grid: loss of 1/2, 1/4, 1/8, ..."""
 
     paths = ("radio.loss", "seed")
 

@@ -1,4 +1,4 @@
-"""wb.plans: which points designs have, what is drawn, seeds that are paired. Drivers have a file of their own."""
+"""The points of designs (`wb.plans`), random points and paired seeds. Drivers have a separate test file."""
 
 import doctest
 import importlib
@@ -25,7 +25,7 @@ SILENT = {"runner": LocalRunner(), "progress": False}
 
 
 def scenario(**changes):
-    """A sink at one end of a line of five, a source at the other."""
+    """Return a scenario with a sink at one end of a line of five nodes and a source at the other."""
     workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)]
     return wb.Scenario(wb.topology.line(5), wb.Flooding(), workload, duration_s=5).replace(**changes)
 
@@ -34,10 +34,10 @@ def points_of(design):
     return [tuple(sorted(design.overrides(number).items())) for number in range(len(design))]
 
 
-# Points as they are written
+# Explicit points
 
 
-def test_points_are_as_they_are_listed():
+def test_points_are_those_listed():
     listed = [{TTL: 3, LOSS: 0.0}, {TTL: 9, LOSS: 0.0}, {TTL: 3, LOSS: 0.2}]
     design = plans.points(listed)
     assert design.paths == (TTL, LOSS)
@@ -51,7 +51,7 @@ def test_the_rows_of_a_frame_are_points_with_numbers_of_python():
     assert [type(value) for value in design.overrides(1).values()] == [int, float]
 
 
-def test_values_in_step_keep_their_names():
+def test_zipped_values_keep_their_names():
     design = plans.zipped({"protocol": {"first": wb.Flooding(), "second": wb.Gossip()}, TTL: [3, 6]})
     assert [design.labels(number) for number in range(2)] == [
         {"protocol": "first", TTL: 3},
@@ -65,15 +65,15 @@ def test_equal_objects_of_several_points_have_one_label():
     assert {design.labels(number)["protocol"] for number in range(2)} == {"Flooding"}
 
 
-# Plans of plans
+# Combinations of plans
 
 SMALL = st.dictionaries(st.sampled_from(["a", "b"]), st.lists(st.integers(0, 3), min_size=1, unique=True), min_size=2)
 
 
 @given(SMALL, st.lists(st.integers(0, 3), min_size=1, unique=True))
-def test_a_crossed_plan_has_each_point_of_one_with_each_of_the_other(over, third):
+def test_a_product_of_plans_combines_each_point_of_one_with_each_point_of_the_other(over, third):
     outer, inner = plans.grid(over), plans.zipped({"c": third})
-    expected = [tuple(sorted((*one, *other))) for one in points_of(outer) for other in points_of(inner)]
+    expected = [tuple(sorted((*first, *second))) for first in points_of(outer) for second in points_of(inner)]
     assert points_of(outer * inner) == expected
     assert [tuple(sorted(point)) for point in points_of(inner * over)] == sorted(
         expected, key=lambda point: (third.index(dict(point)["c"]), expected.index(point))
@@ -81,34 +81,34 @@ def test_a_crossed_plan_has_each_point_of_one_with_each_of_the_other(over, third
 
 
 @given(SMALL, SMALL)
-def test_union_and_difference_are_those_of_sets_in_the_order_of_the_first(over, other):
-    one, two = plans.grid(over), plans.grid(other)
-    mine, theirs = points_of(one), points_of(two)
-    assert points_of(one | two) == mine + [point for point in theirs if point not in mine]
-    left = [point for point in mine if point not in theirs]
-    if left:
-        assert points_of(one - two) == left
+def test_union_and_difference_are_set_operations_in_the_order_of_the_first_plan(first_axes, second_axes):
+    first, second = plans.grid(first_axes), plans.grid(second_axes)
+    first_points, second_points = points_of(first), points_of(second)
+    assert points_of(first | second) == first_points + [point for point in second_points if point not in first_points]
+    difference = [point for point in first_points if point not in second_points]
+    if difference:
+        assert points_of(first - second) == difference
     else:
         with pytest.raises(ScenarioError, match="the difference is empty"):
-            one - two
+            first - second
 
 
 @given(SMALL, st.lists(st.integers(0, 3), min_size=1, unique=True))
-def test_a_difference_goes_by_the_paths_that_the_other_plan_varies(over, taken):
+def test_a_difference_compares_only_the_parameters_of_the_other_plan(over, removed):
     design = plans.grid(over) * plans.seeds(3)
-    left = [point for point in points_of(design) if dict(point)["a"] not in taken]
-    if left:
-        assert points_of(design - {"a": taken}) == left
-        assert points_of(design - plans.points([{"a": value} for value in taken])) == left
+    remaining = [point for point in points_of(design) if dict(point)["a"] not in removed]
+    if remaining:
+        assert points_of(design - {"a": removed}) == remaining
+        assert points_of(design - plans.points([{"a": value} for value in removed])) == remaining
 
 
-def test_a_union_takes_equal_numbers_for_one_value_and_equal_objects_too():
+def test_a_union_treats_equal_numbers_and_equal_objects_as_the_same_value():
     first = plans.points([{LOSS: 0, "protocol": wb.Flooding(ttl=3)}])
     second = plans.points([{LOSS: 0.0, "protocol": wb.Flooding(ttl=3)}, {LOSS: 0.0, "protocol": wb.Flooding()}])
     assert len(first | second) == 2
 
 
-def test_what_is_left_of_a_plan_that_is_taken_apart_again_has_its_labels():
+def test_a_difference_of_plans_keeps_the_labels():
     design = (plans.grid({TTL: [3, 6], "protocol": {"mine": wb.Flooding()}}) * plans.seeds(4)) - {"seed": [2, 3]}
     assert len(design) == 4
     assert [design.labels(number)["seed"] for number in range(4)] == [1, 4, 1, 4]
@@ -144,7 +144,7 @@ def length(seed):
 """
 
 
-def test_functions_of_a_module_travel_by_value(tmp_path, monkeypatch):
+def test_functions_of_a_module_are_pickled_by_value(tmp_path, monkeypatch):
     (tmp_path / "my_networks.py").write_text(MINE)
     monkeypatch.syspath_prepend(tmp_path)
     packed = pickle.dumps(plans.paired_seeds(3, topology=importlib.import_module("my_networks").network))
@@ -153,7 +153,7 @@ def test_functions_of_a_module_travel_by_value(tmp_path, monkeypatch):
     assert len(pickle.loads(packed).overrides(2)["topology"]) == 8
 
 
-def test_what_is_looked_at_before_a_sweep_has_each_object_once():
+def test_the_check_before_a_sweep_visits_each_object_once():
     design = made_of_everything()
     probed = {type(design.overrides(number)["protocol"]) for number in design.probes()}
     assert probed == {type(design.overrides(number)["protocol"]) for number in range(len(design))}
@@ -169,24 +169,24 @@ def test_a_sweep_runs_the_points_of_a_plan():
         for ttl, duration_s in ((2, 3), (4, 5))
         for seed in (1, 2)
     ]
-    assert table["scenario"].tolist() == [one.hash for one in expected]
-    assert table["delivery_ratio"].tolist() == [one.run().metrics["delivery_ratio"] for one in expected]
+    assert table["scenario"].tolist() == [point.hash for point in expected]
+    assert table["delivery_ratio"].tolist() == [point.run().metrics["delivery_ratio"] for point in expected]
 
 
-def test_a_plan_of_a_million_points_keeps_nothing_per_point():
-    plans.latin_hypercube(2, {LOSS: plans.between(0, 1)})  # scipy takes memory, too
+def test_the_memory_of_a_plan_does_not_grow_with_its_points():
+    plans.latin_hypercube(2, {LOSS: plans.between(0, 1)})  # the import of scipy allocates memory, too
     tracemalloc.start()
     try:
         design = plans.latin_hypercube(1000, {TTL: plans.whole(3, 99), LOSS: plans.between(0, 0.3)}) * plans.seeds(1000)
         wide = plans.grid({TTL: range(1, 1001), "seed": range(1000)}) - {TTL: [7]}
-        sweeps = [wb.Sweep(scenario(), one) for one in (design, wide)]
+        sweeps = [wb.Sweep(scenario(), varied) for varied in (design, wide)]
         assert tracemalloc.get_traced_memory()[1] < 20e6
     finally:
         tracemalloc.stop()
     assert [len(sweep) for sweep in sweeps] == [1_000_000, 999_000]
 
 
-# What is drawn
+# Random points
 
 
 def test_a_latin_hypercube_uses_each_part_of_each_range_once():
@@ -197,7 +197,7 @@ def test_a_latin_hypercube_uses_each_part_of_each_range_once():
     assert frame[TTL].value_counts().to_dict() == dict.fromkeys(range(1, 11), 5)
 
 
-def test_sobols_points_are_doubled_by_adding_as_many():
+def test_sobol_points_are_a_prefix_of_twice_as_many():
     over = {LOSS: plans.between(0.0, 0.5), TTL: plans.whole(1, 10)}
     assert points_of(plans.sobol(32, over))[:16] == points_of(plans.sobol(16, over))
     quarter = [point for point in points_of(plans.sobol(32, over)) if dict(point)[LOSS] < 0.125]
@@ -205,7 +205,7 @@ def test_sobols_points_are_doubled_by_adding_as_many():
 
 
 @given(st.integers(0, 2**40), st.integers(1, 40))
-def test_random_points_lie_in_their_ranges_and_go_by_the_seed(seed, count):
+def test_random_points_are_in_their_ranges_and_depend_on_the_seed(seed, count):
     over = {LOSS: plans.between(0.1, 0.2), TTL: plans.whole(3, 5), "duration_s": plans.between(1, 100, log=True)}
     design = plans.random(count, over, seed=seed)
     assert len(design) == count
@@ -227,7 +227,7 @@ def test_random_points_are_uniform():
     assert abs(frame.corr().loc[LOSS, TTL]) < 0.05
 
 
-def test_points_that_are_drawn_again_are_there_once():
+def test_points_that_are_drawn_twice_appear_once():
     design = plans.random(200, {TTL: [3, 6], "radio.collisions": [True, False]})
     assert len(set(points_of(design))) == len(design) == 4
 
@@ -238,17 +238,17 @@ def test_another_process_has_the_same_points():
     assert ran.stdout.strip() == str(plans.random(5, {LOSS: plans.between(0, 1)}).overrides(4))
 
 
-# Seeds in pairs
+# Paired seeds
 
 
-def test_protocols_meet_the_same_networks_and_each_seed_another():
+def test_each_seed_has_its_own_network_which_is_the_same_for_all_protocols():
     network = wb.topology.random_geometric(12, 50, 50)
     design = plans.grid({"protocol": [wb.Flooding(), wb.Gossip()]}) * plans.paired_seeds(3, topology=network)
     built = [scenario().replace(**design.overrides(number)) for number in range(len(design))]
-    edges = [sorted(one.topology.edges(data="pdr")) for one in built]
+    edges = [sorted(variant.topology.edges(data="pdr")) for variant in built]
     assert edges[:3] == edges[3:]
     assert edges[0] != edges[1] != edges[2]
-    assert [one.seed for one in built] == [1, 2, 3, 1, 2, 3]
+    assert [variant.seed for variant in built] == [1, 2, 3, 1, 2, 3]
     assert edges[1] == sorted(wb.topology.random_geometric(12, 50, 50, seed=2).edges(data="pdr"))
     assert design.labels(4) == {"protocol": "Gossip", "seed": 2, "topology": "topology 2"}
 
@@ -261,7 +261,7 @@ def test_functions_make_the_network_and_the_workload_of_a_seed():
     assert (point["seed"], len(point["topology"]), point["workload"][0].at) == (3, 8, (3,))
 
 
-def test_frames_on_a_link_at_one_moment_are_lost_with_both_protocols_or_with_none():
+def test_simultaneous_frames_on_a_link_are_lost_with_both_protocols_or_neither():
     lossy = scenario(radio=wb.Radio(loss=0.4), topology=wb.topology.grid(4, 4), duration_s=30)
     fates = []
     for protocol in (wb.Flooding(), wb.Gossip(forwarding_probability=0.9)):
@@ -269,20 +269,20 @@ def test_frames_on_a_link_at_one_moment_are_lost_with_both_protocols_or_with_non
         frame = run.trace.to_pandas()
         frame = frame[frame["event"].isin(["received", "lost"])]
         fates.append({(row.time_us, row.peer, row.node): row.event for row in frame.itertuples()})
-    both = fates[0].keys() & fates[1].keys()
-    assert {fates[0][one] for one in both} == {"received", "lost"}
-    assert all(fates[0][one] == fates[1][one] for one in both)
+    common = fates[0].keys() & fates[1].keys()
+    assert {fates[0][frame_key] for frame_key in common} == {"received", "lost"}
+    assert all(fates[0][frame_key] == fates[1][frame_key] for frame_key in common)
 
 
 class Table:
-    """What `paired_differences` needs of a table."""
+    """The attributes of a table that `paired_differences` reads."""
 
     def __init__(self, frame, axes):
         self.to_pandas, self.axes, self.metrics = lambda: frame, axes, ("sent", "coverage")
 
 
-def test_a_difference_is_taken_pair_by_pair():
-    # Networks differ by hundreds, protocols by five: only pairs show it.
+def test_differences_are_computed_per_pair():
+    # Networks differ by hundreds, protocols by five, so only paired values show it.
     rng = np.random.default_rng(1)
     network = rng.normal(1000, 300, 20)
     rows = [
@@ -291,17 +291,17 @@ def test_a_difference_is_taken_pair_by_pair():
         for seed in range(20)
     ]
     table = Table(pd.DataFrame(rows), ("protocol", "seed"))
-    (found,) = plans.paired_differences(table, "sent").to_dict("records")
-    assert (found["protocol"], found["pairs"]) == ("b", 20)
-    assert 4 < found["low"] < found["difference"] < found["high"] < 6
-    assert found["unpaired_low"] < -100 < 100 < found["unpaired_high"]
-    (turned,) = plans.paired_differences(table, "sent", baseline="b").to_dict("records")
-    assert turned["difference"] == -found["difference"]
+    (difference,) = plans.paired_differences(table, "sent").to_dict("records")
+    assert (difference["protocol"], difference["pairs"]) == ("b", 20)
+    assert 4 < difference["low"] < difference["difference"] < difference["high"] < 6
+    assert difference["unpaired_low"] < -100 < 100 < difference["unpaired_high"]
+    (swapped,) = plans.paired_differences(table, "sent", baseline="b").to_dict("records")
+    assert swapped["difference"] == -difference["difference"]
     (none,) = plans.paired_differences(table, "coverage").to_dict("records")
     assert (none["difference"], none["low"], none["unpaired_high"]) == (0, 0, 0)
 
 
-def test_a_pair_goes_with_its_partner_and_x_keeps_values_apart():
+def test_pairs_without_a_partner_are_dropped_and_x_separates_values():
     rows = [
         {"protocol": name, TTL: ttl, "seed": seed, "sent": float("nan") if (name, ttl, seed) == ("b", 6, 2) else value}
         for name, factor in (("b", 2), ("a", 1))
@@ -309,21 +309,21 @@ def test_a_pair_goes_with_its_partner_and_x_keeps_values_apart():
         for seed, value in ((1, factor * ttl), (2, factor * ttl), (3, factor * ttl))
     ]
     table = Table(pd.DataFrame(rows), ("protocol", TTL, "seed"))
-    found = plans.paired_differences(table, "sent", baseline="a", x=TTL)
-    assert found[[TTL, "difference", "pairs"]].to_numpy().tolist() == [[3, 3, 3], [6, 6, 2]]
+    differences = plans.paired_differences(table, "sent", baseline="a", x=TTL)
+    assert differences[[TTL, "difference", "pairs"]].to_numpy().tolist() == [[3, 3, 3], [6, 6, 2]]
 
 
 def test_pairs_of_a_real_sweep():
     network = wb.topology.disc(16, 50, 50)
     over = plans.grid({"protocol": [wb.Flooding(), wb.Gossip()]}) * plans.paired_seeds(5, topology=network)
     table = wb.Sweep(scenario(), over).run(**SILENT)
-    (found,) = plans.paired_differences(table, "bytes_sent").to_dict("records")
-    sent = table.to_pandas()["bytes_sent"].to_numpy()
-    assert found["pairs"] == 5
-    assert found["difference"] == pytest.approx((sent[5:] - sent[:5]).mean())
+    (difference,) = plans.paired_differences(table, "bytes_sent").to_dict("records")
+    bytes_sent = table.to_pandas()["bytes_sent"].to_numpy()
+    assert difference["pairs"] == 5
+    assert difference["difference"] == pytest.approx((bytes_sent[5:] - bytes_sent[:5]).mean())
 
 
-# What cannot be
+# Errors
 
 
 WRONG = [
@@ -361,14 +361,14 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "said"), WRONG, ids=[said for _, said in WRONG])
-def test_what_cannot_be_is_said_in_a_sentence(make, said):
-    with pytest.raises(ScenarioError, match=said):
+@pytest.mark.parametrize(("make", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_invalid_plans_are_refused_with_a_sentence(make, message):
+    with pytest.raises(ScenarioError, match=message):
         make()
 
 
 @pytest.mark.parametrize(
-    ("keywords", "said"),
+    ("keywords", "message"),
     [
         ({"y": "sents"}, "did you mean sent"),
         ({"by": "protocl"}, "did you mean protocol"),
@@ -376,9 +376,9 @@ def test_what_cannot_be_is_said_in_a_sentence(make, said):
         ({"baseline": "z"}, "one of a, b"),
     ],
 )
-def test_a_wrong_question_about_pairs_is_answered_in_a_sentence(keywords, said):
+def test_wrong_arguments_about_pairs_are_refused_with_a_sentence(keywords, message):
     frame = pd.DataFrame({"protocol": ["a", "b"], "seed": [1, 1], "sent": [1.0, 2.0], "coverage": 1.0})
-    with pytest.raises(ParameterError, match=said):
+    with pytest.raises(ParameterError, match=message):
         plans.paired_differences(Table(frame, ("protocol", "seed")), **{"y": "sent", **keywords})
 
 
@@ -386,6 +386,6 @@ MODULES = ["", *(f".{module.name}" for module in pkgutil.iter_modules(plans.__pa
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_the_examples_of_the_docstrings(name):
+def test_the_examples_of_the_docstrings_are_right(name):
     module = importlib.import_module(f"workbench.sweeps.plans{name}")
     assert doctest.testmod(module, extraglobs=vars(plans) | vars(module)).failed == 0

@@ -1,4 +1,4 @@
-"""Plans that go by the results: adaptive, sensitivity, search. A measure computes what they should find."""
+"""Plans that depend on results: adaptive, sensitivity, search. Their measures have known answers."""
 
 import sys
 
@@ -15,7 +15,7 @@ BOTH = {LOSS: plans.between(0.0, 0.5), TTL: plans.whole(1, 100)}
 
 
 class Recording:
-    """Runs in this process, counts what it ran, and is interrupted after some points."""
+    """A runner in this process that counts the points it ran, and is interrupted after some points."""
 
     def __init__(self, points=10**9):
         self.points, self.ran = points, 0
@@ -33,16 +33,16 @@ def first_run(driver, folder):
 
 
 def runs_again(driver, folder):
-    """What the same driver, made anew, runs in a folder that has all results."""
+    """Return the result and the points that a new, equal driver runs in a folder that has all results."""
     recording = Recording()
     return driver.run(out=folder, runner=recording, progress=False), recording.ran
 
 
-# Until the band is narrow
+# Adaptive sweeps
 
 
 def noise(run):
-    """As wide as the loss, around 10."""
+    """Return a value around 10 that varies as much as the loss is large."""
     hashed = wb.draws.uniform(wb.draws.make_key(run.scenario.seed, 1), 0)
     return {"noise": 10 + run.scenario.radio.loss * (hashed - 0.5)}
 
@@ -52,7 +52,7 @@ def until_narrow(**keywords):
     return plans.adaptive(scenario(), over, "noise", **{"narrower_than": 0.15, "measure": noise, **keywords})
 
 
-def test_each_combination_is_run_until_its_band_is_narrow_and_not_much_longer():
+def test_each_combination_is_run_just_until_its_band_is_narrow():
     narrow = until_narrow()
     table = narrow.run(**SILENT)
     bands = narrow.bands
@@ -68,7 +68,7 @@ def test_each_combination_is_run_until_its_band_is_narrow_and_not_much_longer():
     assert table.summary(LOSS, "noise")["runs"].tolist() == bands["runs"].tolist()
 
 
-def test_no_combination_is_run_more_often_than_it_may():
+def test_no_combination_exceeds_the_maximum_number_of_runs():
     narrow = until_narrow(narrower_than=1e-6, at_most=17)
     assert len(narrow.run(**SILENT)) == 10 + 2 * 17
     assert narrow.bands["is_narrow"].tolist() == [True, False, False]
@@ -81,7 +81,7 @@ def test_seeds_may_be_a_plan():
     assert frame.groupby(LOSS)["topology"].nunique().tolist() == [10, 12, 12]
 
 
-def test_an_adaptive_sweep_goes_on_where_it_was_stopped(tmp_path):
+def test_an_adaptive_sweep_continues_where_it_was_stopped(tmp_path):
     undisturbed = until_narrow().run(**SILENT)
     stopped = Recording(points=33)
     with pytest.raises(KeyboardInterrupt, match="run it again"):
@@ -99,26 +99,26 @@ def test_a_combination_without_the_metric_is_not_run_for_ever():
     assert narrow.bands["runs"].tolist() == [0, 3]
 
 
-# Which parameters matter
+# Sensitivity
 
 
 def linear(run):
-    """7 for the whole range of the loss, 1 for that of the ttl; nothing by chance."""
+    """Return a linear metric: 7 over the whole range of the loss, 1 over that of the ttl, nothing random."""
     return {"answer": 14 * run.scenario.radio.loss + (run.scenario.protocol.ttl - 1) / 99}
 
 
 def product(run):
-    """Neither does anything without the other."""
+    """Return a metric in which neither parameter has an effect without the other."""
     return {"answer": (2 * run.scenario.radio.loss - 0.5) * (run.scenario.protocol.ttl - 50.5)}
 
 
-def what_matters(measure=linear, **keywords):
-    given = {"samples": 8, "seeds": 2, "measure": measure, **keywords}
-    return plans.sensitivity(scenario(), {TTL: BOTH[TTL], LOSS: BOTH[LOSS]}, "answer", **given)
+def estimate_effects(measure=linear, **keywords):
+    settings = {"samples": 8, "seeds": 2, "measure": measure, **keywords}
+    return plans.sensitivity(scenario(), {TTL: BOTH[TTL], LOSS: BOTH[LOSS]}, "answer", **settings)
 
 
 def test_morris_finds_the_effects_of_a_linear_metric():
-    indices = what_matters().run(**SILENT).indices
+    indices = estimate_effects().run(**SILENT).indices
     assert indices["parameter"].tolist() == [LOSS, TTL]
     assert indices["mu_star"].tolist() == pytest.approx([7, 1], rel=0.03)
     assert indices["mu"].tolist() == pytest.approx([7, 1], rel=0.03)
@@ -126,14 +126,14 @@ def test_morris_finds_the_effects_of_a_linear_metric():
 
 
 def test_sobol_finds_shares_of_the_variance():
-    indices = what_matters(method="sobol", samples=64, seeds=1).run(**SILENT).indices
+    indices = estimate_effects(method="sobol", samples=64, seeds=1).run(**SILENT).indices
     assert indices["parameter"].tolist() == [LOSS, TTL]
     assert indices["S1"].tolist() == pytest.approx([49 / 50, 1 / 50], abs=0.1)
     assert indices["ST"].tolist() == pytest.approx([49 / 50, 1 / 50], abs=0.1)
 
 
-def test_sobol_tells_an_interaction():
-    indices = what_matters(product, method="sobol", samples=64, seeds=1).run(**SILENT).indices
+def test_sobol_detects_an_interaction():
+    indices = estimate_effects(product, method="sobol", samples=64, seeds=1).run(**SILENT).indices
     assert (indices["S1"].abs() < 0.3).all()
     assert (indices["ST"] > 0.7).all()
 
@@ -153,70 +153,70 @@ def sometimes(run):
     return linear(run)
 
 
-def test_a_sample_with_a_point_that_failed_is_left_out_with_a_warning():
+def test_a_sample_with_a_failed_point_is_ignored_with_a_warning():
     with pytest.warns(UserWarning, match=r"\d of 30 samples are left out"):
-        indices = what_matters(sometimes, samples=30).run(**SILENT).indices
+        indices = estimate_effects(sometimes, samples=30).run(**SILENT).indices
     assert indices["mu_star"].tolist() == pytest.approx([7, 1], rel=0.03)
 
 
-def test_a_metric_that_is_everywhere_the_same_is_told():
+def test_a_constant_metric_is_reported():
     with pytest.raises(WorkbenchError, match="answer is 3 at all points"):
-        what_matters(lambda run: {"answer": 3.0}).run(**SILENT)
+        estimate_effects(lambda run: {"answer": 3.0}).run(**SILENT)
 
 
 @pytest.mark.parametrize(("method", "words"), [("morris", "trajectories"), ("sobol", "base points")])
 def test_the_chart_has_each_parameter_and_how_it_was_estimated(method, words, tmp_path):
-    found = what_matters(method=method).run(**SILENT)
+    result = estimate_effects(method=method).run(**SILENT)
     path = tmp_path / "chart.svg"
-    found.plot().save(path)
+    result.plot().save(path)
     text = path.read_text()
-    for said in ("loss (share of frames)", "ttl (hops)", "answer", f"8 {words}"):
-        assert said in text
-    assert f"{found.indices.iloc[0, 1]:.4g}" in text
-    assert "<table" in found._repr_html_()
+    for text_ in ("loss (share of frames)", "ttl (hops)", "answer", f"8 {words}"):
+        assert text_ in text
+    assert f"{result.indices.iloc[0, 1]:.4g}" in text
+    assert "<table" in result._repr_html_()
 
 
-# The best value
+# Search
 
 
 def bowl(run):
-    """Least at a loss of 0.2; what it costs grows with the loss."""
+    """Return a metric whose minimum is at a loss of 0.2, and a cost that grows with the loss."""
     loss = run.scenario.radio.loss
     return {"answer": (loss - 0.2) ** 2 + 1e-4 * run.scenario.protocol.ttl, "cost": 10 * loss}
 
 
 def lowest(**keywords):
-    given = {"minimize": "answer", "trials": 40, "seeds": 1, "measure": bowl, **keywords}
-    return plans.search(scenario(), {LOSS: BOTH[LOSS], TTL: plans.whole(1, 9)}, **given)
+    settings = {"minimize": "answer", "trials": 40, "seeds": 1, "measure": bowl, **keywords}
+    return plans.search(scenario(), {LOSS: BOTH[LOSS], TTL: plans.whole(1, 9)}, **settings)
 
 
-def test_a_search_finds_the_least():
-    found = lowest().run(**SILENT)
-    assert found.best[LOSS] == pytest.approx(0.2, abs=0.03)
-    assert found.scenario == scenario(**found.best)
-    best = found.trials.loc[found.trials["answer"].idxmin()]
-    assert best[LOSS] == found.best[LOSS]
-    assert len(found.trials) == 40
+def test_a_search_finds_the_minimum():
+    result = lowest().run(**SILENT)
+    assert result.best[LOSS] == pytest.approx(0.2, abs=0.03)
+    assert result.scenario == scenario(**result.best)
+    best = result.trials.loc[result.trials["answer"].idxmin()]
+    assert best[LOSS] == result.best[LOSS]
+    assert len(result.trials) == 40
 
 
-def test_a_constraint_keeps_the_best_where_it_holds():
-    found = lowest(subject_to=["cost <= 1", "answer >= 0"]).run(**SILENT)
-    assert found.best[LOSS] == pytest.approx(0.1, abs=0.02)
-    assert (found.trials["cost"] <= 1).tolist() == found.trials["is_feasible"].tolist()
-    assert not found.trials["is_feasible"].all()
+def test_the_best_trial_fulfils_the_constraints():
+    result = lowest(subject_to=["cost <= 1", "answer >= 0"]).run(**SILENT)
+    assert result.best[LOSS] == pytest.approx(0.1, abs=0.02)
+    assert (result.trials["cost"] <= 1).tolist() == result.trials["is_feasible"].tolist()
+    assert not result.trials["is_feasible"].all()
 
 
-def test_a_search_for_the_greatest():
-    found = lowest(minimize=None, maximize="cost", subject_to="answer <= 0.01").run(**SILENT)
-    assert found.best[LOSS] == pytest.approx(0.3, abs=0.02)
+def test_a_search_finds_the_maximum():
+    result = lowest(minimize=None, maximize="cost", subject_to="answer <= 0.01").run(**SILENT)
+    assert result.best[LOSS] == pytest.approx(0.3, abs=0.02)
 
 
-def test_a_search_goes_on_where_it_was_stopped(tmp_path):
+def test_a_search_continues_where_it_was_stopped(tmp_path):
     undisturbed = lowest(trials=24).run(**SILENT)
     with pytest.raises(KeyboardInterrupt, match="run it again"):
         lowest(trials=24).run(out=tmp_path, runner=Recording(points=13), progress=False)
-    found, ran = runs_again(lowest(trials=24), tmp_path)
-    assert found.best == undisturbed.best
+    result, ran = runs_again(lowest(trials=24), tmp_path)
+    assert result.best == undisturbed.best
     assert ran == len(undisturbed.table) - 13
     longer, ran = runs_again(lowest(trials=32), tmp_path)
     assert ran <= 8
@@ -225,23 +225,23 @@ def test_a_search_goes_on_where_it_was_stopped(tmp_path):
 
 def test_a_search_chooses_among_objects():
     over = {"protocol": {"few": wb.Flooding(ttl=1), "many": wb.Flooding(ttl=9)}}
-    found = plans.search(scenario(), over, maximize="delivery_ratio", trials=8, seeds=1).run(**SILENT)
-    assert found.best["protocol"] == wb.Flooding(ttl=9)
-    assert set(found.trials["protocol"]) == {"few", "many"}
+    result = plans.search(scenario(), over, maximize="delivery_ratio", trials=8, seeds=1).run(**SILENT)
+    assert result.best["protocol"] == wb.Flooding(ttl=9)
+    assert set(result.trials["protocol"]) == {"few", "many"}
 
 
-def test_a_search_that_finds_nothing_says_what_came_nearest():
+def test_a_search_without_a_feasible_trial_reports_the_nearest_one():
     with pytest.raises(
         WorkbenchError, match=r"none of 6 trials satisfies cost >= 7; the nearest has answer .*, cost [2-4]"
     ):
         lowest(trials=6, subject_to="cost >= 7").run(**SILENT)
 
 
-def test_trials_that_fail_are_passed_over():
+def test_failed_trials_are_ignored():
     with pytest.warns(UserWarning, match="points failed"):
-        found = lowest(measure=half_of_it, trials=24).run(**SILENT)
-    assert found.best[LOSS] < 0.1
-    assert np.isnan(found.trials["answer"]).any()
+        result = lowest(measure=half_of_it, trials=24).run(**SILENT)
+    assert result.best[LOSS] < 0.1
+    assert np.isnan(result.trials["answer"]).any()
 
 
 def half_of_it(run):
@@ -250,7 +250,7 @@ def half_of_it(run):
     return bowl(run)
 
 
-# What cannot be
+# Errors
 
 
 WRONG = [
@@ -260,9 +260,9 @@ WRONG = [
     (lambda: until_narrow(seeds=plans.points([{TTL: 3}])), "must vary the seed"),
     (lambda: plans.adaptive(scenario(), {"seed": [3]}, narrower_than=1), "both plans vary seed"),
     (lambda: plans.adaptive(scenario(), {"protocol.tt": [3]}, narrower_than=1), "ttl"),
-    (lambda: what_matters(method="moris"), "one of morris, sobol"),
-    (lambda: what_matters(samples=3), "samples is 3"),
-    (lambda: what_matters(method="sobol", samples=100), "must be a power of two"),
+    (lambda: estimate_effects(method="moris"), "one of morris, sobol"),
+    (lambda: estimate_effects(samples=3), "samples is 3"),
+    (lambda: estimate_effects(method="sobol", samples=100), "must be a power of two"),
     (lambda: plans.sensitivity(scenario(), {LOSS: plans.between(0, 0.5)}), "needs at least two"),
     (lambda: plans.sensitivity(scenario(), {LOSS: plans.between(0, 3), TTL: [1, 2]}), "loss"),
     (lambda: lowest(minimize=None), "exactly one goal"),
@@ -276,22 +276,22 @@ WRONG = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("make", "said"), WRONG, ids=[said for _, said in WRONG])
-def test_what_cannot_be_is_said_before_anything_runs(make, said):
-    with pytest.raises(ScenarioError, match=said):
+@pytest.mark.parametrize(("make", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_invalid_plans_are_refused_before_anything_runs(make, message):
+    with pytest.raises(ScenarioError, match=message):
         make()
 
 
-@pytest.mark.parametrize("driver", [until_narrow, what_matters, lowest])
-def test_a_metric_that_no_run_has_is_told_with_the_one_that_was_meant(driver):
+@pytest.mark.parametrize("driver", [until_narrow, estimate_effects, lowest])
+def test_an_unknown_metric_is_refused_with_a_suggestion(driver):
     wrong = driver()
     wrong._metric = "answr" if driver is not until_narrow else "nois"
     with pytest.raises(ParameterError, match="did you mean (answer|noise)"):
         wrong.run(**SILENT)
 
 
-@pytest.mark.parametrize(("library", "use"), [("SALib", what_matters), ("optuna", lambda: lowest().run(**SILENT))])
-def test_a_library_that_is_missing_is_asked_for_in_a_line(library, use, monkeypatch):
+@pytest.mark.parametrize(("library", "use"), [("SALib", estimate_effects), ("optuna", lambda: lowest().run(**SILENT))])
+def test_a_missing_library_is_named_with_the_command_that_installs_it(library, use, monkeypatch):
     for name in [name for name in sys.modules if name.partition(".")[0] == library] + [library]:
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(WorkbenchError, match=f"needs {library} .*: pip install '{library}>=[\\d.]+'$"):

@@ -1,4 +1,4 @@
-"""Sweeps in processes of this machine: the rows of a local run, whatever single points do to their process."""
+"""Sweeps in processes of this machine: the same rows as a local run, whatever single points do to their process."""
 
 import itertools
 import os
@@ -37,7 +37,7 @@ def endless(attributes):
 
 
 def sweep_of(*filters, seeds=range(6)):
-    """A sweep over filters and seeds; the points of a filter stand together."""
+    """Return a sweep over filters and seeds; the points of a filter are adjacent."""
     for function in filters:
         wb.register_filter(function.__name__, function)
     over = {function.__name__: (wb.Filter(function.__name__),) for function in filters}
@@ -45,7 +45,7 @@ def sweep_of(*filters, seeds=range(6)):
 
 
 def run(plan, runner, numbers=None):
-    """number -> row, without times."""
+    """Return {number: row}, without times."""
     numbers = range(len(plan)) if numbers is None else numbers
     rows = [row for some in runner.run(plan, numbers, lambda points: None) for row in some]
     assert sorted(row.number for row in rows) == sorted(numbers)
@@ -53,11 +53,11 @@ def run(plan, runner, numbers=None):
 
 
 def same(rows, expected):
-    """Whether rows are the same, where a metric that is no number equals itself."""
+    """Return whether rows are the same; NaN metrics count as equal."""
     return {number: repr(row) for number, row in rows.items()} == {n: repr(row) for n, row in expected.items()}
 
 
-def test_processes_give_what_this_process_gives():
+def test_processes_give_the_same_rows_as_this_process():
     plan = wb.Sweep(scenario(), {"protocol": [wb.Flooding(), wb.Diffusion(ttl=9)], "seed": range(40)}, "reference").plan
     assert same(run(plan, ProcessRunner(2)), run(plan, LocalRunner()))
 
@@ -72,7 +72,7 @@ def test_processes_give_what_this_process_gives():
     ],
     ids=["_exit", "sys.exit", "segmentation fault", "killpg"],
 )
-def test_a_point_that_ends_its_process_becomes_a_row_and_costs_no_other(function, how):
+def test_a_point_that_ends_its_process_becomes_a_row_and_affects_no_other_point(function, how):
     plan = sweep_of(harmless, function).plan
     numbers = [*range(6), 7]
     rows, expected = run(plan, ProcessRunner(2), numbers), run(plan, LocalRunner(), range(6))
@@ -97,11 +97,11 @@ def test_a_server_that_is_killed_costs_nothing():
     assert not any(row.error for row in rows)
 
 
-def test_a_point_that_does_not_end_becomes_a_row_in_its_time():
+def test_an_endless_point_becomes_a_row_at_its_time_limit():
     plan = sweep_of(harmless, endless).plan
     rows = run(plan, ProcessRunner(2, timeout_s=1.5), [*range(6), 6, 8])
-    told = "the point did not end within 1.5 s and was stopped"
-    assert {number: row.error for number, row in rows.items() if row.error} == {6: told, 8: told}
+    message = "the point did not end within 1.5 s and was stopped"
+    assert {number: row.error for number, row in rows.items() if row.error} == {6: message, 8: message}
 
 
 def ignores_alarms(attributes):
@@ -125,7 +125,7 @@ def test_a_point_that_ignores_its_time_limit_is_killed_and_becomes_a_row(functio
     assert {number: row.error for number, row in rows.items() if row.error} == {6: sentence, 8: sentence}
 
 
-def test_a_process_that_is_killed_from_outside_before_its_limit_was_not_late():
+def test_a_process_killed_from_outside_before_its_limit_did_not_time_out():
     plan = sweep_of(kills_itself, seeds=range(2)).plan
     rows = run(plan, ProcessRunner(1, timeout_s=60), [0, 1])
     assert {row.error for row in rows.values()} == {"the point ended its process twice (signal SIGKILL)"}
@@ -135,23 +135,23 @@ def kills_itself(attributes):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-LEFT = []
+HELD_MEMORY = []
 
 
 def hungry(attributes):
     while True:
-        LEFT.append(bytearray(50_000_000))
+        HELD_MEMORY.append(bytearray(50_000_000))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not keep to RLIMIT_AS")
-def test_a_point_that_needs_too_much_memory_becomes_a_row_and_costs_no_other():
+def test_a_point_that_needs_too_much_memory_becomes_a_row_and_affects_no_other_point():
     plan = sweep_of(harmless, hungry).plan
     rows = run(plan, ProcessRunner(1, memory_MB=500), [*range(3), 6, 3, 8, 4])
     assert {number for number, row in rows.items() if row.error} == {6, 8} and len(rows) == 7
     assert all(rows[number].error.startswith("out of memory: the point exceeded its limit") for number in (6, 8))
 
 
-def test_the_memory_of_a_point_is_limited_without_being_asked_for():
+def test_the_memory_of_a_point_is_limited_by_default():
     rows = run(sweep_of(names_its_limit, seeds=[1]).plan, ProcessRunner(1))
     assert 0 < float(rows[0].error.rpartition("limit ")[2].partition(" ")[0]) < 1e15
 
@@ -162,7 +162,7 @@ def names_its_limit(attributes):
     raise ValueError(f"limit {resource.getrlimit(resource.RLIMIT_AS)[0]} ")
 
 
-def test_the_time_limit_does_not_count_what_is_loaded(monkeypatch):
+def test_the_time_limit_does_not_include_imports(monkeypatch):
     timer = limits.Timer(1_000.0)
     monkeypatch.setattr(code_cache, "around_loading", timer.paused)
     try:
@@ -189,7 +189,7 @@ def test_a_process_that_is_killed_from_outside_costs_nothing(monkeypatch):
     assert same({row.number: row._replace(wall_s=0.0, compile_s=0.0) for row in rows}, run(plan, LocalRunner()))
 
 
-def test_a_process_that_is_killed_when_it_has_just_sent_its_rows_costs_nothing(monkeypatch):
+def test_a_process_killed_just_after_sending_its_rows_costs_nothing(monkeypatch):
     plan = wb.Sweep(scenario(), {"seed": range(40)}, "reference").plan
     runner, rows = ProcessRunner(2), []
     end = forking.PointProcess.end
@@ -210,21 +210,21 @@ def is_running(pid):
     return True
 
 
-def test_an_interrupt_ends_what_runs_and_keeps_what_is_done(tmp_path):
+def test_an_interrupt_ends_running_points_and_keeps_finished_ones(tmp_path):
     sweep = sweep_of(harmless, endless)
     runner, pids = ProcessRunner(2), []
 
     class Interrupted:
         def run(self, plan, numbers, report_progress):
-            kept = []
+            rows_before_interrupt = []
 
             def interrupt(points):
                 pids[:] = [member.process.pid for member in runner._group._members]
-                if kept:
+                if rows_before_interrupt:
                     raise KeyboardInterrupt
 
             for rows in runner.run(plan, numbers, interrupt):
-                kept.extend(rows)
+                rows_before_interrupt.extend(rows)
                 yield rows
 
     with pytest.raises(KeyboardInterrupt, match="of 12 points are stored in"):
@@ -243,7 +243,7 @@ def test_an_interrupt_ends_what_runs_and_keeps_what_is_done(tmp_path):
     assert not all(map(is_running, pids))
 
 
-def test_processes_are_found_warm_by_the_next_sweep_and_take_its_code():
+def test_the_next_sweep_reuses_running_processes_with_its_own_code():
     wb.register_filter("choosy", lambda attributes: attributes)
     plan = wb.Sweep(scenario(protocol=wb.Diffusion(filters=(wb.Filter("choosy"),))), {"seed": range(4)}).plan
     first = run(plan, ProcessRunner(1))
@@ -257,8 +257,8 @@ def test_processes_are_found_warm_by_the_next_sweep_and_take_its_code():
     assert not any(map(is_running, pids))
 
 
-class OpensNowhereElse:
-    """Pickles, and cannot be unpickled."""
+class UnpicklingFails:
+    """An object that can be pickled, but not unpickled."""
 
     def __reduce__(self):
         return int, ("no number",)
@@ -268,8 +268,8 @@ def filter_that_holds(thing):
     return lambda attributes: attributes if thing else None
 
 
-def test_what_a_process_cannot_unpack_is_told_in_a_sentence():
-    wb.register_filter("holder", filter_that_holds(OpensNowhereElse()))
+def test_an_object_that_a_process_cannot_unpickle_is_an_error_with_one_sentence():
+    wb.register_filter("holder", filter_that_holds(UnpicklingFails()))
     plan = wb.Sweep(scenario(protocol=wb.Diffusion(filters=(wb.Filter("holder"),))), {"seed": [1, 2]}).plan
     with pytest.raises(wb.WorkbenchError, match="ValueError: invalid literal for int.*'no number'"):
         run(plan, ProcessRunner(2))
@@ -277,13 +277,13 @@ def test_what_a_process_cannot_unpack_is_told_in_a_sentence():
 
 
 @pytest.mark.parametrize("wrong", [{"processes": 0}, {"timeout_s": 0}, {"timeout_s": "5 s"}, {"memory_MB": 0}])
-def test_wrong_settings_are_told(wrong):
+def test_wrong_settings_are_refused(wrong):
     (name,) = wrong
     with pytest.raises(wb.ScenarioError, match=f"{name} is .*; it must be"):
         ProcessRunner(**wrong)
 
 
-def test_a_sweep_takes_processes_unless_told_otherwise():
+def test_a_sweep_uses_processes_by_default():
     plan = wb.Sweep(scenario(), {"seed": [1]}).plan
     assert isinstance(runners.default_runner(plan, 5), ProcessRunner)
     assert isinstance(runners.default_runner(plan, 1), LocalRunner)
@@ -292,21 +292,21 @@ def test_a_sweep_takes_processes_unless_told_otherwise():
 # Progress
 
 
-def test_the_time_left_is_that_of_the_last_minute_and_goes_down_while_nothing_comes():
+def test_the_remaining_time_follows_the_last_minute_and_falls_between_results():
     pace = progress.Pace()
     assert pace.points_per_second(0.0) == 0.0
-    for second in range(100):  # a slow beginning: a point a second, then ten
+    for second in range(100):  # a slow start: one point per second, then ten
         pace.add(second, 1 if second < 30 else 10)
     assert pace.points_per_second(99.0) == pytest.approx(10.0, rel=0.05)
     bursts = progress.Pace()
-    for second in (0, 20, 40):  # a task of 40 points each 20 s
+    for second in (0, 20, 40):  # a task of 40 points every 20 s
         bursts.add(second, 40)
-    assert {bursts.points_per_second(40.0 + later) for later in range(20)} == {2.0}  # the next one is not late yet
+    assert {bursts.points_per_second(40.0 + later) for later in range(20)} == {2.0}  # the next task is not late yet
     assert bursts.points_per_second(100.0) == pytest.approx(1.0)
 
 
 class Recorded:
-    """A display that remembers what it showed."""
+    """A display that stores the texts it showed."""
 
     def __init__(self):
         self.texts = []
@@ -315,20 +315,20 @@ class Recorded:
         self.texts.append(text)
 
 
-def test_progress_tells_failures_pace_and_what_workers_do(monkeypatch):
+def test_progress_shows_failures_pace_and_the_state_of_workers(monkeypatch):
     monkeypatch.setattr(progress, "SHOWN_S", 0.0)
     now_s = iter(range(100))
     monkeypatch.setattr(progress.time, "perf_counter", lambda: float(next(now_s)))
     shown = Recorded()
-    told = progress.Progress(shown, 100, 10, lambda: ["point 7 for 3 s", "idle"])
-    told.advance(10)
-    told.advance(10, failed=1)
+    reported = progress.Progress(shown, 100, 10, lambda: ["point 7 for 3 s", "idle"])
+    reported.advance(10)
+    reported.advance(10, failed=1)
     assert shown.texts[0] == "sweep: 10 of 100 points [point 7 for 3 s; idle]"
     assert shown.texts[-1].startswith("sweep: 30 of 100 points, 1 failed, 5 a second, about 14 s left [point 7")
 
 
 @pytest.mark.parametrize(("a_second", "text"), [(25.0, "25 a second"), (0.05, "3 a minute"), (0.001, "3.6 an hour")])
-def test_a_pace_is_told_in_a_fitting_unit(a_second, text):
+def test_a_pace_is_shown_in_a_suitable_unit(a_second, text):
     assert progress.format_rate(a_second) == text
 
 
@@ -336,7 +336,7 @@ def test_a_pace_is_told_in_a_fitting_unit(a_second, text):
 
 
 @given(st.integers(0, 400), st.integers(1, 8), st.lists(st.floats(1e-4, 100), min_size=1, max_size=5))
-def test_shares_deal_out_each_point_once_also_those_that_come_back(points, workers, times):
+def test_shares_distribute_each_point_once_including_returned_ones(points, workers, times):
     shares, dealt = Shares(range(points), 2.0), []
     for turn, point_s in enumerate(itertools.cycle(times)):
         share = shares.take(workers)
@@ -350,7 +350,7 @@ def test_shares_deal_out_each_point_once_also_those_that_come_back(points, worke
     assert sorted(dealt) == list(range(points))
 
 
-def test_shares_begin_with_single_points_from_all_over_and_grow_to_their_time():
+def test_shares_start_with_single_points_of_the_whole_range_and_grow_to_their_time():
     shares = Shares(range(1_000_000), 2.0)
     probe = [shares.take(4) for _ in range(8)]
     assert {len(share) for share in probe} == {1}

@@ -1,4 +1,4 @@
-"""The user's helper modules: results follow an edit of each, and workers have them, however code refers to them."""
+"""The user's helper modules: results follow edits, and workers receive the modules, however code refers to them."""
 
 import importlib
 import os
@@ -32,7 +32,7 @@ def cached():
 def setting():
     return TABLE
 """
-# How a measure refers to its helper. Each gives the helper's number.
+# How a measure refers to its helper. Each returns the helper's number.
 FORMS = {
     "a function": ("from aide.helper import value", "value()"),
     "a function, by another name": ("from aide.helper import value as other", "other()"),
@@ -56,10 +56,10 @@ FORMS = {
 
 
 @pytest.fixture
-def made(tmp_path, monkeypatch):
-    """A function that writes the user's packages anew and returns the measure, imported afresh."""
+def package(tmp_path, monkeypatch):
+    """Return a function that rewrites the user's packages and returns the freshly imported measure."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of two files of one second and length the first would stay
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file rewritten within a second has stale byte code
 
     def forget():
         for name in [name for name in sys.modules if name.partition(".")[0] in ("aide", "study")]:
@@ -93,11 +93,11 @@ def digest(measure):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_the_digest_of_a_measure_follows_its_helper_and_nothing_else(made, form):
-    first = digest(made.make(form, 1))
-    assert digest(made.make(form, 2)) != first
-    assert digest(made.make(form, 1, unused=7)) == first
-    assert digest(made.make(form, 1)) == first
+def test_the_digest_of_a_measure_depends_on_its_helper_and_nothing_else(package, form):
+    first = digest(package.make(form, 1))
+    assert digest(package.make(form, 2)) != first
+    assert digest(package.make(form, 1, unused=7)) == first
+    assert digest(package.make(form, 1)) == first
 
 
 def test_the_digest_does_not_follow_installed_packages():
@@ -120,46 +120,46 @@ for path in sorted(Path(sys.argv[1]).iterdir()):
 """
 
 
-def test_a_worker_without_the_users_files_has_the_helper(made):
-    """One worker runs a plan of each form, with another number: nothing may stay of the plan before."""
+def test_a_worker_without_the_users_files_has_the_helper(package):
+    """One worker runs a plan of each form, each with another number: nothing of the previous plan may remain."""
     expected = []
-    (made.folder / "packed").mkdir()
+    (package.folder / "packed").mkdir()
     for number, form in enumerate(FORMS):
-        plan = wb.Sweep(scenario(), {"seed": [1]}, measure=made.make(form, number)).plan.fresh()
+        plan = wb.Sweep(scenario(), {"seed": [1]}, measure=package.make(form, number)).plan.fresh()
         packed = user_code.pack(plan, plan.protocols, plan.measure)
-        (made.folder / "packed" / f"{number:03}").write_bytes(packed)
+        (package.folder / "packed" / f"{number:03}").write_bytes(packed)
         expected.append(f"None {number:.1f} {plan.code_of(0)}")
     for name in ("aide", "study"):
-        shutil.rmtree(made.folder / name)
-    command = [sys.executable, "-c", ON_A_WORKER, str(made.folder / "packed")]
+        shutil.rmtree(package.folder / name)
+    command = [sys.executable, "-c", ON_A_WORKER, str(package.folder / "packed")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=REPOSITORY, check=True)
     assert dict(zip(FORMS, done.stdout.splitlines(), strict=True)) == dict(zip(FORMS, expected, strict=True))
 
 
-def edit(made):
+def edit(package):
     """Change a constant and a function of the helper's file."""
-    helper = made.folder / "aide" / "helper.py"
+    helper = package.folder / "aide" / "helper.py"
     helper.write_text(helper.read_text().replace("LIMIT = 1", "LIMIT = 9").replace("return LIMIT", "return LIMIT + 1"))
 
 
 def numbers(measure, runner):
-    """The column of the helper's number, of a sweep of two points."""
+    """Return the column of the helper's number of a sweep of two points."""
     sweep = wb.Sweep(scenario(), {"seed": [1, 2]}, measure=measure)
     return sweep.run(runner=runner, progress=False).to_pandas()["number"].tolist()
 
 
 @pytest.mark.parametrize("runner", [LocalRunner(), ProcessRunner(1)], ids=["local", "processes"])
-def test_code_that_travels_by_value_runs_as_it_was_loaded_after_an_edit_of_its_file(made, runner):
-    measure = made.make("a function", 1)
-    edit(made)
+def test_code_sent_by_value_runs_as_loaded_after_an_edit_of_its_file(package, runner):
+    measure = package.make("a function", 1)
+    edit(package)
     assert numbers(measure, runner) == [1, 1]
 
 
 @pytest.mark.parametrize("form", ["an import in the function", "a cached function"])
-def test_a_worker_does_not_import_a_file_that_was_edited_after_it_was_loaded(made, form):
-    measure = made.make(form, 1)
+def test_a_worker_does_not_import_a_file_that_was_edited_after_it_was_loaded(package, form):
+    measure = package.make(form, 1)
     importlib.import_module("aide.helper")
-    edit(made)
+    edit(package)
     with pytest.raises(wb.WorkbenchError, match=r"helper\.py was edited after .* had loaded it; reload"):
         numbers(measure, ProcessRunner(1))
     importlib.reload(sys.modules["aide.helper"])
@@ -167,27 +167,27 @@ def test_a_worker_does_not_import_a_file_that_was_edited_after_it_was_loaded(mad
     assert numbers(sys.modules["study.measures"].measure, ProcessRunner(1)) == [10, 10]
 
 
-def test_an_edit_of_a_constant_is_noticed_where_python_keeps_compiled_code(made, monkeypatch):
-    made.make("a module", 1)
+def test_an_edit_of_a_constant_is_detected_despite_cached_byte_code(package, monkeypatch):
+    package.make("a module", 1)
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     helper = importlib.reload(sys.modules["aide.helper"])
     assert "LIMIT = 1" in sources.of_modules(["aide.helper"])["aide.helper"].text
     helper = importlib.reload(helper)
-    path = made.folder / "aide" / "helper.py"
+    path = package.folder / "aide" / "helper.py"
     path.write_text(path.read_text().replace("LIMIT = 1", "LIMIT = 2"))
     os.utime(path, (path.stat().st_mtime + 5,) * 2)
     assert "was edited after" in sources.of_modules(["aide.helper"])["aide.helper"].text
 
 
-def test_an_edit_after_the_first_sweep_of_a_process_does_not_matter_to_the_next(made):
-    measure = made.make("an import in the function", 1)
+def test_an_edit_after_the_first_sweep_of_a_process_does_not_affect_the_next_sweep(package):
+    measure = package.make("an import in the function", 1)
     assert numbers(measure, ProcessRunner(1)) == [1, 1]
-    edit(made)
+    edit(package)
     assert numbers(measure, ProcessRunner(1)) == [1, 1]
 
 
-def test_a_measure_of_this_package_goes_by_its_name_and_the_source_of_its_module():
-    """Sent as the user's code, the package would replace that of the worker, and have no files there."""
+def test_a_measure_of_this_package_is_sent_by_name_and_digested_by_its_module():
+    """If it were sent as user code, the package would replace that of the worker, where its files do not exist."""
     workload = [wb.publish(4, "TEMP IS 26", start_s=4)]
     tiny = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(roots=[0]), workload, duration_s=5)
     sweep = wb.Sweep(tiny, {"seed": [1]}, "reference", load_metrics)
@@ -218,30 +218,32 @@ def test_a_measure_of_an_installed_package_finds_the_files_and_modules_of_its_pa
 
 @pytest.mark.parametrize("runner", [LocalRunner, lambda: ProcessRunner(1)], ids=["local", "processes"])
 @pytest.mark.parametrize("form", ["a module", "an import of a name in the function"])
-def test_a_sweep_runs_again_after_an_edit_of_the_helper(made, form, runner):
-    found = []
+def test_a_sweep_runs_again_after_an_edit_of_the_helper(package, form, runner):
+    results = []
     for number in (1, 2, 2):
-        sweep = wb.Sweep(scenario(), {"seed": [1, 2]}, measure=made.make(form, number))
-        found += sweep.run(out=made.folder / "out", runner=runner(), progress=False).to_pandas()["number"].tolist()
-    assert found == [1, 1, 2, 2, 2, 2]
+        sweep = wb.Sweep(scenario(), {"seed": [1, 2]}, measure=package.make(form, number))
+        results += sweep.run(out=package.folder / "out", runner=runner(), progress=False).to_pandas()["number"].tolist()
+    assert results == [1, 1, 2, 2, 2, 2]
 
 
-def test_a_helper_that_cannot_be_sent_is_imported_anew_by_the_worker(made):
-    found = []
+def test_a_helper_that_cannot_be_sent_is_imported_again_by_the_worker(package):
+    results = []
     for number in (1, 2):
-        measure = made.make("a module", number)
-        helper = made.folder / "aide" / "helper.py"
+        measure = package.make("a module", number)
+        helper = package.folder / "aide" / "helper.py"
         helper.write_text(helper.read_text() + "GUARD = threading.Lock()\n")
         importlib.reload(sys.modules["aide.helper"])
         sweep = wb.Sweep(scenario(), {"seed": [1]}, measure=measure)
-        found += (
-            sweep.run(out=made.folder / "out", runner=ProcessRunner(1), progress=False).to_pandas()["number"].tolist()
+        results += (
+            sweep.run(out=package.folder / "out", runner=ProcessRunner(1), progress=False)
+            .to_pandas()["number"]
+            .tolist()
         )
-    assert found == [1, 2]
+    assert results == [1, 2]
     assert isinstance(sys.modules["aide.helper"].GUARD, type(threading.Lock()))
 
 
-def test_a_filter_follows_its_helper(made):
+def test_the_digest_of_a_filter_depends_on_its_helper(package):
     def name_of_code():
         helper = sys.modules["aide.helper"]
         wb.register_filter("helped", lambda attributes: attributes[: helper.value()])
@@ -250,7 +252,7 @@ def test_a_filter_follows_its_helper(made):
 
     codes = set()
     for number in (1, 2):
-        made.make("a module", number)
+        package.make("a module", number)
         codes.add(name_of_code())
     assert len(codes) == 2
 
@@ -264,10 +266,10 @@ def looks_up(run):
     return {"size": len(globals()["HELPER"])}
 
 
-def test_the_summary_reports_once_what_cannot_be_tracked(tmp_path, capsys):
-    for measure, what in ((reads_a_file, "reads files (open)"), (looks_up, "calls globals()")):
+def test_the_summary_reports_untracked_dependencies_once(tmp_path, capsys):
+    for measure, use in ((reads_a_file, "reads files (open)"), (looks_up, "calls globals()")):
         wb.Sweep(scenario(), {"seed": range(3)}, measure=measure).run(runner=LocalRunner(), progress=True)
         printed = "".join(capsys.readouterr())
-        assert printed.count(f"changes of these are not detected: {__name__}.{measure.__name__} {what}") == 1
+        assert printed.count(f"changes of these are not detected: {__name__}.{measure.__name__} {use}") == 1
     wb.Sweep(scenario(), {"seed": [1]}, measure=lambda run: {"one": 1}).run(runner=LocalRunner(), progress=True)
     assert "not noticed" not in "".join(capsys.readouterr())

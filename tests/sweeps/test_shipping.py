@@ -1,4 +1,4 @@
-"""What a worker does with the package that it is sent. No Spark takes part."""
+"""A worker's handling of the package that it receives, without Spark."""
 
 import os
 import time
@@ -15,7 +15,7 @@ MONTH_S = 31 * 86400
 
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """Where a worker of this user unpacks packages; one has been sent."""
+    """Return the folder where a worker of this user unpacks packages; one package has been sent."""
     with zipfile.ZipFile(tmp_path / "workbench-new.zip", "w") as archive:
         archive.writestr("workbench/__init__.py", "")
     monkeypatch.setattr(pyspark.SparkFiles, "get", lambda name: str(tmp_path / name))
@@ -26,7 +26,7 @@ def cache(tmp_path, monkeypatch):
 
 
 def make_old(folder, name):
-    """A package that nobody has used for a month."""
+    """Create a package that has not been used for a month."""
     (folder / name).mkdir()
     os.utime(folder / name, (time.time() - MONTH_S,) * 2)
 
@@ -41,16 +41,16 @@ def test_a_package_is_unpacked_once_and_found_again(cache):
     (folder / "compiled").touch()
     os.utime(folder, (time.time() - MONTH_S,) * 2)
     assert unpack() == folder and (folder / "compiled").exists()
-    assert time.time() - folder.stat().st_mtime < MONTH_S / 2  # who uses it says so
+    assert time.time() - folder.stat().st_mtime < MONTH_S / 2  # each use updates the time of the folder
 
 
-def test_a_package_that_nobody_has_used_for_a_month_goes(cache):
+def test_a_package_unused_for_a_month_is_removed(cache):
     make_old(cache, "workbench-old")
     unpack()
     assert [path.name for path in cache.iterdir()] == ["workbench-new"]
 
 
-def test_a_package_that_another_worker_removes_at_this_moment_is_no_error(cache, monkeypatch):
+def test_a_package_removed_concurrently_by_another_worker_is_not_an_error(cache, monkeypatch):
     for name in ("workbench-older", "workbench-old"):
         make_old(cache, name)
     look = Path.stat
@@ -63,4 +63,4 @@ def test_a_package_that_another_worker_removes_at_this_moment_is_no_error(cache,
     monkeypatch.setattr(Path, "stat", vanishing)
     assert unpack().is_dir()
     monkeypatch.undo()
-    assert not (cache / "workbench-old").exists()  # the others are looked at all the same
+    assert not (cache / "workbench-old").exists()  # the other packages are checked nevertheless

@@ -1,4 +1,4 @@
-"""Sweeps on Spark: the same results as in this process, user code shipped, stopped and resumed. One session for all."""
+"""Sweeps on Spark in one session: the same results as in this process, user code, interruption and resumption."""
 
 import importlib
 import sys
@@ -27,14 +27,16 @@ pytestmark = [
 
 @pytest.fixture(scope="module", autouse=True)
 def spark():
-    """The session that the first sweep would start, for all of them."""
+    """Return the session that the first sweep would start, shared by all tests."""
     started = session("local[2]", {})
     yield started
     started.stop()
 
 
 def assert_same_here_and_on_spark(scenario, over, warning=None, measure=None):
-    """Runs a sweep on Spark and in this process: the frame, the same but for the wall time and the engine taken."""
+    """Run a sweep on Spark and in this process, check that the rows are equal, and return them as a frame.
+
+    The wall time and the engine may differ."""
     frames = []
     for runner in (SparkRunner(), LocalRunner()):
         with pytest.warns(UserWarning, match=warning) if warning else nullcontext():
@@ -44,7 +46,7 @@ def assert_same_here_and_on_spark(scenario, over, warning=None, measure=None):
     return frames[0]
 
 
-def test_spark_gives_what_this_process_gives(spark):
+def test_spark_gives_the_same_rows_as_this_process(spark):
     over = {
         "topology": [wb.topology.line(5), wb.topology.random_geometric(12, 40, 40, seed=3)],
         "protocol": [wb.Flooding(), wb.Diffusion(ttl=9)],
@@ -54,7 +56,7 @@ def test_spark_gives_what_this_process_gives(spark):
     frame = assert_same_here_and_on_spark(scenario(), over)
     assert len(frame) == 16
     assert set(frame["error"]) == {None}
-    # The session was there before the sweep: it is used, and it stays.
+    # The session existed before the sweep, which uses it and leaves it open.
     assert spark.range(3).count() == 3
 
 
@@ -82,7 +84,7 @@ def with_margin(run):
 
 @pytest.fixture
 def users_module(tmp_path, monkeypatch):
-    """A module of the user's that no worker can import: its file is gone."""
+    """Return a module of the user that workers cannot import, because its file is deleted."""
     path = tmp_path / "users_module.py"
     path.write_text(USERS_MODULE)
     monkeypatch.syspath_prepend(tmp_path)
@@ -92,7 +94,7 @@ def users_module(tmp_path, monkeypatch):
     del sys.modules["users_module"]
 
 
-def test_filters_protocols_keys_and_measures_of_the_user_go_along(users_module):
+def test_filters_protocols_keys_and_measures_of_the_user_are_sent_along(users_module):
     wb.register_key(172, "GAS", unit="ppm")
     wb.register_filter("warmer", users_module.warmer)
     workload = [wb.subscribe(at=0, what="GAS GE 400"), wb.publish(at=4, what="GAS IS 200", every_s=2)]
@@ -105,7 +107,7 @@ def test_filters_protocols_keys_and_measures_of_the_user_go_along(users_module):
     assert frame["rows_and_margin"].min() > users_module.MARGIN
 
 
-def test_a_measure_of_the_package_is_that_of_the_worker():
+def test_a_measure_of_the_package_is_imported_by_the_worker():
     workload = [wb.publish(at=4, what="TEMP IS 26", start_s=4)]
     tiny = scenario(protocol=wb.TinyMQ(roots=[0]), workload=workload)
     frame = assert_same_here_and_on_spark(tiny, {"seed": [1, 2]}, measure=load_metrics)
@@ -116,7 +118,7 @@ def explode(attributes):
     return 1 / 0
 
 
-def test_a_point_that_fails_on_a_worker_is_told_as_it_is_here():
+def test_a_failure_on_a_worker_is_reported_as_in_this_process():
     wb.register_filter("explode", explode)
     over = {"protocol.filters": {"none": (), "bad": (wb.Filter("explode"),)}, "seed": [1, 2]}
     warning = "2 of 4 points failed: protocol.filters=bad, seed=1: filter explode failed with ZeroDivisionError"
@@ -124,7 +126,7 @@ def test_a_point_that_fails_on_a_worker_is_told_as_it_is_here():
 
 
 class InterruptedAfter:
-    """Spark, and Ctrl-C after some tasks."""
+    """A SparkRunner that is interrupted as by Ctrl-C after some tasks."""
 
     def __init__(self, tasks):
         self.tasks = tasks
@@ -136,7 +138,7 @@ class InterruptedAfter:
                 raise KeyboardInterrupt
 
 
-def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
+def test_a_stopped_sweep_continues_and_ends_with_each_point_once(tmp_path):
     sweep = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(8)})
     with pytest.raises(KeyboardInterrupt, match="1 of 16 points are stored in"):
         sweep.run(out=tmp_path, runner=InterruptedAfter(tasks=1))
@@ -146,8 +148,8 @@ def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
     assert sorted(stored["point"]) == sorted(point.point_key for point in sweep.points)
 
 
-def test_an_interrupt_cancels_what_runs_and_leaves_the_session(spark):
-    # Minutes of work, and an interrupt when the runner first tells of it.
+def test_an_interrupt_cancels_running_tasks_and_leaves_the_session_open(spark):
+    # Minutes of work, with an interrupt when the runner first reports progress.
     busy = scenario(topology=wb.topology.grid(20, 20), protocol=wb.Flooding(), duration_s=5_000)
     sweep = wb.Sweep(busy.replace(**{"workload.1.every_s": 0.1}), {"seed": range(4)})
 
@@ -160,8 +162,8 @@ def test_an_interrupt_cancels_what_runs_and_leaves_the_session(spark):
     assert spark.range(3).count() == 3
 
 
-class OpensNowhereElse:
-    """Pickles, and cannot be unpickled."""
+class UnpicklingFails:
+    """An object that can be pickled, but not unpickled."""
 
     def __reduce__(self):
         return int, ("no number",)
@@ -175,40 +177,40 @@ def filter_that_holds(thing):
     ("thing", "sentence"),
     [
         (threading.Lock(), "filter holder cannot be pickled .*LocalRunner"),
-        (OpensNowhereElse(), "Spark could not run the sweep: ValueError: invalid literal for int.*'no number'"),
+        (UnpicklingFails(), "Spark could not run the sweep: ValueError: invalid literal for int.*'no number'"),
     ],
 )
-def test_what_cannot_be_sent_to_workers_is_told_in_a_sentence(thing, sentence):
+def test_an_object_that_cannot_be_sent_to_workers_is_an_error_with_one_sentence(thing, sentence):
     wb.register_filter("holder", filter_that_holds(thing))
     sweep = wb.Sweep(scenario(protocol=wb.Diffusion(filters=(wb.Filter("holder"),))), {"seed": [1]})
-    with pytest.raises(wb.WorkbenchError, match=sentence) as told:
+    with pytest.raises(wb.WorkbenchError, match=sentence) as error:
         sweep.run()
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(error.value)
 
 
-def test_spark_reads_a_folder_of_results_without_knowing_more(spark, tmp_path):
+def test_spark_reads_a_folder_of_results_without_a_schema(spark, tmp_path):
     over = {"radio.loss": ["links", 0.5], "protocol": [wb.Flooding(), wb.Diffusion()], "seed": [1, 2]}
     table = wb.Sweep(scenario(), over).run(out=tmp_path, runner=LocalRunner())
-    other = wb.Sweep(scenario(), {"radio.loss": [0.1]}).run(out=tmp_path, runner=LocalRunner())
+    second_table = wb.Sweep(scenario(), {"radio.loss": [0.1]}).run(out=tmp_path, runner=LocalRunner())
     spark.read.parquet(str(tmp_path)).createOrReplaceTempView("results")
     query = (
         "SELECT protocol_name, count(document), sum(transmissions) FILTER (WHERE radio_loss > 0) "
         "FROM results GROUP BY 1 ORDER BY 1"
     )
-    found = [tuple(row) for row in spark.sql(query).collect()]
-    frame = pd.concat([table.to_pandas(), other.to_pandas().assign(protocol="Diffusion")])
+    rows = [tuple(row) for row in spark.sql(query).collect()]
+    frame = pd.concat([table.to_pandas(), second_table.to_pandas().assign(protocol="Diffusion")])
     sums = frame[frame["radio.loss"] != "links"].groupby("protocol")["transmissions"].sum()
-    assert found == [("Diffusion", 5, sums["Diffusion"]), ("Flooding", 4, sums["Flooding"])]
+    assert rows == [("Diffusion", 5, sums["Diffusion"]), ("Flooding", 4, sums["Flooding"])]
 
 
-def test_traces_come_from_workers_too(tmp_path):
+def test_workers_return_traces_too(tmp_path):
     line = scenario(protocol=wb.Flooding(), radio=wb.Radio(loss=0.2))
     sweep = wb.Sweep(line, {"seed": range(5)}, engine="reference", keep="trace")
     sweep.run(out=tmp_path, runner=SparkRunner(), progress=False)
     (path,) = traces.files(tmp_path)
     file = traces.File(path).checked()
-    found = {run.scenario: pa.Table.from_batches(file.batches(run)).select(trace.SCHEMA.names) for run in file.runs}
+    tables = {run.scenario: pa.Table.from_batches(file.batches(run)).select(trace.SCHEMA.names) for run in file.runs}
     runs = [line.replace(seed=seed).run("reference") for seed in range(5)]
-    assert {one: trace.digest(table.unify_dictionaries()) for one, table in found.items()} == {
+    assert {hash_: trace.digest(table.unify_dictionaries()) for hash_, table in tables.items()} == {
         run.scenario.hash: run.trace_hash for run in runs
     }

@@ -1,4 +1,4 @@
-"""Folders of results: each point once, whatever happens; typed columns; damage is found; other code, other results."""
+"""Folders of results: points are stored once, columns have types, damage is detected, changed code has new results."""
 
 import itertools
 import json
@@ -29,18 +29,18 @@ SILENT = {"runner": LocalRunner(), "progress": False}
 
 
 def scenario(**changes):
-    """A sink at one end of a line of five, a source at the other."""
+    """Return a scenario with a sink at one end of a line of five nodes and a source at the other."""
     workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 26.5", every_s=2)]
     return wb.Scenario(wb.topology.line(5), wb.Flooding(), workload, duration_s=5).replace(**changes)
 
 
 def frame_of(table):
-    """What has to be the same whoever ran it, and when: a process takes the fast engine once it has loaded it."""
+    """Return the columns that do not depend on time or process; a process uses the fast engine once it is loaded."""
     return table.to_pandas().drop(columns=["wall_s", "engine"])
 
 
 class Counting:
-    """Runs in this process and remembers what it ran; stops after some points."""
+    """A runner in this process that records which points it ran, and stops after some points."""
 
     def __init__(self, points=None, error=KeyboardInterrupt):
         self.points, self.error, self.ran = points, error, []
@@ -54,7 +54,7 @@ class Counting:
 
 
 def ran(sweep, folder, **options):
-    """The points that a sweep into a folder runs, and its table."""
+    """Return the points that a sweep into a folder runs, and its table."""
     runner = Counting()
     table = sweep.run(out=folder, runner=runner, **options)
     return runner.ran, table
@@ -63,7 +63,7 @@ def ran(sweep, folder, **options):
 # Columns
 
 
-def test_columns_have_one_type_each_whatever_sweeps_share_the_folder(tmp_path):
+def test_each_column_has_one_type_regardless_of_the_sweeps_in_the_folder(tmp_path):
     wb.Sweep(scenario(), {"radio.loss": [0.1, 0.2]}).run(out=tmp_path, **SILENT)
     over = {"radio.loss": ["links", 0.5], "protocol": {"slow": wb.Diffusion(), "plain": wb.Flooding()}}
     wb.Sweep(scenario(), over).run(out=tmp_path, **SILENT)
@@ -79,10 +79,10 @@ def test_columns_have_one_type_each_whatever_sweeps_share_the_folder(tmp_path):
     assert sorted(stored["radio_loss"].dropna()) == [0.1, 0.2, 0.5, 0.5]
     assert stored["radio_loss_text"].value_counts().to_dict() == {"links": 4}
     assert sorted(stored["protocol"].dropna()) == ["plain", "plain", "slow", "slow"]
-    assert stored["seed"].isna().sum() == 1  # 2**70 has no room: the document has it
+    assert stored["seed"].isna().sum() == 1  # 2**70 does not fit into the column; the document has it
 
 
-def test_parameters_that_were_not_varied_are_there_with_their_values(tmp_path):
+def test_unvaried_parameters_are_stored_with_their_values(tmp_path):
     wb.Sweep(scenario(), {"seed": [1, 2]}).run(out=tmp_path, **SILENT)
     row = pd.read_parquet(tmp_path).iloc[0]
     assert (row["protocol_name"], row["protocol_ttl"]) == ("Flooding", wb.Flooding().ttl)
@@ -92,7 +92,7 @@ def test_parameters_that_were_not_varied_are_there_with_their_values(tmp_path):
     assert row["versions"].startswith(f"workbench {wb.__version__}, Python 3.")
 
 
-def test_metrics_of_any_name_have_columns_that_sql_takes(tmp_path):
+def test_metrics_of_any_name_have_columns_that_sql_accepts(tmp_path):
     def odd(run):
         return {"seed": 1.5, "a.b c": 2.5, "Seed": 3.5, "protocol_ttl": 4.5, "nothing": float("nan")}
 
@@ -105,7 +105,7 @@ def test_metrics_of_any_name_have_columns_that_sql_takes(tmp_path):
     pd.testing.assert_frame_equal(sweep.run(out=tmp_path, **SILENT).to_pandas(), table.to_pandas())
 
 
-def test_every_rows_scenario_rebuilt_from_the_folder_alone_has_its_hash_and_gives_its_metrics(tmp_path):
+def test_scenarios_rebuilt_from_a_folder_have_the_same_hash_and_metrics(tmp_path):
     wb.register_key(172, "GAS", unit="ppm")
     gas = [wb.subscribe(at=0, what="GAS GE 400"), wb.publish(at=4, what="GAS IS 500", every_s=2)]
     sweeps = [
@@ -118,46 +118,46 @@ def test_every_rows_scenario_rebuilt_from_the_folder_alone_has_its_hash_and_give
         wb.Sweep(base, {**over, "seed": [1, 2]}).run(out=tmp_path, **SILENT)
     stored = store.read(tmp_path)
     origins = json.loads(stored.schema.metadata[b"workbench.columns"])
-    metrics = {name: what for name, (of, what, _) in origins.items() if of == "metric"}
+    metrics = {column: name for column, (kind, name, _) in origins.items() if kind == "metric"}
     rows = stored.to_pylist()
     assert len(rows) == 20
     for row in rows:
         again = wb.Scenario.from_json(row["document"])
         assert again.hash == row["scenario"]
         expected = again.run(engine=row["engine"], record="metrics").metrics.to_dict()
-        # What did not happen in a run is 0 in a column of the folder: the mean of a column is that of its runs.
-        found = {metrics[name]: row[name] for name in metrics if row[name] is not None}
-        counted = {name: value for name, value in found.items() if name in expected or value != 0.0}
+        # An event that did not happen in a run is 0 in the folder, so that the mean of the column is that of its runs.
+        stored_metrics = {metrics[name]: row[name] for name in metrics if row[name] is not None}
+        counted = {name: value for name, value in stored_metrics.items() if name in expected or value != 0.0}
         assert counted == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
 
 
-def test_what_never_happened_in_a_run_is_0_in_the_folder_too(tmp_path):
+def test_events_that_never_happened_in_a_run_are_0_in_the_folder_too(tmp_path):
     over = {"protocol": [wb.Flooding(), wb.Diffusion()]}
     table = wb.Sweep(scenario(), over).run(out=tmp_path, **SILENT)
     wb.Sweep(scenario(protocol=wb.TinyMQ()), {"seed": [1]}).run(out=tmp_path, **SILENT)
     stored = pd.read_parquet(tmp_path).set_index("protocol_name")
     assert stored["sent_flood"].gt(0).to_dict() == {"Flooding": True, "Diffusion": False, "TinyMQ": False}
     assert stored["sent_interest"].isna().sum() == stored["sent_flood"].isna().sum() == 0
-    assert np.isnan(stored["coverage"]["Diffusion"])  # which it does not have: that is unknown, not 0
+    assert np.isnan(stored["coverage"]["Diffusion"])  # diffusion has no coverage: it is unknown, not 0
     pd.testing.assert_frame_equal(wb.Sweep(scenario(), over).run(out=tmp_path, **SILENT).to_pandas(), table.to_pandas())
 
 
-def test_duckdb_reads_a_folder_without_knowing_more(tmp_path):
+def test_duckdb_reads_a_folder_without_a_schema(tmp_path):
     duckdb = pytest.importorskip("duckdb")
     table = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.5], "seed": range(4)}).run(out=tmp_path, **SILENT)
     query = f"""
         SELECT radio_loss, avg(delivery_ratio), count(*) FROM read_parquet('{tmp_path}/*.parquet')
         WHERE error IS NULL GROUP BY radio_loss ORDER BY radio_loss
     """
-    found = duckdb.sql(query).fetchall()
-    assert [row[0] for row in found] == [0.0, 0.5] and [row[2] for row in found] == [4, 4]
-    assert [row[1] for row in found] == pytest.approx(table.summary("radio.loss")["mean"].tolist())
+    rows = duckdb.sql(query).fetchall()
+    assert [row[0] for row in rows] == [0.0, 0.5] and [row[2] for row in rows] == [4, 4]
+    assert [row[1] for row in rows] == pytest.approx(table.summary("radio.loss")["mean"].tolist())
 
 
-# Each point once
+# Each point is stored once
 
 
-def test_what_another_sweep_has_run_is_found_by_its_scenario(tmp_path):
+def test_results_of_another_sweep_are_reused_by_their_scenario(tmp_path):
     wb.Sweep(scenario(), {"protocol.ttl": [3, 9], "seed": [1, 2]}).run(out=tmp_path, **SILENT)
     numbers, table = ran(wb.Sweep(scenario(seed=2), {"protocol.ttl": [9, 10, 3]}), tmp_path)
     assert numbers == [1]
@@ -165,7 +165,7 @@ def test_what_another_sweep_has_run_is_found_by_its_scenario(tmp_path):
     assert pd.read_parquet(tmp_path)["key"].is_unique
 
 
-def test_results_of_another_sweep_are_looked_for_among_the_points_that_they_may_be_of(tmp_path, monkeypatch):
+def test_results_of_another_sweep_are_compared_only_with_points_that_can_match(tmp_path, monkeypatch):
     losses = [number / 10_000 for number in range(4)]
     wb.Sweep(scenario(), {"radio.loss": losses, "seed": [7]}).run(out=tmp_path, **SILENT)
     wb.Sweep(scenario(protocol=wb.Gossip()), {"seed": [9]}).run(out=tmp_path, **SILENT)
@@ -174,13 +174,13 @@ def test_results_of_another_sweep_are_looked_for_among_the_points_that_they_may_
     monkeypatch.setattr(Plan, "scenario_of", lambda plan, number: built.append(number) or whole(plan, number))
     larger = wb.Sweep(scenario(seed=3), {"seed": range(5, 10), "radio.loss": [i / 10_000 for i in range(4000)]})
     built.clear()
-    found = store.FolderStore(tmp_path).open(larger.plan)
-    assert sorted(found) == [2 * 4000 + place for place in range(4)]
-    assert built == list(range(2 * 4000, 3 * 4000))  # those with the seed of a row that the same code has made
+    stored = store.FolderStore(tmp_path).open(larger.plan)
+    assert sorted(stored) == [2 * 4000 + offset for offset in range(4)]
+    assert built == list(range(2 * 4000, 3 * 4000))  # points with the seed of a stored row of the same code
 
 
-def test_a_row_that_is_there_already_is_dropped(tmp_path, monkeypatch):
-    # As when the other sweep adds its rows after this one has looked.
+def test_a_row_that_is_already_stored_is_dropped(tmp_path, monkeypatch):
+    # As if the other sweep added its rows after this one searched for them.
     monkeypatch.setattr(store.FolderStore, "_candidates", lambda self, table, numbers: set())
     wb.Sweep(scenario(), {"protocol.ttl": [3, 9], "seed": [1, 2]}).run(out=tmp_path, **SILENT)
     numbers, table = ran(wb.Sweep(scenario(seed=2), {"protocol.ttl": [9, 10, 3]}), tmp_path)
@@ -190,7 +190,7 @@ def test_a_row_that_is_there_already_is_dropped(tmp_path, monkeypatch):
     assert len(stored) == 5 and stored["key"].is_unique
 
 
-def test_rows_that_are_there_twice_are_there_once_after_the_next_sweep(tmp_path):
+def test_rows_stored_twice_are_stored_once_after_the_next_sweep(tmp_path):
     wb.Sweep(scenario(), {"seed": [1, 2, 3]}).run(out=tmp_path, **SILENT)
     (path,) = tmp_path.glob("*.parquet")
     files.write(tmp_path, pq.read_table(path).slice(1))
@@ -209,7 +209,7 @@ from workbench.sweeps.work import failed_row
 class Dying(Counting):
     def run(self, plan, numbers, report_progress):
         for rows in super().run(plan, numbers, report_progress):
-            yield {told}
+            yield {rows}
             if len(self.ran) == 5:
                 {end}
 
@@ -217,48 +217,48 @@ wb.Sweep(scenario(), {{"seed": range(8)}}).run(out=sys.argv[1], runner=Dying())
 """
 
 
-def driver(folder, end, told="rows"):
-    """A process that runs a sweep into a folder, and does something after five points."""
+def driver(folder, end, rows="rows"):
+    """Start a process that runs a sweep into a folder, and executes `end` after five points."""
     return subprocess.Popen(
-        [sys.executable, "-c", DRIVER.format(end=end, told=told), str(folder)], cwd=REPOSITORY, stdout=subprocess.PIPE
+        [sys.executable, "-c", DRIVER.format(end=end, rows=rows), str(folder)], cwd=REPOSITORY, stdout=subprocess.PIPE
     )
 
 
-def test_a_killed_driver_loses_no_row_that_was_handed_out(tmp_path, monkeypatch):
+def test_a_killed_driver_loses_no_row_that_it_returned(tmp_path, monkeypatch):
     killed = driver(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)")
     assert killed.wait(300) == -signal.SIGKILL
     assert list(tmp_path.glob("*.parquet")) == [] and (tmp_path / lease.NAME).exists()
     monkeypatch.setattr(lease, "time", Clock())
     numbers, table = ran(wb.Sweep(scenario(), {"seed": range(8)}), tmp_path)
-    assert numbers == [5, 6, 7]  # the others were in the journal
-    assert lease.time.now_s == 0  # a dead process of this host is known to be dead
+    assert numbers == [5, 6, 7]  # the journal had the other rows
+    assert lease.time.now_s == 0  # a dead process of this host is recognized without waiting
     pd.testing.assert_frame_equal(frame_of(table), frame_of(wb.Sweep(scenario(), {"seed": range(8)}).run(**SILENT)))
     assert sorted(pd.read_parquet(tmp_path)["seed"]) == list(range(8))
     assert {path.suffix for path in tmp_path.iterdir()} == {".parquet", ".json"}
     assert not (tmp_path / lease.NAME).exists()
 
 
-def test_drafts_of_dead_processes_of_this_host_go_with_the_next_sweep(tmp_path):
+def test_drafts_of_dead_processes_of_this_host_are_removed_by_the_next_sweep(tmp_path):
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     host = socket.gethostname()
-    left = tmp_path / f".about.json.{host}.{gone.pid}.draft"
-    others = [f".about.json.{host}.{os.getpid()}.draft", f".about.json.x-{host}.{gone.pid}.draft", ".mine.draft"]
-    for path in (left, *(tmp_path / name for name in others)):
+    obsolete = tmp_path / f".about.json.{host}.{gone.pid}.draft"
+    other_drafts = [f".about.json.{host}.{os.getpid()}.draft", f".about.json.x-{host}.{gone.pid}.draft", ".mine.draft"]
+    for path in (obsolete, *(tmp_path / name for name in other_drafts)):
         path.write_bytes(b"cut o")
     ran(wb.Sweep(scenario(), {"seed": range(2)}), tmp_path)
-    assert sorted(path.name for path in tmp_path.glob(".*")) == sorted(others)
+    assert sorted(path.name for path in tmp_path.glob(".*")) == sorted(other_drafts)
 
 
-def test_a_failure_that_a_killed_driver_has_left_is_run_again_where_that_is_asked(tmp_path):
-    told = "[failed_row(plan, row.number, 'it fell') if row.number == 3 else row for row in rows]"
-    assert driver(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", told).wait(300) == -signal.SIGKILL
+def test_a_failed_point_of_a_killed_driver_is_run_again_on_request(tmp_path):
+    rows = "[failed_row(plan, row.number, 'it fell') if row.number == 3 else row for row in rows]"
+    assert driver(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", rows).wait(300) == -signal.SIGKILL
     runner = Counting()
     table = wb.Sweep(scenario(), {"seed": range(8)}).run(out=tmp_path, runner=runner, retry=True, progress=False)
     assert sorted(runner.ran) == [3, 5, 6, 7]
     assert [row.error for row in table.rows] == [None] * 8
-    kept = pd.read_parquet(tmp_path)
-    assert sorted(kept["seed"]) == list(range(8)) and kept["error"].isna().all()
+    stored = pd.read_parquet(tmp_path)
+    assert sorted(stored["seed"]) == list(range(8)) and stored["error"].isna().all()
 
 
 def test_a_second_driver_is_refused_while_the_first_one_lives(tmp_path):
@@ -275,9 +275,9 @@ def test_a_second_driver_is_refused_while_the_first_one_lives(tmp_path):
     assert pd.read_parquet(tmp_path)["key"].is_unique
 
 
-def test_who_has_lost_the_folder_writes_no_more_and_says_what_is_kept(tmp_path):
+def test_a_driver_that_lost_the_folder_writes_no_more_and_reports_the_stored_points(tmp_path):
     class Slow:
-        """Another driver takes the folder over while this one stands still."""
+        """A runner during which another driver takes the folder over."""
 
         def run(self, plan, numbers, report_progress):
             for count, rows in enumerate(LocalRunner().run(plan, numbers, report_progress)):
@@ -286,27 +286,27 @@ def test_who_has_lost_the_folder_writes_no_more_and_says_what_is_kept(tmp_path):
                 yield rows
 
     sweep = wb.Sweep(scenario(), {"seed": range(5)})
-    with pytest.raises(wb.DataError, match="was taken over by another sweep") as told:
+    with pytest.raises(wb.DataError, match="was taken over by another sweep") as error:
         sweep.run(out=tmp_path, runner=Slow(), progress=False)
-    (note,) = told.value.__notes__
+    (note,) = error.value.__notes__
     assert note.startswith(f"sweep stopped after 2 of 5 points, and {tmp_path} could not be tidied; run it again")
     assert (tmp_path / lease.NAME).exists()
     (tmp_path / lease.NAME).unlink()
     assert ran(sweep, tmp_path)[0] == [2, 3, 4]
 
 
-def test_a_folder_that_cannot_be_closed_is_told_beside_the_error_that_ended_the_sweep(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_closed_is_a_note_of_the_error_that_ended_the_sweep(tmp_path, monkeypatch):
     def full(folder, table, instead_of=()):
         raise wb.DataError(f"{folder} cannot be written: No space left on device")
 
     sweep = wb.Sweep(scenario(), {"seed": range(5)})
     with monkeypatch.context() as later:
         later.setattr(files, "write", full)
-        with pytest.raises(wb.WorkbenchError, match="the cluster is gone") as told:
+        with pytest.raises(wb.WorkbenchError, match="the cluster is gone") as error:
             sweep.run(out=tmp_path, runner=Counting(3, wb.WorkbenchError("the cluster is gone")), progress=False)
-    assert "could not be tidied (" in told.value.__notes__[0] and "No space left" in told.value.__notes__[0]
+    assert "could not be tidied (" in error.value.__notes__[0] and "No space left" in error.value.__notes__[0]
     assert not (tmp_path / lease.NAME).exists()
-    assert ran(sweep, tmp_path)[0] == [3, 4]  # the journal has the others
+    assert ran(sweep, tmp_path)[0] == [3, 4]  # the journal has the other rows
 
 
 def test_an_interrupt_before_the_first_point_leaves_no_lease(tmp_path, monkeypatch):
@@ -324,17 +324,17 @@ def test_an_interrupt_before_the_first_point_leaves_no_lease(tmp_path, monkeypat
     assert not (tmp_path / lease.NAME).exists()
 
 
-def test_a_sweep_that_has_nothing_to_run_needs_no_lease(tmp_path):
+def test_a_sweep_without_points_to_run_needs_no_lease(tmp_path):
     sweep = wb.Sweep(scenario(), {"seed": [1, 2]})
     sweep.run(out=tmp_path, **SILENT)
-    held = lease.Lease(tmp_path)
-    held.take()
+    other_lease = lease.Lease(tmp_path)
+    other_lease.take()
     assert ran(sweep, tmp_path)[0] == []
-    held.release()
+    other_lease.release()
 
 
-def test_a_driver_killed_while_it_writes_leaves_nothing_twice_and_nothing_lost(tmp_path, monkeypatch):
-    """Each step of writing files is the last one, in turn; the next sweep has all rows, each once."""
+def test_a_driver_killed_while_it_writes_duplicates_and_loses_no_rows(tmp_path, monkeypatch):
+    """The driver is killed at each step of writing files in turn; the next sweep has all rows, each once."""
     reference = wb.Sweep(scenario(), {"protocol.ttl": [2, 9], "seed": range(3)}).run(**SILENT)
     monkeypatch.setattr(lease, "time", Clock())
     steps = itertools.count()
@@ -393,7 +393,7 @@ def test_a_folder_of_an_older_layout_is_refused_with_a_sentence(tmp_path):
 def test_a_folder_of_a_newer_layout_is_refused_with_a_sentence(tmp_path):
     new = pa.table({"point": ["0123456789abcdef"]}).replace_schema_metadata({"workbench.layout": "17"})
     path = files.write(tmp_path, new)
-    with pytest.raises(wb.DataError, match=rf"{path.name} has layout 17 and this workbench uses 2"):
+    with pytest.raises(wb.DataError, match=rf"{path.name} has results in layout 17; this version uses layout 2"):
         wb.Sweep(scenario(), {"seed": [1]}).run(out=tmp_path, **SILENT)
 
 
@@ -423,23 +423,23 @@ def test_rows_are_in_a_file_within_seconds(tmp_path, monkeypatch):
 
 
 def _leave_a_journal(folder):
-    """What a driver that was killed leaves: rows of the last file are in a journal, and its lease is there."""
+    """Create the files that a killed driver leaves: a journal with rows of the last file, and a lease."""
     path = max(folder.glob("*.parquet"), key=lambda path: path.stat().st_mtime)
     columns = Columns()
     columns.merge(files.File(path).origins, "here")
     rows = [
         {name: value for name, value in row.items() if value is not None} for row in pq.read_table(path).to_pylist()
     ]
-    left = journal.Journal(folder, "left")
-    left.add([["columns", columns.origins()], *(["row", row] for row in rows[:1])])
+    journal_ = journal.Journal(folder, "left")
+    journal_.add([["columns", columns.origins()], *(["row", row] for row in rows[:1])])
     files.write(folder, pq.read_table(path).slice(1), [path])
     (folder / lease.NAME).write_text(json.dumps({"owner": "left", "host": "elsewhere", "pid": 1, "beat": "1"}))
 
 
 @pytest.mark.parametrize("flips", [100, pytest.param(2_000, marks=pytest.mark.family)])
-def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatch, flips):
+def test_a_flipped_bit_gives_the_same_numbers_or_an_error(tmp_path, monkeypatch, flips):
     monkeypatch.setattr(lease, "EXPIRES_S", 0.0)
-    monkeypatch.setattr(os, "fsync", lambda file: None)  # nobody pulls the plug here
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # no power failure is simulated here
     whole = tmp_path / "whole"
     wb.Sweep(scenario(), {"protocol.ttl": [2, 9], "seed": range(4)}).run(out=whole, **SILENT)
     _leave_a_journal(whole)
@@ -452,22 +452,22 @@ def test_a_flipped_bit_gives_the_same_numbers_or_a_sentence(tmp_path, monkeypatc
             return (rows[number] for number in numbers)
 
     content = {path.name: path.read_bytes() for path in whole.iterdir()}
-    places = [(name, place) for name, text in sorted(content.items()) for place in range(8 * len(text))]
-    told = 0
-    for name, place in random.Random(7).sample(places, flips):
+    places = [(name, bit) for name, text in sorted(content.items()) for bit in range(8 * len(text))]
+    errors = 0
+    for name, bit in random.Random(7).sample(places, flips):
         damaged = bytearray(content[name])
-        damaged[place // 8] ^= 1 << place % 8
+        damaged[bit // 8] ^= 1 << bit % 8
         (whole / name).write_bytes(damaged)
         try:
-            found = frame_of(sweep.run(out=whole, runner=Replaying(), progress=False))
+            rows_read = frame_of(sweep.run(out=whole, runner=Replaying(), progress=False))
         except wb.DataError as error:
             assert "\n" not in str(error) and name in str(error)
             (whole / name).write_bytes(content[name])
-            told += 1
+            errors += 1
         else:
-            assert found.equals(expected)
+            assert rows_read.equals(expected)
             _restore(whole, content)
-    assert 0.6 * flips < told < flips
+    assert 0.6 * flips < errors < flips
 
 
 def _restore(folder, content):
@@ -478,7 +478,7 @@ def _restore(folder, content):
         (folder / name).write_bytes(text)
 
 
-def test_a_point_that_cannot_be_built_is_kept_with_its_reason(tmp_path):
+def test_a_point_that_cannot_be_built_is_stored_with_its_reason(tmp_path):
     over = {"workload": {"here": scenario().workload, "nowhere": [wb.publish(at=77, what="TEMP IS 1")]}, "seed": [1]}
     design = grid(over)
     sweep = wb.Sweep(scenario(), _Unprobed(design))
@@ -494,7 +494,7 @@ def test_a_point_that_cannot_be_built_is_kept_with_its_reason(tmp_path):
 
 
 class _Unprobed(Design):
-    """A design of which only the first point is looked at beforehand."""
+    """A design of which only the first point is checked before the sweep."""
 
     def __init__(self, design):
         self.design, self.paths = design, design.paths

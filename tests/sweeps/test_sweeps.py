@@ -1,4 +1,4 @@
-"""Sweeps: plans, keys, tables, folders of results, charts. Everything runs in this process; Spark has its own file."""
+"""Sweeps: plans, keys, tables, folders of results, charts. All run in this process; Spark has a separate test file."""
 
 import copy
 import importlib
@@ -39,7 +39,7 @@ def scenario(**changes):
 
 
 def run_python(code, **environment):
-    """What a fresh process prints."""
+    """Return what a fresh process prints."""
     command = [sys.executable, "-c", code]
     environment = {**os.environ, **environment}
     done = subprocess.run(
@@ -53,7 +53,7 @@ def without_wall_time(table):
 
 
 class Recording:
-    """Runs in this process, remembers what it ran, and is interrupted by ``error`` after some points."""
+    """A runner in this process that records which points it ran, and raises `error` after some points."""
 
     def __init__(self, points=math.inf, error=None):
         self.points, self.error, self.ran = points, error, []
@@ -69,7 +69,7 @@ class Recording:
 # Plan
 
 
-def test_points_are_all_combinations_and_the_last_axis_turns_fastest():
+def test_points_are_all_combinations_and_the_last_axis_varies_fastest():
     sweep = wb.Sweep(scenario(), over={"radio.loss": [0.0, 0.1], "seed": range(3)})
     assert len(sweep) == 6
     assert [tuple(point.labels.values()) for point in sweep.points] == list(itertools.product([0.0, 0.1], range(3)))
@@ -78,22 +78,22 @@ def test_points_are_all_combinations_and_the_last_axis_turns_fastest():
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
-def test_numbers_are_places_in_nested_loops(sizes):
+def test_numbers_of_points_count_nested_loops(sizes):
     grid = design.grid({f"workload.{i}": range(size) for i, size in enumerate(sizes)})
-    places = [list(places) for places in itertools.product(*map(range, sizes))]
-    assert [grid.indices(number) for number in range(len(grid))] == places
-    assert [list(grid.overrides(number).values()) for number in range(len(grid))] == places
-    assert [grid.number(one) for one in places] == list(range(len(grid)))
+    combinations = [list(indices) for indices in itertools.product(*map(range, sizes))]
+    assert [grid.indices(number) for number in range(len(grid))] == combinations
+    assert [list(grid.overrides(number).values()) for number in range(len(grid))] == combinations
+    assert [grid.number(indices) for indices in combinations] == list(range(len(grid)))
 
 
-def test_a_point_is_the_scenario_with_things_replaced():
+def test_a_point_is_the_scenario_with_parameters_replaced():
     sweep = wb.Sweep(scenario(), over={"protocol.ttl": [3, 9], "workload.1.every_s": [1.0], "duration_s": [3]})
     expected = scenario(**{"protocol.ttl": 9, "workload.1.every_s": 1.0, "duration_s": 3})
     assert sweep.points[1].scenario == expected.hash
     assert sweep.plan.scenario_of(1) == expected
 
 
-def test_a_parameter_is_not_lost_to_its_protocol_whatever_comes_first():
+def test_a_parameter_of_a_swept_protocol_is_set_in_any_order_of_axes():
     sweep = wb.Sweep(scenario(), over={"protocol.ttl": [3], "protocol": [wb.Flooding(), wb.Diffusion()]})
     assert [sweep.plan.scenario_of(number).protocol.ttl for number in range(2)] == [3, 3]
 
@@ -128,7 +128,7 @@ def test_labels_are_unique_and_a_dictionary_names_the_values():
     assert [point.key for point in named.points] == [point.key for point in bare.points]
 
 
-def test_numpy_values_are_taken_as_numbers():
+def test_numpy_values_are_accepted_as_numbers():
     sweep = wb.Sweep(scenario(), over={"protocol.ttl": np.arange(3, 5), "radio.loss": np.linspace(0, 0.5, 2)})
     assert sweep.points[-1].labels == {"protocol.ttl": 4, "radio.loss": 0.5}
 
@@ -154,12 +154,12 @@ def test_numpy_values_are_taken_as_numbers():
         ([1], "must be a mapping of paths to values"),
     ],
 )
-def test_a_wrong_plan_is_told_before_anything_runs(over, sentence):
+def test_a_wrong_plan_is_refused_before_anything_runs(over, sentence):
     with pytest.raises(wb.ScenarioError, match=sentence):
         wb.Sweep(scenario(), over=over)
 
 
-def test_a_swept_topology_is_checked_once_and_on_a_worker_once_more(monkeypatch):
+def test_a_swept_topology_is_checked_once_here_and_once_on_a_worker(monkeypatch):
     checked = []
     check = wb.topology.check
     monkeypatch.setattr(wb.topology, "check", lambda graph: checked.append(len(graph)) or check(graph))
@@ -168,19 +168,19 @@ def test_a_swept_topology_is_checked_once_and_on_a_worker_once_more(monkeypatch)
     plan = wb.Sweep(scenario(), over).plan
     assert checked.count(7) == 1
     checked.clear()
-    sent = pickle.loads(pickle.dumps(plan))
-    assert [sent.scenario_of(number) for number in range(5)] == [plan.scenario_of(number) for number in range(5)]
+    unpickled = pickle.loads(pickle.dumps(plan))
+    assert [unpickled.scenario_of(number) for number in range(5)] == [plan.scenario_of(number) for number in range(5)]
     assert checked.count(7) == 1
     graph.add_edge(0, 6)  # The user's own graph is not frozen.
 
 
-def test_values_that_only_work_together_are_no_error():
-    # Node 7 exists on the long line alone, and the source is moved there.
+def test_values_that_are_valid_only_together_are_accepted():
+    # Node 7 exists only on the long line, and the source is moved there.
     sweep = wb.Sweep(scenario(), over={"topology": [wb.topology.line(9)], "workload.1.at": [7]})
     assert sweep.run(**SILENT).to_pandas()["delivery_ratio"].tolist() == [1.0]
 
 
-def test_wrong_arguments_are_told():
+def test_wrong_arguments_are_refused():
     with pytest.raises(wb.ScenarioError, match="must be a Scenario"):
         wb.Sweep("scenario.json", over={"seed": [1]})
     with pytest.raises(wb.ScenarioError, match="engine is 'quick'"):
@@ -213,11 +213,11 @@ def test_a_row_has_every_swept_parameter_the_seed_and_the_metrics_of_its_scenari
     )
 
 
-def test_what_never_happened_in_a_run_counts_as_none():
+def test_events_that_never_happened_in_a_run_count_as_0():
     frame = wb.Sweep(scenario(), over={"protocol": [wb.Flooding(), wb.Diffusion()]}).run(**SILENT).to_pandas()
     assert frame["sent_flood"].tolist()[1] == 0
     assert frame["sent_interest"].tolist()[0] == 0
-    assert np.isnan(frame["coverage"][1])  # which diffusion does not have: that is unknown, not 0
+    assert np.isnan(frame["coverage"][1])  # diffusion has no coverage: it is unknown, not 0
 
 
 def test_values_of_several_kinds_share_an_axis(tmp_path):
@@ -250,7 +250,7 @@ def test_the_frame_is_a_copy():
     assert table.to_pandas()["delivery_ratio"].tolist() == [1.0, 1.0]
 
 
-def test_a_table_shows_itself():
+def test_a_table_is_displayed_in_a_notebook():
     table = wb.Sweep(scenario(), over={"protocol.ttl": range(1, 13)}).run(**SILENT)
     assert repr(table).startswith("SweepTable(12 points over protocol.ttl; ")
     html = table._repr_html_()
@@ -267,22 +267,22 @@ def explode(attributes):
     return 1 / 0
 
 
-def test_a_point_that_fails_is_told_and_the_others_are_kept(tmp_path):
+def test_a_failed_point_is_reported_and_the_others_are_kept(tmp_path):
     wb.register_filter("explode", explode)
     over = {"protocol.filters": {"none": (), "explode": (wb.Filter("explode"),)}, "seed": [1, 2]}
     sweep = wb.Sweep(scenario(protocol=wb.Diffusion()), over)
     with pytest.warns(
         UserWarning, match="2 of 4 points failed: protocol.filters=explode, seed=1: filter explode"
-    ) as told:
+    ) as warnings:
         table = sweep.run(out=tmp_path, **SILENT)
-    assert told[0].filename == __file__, "it names the line that ran the sweep"
+    assert warnings[0].filename == __file__, "the warning names the line that ran the sweep"
     frame = table.to_pandas()
     assert frame["error"].isna().tolist() == [True, True, False, False]
     assert frame["error"][2].startswith("filter explode failed with ZeroDivisionError: division by zero (in explode, ")
     assert frame["delivery_ratio"].isna().tolist() == [False, False, True, True]
     assert table.failed["seed"].tolist() == [1, 2]
     assert "2 failed" in repr(table)
-    # What failed is kept with its reason, and run again when somebody asks.
+    # A failed point is stored with its reason, and run again on request.
     stored = pd.read_parquet(tmp_path)
     assert stored["error"].dropna().tolist() == frame["error"].dropna().tolist()
     for retry, ran in ((False, []), (True, [2, 3])):
@@ -303,7 +303,7 @@ def test_a_sweep_of_which_every_point_fails_is_an_error():
         sweep.run(**SILENT)
 
 
-def test_a_runner_that_loses_a_point_is_found_out():
+def test_a_runner_that_loses_a_point_is_an_error():
     class Forgetful:
         def run(self, plan, numbers, report_progress):
             return LocalRunner().run(plan, numbers[1:], report_progress)
@@ -315,20 +315,20 @@ def test_a_runner_that_loses_a_point_is_found_out():
 # Folders of results
 
 
-def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
+def test_a_stopped_sweep_continues_and_ends_with_each_point_once(tmp_path):
     sweep = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(4)})
     stopped = Recording(points=3, error=KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt, match=r"3 of 8 points are stored in .*; run it again to continue"):
         sweep.run(out=tmp_path, runner=stopped)
     assert len(pd.read_parquet(tmp_path)) == 3
-    lost = Recording(points=2, error=wb.WorkbenchError("the cluster is gone"))
-    with pytest.raises(wb.WorkbenchError, match="the cluster is gone") as told:
-        wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(4)}).run(out=tmp_path, runner=lost)
-    assert told.value.__notes__ == [f"sweep stopped: 5 of 8 points are stored in {tmp_path}; run it again to continue"]
-    rest, none = Recording(), Recording()
+    failing = Recording(points=2, error=wb.WorkbenchError("the cluster is gone"))
+    with pytest.raises(wb.WorkbenchError, match="the cluster is gone") as error:
+        wb.Sweep(scenario(), {"radio.loss": [0.0, 0.2], "seed": range(4)}).run(out=tmp_path, runner=failing)
+    assert error.value.__notes__ == [f"sweep stopped: 5 of 8 points are stored in {tmp_path}; run it again to continue"]
+    rest, idle = Recording(), Recording()
     table = sweep.run(out=tmp_path, runner=rest)
-    again = sweep.run(out=tmp_path, runner=none)
-    assert (stopped.ran, lost.ran, rest.ran, none.ran) == ([0, 1, 2], [3, 4], [5, 6, 7], [])
+    again = sweep.run(out=tmp_path, runner=idle)
+    assert (stopped.ran, failing.ran, rest.ran, idle.ran) == ([0, 1, 2], [3, 4], [5, 6, 7], [])
     stored = pd.read_parquet(tmp_path)
     assert sorted(stored["point"]) == sorted(table.to_pandas()["point"])
     pd.testing.assert_frame_equal(table.to_pandas(), again.to_pandas())
@@ -336,7 +336,7 @@ def test_a_stopped_sweep_goes_on_and_ends_with_each_point_once(tmp_path):
     pd.testing.assert_frame_equal(without_wall_time(table), without_wall_time(fresh))
 
 
-def test_without_a_folder_the_sweep_itself_remembers():
+def test_without_a_folder_the_sweep_stores_its_results():
     sweep = wb.Sweep(scenario(), {"seed": range(4)})
     with pytest.raises(KeyboardInterrupt, match="3 of 4 points are stored in memory"):
         sweep.run(runner=Recording(points=3, error=KeyboardInterrupt()))
@@ -354,25 +354,25 @@ def test_sweeps_share_a_folder_and_their_common_points(tmp_path):
     assert runner.ran == [2, 3, 4, 5]
     assert len(table) == 6
     assert len(small.run(out=tmp_path, **SILENT)) == 2
-    # Whatever file comes first: all have the same columns, or readers of the folder would miss some.
+    # All files have the same columns: readers of a folder may take those of the first file.
     stored = pd.read_parquet(tmp_path)
     assert len(stored) == stored["point"].nunique() == 6
     assert set(table.metrics) < set(stored.columns)
     assert {tuple(pq.read_schema(path).names) for path in tmp_path.glob("*.parquet")} == {tuple(stored.columns)}
-    assert stored["protocol"].isna().sum() == 2  # the small sweep's: it varied the seed alone
+    assert stored["protocol"].isna().sum() == 2  # the rows of the small sweep, which varied only the seed
 
 
-def test_a_folder_says_what_was_run(tmp_path):
+def test_a_folder_describes_its_sweep(tmp_path):
     sweep = wb.Sweep(scenario(), {"protocol": [wb.Flooding(), wb.Flooding(ttl=3)], "seed": range(2)})
     sweep.run(out=tmp_path, **SILENT)
     (path,) = tmp_path.glob("_sweep-*.json")
-    told = json.loads(path.read_text())
-    assert told["over"] == {"protocol": ["Flooding", "Flooding(ttl=3)"], "seed": [0, 1]}
-    assert wb.Scenario.from_json(json.dumps(told["scenario"])) == scenario()
-    assert "one row per point" in told["what"]
+    about = json.loads(path.read_text())
+    assert about["over"] == {"protocol": ["Flooding", "Flooding(ttl=3)"], "seed": [0, 1]}
+    assert wb.Scenario.from_json(json.dumps(about["scenario"])) == scenario()
+    assert "one row per point" in about["what"]
 
 
-def test_drafts_are_passed_over_and_foreign_files_told(tmp_path):
+def test_drafts_are_ignored_and_foreign_files_are_an_error(tmp_path):
     sweep = wb.Sweep(scenario(), {"seed": [1]})
     (tmp_path / ".0123.parquet.99").write_bytes(b"PAR1 and no more")
     sweep.run(out=tmp_path, **SILENT)
@@ -428,10 +428,10 @@ class Murmuring(flooding.Flooding):
 """
 
 
-@pytest.mark.parametrize("what", ["clip", "Mine"])
-def test_the_digest_of_code_follows_what_it_does_and_not_where_it_stands(what):
+@pytest.mark.parametrize("name", ["clip", "Mine"])
+def test_the_digest_of_code_depends_on_its_behavior_and_not_on_its_position(name):
     def digest(**changes):
-        return user_code.digest({"filter clip": user_module(**changes)[what]})
+        return user_code.digest({"filter clip": user_module(**changes)[name]})
 
     assert digest() == digest(lead="\n\n# moved\n")
     assert len({digest(), digest(limit=6), digest(divisor=3)}) == 3
@@ -440,7 +440,7 @@ def test_the_digest_of_code_follows_what_it_does_and_not_where_it_stands(what):
 def test_the_digest_of_code_does_not_change_by_use():
     module = user_module()
     before = user_code.digest({"protocol Mine": module["Mine"]})
-    copy.copy(module["Mine"]())  # Python now notes the names of slots in the class.
+    copy.copy(module["Mine"]())  # Python now stores the names of slots in the class.
     assert user_code.digest({"protocol Mine": module["Mine"]}) == before
 
 
@@ -451,11 +451,11 @@ module = {{"__name__": "users_module"}}
 exec({SOURCE.format(name="clip", limit=5, divisor=2)!r}, module)
 print(user_code.digest({{"filter clip": module["clip"]}}))
 """
-    told = [run_python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")]
-    assert told == [[user_code.digest({"filter clip": user_module()["clip"]})]] * 2
+    digests = [run_python(code, PYTHONHASHSEED=seed) for seed in ("1", "2")]
+    assert digests == [[user_code.digest({"filter clip": user_module()["clip"]})]] * 2
 
 
-def test_an_edited_filter_is_not_answered_with_old_results(tmp_path):
+def test_results_are_not_reused_after_an_edit_of_a_filter(tmp_path):
     wb.register_filter("nudge", lambda attributes: attributes)
     sweep = wb.Sweep(scenario(protocol=wb.Diffusion(filters=(wb.Filter("nudge"),))), {"seed": [1]})
     assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [1.0]
@@ -463,14 +463,14 @@ def test_an_edited_filter_is_not_answered_with_old_results(tmp_path):
     assert sweep.run(out=tmp_path, **SILENT).to_pandas()["delivery_ratio"].tolist() == [0.0]
 
 
-def test_a_protocols_own_metrics_are_code_of_the_users_and_go_where_they_are_not_known(monkeypatch, tmp_path):
+def test_custom_metrics_of_a_protocol_are_digested_and_sent_as_user_code(monkeypatch, tmp_path):
     folder = tmp_path / "murmuring"
     folder.mkdir()
     (folder / "__init__.py").write_text(MURMURING)
     (folder / "fast.py").write_text("")
     text = "LOOKS_AT = ('held',)\ndef measure(scenario, rows): return {'murmurs': %d}\n"
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # of two files of one second and length the first would stay
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file rewritten within a second has stale byte code
     digests = []
     for murmurs in (1, 2):
         (folder / "metrics.py").write_text(text % murmurs)
@@ -494,15 +494,15 @@ print(row.error, row.engine, row.metrics["murmurs"], row.metrics["delivery_ratio
     assert run_python(code) == ["None", "reference", "2.0", "1.0"]
 
 
-# Measures of one's own
+# Custom measures
 
 
 def loudest(run):
-    sent = run.trace.filter(pc.equal(run.trace["event"], "sent"))
-    return {"loudest_node": max(sent["node"].to_pylist().count(node) for node in run.scenario.topology)}
+    sent_rows = run.trace.filter(pc.equal(run.trace["event"], "sent"))
+    return {"loudest_node": max(sent_rows["node"].to_pylist().count(node) for node in run.scenario.topology)}
 
 
-def test_what_a_measure_finds_in_the_trace_stands_beside_the_metrics(tmp_path):
+def test_values_of_a_measure_are_columns_beside_the_metrics(tmp_path):
     over = {"workload.1.every_s": [1.0, 2.0], "seed": [1, 2]}
     sweep = wb.Sweep(scenario(), over, measure=loudest)
     table = sweep.run(out=tmp_path, **SILENT)
@@ -513,14 +513,14 @@ def test_what_a_measure_finds_in_the_trace_stands_beside_the_metrics(tmp_path):
     assert json.loads(path.read_text())["measure"] == f"{__name__}:loudest"
 
 
-def test_results_are_those_of_their_measure():
+def test_results_belong_to_their_measure():
     def keys(**changes):
         function = user_module(**changes).get(changes.get("name", "clip")) if changes else None
         return {point.key for point in wb.Sweep(scenario(), {"seed": range(3)}, measure=function).points}
 
-    found = [keys(), keys(name="clip"), keys(name="other"), keys(name="clip", divisor=3)]
-    assert len(set.union(*found)) == 12
-    assert keys(name="clip", lead="\n\n") == found[1]
+    keys_of_measures = [keys(), keys(name="clip"), keys(name="other"), keys(name="clip", divisor=3)]
+    assert len(set.union(*keys_of_measures)) == 12
+    assert keys(name="clip", lead="\n\n") == keys_of_measures[1]
 
 
 @pytest.mark.parametrize(
@@ -531,7 +531,7 @@ def test_results_are_those_of_their_measure():
         ({"transmissions": 1}, "the measure returned the metric transmissions, which every run has already"),
     ],
 )
-def test_a_measure_that_answers_something_else_is_told(answer, sentence):
+def test_a_measure_with_an_invalid_result_is_refused(answer, sentence):
     def measure(run):
         return answer
 
@@ -562,7 +562,7 @@ def test_the_interval_of_a_mean():
     assert math.isnan(interval([])[0])
 
 
-def test_a_summary_is_over_all_that_else_varies():
+def test_a_summary_is_over_all_other_parameters():
     table = wb.Sweep(scenario(), {"protocol.ttl": [9, 3, 4], "radio.loss": [0.0, 0.5], "seed": range(3)}).run(**SILENT)
     frame, summary = table.to_pandas(), table.summary("protocol.ttl", "transmissions")
     assert summary["protocol.ttl"].tolist() == [3, 4, 9]
@@ -576,7 +576,7 @@ def test_a_summary_is_over_all_that_else_varies():
     assert split["runs"].tolist() == [3] * 6
 
 
-def test_an_interval_is_cut_off_where_its_metric_ends():
+def test_an_interval_is_limited_to_the_range_of_its_metric():
     table = wb.Sweep(scenario(**{"radio.loss": 0.1}), {"protocol.ttl": [200], "seed": range(4)}).run(**SILENT)
     (row,) = table.summary("protocol.ttl").itertuples()
     assert row.mean < 1 == row.high
@@ -599,7 +599,7 @@ def test_a_summary_keeps_named_values_in_the_order_of_the_plan():
 
 
 @pytest.mark.parametrize(
-    ("x", "y", "by", "sentence"),
+    ("x", "y", "series", "sentence"),
     [
         (
             "ttl",
@@ -617,10 +617,10 @@ def test_a_summary_keeps_named_values_in_the_order_of_the_plan():
         ("seed", "delivery_ratio", "seed", "must be different"),
     ],
 )
-def test_a_chart_of_what_is_not_there_is_told(x, y, by, sentence):
+def test_a_chart_of_unknown_columns_is_refused(x, y, series, sentence):
     table = wb.Sweep(scenario(), {"protocol.ttl": [5, 9]}).run(**SILENT)
     with pytest.raises(wb.ParameterError, match=sentence):
-        table.plot(x, y, by)
+        table.plot(x, y, series)
 
 
 def items_of(page, kind):
@@ -633,7 +633,11 @@ def test_a_figure_of_numbers_has_a_line_in_a_band_for_each_series():
     texts = {item.text for item in items_of(page, "Text")}
     assert {"ttl (hops)", "transmissions", "mean and 95 % confidence interval over seed"} <= texts
     assert {"loss (share of frames): 0.0", "loss (share of frames): 0.5"} <= texts
-    assert len(items_of(page, "Polyline")) == len([one for one in items_of(page, "Polygon") if one.opacity < 1]) == 2
+    assert (
+        len(items_of(page, "Polyline"))
+        == len([polygon for polygon in items_of(page, "Polygon") if polygon.opacity < 1])
+        == 2
+    )
 
 
 IDEAL = "; ideal radio (no loss, no collision)"
@@ -656,7 +660,7 @@ def test_the_note_of_a_chart_names_an_ideal_radio(over, is_ideal):
     assert chart_texts(plan, over, "protocol.ttl", "delivered", None).note.endswith(IDEAL) == is_ideal
 
 
-def test_note_of_a_chart_names_the_own_retries_of_protocols():
+def test_the_note_of_a_chart_names_the_retries_of_protocols():
     over = {"protocol": [wb.Flooding(), wb.DPS(), wb.TinyMQ(roots=(0,), retries=7)]}
     note = chart_texts(wb.Sweep(scenario(), over).plan, over, "protocol", "delivered", None).note
     assert note.endswith("; own retries: DPS 3, TinyMQ 7")
@@ -668,25 +672,25 @@ def test_a_figure_of_names_has_intervals_side_by_side():
     ).run(**SILENT)
     page = table.plot("protocol", "energy_mJ", by="radio.loss")
     assert {"Flooding", "Diffusion", "energy (mJ)"} <= {item.text for item in items_of(page, "Text")}
-    assert items_of(page, "Polyline") == []  # names have nothing between them
+    assert items_of(page, "Polyline") == []  # no lines between names
     marks = [item for item in page.items if getattr(item, "tooltip", "")]
-    places = [item.x if hasattr(item, "x") else sum(x for x, _ in item.points) / len(item.points) for item in marks]
-    assert len(places) == 4
-    assert places[0] < places[2] < places[1] < places[3]  # two of either name beside each other
+    positions = [item.x if hasattr(item, "x") else sum(x for x, _ in item.points) / len(item.points) for item in marks]
+    assert len(positions) == 4
+    assert positions[0] < positions[2] < positions[1] < positions[3]  # the two marks of each name are adjacent
     intervals = {item.x0 for item in items_of(page, "Segment") if item.width == 1.2}
-    assert sorted(intervals) == pytest.approx(sorted(places))
+    assert sorted(intervals) == pytest.approx(sorted(positions))
 
 
-def test_who_points_at_a_mark_of_a_figure_reads_its_numbers():
+def test_marks_of_a_figure_have_tooltips_with_their_numbers():
     table = wb.Sweep(scenario(), {"protocol.ttl": [3, 4], "seed": range(3)}).run(**SILENT)
     row = table.summary("protocol.ttl", "transmissions").iloc[0]
-    said = re.findall("<title>(.*?)</title></circle>", table.plot("protocol.ttl", "transmissions").to_svg())
-    assert said[0] == (
+    titles = re.findall("<title>(.*?)</title></circle>", table.plot("protocol.ttl", "transmissions").to_svg())
+    assert titles[0] == (
         f"ttl (hops) 3: transmissions {row['mean']:.4g}, 95 % from {row.low:.4g} to {row.high:.4g}, 3 runs"
     )
 
 
-def test_a_figure_draws_itself_in_a_notebook_and_stands_in_a_page(tmp_path):
+def test_a_figure_is_displayed_in_a_notebook_and_in_a_page(tmp_path):
     table = wb.Sweep(scenario(), {"protocol.ttl": [3, 4]}).run(**SILENT)
     page = table.plot("protocol.ttl")
     assert "<svg" in page._repr_mimebundle_()["text/html"]
@@ -694,7 +698,7 @@ def test_a_figure_draws_itself_in_a_notebook_and_stands_in_a_page(tmp_path):
     assert "ttl (hops) 3: " in path.read_text(encoding="utf-8")
 
 
-def test_names_that_are_too_long_to_stand_beside_each_other_are_turned():
+def test_names_too_long_for_the_axis_are_rotated():
     names = [f"a rather long name of a protocol, number {number}" for number in range(5)]
     protocols = {name: wb.Flooding(ttl=ttl) for ttl, name in enumerate(names, 1)}
     table = wb.Sweep(scenario(), {"protocol": protocols}).run(**SILENT)
@@ -702,7 +706,7 @@ def test_names_that_are_too_long_to_stand_beside_each_other_are_turned():
     assert all(written[name].turn > 0 for name in names)
 
 
-def test_a_drawing_is_the_same_chart_for_a_paper():
+def test_a_drawing_for_a_paper_shows_the_same_chart():
     table = wb.Sweep(scenario(), {"radio.loss": [0.0, 0.5], "protocol": [wb.Flooding(), wb.Diffusion()]}).run(**SILENT)
     svg = table.drawing("radio.loss", "transmissions", by="protocol").to_svg()
     for text in (
@@ -720,7 +724,7 @@ def test_a_drawing_is_the_same_chart_for_a_paper():
 # Progress
 
 
-def test_nothing_is_shown_where_nobody_watches(capfd):
+def test_progress_is_not_shown_without_a_terminal(capfd):
     wb.Sweep(scenario(), {"seed": [1]}).run(runner=LocalRunner())
     assert capfd.readouterr() == ("", "")
 
@@ -738,14 +742,14 @@ def test_progress_is_one_line_and_ends_in_a_summary(capfd, tmp_path):
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.2, "0 s"), (59, "59 s"), (150, "2 min"), (7800, "2 h 10 min")])
-def test_durations_are_told_roughly(seconds, text):
+def test_durations_are_shown_roughly(seconds, text):
     assert format_duration(seconds) == text
 
 
-# Spark, as far as it can be had without Java
+# Spark without Java
 
 
-def test_missing_java_is_told_with_a_remedy(monkeypatch, tmp_path):
+def test_missing_java_is_an_error_with_a_remedy(monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     from workbench.sweeps.spark.session import _check_java
 
@@ -758,7 +762,7 @@ def test_importing_sweeps_loads_nothing_heavy():
     assert loaded.isdisjoint({"pyspark", "bokeh", "pandas", "ipywidgets", "IPython"})
 
 
-# Whatever a point answers or raises
+# Unusual results and errors of points
 
 
 class Unreadable(Exception):
@@ -800,7 +804,7 @@ def unreadable_error(run):
         ),
     ],
 )
-def test_what_a_measure_answers_or_raises_costs_its_point_alone(tmp_path, runner, wrong, sentence):
+def test_unusual_results_and_errors_of_a_measure_affect_only_their_point(tmp_path, runner, wrong, sentence):
     def measure(run):
         return wrong(run) if run.scenario.seed == 2 else {"one": 1.0}
 
@@ -818,7 +822,7 @@ def test_a_label_that_cannot_be_stored_is_refused_before_the_sweep():
         wb.Sweep(scenario(), {"topology": {"a\ud800": wb.topology.line(5)}})
 
 
-def test_a_row_that_no_batch_can_hold_costs_no_other():
+def test_a_row_too_large_for_a_batch_affects_no_other_row():
     rows = [work.run_point(wb.Sweep(scenario(), {"seed": [1, 2]}).plan, number) for number in (0, 1)]
     first, second = work.rows_from_table(work.to_batch_of_all([rows[0]._replace(engine="\ud800"), rows[1]]))
     assert second.document == rows[1].document and second.metrics["delivered"] == 3.0

@@ -1,4 +1,4 @@
-"""Networks changed by hand, and the tables that forms of generators are made of."""
+"""Edits of networks, and the tables from which the forms of generators are built."""
 
 import inspect
 import json
@@ -19,10 +19,10 @@ def contents(graph):
     return dict(graph.nodes(data="pos")), {(a, b): pdr for a, b, pdr in graph.edges(data="pdr")}
 
 
-def test_a_node_that_is_moved_keeps_its_links_and_loses_the_recipe():
+def test_a_moved_node_keeps_its_links_and_the_network_loses_its_recipe():
     before = topology.grid(2, 2)
     after = edits.moved(before, {3: (42.00004, -1)})
-    assert after.nodes[3]["pos"] == (42.0, -1.0)  # rounded to 0.1 mm as every position is
+    assert after.nodes[3]["pos"] == (42.0, -1.0)  # rounded to 0.1 mm like every position
     assert contents(after)[1] == contents(before)[1]
     assert before.nodes[3]["pos"] == (10.0, 10.0)
     assert "recipe" in before.graph and "recipe" not in after.graph
@@ -52,14 +52,14 @@ def test_removing_a_link_removes_both_directions():
     assert set(graph.edges) == {(1, 2), (2, 1)}
 
 
-def test_delivery_ratios_are_of_one_direction_and_zero_removes_it():
+def test_a_delivery_ratio_is_for_one_direction_and_zero_removes_its_arc():
     graph = edits.with_links(topology.line(3), {(0, 1): 0.25, (2, 1): 0, (0, 2): 0.5})
     assert contents(graph)[1] == {(0, 1): 0.25, (0, 2): 0.5, (1, 0): 1.0, (1, 2): 1.0}
     assert list(graph.edges) == sorted(graph.edges)
 
 
 @pytest.mark.parametrize(
-    ("edit", "said"),
+    ("edit", "message"),
     [
         (lambda graph: edits.moved(graph, {9: (0, 0)}), "Node 9 is not in this network"),
         (lambda graph: edits.moved(graph, {0: (0, float("nan"))}), "two finite numbers"),
@@ -71,12 +71,12 @@ def test_delivery_ratios_are_of_one_direction_and_zero_removes_it():
         (lambda graph: edits.with_links(graph, {(0, 8): 1}), "Node 8 is not in this network"),
     ],
 )
-def test_what_cannot_be_is_said_in_a_sentence(edit, said):
-    with pytest.raises(ParameterError, match=said):
+def test_invalid_edits_are_refused_with_a_sentence(edit, message):
+    with pytest.raises(ParameterError, match=message):
         edit(topology.line(3))
 
 
-def test_walls_stay_and_a_moved_node_is_no_longer_estimated():
+def test_an_edit_keeps_the_walls_and_the_position_of_a_moved_node_is_not_estimated():
     graph = topology.office(12, rooms=2)
     graph.graph["positions_estimated"] = [2, 5]
     after = edits.moved(graph, {2: (1, 1)})
@@ -87,7 +87,7 @@ def test_walls_stay_and_a_moved_node_is_no_longer_estimated():
 
 @settings(max_examples=40)
 @given(st.data())
-def test_every_edit_leaves_a_network_in_normal_form(data):
+def test_every_edit_gives_a_network_in_normal_form(data):
     graph = topology.grid(3, 2)
     for _ in range(4):
         nodes = st.sampled_from(sorted(graph))
@@ -110,7 +110,7 @@ def test_every_edit_leaves_a_network_in_normal_form(data):
 @pytest.mark.parametrize("kind", parameters.TABLES)
 def test_tables_have_the_names_and_defaults_of_the_generators(kind):
     known = inspect.signature(getattr(topology, kind)).parameters
-    shown = {one.name: one.default for one in parameters.TABLES[kind]}
+    shown = {parameter.name: parameter.default for parameter in parameters.TABLES[kind]}
     named = {"propagation"} if kind in parameters.PROPAGATION else {"name"} if kind == "testbed" else set()
     assert {*shown, *named} == set(known)
     for name, default in shown.items():
@@ -119,7 +119,7 @@ def test_tables_have_the_names_and_defaults_of_the_generators(kind):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in parameters.TABLES if kind != "testbed"])
-def test_a_form_opens_with_a_network_and_reads_its_recipe_back(kind):
+def test_the_default_values_of_a_form_give_a_network_whose_recipe_has_them(kind):
     values = parameters.values_of(kind)
     graph = parameters.generate(kind, values)
     assert len(graph) > 1
@@ -134,7 +134,7 @@ def test_propagation_is_part_of_the_form():
     assert parameters.values_of("random_geometric", graph.graph["recipe"])["transmit_power_dBm"] == -10
 
 
-def test_no_longest_link_is_written_as_zero(real_data):
+def test_an_unlimited_link_length_is_zero_in_the_form(real_data):
     values = parameters.values_of("testbed", {"name": "iotlab/strasbourg", "max_range_m": None})
     assert values["max_range_m"] == 0
     assert parameters.generate("testbed", values, "iotlab/strasbourg").number_of_edges() == 4032
@@ -150,7 +150,7 @@ GENERATED = [
 
 
 @pytest.mark.parametrize("graph", GENERATED, ids=lambda graph: graph.graph["recipe"]["kind"])
-def test_the_rule_of_a_generator_links_its_network_as_it_did(graph):
+def test_the_link_rule_of_a_generator_reproduces_the_links_of_its_network(graph):
     assert edits.has_link_rule(graph)
     again = edits.linked_again(graph, edits.link_rule(graph))
     assert digest(again) == digest(graph) and again.graph.get("walls") == graph.graph.get("walls")

@@ -1,4 +1,4 @@
-"""Sites far apart in a network, and a numbering in which they come first."""
+"""Distant sites in a network, and a numbering in which they come first."""
 
 import itertools
 
@@ -16,13 +16,13 @@ def farthest_hops(graph, sites):
     return max(hops.values())
 
 
-def test_sites_on_a_line_are_the_middle_the_ends_and_what_is_between():
+def test_sites_on_a_line_are_the_middle_the_ends_and_then_the_points_between():
     assert wb.topology.spread(wb.topology.line(9), 5) == (4, 0, 8, 2, 6)
 
 
 @given(graph=connected_graphs(most_nodes=9), count=st.integers(1, 4))
 @settings(max_examples=60)
-def test_sites_are_at_most_twice_as_far_as_the_best_can_be(graph, count):
+def test_sites_are_at_most_twice_as_far_as_optimal_sites(graph, count):
     graph = wb.topology.check(graph)
     count = min(count, len(graph))
     sites = wb.topology.spread(graph, count)
@@ -31,12 +31,12 @@ def test_sites_are_at_most_twice_as_far_as_the_best_can_be(graph, count):
     assert farthest_hops(graph, sites) <= 2 * best
 
 
-def test_fewer_sites_are_the_first_of_more():
+def test_a_smaller_number_of_sites_is_a_prefix_of_a_larger_one():
     graph = wb.topology.disc(120, 140, 60, seed=4)
     assert wb.topology.spread(graph, 10)[:4] == wb.topology.spread(graph, 4)
 
 
-def test_a_part_that_cannot_be_reached_gets_a_site_before_any_other():
+def test_an_unreachable_part_gets_a_site_first():
     graph = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (7, 8)])
     nx.set_node_attributes(graph, {node: (10.0 * node, 0.0) for node in graph}, "pos")
     assert wb.topology.spread(graph, 2) == (4, 7)
@@ -47,16 +47,16 @@ def test_more_sites_than_nodes_are_refused():
         wb.topology.spread(wb.topology.line(3), 4)
 
 
-def test_renumbered_network_has_the_chosen_nodes_first_and_is_the_same_otherwise():
+def test_renumbered_network_has_the_chosen_nodes_first_and_is_otherwise_equal():
     graph = wb.topology.disc(40, 80, 40, seed=3)
     first = (17, 3, 30)
-    other = wb.topology.renumbered(graph, first)
+    renumbered = wb.topology.renumbered(graph, first)
     order = [*first, *(node for node in graph if node not in first)]
-    assert sorted(other) == list(range(40))
-    for node in other:
-        assert other.nodes[node]["pos"] == graph.nodes[order[node]]["pos"]
-        assert {order[neighbor] for neighbor in other[node]} == set(graph[order[node]])
-    assert wb.topology.digest(wb.topology.from_dict(wb.topology.to_dict(other))) == wb.topology.digest(other)
+    assert sorted(renumbered) == list(range(40))
+    for node in renumbered:
+        assert renumbered.nodes[node]["pos"] == graph.nodes[order[node]]["pos"]
+        assert {order[neighbor] for neighbor in renumbered[node]} == set(graph[order[node]])
+    assert wb.topology.digest(wb.topology.from_dict(wb.topology.to_dict(renumbered))) == wb.topology.digest(renumbered)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_renumbered_network_has_the_chosen_nodes_first_and_is_the_same_otherwise
         (("1",), "first contains"),
     ],
 )
-def test_a_numbering_that_cannot_be_says_so(first, sentence):
+def test_an_invalid_numbering_is_refused(first, sentence):
     with pytest.raises(wb.ParameterError, match=sentence):
         wb.topology.renumbered(wb.topology.line(5), first)
 
 
-def test_field_has_its_roots_first_and_one_density_for_all_sizes():
+def test_field_has_its_roots_first_and_the_same_density_at_all_sizes():
     field = wb.topology.field_with_roots(375, 4, seed=3)
     assert wb.topology.spread(field, 4) == (0, 1, 2, 3)
     largest = [max(pos[axis] for _, pos in field.nodes(data="pos")) for axis in (0, 1)]
@@ -82,7 +82,7 @@ def test_field_has_its_roots_first_and_one_density_for_all_sizes():
     assert wb.topology.spread(anywhere, 4) != (0, 1, 2, 3)
 
 
-def test_fewer_roots_of_a_field_are_the_first_of_more():
+def test_a_smaller_number_of_roots_is_a_prefix_of_a_larger_one():
     few, many = (wb.topology.field_with_roots(120, count, seed=2) for count in (2, 6))
     assert [few.nodes[node]["pos"] for node in (0, 1)] == [many.nodes[node]["pos"] for node in (0, 1)]
 
@@ -95,6 +95,6 @@ def test_fewer_roots_of_a_field_are_the_first_of_more():
         ((0, 1), "nodes"),
     ],
 )
-def test_field_that_cannot_be_is_refused_in_a_sentence(arguments, sentence):
+def test_an_impossible_field_is_refused_with_a_sentence(arguments, sentence):
     with pytest.raises(wb.ParameterError, match=sentence):
         wb.topology.field_with_roots(*arguments)

@@ -21,7 +21,10 @@ HEADER = "transmitter,receiver,pdr\n"
 
 
 def assert_normal(graph):
-    """Nodes and arcs ascending, positions and delivery ratios present, rounded and in range; digest and recipe true."""
+    """Check that a graph is in normal form.
+
+    Nodes and arcs are in ascending order, and the digest is correct; the recipe is valid JSON. Positions and delivery
+    ratios are present, rounded and in range."""
     assert isinstance(graph, nx.DiGraph)
     assert list(graph) == sorted(graph) and all(type(node) is int for node in graph)
     assert list(graph.edges) == sorted(graph.edges)
@@ -65,7 +68,7 @@ def test_a_network_of_one_node_is_a_network():
 
 
 @pytest.mark.parametrize(
-    ("make", "said"),
+    ("make", "message"),
     [
         (lambda: topology.grid(0, 3), "rows is 0; it must be a whole number from 1"),
         (lambda: topology.grid(2000, 2000), "at most 1,000,000"),
@@ -84,8 +87,8 @@ def test_a_network_of_one_node_is_a_network():
         (lambda: topology.from_positions({0: (0, 0)}, radius_m="far"), "radius_m is 'far'"),
     ],
 )
-def test_an_argument_out_of_range_is_one_sentence(make, said):
-    with pytest.raises(ParameterError, match=said):
+def test_an_argument_out_of_range_is_refused_with_a_sentence(make, message):
+    with pytest.raises(ParameterError, match=message):
         make()
 
 
@@ -107,7 +110,7 @@ def test_a_network_prints_its_size_its_delivery_ratios_and_the_call_that_made_it
 
 @settings(max_examples=25, deadline=None)
 @given(nodes=st.integers(1, 60), seed=st.integers(0, 2**63 - 1))
-def test_disc_is_connected_and_links_exactly_the_near(nodes, seed):
+def test_disc_is_connected_and_links_exactly_the_pairs_within_its_radius(nodes, seed):
     graph = topology.disc(nodes, 60, 40, radius_m=30, seed=seed)
     assert_normal(graph)
     assert nx.is_strongly_connected(graph)
@@ -127,14 +130,14 @@ def test_disc_depends_on_its_seed():
     assert topology.digest(topology.disc(30, 50, 50, seed=1)) != topology.digest(topology.disc(30, 50, 50, seed=2))
 
 
-def test_a_disc_too_sparse_names_its_degree_and_a_radius_that_does():
+def test_the_error_for_a_sparse_disc_names_its_degree_and_a_sufficient_radius():
     with pytest.raises(ParameterError, match=r"mean degree of about 1\.2,.*; use radius_m=([0-9.]+)\.") as error:
         topology.disc(100, 500, 200, radius_m=20)
     radius_m = float(str(error.value).split("use radius_m=")[1].rstrip("."))
     assert nx.is_strongly_connected(topology.disc(100, 500, 200, radius_m=radius_m))
 
 
-def test_a_disc_in_a_narrow_strip_that_cannot_connect_also_ends():
+def test_the_attempts_to_connect_a_narrow_strip_end():
     with pytest.raises(ParameterError, match="use radius_m="):
         topology.disc(50, 1000, 1, radius_m=5)
 
@@ -144,19 +147,19 @@ def test_a_disc_in_a_narrow_strip_that_cannot_connect_also_ends():
     points=st.lists(st.tuples(st.floats(-50, 50), st.floats(-50, 50)), min_size=1, max_size=40),
     radius_m=st.floats(0.01, 80),
 )
-def test_cell_lists_find_the_pairs_that_comparing_all_finds(points, radius_m):
+def test_cell_lists_find_the_same_pairs_as_comparing_all(points, radius_m):
     points = np.array(points)
-    found = {tuple(pair) for pair in pairs_within(points, radius_m).tolist()}
+    pairs = {tuple(pair) for pair in pairs_within(points, radius_m).tolist()}
     apart = np.hypot(*(points[:, None] - points[None]).transpose(2, 0, 1))
     expected = {(a, b) for a in range(len(points)) for b in range(a + 1, len(points)) if apart[a, b] <= radius_m}
-    borderline = {(a, b) for a, b in expected ^ found if abs(apart[a, b] - radius_m) < 1e-5}
-    assert found ^ expected == borderline
+    borderline = {(a, b) for a, b in expected ^ pairs if abs(apart[a, b] - radius_m) < 1e-5}
+    assert pairs ^ expected == borderline
 
 
 # --- radio models ---
 
 
-def test_array_draws_are_the_scalar_draws():
+def test_array_draws_equal_the_scalar_draws():
     key = draws.make_key(-7, purposes.TOPOLOGY, propagation.POSITION, 3)
     assert propagation.key_of((-7, 3), propagation.POSITION) == key
     assert propagation.uniforms(key, np.arange(5)).tolist() == [draws.uniform(key, counter) for counter in range(5)]
@@ -167,7 +170,7 @@ def test_array_draws_are_the_scalar_draws():
     assert propagation.normals(keys)[0] == pytest.approx(draws.Stream(int(keys[0])).normal())
 
 
-def test_packet_reception_rises_from_nothing_to_everything_around_the_noise_floor():
+def test_packet_reception_rises_from_0_to_1_around_the_noise_floor():
     ratio = topology.packet_reception(np.linspace(-10, 10, 81), 40)
     assert ratio[0] < 1e-6 and ratio[-1] > 1 - 1e-9
     assert np.all(np.diff(ratio) >= -1e-12)
@@ -176,7 +179,7 @@ def test_packet_reception_rises_from_nothing_to_everything_around_the_noise_floo
     assert 5e-6 < bit_error_rate < 5e-5
 
 
-def test_packets_of_more_bytes_are_lost_more_often():
+def test_longer_packets_are_lost_more_often():
     assert topology.packet_reception(-1.0, 20) > topology.packet_reception(-1.0, 100)
 
 
@@ -189,7 +192,7 @@ def test_random_geometric_links_fade_with_distance_and_are_asymmetric():
     assert np.mean(near) > np.mean(far) + 0.02
     assert min(far) >= 0.1
     both = [(graph[a][b]["pdr"], graph[b][a]["pdr"]) for a, b in graph.edges if graph.has_edge(b, a)]
-    assert any(abs(there - back) > 0.2 for there, back in both)
+    assert any(abs(forward - backward) > 0.2 for forward, backward in both)
 
 
 def test_random_geometric_without_asymmetry_is_symmetric():
@@ -198,7 +201,7 @@ def test_random_geometric_without_asymmetry_is_symmetric():
     assert all(graph.has_edge(b, a) and graph[b][a]["pdr"] == pdr for a, b, pdr in graph.edges(data="pdr"))
 
 
-def test_no_link_is_longer_than_the_luckiest_one():
+def test_no_link_is_longer_than_the_maximum_range():
     radio = topology.Propagation(shadowing_dB=6)
     reach_m = radio.range_m(0.3, radio.greatest_luck_dB)
     graph = topology.random_geometric(300, 2000, 400, min_pdr=0.3, propagation=radio)
@@ -219,7 +222,7 @@ def test_office_needs_several_hops_over_good_links(seed):
     assert 5 <= nx.diameter(links) <= 7
 
 
-def test_office_nodes_stand_inside_and_off_the_walls():
+def test_office_nodes_are_inside_the_building_and_not_on_walls():
     graph = topology.office()
     walls = np.array(graph.graph["walls"])
     (left, bottom), (right, top) = walls.reshape(-1, 2).min(axis=0), walls.reshape(-1, 2).max(axis=0)
@@ -231,12 +234,12 @@ def test_office_nodes_stand_inside_and_off_the_walls():
             assert away > 0.3 or beside > 0
 
 
-def test_walls_take_links_away():
+def test_walls_remove_links():
     open_plan, brick = topology.office(wall_dB=0), topology.office(wall_dB=8)
     assert open_plan.number_of_edges() > 1.2 * brick.number_of_edges()
 
 
-def test_an_office_that_cannot_connect_says_what_to_change():
+def test_the_error_for_a_disconnected_office_recommends_changes():
     with pytest.raises(ParameterError, match="use more nodes, fewer rooms, thinner walls"):
         topology.office(8, rooms=100)
 
@@ -244,7 +247,7 @@ def test_an_office_that_cannot_connect_says_what_to_change():
 # --- positions and measured links ---
 
 
-def test_from_positions_takes_mappings_frames_and_files(tmp_path):
+def test_from_positions_accepts_mappings_frames_and_files(tmp_path):
     import pandas as pd
 
     frame = pd.DataFrame({"node": [7, 3, 5], "x_m": [0.1, 0.0, 0.3], "y_m": [0, 0, 0]})
@@ -257,7 +260,7 @@ def test_from_positions_takes_mappings_frames_and_files(tmp_path):
     assert len({topology.digest(graph) for graph in graphs}) == 1
 
 
-def test_from_links_keeps_each_direction_for_itself(tmp_path):
+def test_from_links_keeps_each_direction_separate(tmp_path):
     path = tmp_path / "links.csv"
     path.write_text(HEADER + "2,1,0.9\n1,2,0.25\n1,3,0\n3,1,0.05\n")
     graph = topology.from_links(path)
@@ -267,33 +270,33 @@ def test_from_links_keeps_each_direction_for_itself(tmp_path):
 
 
 @pytest.mark.parametrize("make", [topology.from_links, topology.testbed, topology.office, topology.random_geometric])
-def test_measured_and_generated_links_begin_at_the_same_delivery_ratio(make):
+def test_measured_and_generated_links_have_the_same_minimum_delivery_ratio(make):
     assert inspect.signature(make).parameters["min_pdr"].default == 0.1
 
 
-def test_from_links_takes_a_frame_with_any_order_of_columns_and_more():
+def test_from_links_accepts_additional_columns_in_any_order():
     import pandas as pd
 
     frame = pd.DataFrame({"pdr": [1, 0.5], "channels": [16, 3], "receiver": [2, 0], "transmitter": [0.0, 2.0]})
     assert list(topology.from_links(frame).edges(data="pdr")) == [(0, 2, 1.0), (2, 0, 0.5)]
 
 
-def test_a_node_without_position_stands_among_those_it_hears_best():
-    # 1 and 2 hear 4 well, 3 hardly.
+def test_a_node_without_position_is_placed_near_its_best_neighbors():
+    # 1 and 2 have good links to 4, 3 has a poor one.
     import pandas as pd
 
     links = [(1, 4, 0.9), (4, 1, 0.9), (2, 4, 0.9), (4, 2, 0.9)]
     links += [(node, 4, 0.1) for node in range(10, 20)]
     frame = pd.DataFrame(links, columns=["transmitter", "receiver", "pdr"])
-    places = {1: (0, 0), 2: (10, 0), **dict.fromkeys(range(10, 20), (500, 500))}
-    graph = topology.from_links(frame.iloc[:4], positions=places)
+    positions = {1: (0, 0), 2: (10, 0), **dict.fromkeys(range(10, 20), (500, 500))}
+    graph = topology.from_links(frame.iloc[:4], positions=positions)
     assert graph.graph["positions_estimated"] == [4]
     assert math.dist(graph.nodes[4]["pos"], (5, 0)) < 0.5
     assert graph.nodes[1]["pos"] == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("transmitter,receiver\n1,2\n", "links.csv has no column 'pdr'; its columns are: transmitter, receiver"),
         ("", "has no column 'transmitter'; its columns are: none"),
@@ -312,13 +315,13 @@ def test_a_node_without_position_stands_among_those_it_hears_best():
         (HEADER + "1,2,0.5\n\n1,2,0.6\n", r"line 4: link 1 -> 2 repeats the link of links.csv, line 2"),
     ],
 )
-def test_a_wrong_links_file_names_line_and_column(tmp_path, text, said):
+def test_the_error_for_a_wrong_links_file_names_line_and_column(tmp_path, text, message):
     (tmp_path / "links.csv").write_text(text)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         topology.from_links(tmp_path / "links.csv")
 
 
-def test_links_that_are_no_table_are_a_data_error(tmp_path):
+def test_links_that_are_not_a_table_are_a_data_error(tmp_path):
     (tmp_path / "binary.csv").write_bytes(bytes(range(256)) * 3)
     for source in (tmp_path / "absent.csv", tmp_path, tmp_path / "binary.csv", 7, None, [(1, 2, 0.5)], "a\0b"):
         with pytest.raises(DataError):
@@ -342,14 +345,14 @@ def test_layout_keeps_the_shape_of_a_line_and_separates_all_nodes():
     ends = math.dist(line.nodes[0]["pos"], line.nodes[11]["pos"])
     assert ends == pytest.approx(110, rel=0.1)
     for graph in (nx.complete_graph(9), nx.star_graph(9), nx.empty_graph(4), nx.path_graph(600)):
-        places = [pos for _, pos in topology.check(graph).nodes(data="pos")]
-        assert len(set(places)) == len(places)
+        positions = [pos for _, pos in topology.check(graph).nodes(data="pos")]
+        assert len(set(positions)) == len(positions)
 
 
 # --- testbeds ---
 
 
-def test_strasbourg_as_measured(real_data):
+def test_strasbourg_has_its_measured_links(real_data):
     graph = topology.testbed("strasbourg")
     assert_normal(graph)
     assert len(graph) == 64 and graph.number_of_edges() == 4032
@@ -358,7 +361,7 @@ def test_strasbourg_as_measured(real_data):
     assert topology.digest(topology.testbed("iotlab/strasbourg")) == topology.digest(graph)
 
 
-def test_strasbourg_nodes_above_each_other_do_not_hide_each_other(real_data):
+def test_strasbourg_nodes_above_each_other_have_different_map_positions(real_data):
     graph = topology.testbed("strasbourg")
     assert graph.graph["positions_estimated"] == [48, 57]
     assert len(graph.graph["positions_moved"]) == 30
@@ -366,7 +369,7 @@ def test_strasbourg_nodes_above_each_other_do_not_hide_each_other(real_data):
     assert len({pos for _, pos in graph.nodes(data="pos")}) == 64
 
 
-def test_lille_places_nodes_whose_position_is_not_known(real_data):
+def test_lille_estimates_unknown_positions(real_data):
     graph = topology.testbed("lille")
     assert len(graph) == 224 and graph.number_of_edges() == 49952
     assert graph.graph["positions_estimated"] == [28, 41, 60]
@@ -383,14 +386,14 @@ def test_a_thinned_testbed_needs_several_hops(real_data, thinning):
     assert graph.nodes(data="pos")[48] == full.nodes(data="pos")[48]
 
 
-def test_a_testbed_that_is_not_here_says_where_to_get_it(tmp_path, monkeypatch):
+def test_the_error_for_a_missing_testbed_names_its_source(tmp_path, monkeypatch):
     from workbench import datasets
 
     monkeypatch.setattr(datasets.known, "folder_candidates", lambda: [tmp_path])
     with pytest.raises(DataError) as error:
         topology.testbed("strasbourg")
-    said = str(error.value)
-    assert "strasbourg.links.csv" in said and str(tmp_path) in said and "openwsn-berkeley/mercator" in said
+    message = str(error.value)
+    assert "strasbourg.links.csv" in message and str(tmp_path) in message and "openwsn-berkeley/mercator" in message
 
 
 def test_an_unknown_testbed_names_the_known_ones():
@@ -398,7 +401,7 @@ def test_an_unknown_testbed_names_the_known_ones():
         topology.testbed("grenoble")
 
 
-def test_intel_lab_is_a_testbed_when_its_connectivity_is_here(tmp_path, monkeypatch):
+def test_intel_lab_is_a_testbed_if_its_connectivity_file_exists(tmp_path, monkeypatch):
     folder = tmp_path / "intel-lab"
     folder.mkdir()
     (folder / "connectivity.txt").write_text("1 2 0.8\n2 1 0.6\n2 3 0.1\n3 3 1\n3 2 0.7\n")
@@ -410,7 +413,7 @@ def test_intel_lab_is_a_testbed_when_its_connectivity_is_here(tmp_path, monkeypa
 # --- check ---
 
 
-def test_a_plain_undirected_graph_becomes_two_lossless_arcs_a_link():
+def test_a_link_of_an_undirected_graph_becomes_two_lossless_arcs():
     graph = topology.check(nx.cycle_graph(4))
     assert list(graph.edges(data="pdr"))[:2] == [(0, 1, 1.0), (0, 3, 1.0)]
     assert graph.number_of_edges() == 8
@@ -429,7 +432,7 @@ def test_check_copies_and_normalises():
     assert mine.number_of_edges() == 2
 
 
-def test_check_keeps_the_recipe_only_of_an_unchanged_network():
+def test_check_keeps_the_recipe_of_an_unchanged_network_only():
     graph = topology.grid(2, 2)
     assert topology.check(nx.freeze(graph)).graph["recipe"]["kind"] == "grid"
     changed = topology.grid(2, 2)
@@ -438,7 +441,7 @@ def test_check_keeps_the_recipe_only_of_an_unchanged_network():
 
 
 @pytest.mark.parametrize(
-    ("graph", "said"),
+    ("graph", "message"),
     [
         ([(0, 1)], "is a list; it must be a networkx graph"),
         (nx.MultiDiGraph([(0, 1)]), "parallel links"),
@@ -453,13 +456,13 @@ def test_check_keeps_the_recipe_only_of_an_unchanged_network():
         (nx.DiGraph([(0, 1, {"pdr": "1"})]), "has pdr '1'"),
     ],
 )
-def test_a_graph_that_cannot_be_run_says_why(graph, said):
-    with pytest.raises(ScenarioError, match=said):
+def test_an_invalid_graph_is_refused_with_a_reason(graph, message):
+    with pytest.raises(ScenarioError, match=message):
         topology.check(graph)
 
 
 @pytest.mark.parametrize("pos", [(1,), (1, 2, 3), "ab", (1, math.inf), 5, (None, 1), ("1", "2")])
-def test_a_position_that_is_none_says_so(pos):
+def test_an_invalid_position_is_refused(pos):
     graph = nx.path_graph(2)
     graph.nodes[0]["pos"] = pos
     with pytest.raises(ScenarioError, match="node 0 has pos"):
@@ -467,7 +470,7 @@ def test_a_position_that_is_none_says_so(pos):
 
 
 @pytest.mark.parametrize("walls", [7, [1], [((0, 0), (1,))], [((0, 0), (1, math.nan))], "wall", [[["a", 0], [1, 1]]]])
-def test_walls_that_are_no_segments_say_so(walls):
+def test_walls_that_are_not_segments_are_refused(walls):
     graph = topology.grid(2, 2)
     graph.graph["walls"] = walls
     with pytest.raises(ScenarioError, match="walls must be a list of segments"):
@@ -511,7 +514,7 @@ def test_a_changed_network_is_stored_link_by_link(make):
     assert topology.to_dict(again) == topology.to_dict(graph)
 
 
-def test_measured_links_are_stored_link_by_link_as_files_move(tmp_path):
+def test_measured_links_are_stored_link_by_link(tmp_path):
     path = tmp_path / "links.csv"
     path.write_text(HEADER + "1,2,0.5\n2,1,0.75\n")
     stored = topology.to_dict(topology.from_links(path))
@@ -534,11 +537,11 @@ def test_a_testbed_is_stored_as_its_recipe(real_data):
 
 @st.composite
 def networks(draw):
-    """Any directed network with positions, its nodes and arcs added in a drawn order."""
+    """Draw a directed network with positions, whose nodes and arcs are added in a random order."""
     nodes = draw(st.lists(st.integers(0, 50), min_size=1, max_size=12, unique=True))
     graph = nx.DiGraph()
-    place = st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3))
-    graph.add_nodes_from((node, {"pos": draw(place)}) for node in nodes)
+    position = st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3))
+    graph.add_nodes_from((node, {"pos": draw(position)}) for node in nodes)
     pairs = draw(st.lists(st.tuples(st.sampled_from(nodes), st.sampled_from(nodes)), max_size=20, unique=True))
     graph.add_edges_from((a, b, {"pdr": draw(st.floats(0, 1))}) for a, b in pairs if a != b)
     return graph
@@ -550,15 +553,15 @@ def test_the_digest_does_not_depend_on_the_order_of_construction(graph, order):
     nodes, arcs = list(graph.nodes(data=True)), list(graph.edges(data=True))
     order.shuffle(nodes)
     order.shuffle(arcs)
-    other = nx.DiGraph()
-    other.add_nodes_from(nodes)
-    other.add_edges_from(arcs)
-    assert topology.digest(other) == topology.digest(graph) == topology.digest(topology.check(graph))
+    rebuilt = nx.DiGraph()
+    rebuilt.add_nodes_from(nodes)
+    rebuilt.add_edges_from(arcs)
+    assert topology.digest(rebuilt) == topology.digest(graph) == topology.digest(topology.check(graph))
 
 
 @settings(deadline=None)
 @given(graph=networks())
-def test_every_network_survives_json(graph):
+def test_every_network_is_read_back_from_json(graph):
     again = topology.from_dict(json.loads(json.dumps(topology.to_dict(graph))))
     assert nx.utils.graphs_equal(topology.check(graph), again)
 
@@ -583,7 +586,7 @@ def test_the_digest_is_the_same_in_another_process():
     assert run.stdout.split() == [topology.digest(topology.office(seed=3)), topology.digest(topology.disc(99, 99, 99))]
 
 
-def test_a_recipe_that_makes_another_network_now_says_so():
+def test_a_recipe_that_makes_another_network_now_is_refused():
     stored = topology.to_dict(topology.grid(3, 3))
     stored["recipe"] = {**stored["recipe"], "rows": 4}
     with pytest.raises(ScenarioError, match="differs from the stored one"):
@@ -591,7 +594,7 @@ def test_a_recipe_that_makes_another_network_now_says_so():
 
 
 @pytest.mark.parametrize(
-    ("form", "said"),
+    ("form", "message"),
     [
         (None, "it must be an object with a recipe"),
         ([], "it must be an object"),
@@ -619,8 +622,8 @@ def test_a_recipe_that_makes_another_network_now_says_so():
         ({"nodes": [[0, 0, 0]], "links": [], "digest": 7}, "differs from the stored one"),
     ],
 )
-def test_a_malformed_form_says_what_is_wrong(form, said):
-    with pytest.raises(ScenarioError, match=said):
+def test_an_invalid_form_is_refused_with_a_reason(form, message):
+    with pytest.raises(ScenarioError, match=message):
         topology.from_dict(form)
 
 
@@ -653,7 +656,7 @@ LISTS = st.fixed_dictionaries(
 
 @settings(max_examples=300, deadline=None)
 @given(form=JSON_VALUES | RECIPES | LISTS)
-def test_any_json_is_a_topology_or_one_of_the_workbench_errors(form):
+def test_any_json_is_a_topology_or_a_workbench_error(form):
     try:
         graph = topology.from_dict(json.loads(json.dumps(form)))
     except (ScenarioError, DataError) as error:
@@ -666,14 +669,14 @@ def test_any_json_is_a_topology_or_one_of_the_workbench_errors(form):
 # --- links of a user's own graph ---
 
 
-def test_links_with_other_attributes_and_no_pdr_are_warned_of():
+def test_links_with_other_attributes_but_no_pdr_cause_a_warning():
     graph = nx.path_graph(3)
     nx.set_edge_attributes(graph, 0.5, "weight")
     with pytest.warns(UserWarning, match="links have weight, but not pdr.*all links are taken as perfect"):
         assert set(nx.get_edge_attributes(topology.check(graph), "pdr").values()) == {1.0}
 
 
-def test_links_without_attributes_or_with_some_pdr_are_taken_in_silence(recwarn):
+def test_links_without_attributes_or_with_some_pdr_cause_no_warning(recwarn):
     graph = nx.path_graph(3)
     topology.check(graph)
     graph.edges[0, 1].update(weight=2)

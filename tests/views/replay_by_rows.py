@@ -1,10 +1,10 @@
-"""What a trace tells, row after row: slow, plain, and what the layers' arrays are compared with.
+"""A slow reference replay of a trace, row by row, that the arrays of layers are compared with.
 
     replay(columns, duration_us)    -> kind -> list of Span
 
 Theory of operation
-    The rows that change a node's state are few, and each opens or closes an interval, so one pass over them in order
-    is enough.
+    Few rows change a node's state, and each of them opens or closes an interval, so one pass over them in order is
+    enough.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ FOREVER_US = 1 << 62
 
 
 class Span(NamedTuple):
-    """Something that held at a node during [from_us, until_us): a row of an intervals table."""
+    """A state that a node had during [from_us, until_us): a row of an intervals table."""
 
     node: int
     peer: int
@@ -33,7 +33,7 @@ class Span(NamedTuple):
 
 
 class Row(NamedTuple):
-    """What a replay reads of a row of the trace."""
+    """The columns of a trace row that a replay reads."""
 
     time_us: int
     node: int
@@ -46,15 +46,15 @@ class Row(NamedTuple):
 
 
 class Replay:
-    """Opens and closes intervals; ``spans[what]`` holds the closed ones."""
+    """A replay that opens and closes intervals; `spans[kind]` holds the closed ones."""
 
     def __init__(self, duration_us: int) -> None:
         self.duration_us = duration_us
-        self.spans: dict[str, list[Span]] = {what: [] for what in KINDS}
+        self.spans: dict[str, list[Span]] = {kind: [] for kind in KINDS}
         self._open: dict[tuple, Span] = {}
 
     def run(self, columns: Columns) -> dict[str, list[Span]]:
-        """Replay a whole trace; returns the spans by kind, each in order of its end."""
+        """Replay a whole trace; return the spans by kind, each in order of its end."""
         for row in state_rows(columns):
             self._handlers[row.event](self, row)
         for key in list(self._open):
@@ -62,7 +62,7 @@ class Replay:
         return self.spans
 
     def _begin(self, key: tuple, row: Row, look: str = "", text: str = "", until_us: int = FOREVER_US) -> None:
-        """Open an interval of kind ``key[0]``, known to end at ``until_us`` at the latest."""
+        """Open an interval of kind `key[0]`, which ends at `until_us` at the latest."""
         self._end(key, row.time_us)
         self._open[key] = Span(
             row.node, row.peer, row.origin, row.sequence, row.time_us, until_us, look, row.value, text
@@ -126,12 +126,12 @@ KINDS = (
 
 
 def state_rows(columns: Columns) -> Iterator[Row]:
-    """The rows of a trace that change what a node knows, in order."""
+    """Yield the rows of a trace that change the state of a node, in order."""
     rows = columns.where(event=tuple(Replay._handlers))
     numbers = [columns[name][rows].tolist() for name in ("time_us", "node")]
-    others = [columns[name][rows].tolist() for name in ("peer", "origin", "sequence", "value")]
+    ids = [columns[name][rows].tolist() for name in ("peer", "origin", "sequence", "value")]
     events, details = columns.text("event", rows), columns.text("detail", rows)
-    for fields in zip(*numbers, events, *others, details, strict=True):
+    for fields in zip(*numbers, events, *ids, details, strict=True):
         yield Row(*fields)
 
 
@@ -139,17 +139,16 @@ def state_rows(columns: Columns) -> Iterator[Row]:
 
 
 def generation_sizes(columns: Columns) -> dict[Event, int]:
-    """m of each event of which an innovative packet came, by (origin, sequence)."""
+    """Return {(origin, sequence): generation size m} of the events of which an innovative packet was received."""
     begun = columns.where(event="generation_begun")
     return dict(zip(_events(columns, begun), columns["value"][begun].tolist(), strict=True))
 
 
 def decoding_spans(columns: Columns, duration_us: int) -> list[Span]:
-    """Intervals in which a node had the same rank of an event that it did not hold yet, each in order of its end.
+    """Return the intervals in which a node had the same rank of an event before it held it, in the order of ends.
 
-    value: the rank; text: the columns of the pivots in ascending order, "0 3 4"; peer: who sent the last innovative
-    packet; look: "decoding".
-    """
+    value: the rank; text: the columns of the pivots in ascending order, "0 3 4"; peer: the sender of the last
+    innovative packet; look: "decoding"."""
     opened: dict[tuple[int, Event], Span] = {}
     closed: list[Span] = []
 
@@ -163,9 +162,9 @@ def decoding_spans(columns: Columns, duration_us: int) -> list[Span]:
     rows = np.sort(np.concatenate([columns.where(event=("innovative", "held")), given_up]))
     numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "value")]
     words = [columns.text(name, rows).tolist() for name in ("event", "detail")]
-    for time_us, node, peer, rank, what, detail, event in zip(*numbers, *words, _events(columns, rows), strict=True):
+    for time_us, node, peer, rank, kind, detail, event in zip(*numbers, *words, _events(columns, rows), strict=True):
         before = close((node, event), time_us)
-        if what == "innovative" and time_us < duration_us:
+        if kind == "innovative" and time_us < duration_us:
             pivots = before.text.split() if before is not None and rank > 1 else []
             text = " ".join(sorted([*pivots, detail], key=int))
             opened[node, event] = Span(node, peer, event[0], event[1], time_us, duration_us, "decoding", rank, text)
@@ -182,12 +181,12 @@ def _events(columns: Columns, rows: np.ndarray) -> list[Event]:
 
 
 def weighed(spans: list[Span], columns: Columns) -> list[tuple[Span, int]]:
-    """Gradients, cut where the 1st, 4th, 16th, ... data frame went over their link, with the class of their use."""
+    """Return (span, use class) of gradients, split at the 1st, 4th, 16th, ... data frame on their link."""
     rows = columns.where(event="sent", message="data")
     used: dict[tuple[int, int], list[int]] = {}
     for time_us, *link in zip(*[columns[name][rows].tolist() for name in ("time_us", "node", "peer")], strict=True):
         used.setdefault(tuple(link), []).append(time_us)
-    found = []
+    parts = []
     for span in spans:
         times = used.get((span.node, span.peer), []) if span.peer >= 0 else []
         times = [times[4**which - 1] for which in range(6) if 4**which <= len(times)]
@@ -195,21 +194,21 @@ def weighed(spans: list[Span], columns: Columns) -> list[tuple[Span, int]]:
         for which in range(len(times) + 1):
             start, end = max(edges[which], span.from_us), min(edges[which + 1], span.until_us)
             if start < end:
-                found.append((span._replace(from_us=start, until_us=end), which))
-    return found
+                parts.append((span._replace(from_us=start, until_us=end), which))
+    return parts
 
 
 def holders(columns: Columns, duration_us: int) -> list[tuple[int, int, int, int]]:
-    """(node, origin, from, until): nodes but sinks hold an event until its origin makes the next one."""
+    """Return (node, origin, from, until): a node, unless it is a sink, holds an event until its origin's next event."""
     rows = columns.where(event=("held", "originated"))
-    told = [columns[name][rows].tolist() for name in ("time_us", "node", "origin")]
-    told = list(zip(*told, columns.text("event", rows).tolist(), strict=True))
+    holdings = [columns[name][rows].tolist() for name in ("time_us", "node", "origin")]
+    holdings = list(zip(*holdings, columns.text("event", rows).tolist(), strict=True))
     sinks = set(columns["node"][columns.where(event="subscribed")].tolist())
-    found = []
-    for place, (time_us, node, origin, event) in enumerate(told):
+    intervals = []
+    for index, (time_us, node, origin, event) in enumerate(holdings):
         if event == "held" and node not in sinks:
-            later = [t for t, _, o, e in told[place + 1 :] if e == "originated" and o == origin]
+            later = [t for t, _, o, e in holdings[index + 1 :] if e == "originated" and o == origin]
             until_us = later[0] if later else duration_us
             if time_us < min(until_us, duration_us):
-                found.append((node, origin, time_us, min(until_us, duration_us)))
-    return found
+                intervals.append((node, origin, time_us, min(until_us, duration_us)))
+    return intervals

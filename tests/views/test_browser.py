@@ -1,4 +1,4 @@
-"""The player in a real browser: exported pages, opened from a file, with no network and no kernel behind them."""
+"""The player in a real browser: exported pages opened from a file, without network and kernel."""
 
 import html
 import re
@@ -18,23 +18,23 @@ from workbench.views.seeing import LayerBuilder, see
 pytestmark = pytest.mark.browser
 SECOND = 1_000_000
 PLAYER = "document.querySelector('.wb-player').workbenchPlayer"
-AIR = wb.Radio(loss="links", collisions=True)
+LOSSY_RADIO = wb.Radio(loss="links", collisions=True)
 
 
 def diffusion():
-    """Diffusion in the default office: sink 1, source 60, a node that fails at 12 s."""
+    """Return a scenario of diffusion in the default office: sink 1, source 60, a node that fails at 12 s."""
     workload = [
         wb.subscribe(at=1, what="TEMP GE 25", expires_s=300),
         wb.publish(at=60, what="TEMP IS 26.5", every_s=5),
         wb.outage(at=30, start_s=12),
     ]
-    return wb.Scenario(wb.topology.office(), wb.Diffusion(), workload, AIR, duration_s=25, seed=7)
+    return wb.Scenario(wb.topology.office(), wb.Diffusion(), workload, LOSSY_RADIO, duration_s=25, seed=7)
 
 
 def coded():
     protocol = wb.CodedDiffusion(generation_size=4, bootstrap_factor=4)
     workload = [wb.publish(at=0, what="TEMP IS 26", every_s=1, start_s=1)]
-    return wb.Scenario(wb.topology.grid(4, 4), protocol, workload, AIR, duration_s=4)
+    return wb.Scenario(wb.topology.grid(4, 4), protocol, workload, LOSSY_RADIO, duration_s=4)
 
 
 def tinymq(protocol=wb.TinyMQ):
@@ -43,8 +43,8 @@ def tinymq(protocol=wb.TinyMQ):
         wb.publish(at=[0, 24], what="TEMP IS 30", every_s=5, start_s=40),
         wb.outage(at=12, start_s=55),
     ]
-    made = protocol(roots=(0, 24), dimensions=("TEMP 0 50",))
-    return wb.Scenario(wb.topology.grid(5, 5), made, workload, AIR, duration_s=90)
+    configured = protocol(roots=(0, 24), dimensions=("TEMP 0 50",))
+    return wb.Scenario(wb.topology.grid(5, 5), configured, workload, LOSSY_RADIO, duration_s=90)
 
 
 def dps():
@@ -59,7 +59,7 @@ def dps():
 
 def flooding(protocol=wb.Flooding):
     workload = [wb.subscribe(at=8, what="TEMP GE 1"), wb.publish(at=0, what="TEMP IS 5", every_s=1, start_s=1)]
-    return wb.Scenario(wb.topology.grid(3, 3), protocol(), workload, AIR, duration_s=4)
+    return wb.Scenario(wb.topology.grid(3, 3), protocol(), workload, LOSSY_RADIO, duration_s=4)
 
 
 SCENARIOS = {
@@ -73,14 +73,14 @@ SCENARIOS = {
 }
 
 
-# A kind of another protocol has the layers of that one; the tests of views in Python look at both.
+# A run with a custom message kind has the layers of its protocol, which the Python tests of views check.
 KINDS = ("PUB-2-SUB+", "gossip")
 EACH = [pytest.param(name, marks=pytest.mark.family if name in KINDS else ()) for name in SCENARIOS]
 
 
 @pytest.fixture(scope="module")
 def runs():
-    """A run of each protocol, made when it is asked for."""
+    """Return the run of each protocol, played on first use."""
 
     class Runs(dict):
         def __missing__(self, name):
@@ -96,10 +96,10 @@ def run(runs):
 
 
 class Player:
-    """A page with a player, and what its browser had to say about it."""
+    """A page with a player, and the errors and warnings of its browser."""
 
-    def __init__(self, browser, path, size=(1366, 768), **how):
-        self.page = browser.new_page(viewport={"width": size[0], "height": size[1]}, **how)
+    def __init__(self, browser, path, size=(1366, 768), **options):
+        self.page = browser.new_page(viewport={"width": size[0], "height": size[1]}, **options)
         self.page.set_default_timeout(1000 * PATIENCE_S)
         self.requests, self.complaints = [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
@@ -109,23 +109,23 @@ class Player:
         self.wait("p.paints > 0")
 
     def _console(self, message):
-        # That a test reads pixels back is no concern of the page.
+        # The warning about reading pixels back is caused by the test, not by the page.
         if message.type in ("error", "warning") and "getImageData" not in message.text:
             self.complaints.append(message.text)
 
     def ask(self, expression):
-        """The value of an expression in which ``p`` is the player."""
+        """Return the value of a JavaScript expression in which `p` is the player."""
         return self.page.evaluate(f"() => {{ const p = {PLAYER}; return {expression} }}")
 
     def wait(self, condition):
-        """Until a condition on the player ``p`` holds."""
+        """Wait until a condition on the player `p` holds."""
         self.page.wait_for_function(
             f"() => {{ const p = document.querySelector('.wb-player')?.workbenchPlayer; return p && ({condition}) }}"
         )
-        self.ask("p.isPlaying || p.paint()")  # what was asked for is painted with the browser's next picture
+        self.ask("p.isPlaying || p.paint()")  # paint pending changes now instead of with the browser's next picture
 
     def alive(self):
-        """What is drawn now: (layer, mark) -> numbers of nodes, ascending, of the layers on the map."""
+        """Return {(layer, mark, index): node ids in ascending order} of the layers that are drawn on the map now."""
         drawn = self.ask(
             "[...p.map.shown, ...p.map.inTheAir].map(([layer, rows]) => [layer.name, layer.mark, rows.map((row) =>"
             " p.plan.id[layer.table.node[row]])])"
@@ -139,7 +139,7 @@ class Player:
         self.page.get_by_role("button", name=label, exact=True).first.click()
 
     def jump(self, time_s):
-        """Go to a time, and wait until it has been painted."""
+        """Go to a time, and wait until it is painted."""
         self.ask(f"(p.jump({time_s}), p.paint())")
 
     def click_node(self, node):
@@ -167,7 +167,7 @@ def player(chromium, page_path):
     opened.page.close()
 
 
-def test_a_page_needs_nothing_from_outside_and_opens_with_a_telling_picture(player, page_path, run):
+def test_a_page_makes_no_requests_and_opens_at_its_poster_time(player, page_path, run):
     assert [url for url in player.requests if not url.startswith(("data:", "blob:"))] == [page_path.as_uri()]
     assert player.ask("p.time") == pytest.approx(poster_us(see(run)) / SECOND)
     drawn = {name: nodes for (name, _, _), nodes in player.alive().items() if nodes}
@@ -176,14 +176,14 @@ def test_a_page_needs_nothing_from_outside_and_opens_with_a_telling_picture(play
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_the_browser_has_the_rows_that_are_alive_in_python(chromium, runs, tmp_path, name):
+def test_the_browser_draws_the_same_rows_as_python(chromium, runs, tmp_path, name):
     run = runs[name]
     opened = Player(chromium, paged(tmp_path, run))
-    seen = see(run)
-    shown = [layer for layer in seen.layers if len(layer)]
-    for time_us in (poster_us(seen), seen.duration_us // 7, seen.duration_us // 2, seen.duration_us):
+    view = see(run)
+    shown = [layer for layer in view.layers if len(layer)]
+    for time_us in (poster_us(view), view.duration_us // 7, view.duration_us // 2, view.duration_us):
         opened.jump(time_us / SECOND)
-        told = opened.ask(
+        drawn = opened.ask(
             "p.picture.layers.filter((one) => one.rows).map((one) => aliveNodes(one, p))".replace(
                 "aliveNodes(one, p)",
                 "{ const { from, until, node } = one.table; const found = [];"
@@ -192,10 +192,10 @@ def test_the_browser_has_the_rows_that_are_alive_in_python(chromium, runs, tmp_p
             )
         )
         expected = [
-            [layer.name, layer.column("node")[layer.alive(min(time_us, seen.duration_us - 1))].tolist()]
+            [layer.name, layer.column("node")[layer.alive(min(time_us, view.duration_us - 1))].tolist()]
             for layer in shown
         ]
-        assert told == expected
+        assert drawn == expected
     assert opened.complaints == []
     opened.page.close()
 
@@ -220,12 +220,12 @@ INK = """((name) => {
 
 
 @pytest.mark.parametrize("name", EACH)
-def test_every_layer_of_every_protocol_leaves_ink_when_it_is_alive(chromium, runs, tmp_path, name):
+def test_every_layer_of_every_protocol_paints_pixels_while_it_has_rows(chromium, runs, tmp_path, name):
     run = runs[name]
-    seen = see(run)
+    view = see(run)
     opened = Player(chromium, paged(tmp_path, run))
     checked = set()
-    for layer in seen.layers:
+    for layer in view.layers:
         marks = {look.mark or layer.mark for look in layer.looks} - {""}
         if not len(layer) or not marks or marks == {"node"} or layer.name in checked:
             continue
@@ -235,7 +235,7 @@ def test_every_layer_of_every_protocol_leaves_ink_when_it_is_alive(chromium, run
         else:
             row = len(layer) // 2
         middle_us = (int(layer.table["from_us"][row]) + int(layer.table["until_us"][row])) // 2
-        opened.jump(min(middle_us, seen.duration_us - 1) / SECOND)
+        opened.jump(min(middle_us, view.duration_us - 1) / SECOND)
         opened.ask("(p.selection.node = -1, p.map.zoom(1))")
         plain = opened.ask(f"{INK}('nothing of that name')")
         assert opened.ask(f"{INK}({layer.name!r})") > plain, f"layer {layer.name!r} of {name} draws nothing"
@@ -244,7 +244,7 @@ def test_every_layer_of_every_protocol_leaves_ink_when_it_is_alive(chromium, run
     opened.page.close()
 
 
-def test_play_begins_at_the_beginning_moves_time_and_pauses(player):
+def test_play_starts_at_the_beginning_advances_time_and_pauses(player):
     player.press("Play")
     player.wait("p.time > 0 && p.time < 1")
     player.wait("p.map.inTheAir.some(([, rows]) => rows.length)")
@@ -255,7 +255,7 @@ def test_play_begins_at_the_beginning_moves_time_and_pauses(player):
     assert float(player.ask("p.slider.value")) == pytest.approx(2000 * share, abs=1)
 
 
-def test_at_a_higher_speed_the_film_ends_by_itself_and_begins_anew(player):
+def test_playback_at_a_higher_speed_ends_and_restarts(player):
     player.page.get_by_label("Speed").select_option("8")
     player.jump(24)
     player.press("Play")
@@ -276,7 +276,7 @@ def test_the_slider_scrubs(player):
     assert player.ask("p.map.nodeLooks.map((look) => look.label)").count("failed node") == 1
 
 
-def test_one_steps_from_frame_to_frame_and_back(player, run):
+def test_the_step_buttons_go_from_frame_to_frame_and_back(player, run):
     player.jump(0)
     starts = sorted(set(see(run).layer("frames").table["from_us"].tolist()))
     for expected in starts[:3]:
@@ -287,7 +287,7 @@ def test_one_steps_from_frame_to_frame_and_back(player, run):
     player.wait(f"p.steppedTo == {starts[1]}")
 
 
-def test_a_click_on_a_node_shows_what_python_says_of_it(player, run):
+def test_a_click_on_a_node_shows_the_same_state_as_in_python(player, run):
     player.jump(11.0)
     player.click_node(60)
     player.wait("p.inspector.innerText.includes('Node 60')")
@@ -304,7 +304,7 @@ def test_a_click_on_a_node_shows_what_python_says_of_it(player, run):
 
 
 @pytest.mark.parametrize("name", ["coded diffusion", "TinyMQ", "DPS"])
-def test_the_inspector_knows_the_nodes_of_each_protocol_as_python_does(chromium, runs, tmp_path, name):
+def test_the_inspector_shows_the_same_node_states_as_python_for_each_protocol(chromium, runs, tmp_path, name):
     run = runs[name]
     opened = Player(chromium, paged(tmp_path, run))
     nodes = sorted(run.scenario.topology)
@@ -323,7 +323,7 @@ def test_the_inspector_knows_the_nodes_of_each_protocol_as_python_does(chromium,
     opened.page.close()
 
 
-def test_a_press_on_the_timeline_goes_there(player):
+def test_a_press_on_the_timeline_goes_to_that_time(player):
     box = player.page.locator(".wb-timeline").bounding_box()
     player.page.mouse.click(box["x"] + player.ask("p.timeline.at(15)"), box["y"] + 20)
     player.wait("Math.abs(p.time - 15) < 0.1")
@@ -346,7 +346,7 @@ def test_layers_can_be_hidden_and_shown_again(player):
     assert gradients()
 
 
-def test_a_message_picked_in_the_table_is_picked_everywhere_and_its_bytes_are_taken_apart(player, run):
+def test_a_message_selected_in_the_table_is_selected_everywhere_and_dissected(player, run):
     player.page.get_by_role("tab", name="Messages").click()
     player.jump(10.1)
     line = player.page.locator(".wb-spacer .wb-line").nth(4)
@@ -365,24 +365,24 @@ def test_a_message_picked_in_the_table_is_picked_everywhere_and_its_bytes_are_ta
 def test_messages_of_one_kind_are_listed(player, run):
     choice = player.page.get_by_label("Which messages are listed")
     player.page.get_by_role("tab", name="Messages").click()
-    sent = [row["message"] for row in run.trace.to_pylist() if row["event"] == "sent"]
+    sent_kinds = [row["message"] for row in run.trace.to_pylist() if row["event"] == "sent"]
     kinds = choice.locator("option").all_inner_texts()[3:]
-    assert set(kinds) == set(sent) and len(kinds) > 1
+    assert set(kinds) == set(sent_kinds) and len(kinds) > 1
     choice.select_option(kinds[0])
-    assert player.text(".wb-message-bar span") == f"{sent.count(kinds[0]):,}"
+    assert player.text(".wb-message-bar span") == f"{sent_kinds.count(kinds[0]):,}"
     assert set(player.page.locator(".wb-spacer .wb-line span:nth-child(4)").all_inner_texts()) == {kinds[0]}
     choice.select_option("all")
 
 
-def test_a_followed_message_shows_its_way_as_far_as_it_has_come(player, run):
-    seen = see(run)
-    delivered = seen.layer("deliveries").table
-    way = next(i for i, one in enumerate(seen.paths.paths) if (60, int(delivered["sequence"][0])) == one.frames[0][:2])
-    player.page.get_by_label("The message that is followed").select_option(str(way))
+def test_a_followed_message_shows_its_path_up_to_the_current_time(player, run):
+    view = see(run)
+    delivered = view.layer("deliveries").table
+    path = next(i for i, way in enumerate(view.paths.paths) if (60, int(delivered["sequence"][0])) == way.frames[0][:2])
+    player.page.get_by_label("The message that is followed").select_option(str(path))
     player.jump(25)
     drawn = [nodes for (name, _, _), nodes in player.alive().items() if name == "message path"]
-    layer = seen.layer("message path")
-    assert drawn == [sorted(layer.column("node")[layer.column("path") == way].tolist())]
+    layer = view.layer("message path")
+    assert drawn == [sorted(layer.column("node")[layer.column("path") == path].tolist())]
     assert player.text(".wb-followed").startswith("publication")
 
 
@@ -391,7 +391,7 @@ def test_the_keyboard_plays_steps_zooms_and_walks_from_node_to_node(player):
     player.page.locator(".wb-map").focus()
     keys.press("Home")
     player.wait("p.time == 0")
-    player.page.locator(".wb-clock").click()  # outside of the map
+    player.page.locator(".wb-clock").click()  # a place outside of the map
     keys.press("ArrowRight")
     player.wait("p.time > 0")
     player.page.locator(".wb-map").focus()
@@ -417,17 +417,17 @@ def test_the_keyboard_plays_steps_zooms_and_walks_from_node_to_node(player):
     player.wait("!p.isPlaying")
 
 
-def test_a_page_has_no_barriers(player):
+def test_a_page_passes_the_accessibility_checks(player):
     assert violations(player.page, "html") == []
 
 
-def test_the_map_is_one_tab_stop(player):
+def test_the_map_is_a_single_tab_stop(player):
     player.page.locator(".wb-map").focus()
     player.page.keyboard.press("Tab")
     assert not player.ask("p.mapBox.contains(document.activeElement)")
 
 
-def test_a_button_jumps_from_one_interesting_moment_to_the_next_and_says_what_happens(player, run):
+def test_a_button_jumps_to_the_next_interesting_moment_and_describes_it(player, run):
     player.jump(0)
     moments = player.ask("p.picture.moments")
     assert "node 30 fails" in [text for _, text in moments]
@@ -437,7 +437,7 @@ def test_a_button_jumps_from_one_interesting_moment_to_the_next_and_says_what_ha
         assert text in player.text(".wb-followed")
 
 
-def test_a_page_plays_once_up_to_its_first_picture_unless_motion_is_unwelcome(chromium, page_path, run):
+def test_a_page_plays_once_to_its_poster_time_unless_reduced_motion_is_preferred(chromium, page_path, run):
     page = chromium.new_page()
     page.emulate_media(reduced_motion="no-preference")
     page.goto(page_path.as_uri())
@@ -449,20 +449,20 @@ def test_a_page_plays_once_up_to_its_first_picture_unless_motion_is_unwelcome(ch
     page.close()
 
 
-def test_the_map_zooms_at_the_pointer_is_dragged_and_says_what_is_under_it(player):
+def test_the_map_zooms_at_the_pointer_can_be_dragged_and_has_tooltips(player):
     box = player.page.locator(".wb-map").bounding_box()
     middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
     player.page.locator(".wb-map").focus()
     player.page.mouse.move(*middle)
-    ground = player.ask("p.map.groundAt(p.map.width / 2, p.map.height / 2)")
+    position_m = player.ask("p.map.groundAt(p.map.width / 2, p.map.height / 2)")
     player.page.mouse.wheel(0, -120)
     player.wait("p.map.px_m > p.map.fitted")
-    assert player.ask("p.map.groundAt(p.map.width / 2, p.map.height / 2)") == pytest.approx(ground, abs=0.05)
-    left = player.ask("p.map.left")
+    assert player.ask("p.map.groundAt(p.map.width / 2, p.map.height / 2)") == pytest.approx(position_m, abs=0.05)
+    left_px = player.ask("p.map.left")
     player.page.mouse.down()
     player.page.mouse.move(middle[0] + 60, middle[1], steps=4)
     player.page.mouse.up()
-    assert player.ask("p.map.left") == pytest.approx(left + 60, abs=1)
+    assert player.ask("p.map.left") == pytest.approx(left_px + 60, abs=1)
     player.press("Show all")
     player.wait("p.map.px_m == p.map.fitted")
     x, y = player.ask("((i) => [p.map.px[i], p.map.py[i]])([...p.plan.id].indexOf(1))")
@@ -470,7 +470,7 @@ def test_the_map_zooms_at_the_pointer_is_dragged_and_says_what_is_under_it(playe
     assert player.text(".wb-tip") == "node 1\nsink"
 
 
-def test_the_map_that_is_saved_carries_the_record_of_the_run(player, run, tmp_path):
+def test_a_saved_map_contains_the_record_of_the_run(player, run, tmp_path):
     with player.page.expect_download() as download:
         player.press("Save the map as PNG")
     path = tmp_path / "map.png"
@@ -483,8 +483,8 @@ def test_the_map_that_is_saved_carries_the_record_of_the_run(player, run, tmp_pa
 @pytest.mark.parametrize("width", [1920, 1366, 768, 390])
 def test_a_page_fits_its_width(chromium, runs, tmp_path, name, width):
     opened = Player(chromium, paged(tmp_path, runs[name]), (width, 768))
-    wide, seen = opened.page.evaluate("() => [document.documentElement.scrollWidth, window.innerWidth]")
-    assert wide <= seen
+    content_width, visible = opened.page.evaluate("() => [document.documentElement.scrollWidth, window.innerWidth]")
+    assert content_width <= visible
     beyond = opened.page.evaluate(
         "() => [...document.querySelectorAll('.wb-player button, .wb-player canvas, .wb-player select')]"
         ".filter((one) => !one.closest('.wb-chips') && one.getBoundingClientRect().right > innerWidth + 1).length"
@@ -494,36 +494,38 @@ def test_a_page_fits_its_width(chromium, runs, tmp_path, name, width):
         "() => ((box) => [box.top, box.bottom])(document.querySelector('.wb-map').getBoundingClientRect())"
     )
     assert top >= 0 and bottom <= 768 and bottom - top >= 140
-    if width >= 1366:  # down to its timeline it is in sight at once
+    if width >= 1366:  # a wide page shows everything down to the timeline without scrolling
         assert opened.page.locator(".wb-timeline").bounding_box()["y"] + 84 <= 768
     assert opened.complaints == []
     opened.page.close()
 
 
-def test_it_is_dark_where_the_readers_system_is_and_turns_with_it(chromium, page_path):
+def test_the_page_follows_the_dark_mode_of_the_system(chromium, page_path):
     opened = Player(chromium, page_path, color_scheme="dark")
 
-    def ground():
+    def background():
         return opened.page.evaluate("() => getComputedStyle(document.querySelector('.wb-player')).backgroundColor")
 
-    assert opened.ask("p.isDark") == 1 and ground() == "rgb(20, 24, 29)"
+    assert opened.ask("p.isDark") == 1 and background() == "rgb(20, 24, 29)"
     opened.page.emulate_media(color_scheme="light")
     opened.wait("p.isDark == 0")
-    assert ground() == "rgb(255, 255, 255)"
-    # JupyterLab says what its theme is; that is asked first.
+    assert background() == "rgb(255, 255, 255)"
+    # JupyterLab's theme takes precedence over the system's.
     opened.page.evaluate("() => { document.body.dataset.jpThemeLight = 'false' }")
     opened.wait("p.isDark == 1")
     opened.page.close()
 
 
-def test_a_player_that_is_fed_is_not_made_anew_and_nothing_grows(chromium, runs, tmp_path):
-    parcels = [pack(see(diffusion_of(seed))) for seed in (1, 2)]
+def test_new_runs_reuse_the_player_without_leaking_memory(chromium, runs, tmp_path):
+    payloads = [pack(see(diffusion_of(seed))) for seed in (1, 2)]
     path = tmp_path / "fed.html"
-    path.write_text(f"<!doctype html><body>{player_html(parcels[0])}</body>", encoding="utf-8")
+    path.write_text(f"<!doctype html><body>{player_html(payloads[0])}</body>", encoding="utf-8")
     opened = Player(chromium, path)
-    opened.page.evaluate("(all) => { window.parcels = all.map((one) => Uint8Array.from(one)) }", [*map(list, parcels)])
+    opened.page.evaluate(
+        "(all) => { window.payloads = all.map((bytes) => Uint8Array.from(bytes)) }", [*map(list, payloads)]
+    )
     feed = (
-        "async () => { const p = %s; for (let i = 0; i < %d; i++) { p.feed(parcels[(i + 1) %% 2].buffer.slice(0)) } }"
+        "async () => { const p = %s; for (let i = 0; i < %d; i++) { p.feed(payloads[(i + 1) %% 2].buffer.slice(0)) } }"
     )
     client = opened.page.context.new_cdp_session(opened.page)
 
@@ -550,34 +552,34 @@ CANVASES = "[...p.root.querySelectorAll('canvas')].map((one) => one.toDataURL())
 
 
 @pytest.mark.parametrize("name", ["diffusion", "coded diffusion", "TinyMQ", "DPS", "flooding"])
-def test_a_glimpse_is_painted_as_the_whole_run_and_leaves_the_words_as_they_were(chromium, runs, tmp_path, name):
+def test_a_preview_is_painted_like_the_complete_run_and_leaves_the_texts_unchanged(chromium, runs, tmp_path, name):
     run = runs[name]
-    other = run.scenario.replace(seed=run.scenario.seed + 1).run(engine="reference")
+    next_run = run.scenario.replace(seed=run.scenario.seed + 1).run(engine="reference")
     path = tmp_path / "preview.html"
     path.write_text(f"<!doctype html><body>{player_html(pack(see(run)))}</body>", encoding="utf-8")
     opened = Player(chromium, path)
 
-    def feed(parcel):
-        opened.page.evaluate(f"(bytes) => {PLAYER}.feed(Uint8Array.from(bytes).buffer)", list(parcel))
+    def feed(payload):
+        opened.page.evaluate(f"(bytes) => {PLAYER}.feed(Uint8Array.from(bytes).buffer)", list(payload))
         opened.ask("p.paint()")
         return opened.ask(CANVASES), opened.text(".wb-side"), opened.text(".wb-totals")
 
-    # Of any moment at which something is in the air, as at the poster's of the first run.
+    # A preview of the displayed moment paints the map.
     before, shown_s = opened.ask(CANVASES), opened.ask("p.time")
     words = opened.text(".wb-side"), opened.text(".wb-totals")
-    of_moment = preview(LayerBuilder(other).preview(), shown_s)
-    painted, *said = feed(of_moment)
-    assert painted != before and tuple(said) == words
-    assert f"seed {other.scenario.seed}" in opened.text(".wb-heading")
-    assert feed(pack(see(other)))[0] == painted
-    # One of another moment than is looked at is none of this player's.
+    of_moment = preview(LayerBuilder(next_run).preview(), shown_s)
+    painted, *texts = feed(of_moment)
+    assert painted != before and tuple(texts) == words
+    assert f"seed {next_run.scenario.seed}" in opened.text(".wb-heading")
+    assert feed(pack(see(next_run)))[0] == painted
+    # A preview of another moment is ignored.
     opened.jump(0.5)
-    standing = opened.ask(CANVASES)
-    assert feed(of_moment)[0] == standing and not opened.ask("!!p.picture.is_preview")
+    unchanged = opened.ask(CANVASES)
+    assert feed(of_moment)[0] == unchanged and not opened.ask("!!p.picture.is_preview")
     assert opened.complaints == []
     opened.page.close()
 
 
 def diffusion_of(seed):
     workload = [wb.subscribe(at=0, what="TEMP GE 1"), wb.publish(at=15, what="TEMP IS 5", every_s=1)]
-    return wb.Scenario(wb.topology.grid(4, 4), wb.Diffusion(), workload, AIR, duration_s=5, seed=seed).run()
+    return wb.Scenario(wb.topology.grid(4, 4), wb.Diffusion(), workload, LOSSY_RADIO, duration_s=5, seed=seed).run()

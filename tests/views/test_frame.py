@@ -1,4 +1,4 @@
-"""A frame taken apart as HTML."""
+"""A dissected frame as HTML."""
 
 import re
 
@@ -15,8 +15,8 @@ def test_page_has_all_bytes_and_all_fields():
     digits = re.findall(r'<span style="[^"]*" title="[^"]*">([0-9a-f ]+)</span>', text)
     assert bytes.fromhex(" ".join(digits)) == frame
     assert text.count("<tr><td>") == len(list(dissection.tree()))
-    for said in ("<td>5–8</td>", ">sequence</span></td><td>300</td>", "<td>TEMP IS 26.5, INSTANCE IS 3</td>"):
-        assert said in text
+    for cell in ("<td>5–8</td>", ">sequence</span></td><td>300</td>", "<td>TEMP IS 26.5, INSTANCE IS 3</td>"):
+        assert cell in text
 
 
 def test_bytes_of_a_field_have_one_color_in_hex_and_table():
@@ -26,12 +26,12 @@ def test_bytes_of_a_field_have_one_color_in_hex_and_table():
     assert in_hex == in_table and list(in_hex.values()) == ["type", "origin", "sequence", "ttl"]
 
 
-def test_what_comes_from_a_frame_is_no_html():
+def test_content_of_a_frame_is_escaped():
     text = page(Dissection(b"ab", (Field("<i>", 0, 2, "<script>&"),)))
     assert "<i>" not in text and "<script>" not in text and "&lt;script&gt;&amp;" in text
 
 
-def test_bytes_and_texts_beyond_a_bound_are_counted_or_cut():
+def test_bytes_beyond_a_limit_are_counted_and_long_texts_are_cut():
     data = bytes(MOST_BYTES + 5)
     text = page(Dissection(data, (Field("a", 0, 100, "x" * 1000), Field("b", 100, len(data), ""))))
     assert "and 5 bytes more" in text and "x" * 301 not in text

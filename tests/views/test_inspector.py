@@ -1,4 +1,4 @@
-"""The inspector as text: what the sections of layers say of a node at a time."""
+"""The inspector as text: the sections of layers for a node at a time."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def seen_of(*layers):
     return RunView(None, PLAN, PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, 1.0])), 100_000_000, layers)
 
 
-def test_a_section_is_a_table_of_the_nodes_rows_that_are_alive():
+def test_a_section_is_a_table_of_the_node_rows_at_that_time():
     rows = table(
         from_us=[0, 1_500_000, 2_000_000],
         until_us=[9_000_000] * 3,
@@ -63,18 +63,20 @@ def test_a_layer_without_a_section_and_a_node_without_rows_have_no_table():
 def test_the_role_is_that_of_the_lowest_rank():
     looks = (Look("heard", rank=5), Look("failed node", rank=0))
     rows = table(from_us=[0, 10], until_us=[99, 20], node=[5, 5], look=[0, 1])
-    seen = seen_of(Layer("nodes", rows, looks, "node"))
-    assert [node_state(seen, trace_of(), 5, time).role for time in (5, 15, 25)] == ["heard", "failed node", "heard"]
+    view = seen_of(Layer("nodes", rows, looks, "node"))
+    assert [node_state(view, trace_of(), 5, time).role for time in (5, 15, 25)] == ["heard", "failed node", "heard"]
 
 
-def test_counters_are_what_happened_at_the_node_up_to_the_time():
-    sent, lost = {"message": "data"}, {"detail": "collision"}
-    trace = trace_of((10, 5, "sent", sent), (20, 5, "sent", sent), (20, 3, "sent", sent), (30, 5, "lost", lost))
+def test_counters_count_events_at_the_node_up_to_the_time():
+    sent_data, collided = {"message": "data"}, {"detail": "collision"}
+    trace = trace_of(
+        (10, 5, "sent", sent_data), (20, 5, "sent", sent_data), (20, 3, "sent", sent_data), (30, 5, "lost", collided)
+    )
     assert node_state(seen_of(), trace, 5, 25).counters == {"sent data": 2}
     assert node_state(seen_of(), trace, 5, 30).counters == {"sent data": 2, "lost collision": 1}
 
 
-def test_pivots_are_drawn_as_the_matrix_that_they_tell_of():
+def test_pivots_are_displayed_as_a_matrix_in_echelon_form():
     columns = (("pivots", "text", "word"), ("matrix", "text", "echelon"))
     rows = table(from_us=[0], until_us=[9], node=[5], value=[2], weight=[0.5], text=[0])
     layer = Layer("ranks", rows, section=Section("Decoding", columns), words=("0 2",))
@@ -94,7 +96,7 @@ def test_pivots_are_drawn_as_the_matrix_that_they_tell_of():
 
 
 @pytest.mark.parametrize(
-    ("value", "how", "said"),
+    ("value", "style", "text"),
     [
         (0.00312, "percent", "0.31 %"),
         (1.0, "percent", "100 %"),
@@ -103,18 +105,18 @@ def test_pivots_are_drawn_as_the_matrix_that_they_tell_of():
         (1, "use", "1+"),
     ],
 )
-def test_values_are_written_as_people_read_them(value, how, said):
-    assert write(value, how) == said
+def test_values_are_written_in_a_readable_form(value, style, text):
+    assert write(value, style) == text
 
 
-def test_what_it_shows_is_escaped_and_has_ink_for_either_ground():
+def test_the_inspector_escapes_its_texts_and_has_colours_for_light_and_dark():
     state = NodeState(1, 0, "<sink>", {"A & B": (("x",), [("<script>",)])}, {}, [])
     text = state._repr_html_()
     assert "<script>" not in text and "&lt;sink&gt;" in text and "A &amp; B" in text
     assert "color:light-dark(#1F2933,#E4E8ED)" in text
 
 
-def test_a_node_of_a_run_is_inspected_at_a_time_of_it():
+def test_a_node_of_a_run_is_inspected_at_a_given_time():
     run = wb.Scenario(
         topology=wb.topology.line(3),
         protocol=wb.Diffusion(),

@@ -1,4 +1,4 @@
-"""The player where notebooks are shown: JupyterLab, Notebook 7, opened again without a kernel, exported."""
+"""The player in JupyterLab, in Notebook 7, in a notebook reopened without a kernel, and in an exported notebook."""
 
 import importlib.util
 
@@ -57,14 +57,14 @@ def show_and_feed(notebook):
     shown(notebook, ["1", "3"])
 
 
-def test_in_jupyterlab_runs_are_shown_fed_and_play_again_without_a_kernel(chromium, lab):
+def test_jupyterlab_shows_and_replaces_runs_and_plays_them_without_a_kernel(chromium, lab):
     notebook = lab.notebook(chromium, CELLS)
     show_and_feed(notebook)
     notebook.page.evaluate("() => { document.body.dataset.jpThemeLight = 'false' }")
     notebook.page.wait_for_function(
         "() => [...document.querySelectorAll('.wb-player')].every((root) => root.workbenchPlayer.isDark == 1)"
     )
-    # What is picked in the browser is known in the kernel.
+    # A selection in the browser reaches the kernel.
     notebook.page.evaluate("() => [...document.querySelectorAll('.wb-player')].pop().workbenchPlayer.pickNode(3)")
 
     def is_known():
@@ -86,13 +86,13 @@ def test_in_jupyterlab_runs_are_shown_fed_and_play_again_without_a_kernel(chromi
 
 
 @pytest.mark.family
-def test_cells_that_are_run_again_leave_nothing_behind(chromium, lab):
+def test_cells_that_are_run_again_leak_no_memory(chromium, lab):
     notebook = lab.notebook(chromium, CELLS, "again.ipynb")
     show_and_feed(notebook)
     client = notebook.page.context.new_cdp_session(notebook.page)
 
     def left():
-        # Twice, as what is forgotten by what is forgotten goes a round later.
+        # Collect twice: some objects become unreachable only after the first collection.
         for _ in range(2):
             client.send("HeapProfiler.collectGarbage")
             notebook.page.wait_for_timeout(200)
@@ -108,7 +108,7 @@ def test_cells_that_are_run_again_leave_nothing_behind(chromium, lab):
     notebook.run(FEED, times=25)
     shown(notebook, ["1", "3"])
     after = left()
-    # Of all the players that were replaced none is kept. JupyterLab itself makes a document now and then.
+    # No replaced player remains. JupyterLab itself creates a document now and then.
     assert players <= 4 and after[0] <= 4
     assert after[1] < documents + 10 and after[2] == comms
     notebook.page.close()
@@ -116,14 +116,14 @@ def test_cells_that_are_run_again_leave_nothing_behind(chromium, lab):
 
 @pytest.mark.skipif(importlib.util.find_spec("notebook") is None, reason="Notebook 7 is not installed")
 @pytest.mark.family
-def test_in_notebook_7_runs_are_shown_and_fed(chromium, tmp_path):
+def test_notebook_7_shows_and_replaces_runs(chromium, tmp_path):
     with Jupyter("notebook", tmp_path) as jupyter:
         notebook = jupyter.notebook(chromium, CELLS)
         show_and_feed(notebook)
         notebook.page.close()
 
 
-def test_an_exported_notebook_plays_everything_and_asks_nobody(chromium, tmp_path):
+def test_an_exported_notebook_plays_everything_without_requests(chromium, tmp_path):
     nbclient = pytest.importorskip("nbclient")
     nbconvert = pytest.importorskip("nbconvert")
     notebook = nbformat.v4.new_notebook(metadata=KERNEL)
@@ -135,19 +135,19 @@ def test_an_exported_notebook_plays_everything_and_asks_nobody(chromium, tmp_pat
     path = tmp_path / "exported.html"
     path.write_text(exporter.from_notebook_node(notebook)[0], encoding="utf-8")
     page = chromium.new_page()
-    asked, complaints = [], []
-    page.on("request", lambda request: asked.append(request.url))
+    requests, complaints = [], []
+    page.on("request", lambda request: requests.append(request.url))
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    # Formulas would be asked for; there are none here, and nothing is there to answer.
-    page.route(is_of_the_net, lambda route: route.abort())
+    # The page would request a library for formulas; it contains none, and requests are blocked.
+    page.route(is_external, lambda route: route.abort())
     page.goto(path.as_uri())
     page.wait_for_function("() => document.querySelectorAll('.wb-player').length == 2")
-    mine = [url for url in asked if url.startswith("http") and "mathjax" not in url.lower()]
-    assert mine == [] and complaints == []
+    foreign_requests = [url for url in requests if url.startswith("http") and "mathjax" not in url.lower()]
+    assert foreign_requests == [] and complaints == []
     page.close()
 
 
-def is_of_the_net(url):
+def is_external(url):
     return url.startswith("http")
 
 
@@ -164,7 +164,7 @@ def test_lab_in_a_saved_notebook_shows_its_run_without_a_kernel(chromium, lab):
     notebook.run(0)
     notebook.page.wait_for_selector(".wb-lab .wb-player", state="visible")
     notebook.run(1)
-    # The live lab hides what is stored, which follows its runs.
+    # The live lab hides the stored run, which it updates with each new run.
     notebook.page.wait_for_function(f"() => {SAVED}?.textContent.includes('seed 7')")
     assert notebook.page.is_hidden(".wb-saved") and notebook.page.is_visible(".wb-lab")
     notebook.save()

@@ -41,8 +41,8 @@ END = 20 * SECOND
 
 
 @pytest.fixture(scope="module", params=sorted(PROTOCOLS))
-def seen(request):
-    """What is seen of a small run with losses and a failure, of each public protocol."""
+def view(request):
+    """Return the view of a small run with losses and a failure, for each public protocol."""
     protocol = getattr(import_module(f"workbench.{PROTOCOLS[request.param]}"), request.param)
     return see(
         wb.Scenario(
@@ -61,7 +61,7 @@ def seen(request):
 
 
 def busy_time_us(layer):
-    """A time at which a layer has many rows."""
+    """Return a time at which a layer has many rows."""
     times = layer.table["from_us"]
     return max(times[np.linspace(0, len(times) - 1, 30).astype(int)].tolist(), key=lambda at: len(layer.alive(at)))
 
@@ -70,36 +70,36 @@ def elements(page):
     return [element for element in page.elements() if element]
 
 
-def test_every_layer_of_every_protocol_leaves_its_mark_light_and_dark(seen):
+def test_every_layer_of_every_protocol_draws_its_mark_in_light_and_dark(view):
     checked = 0
-    for layer in seen.layers:
+    for layer in view.layers:
         names = {look.chip or layer.name for look in layer.looks if look.mark or layer.mark}
         if not names or not len(layer):
             continue
         time_us = busy_time_us(layer)
-        way = int(layer.column("path")[layer.alive(time_us)].max()) if layer.of_path else None
-        scene = LayerScene(seen, time_us, 700, names, way)
-        bare = LayerScene(seen, time_us, 700, (), way).draw()
+        path = int(layer.column("path")[layer.alive(time_us)].max()) if layer.of_path else None
+        scene = LayerScene(view, time_us, 700, names, path)
+        bare = LayerScene(view, time_us, 700, (), path).draw()
         marked = set(elements(scene.draw())) - set(elements(bare))
         marked |= set(elements(strips_drawing(scene, 700)))
         assert marked, (layer.name, time_us)
-        light = draw(seen, time_us, layers=names, message=way).to_svg()
-        dark = draw(seen, time_us, layers=names, message=way, dark=True).to_svg()
+        light = draw(view, time_us, layers=names, message=path).to_svg()
+        dark = draw(view, time_us, layers=names, message=path, dark=True).to_svg()
         assert len(list(ElementTree.fromstring(light).iter())) == len(list(ElementTree.fromstring(dark).iter()))
         assert f'fill="{palette.DARK_BACKGROUND}"' in dark and palette.BACKGROUND not in dark
         checked += 1
     assert checked >= 4
 
 
-def test_a_figure_of_every_protocol_shows_what_is_on_at_first_and_keeps_its_texts_on_the_page(seen):
+def test_a_figure_of_every_protocol_shows_its_default_layers_and_keeps_texts_on_the_page(view):
     for time_us in (0, 31 * SECOND, 60 * SECOND):
-        page = draw(seen, time_us)
+        page = draw(view, time_us)
         ElementTree.fromstring(page.to_svg())
         for text in (item for item in page.items if isinstance(item, Text)):
             assert 0 <= text.y <= page.height, text
 
 
-# Layers made by hand: four nodes in a square, 10 m apart
+# Layers of four nodes in a square with sides of 10 m
 
 CURVES = Curves("fill", "links", (Line("one", "#0072B2", np.array([0, 5 * SECOND]), np.array([0, 3])),))
 
@@ -114,20 +114,20 @@ def run():
     return scenario.run(engine="reference")
 
 
-def made(run, *layers, curves=(), paths=None):
-    film = PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
-    return RunView(run, lay_out(run.scenario.topology), film, END, layers, curves, paths or MessagePaths(()))
+def make_view(run, *layers, curves=(), paths=None):
+    clock = PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, 1.0]))
+    return RunView(run, lay_out(run.scenario.topology), clock, END, layers, curves, paths or MessagePaths(()))
 
 
 def layer(name, mark, looks, **columns):
     rows = len(next(iter(columns.values())))
     columns = {"from_us": [0] * rows, "until_us": [END] * rows, **columns}
-    more = {
+    options = {
         key: columns.pop(key)
         for key in ("words", "scale", "panel", "of_path", "is_on", "is_detail", "level")
         if key in columns
     }
-    return Layer(name, table(**columns), looks, mark, **more)
+    return Layer(name, table(**columns), looks, mark, **options)
 
 
 def texts(page):
@@ -138,24 +138,24 @@ def svg(page):
     return page.to_svg()
 
 
-def test_a_time_shows_what_is_alive_then(run):
+def test_a_figure_shows_the_rows_of_its_time(run):
     ring = layer("rings", "ring", (Look("ringed", "#123456"),), node=[0], from_us=[5], until_us=[9])
-    shown = ["#123456" in svg(draw(made(run, ring), time_us)) for time_us in (4, 5, 8, 9)]
+    shown = ["#123456" in svg(draw(make_view(run, ring), time_us)) for time_us in (4, 5, 8, 9)]
     assert shown == [False, True, True, False]
     whole = layer("rings", "ring", (Look("ringed", "#123456"),), node=[0])
-    assert "#123456" in svg(draw(made(run, whole), END))  # at the end: what lasts to the end
+    assert "#123456" in svg(draw(make_view(run, whole), END))  # at the end: rows that last to the end
 
 
-def test_layers_are_those_that_are_on_or_those_that_are_named(run):
+def test_a_figure_draws_the_default_or_the_named_layers(run):
     on = layer("on", "ring", (Look("a", "#111111"),), node=[0])
     off = layer(
         "off", "ring", (Look("b", "#222222"), Look("c", "#333333", chip="chip")), node=[0, 1], look=[0, 1], is_on=False
     )
-    seen = made(run, on, off)
-    assert chips(seen) == {"on": True, "off": False, "chip": False}
+    view = make_view(run, on, off)
+    assert chips(view) == {"on": True, "off": False, "chip": False}
 
     def colours(names):
-        return set(re.findall("#[123]{6}", svg(draw(seen, 0, layers=names))))
+        return set(re.findall("#[123]{6}", svg(draw(view, 0, layers=names))))
 
     assert colours(None) == {"#111111"}
     assert colours(["off"]) == {"#222222"}
@@ -163,61 +163,63 @@ def test_layers_are_those_that_are_on_or_those_that_are_named(run):
     with pytest.raises(
         wb.ParameterError, match="layer 'of' is not in this run .did you mean off.*; its layers are on, off, chip"
     ):
-        draw(seen, 0, layers=["of"])
+        draw(view, 0, layers=["of"])
 
 
-def test_a_node_is_drawn_once_as_the_lowest_rank_says_and_of_equal_ones_as_the_heaviest(run):
+def test_a_node_is_drawn_once_with_the_look_of_lowest_rank_and_largest_weight(run):
     scale = Scale("rank", ("#AA0000", "#BB0000", "#CC0000"))
     ranks = layer("ranks", "node", (Look("has some", rank=4),), node=[0, 0, 1], weight=[1, 0.5, 0.5], scale=scale)
     roles = layer("roles", "node", (Look("sink", "#0000AA", marker="square", rank=1),), node=[1])
-    page = draw(made(run, ranks, roles), 0)
-    assert page.to_svg().count("#BB0000") == 2  # the legend's shade and the bar of the scale, but no node
+    page = draw(make_view(run, ranks, roles), 0)
+    assert page.to_svg().count("#BB0000") == 2  # the legend's shade and the bar of the scale, but not a node
     assert "#CC0000" in page.to_svg() and "#0000AA" in page.to_svg()
     assert {"has some", "sink", "node", "sink 1"} <= set(texts(page))
 
 
-def test_a_scale_is_a_bar_with_words_at_its_ends_and_there_once(run):
+def test_a_scale_is_a_single_bar_with_labels_at_its_ends(run):
     scale = Scale("fill of a filter", ("#AA0000", "#BB0000"), "0", "12 %")
     halves = layer("fill", "half", (Look(size=0.4),), node=[0, 1], peer=[1, 0], weight=[0, 1], scale=scale)
     discs = layer("fill", "disc", (Look(size=1.8),), node=[0], weight=[1], scale=scale)
-    said = texts(draw(made(run, halves, discs), 0))
-    assert said.count("fill of a filter:  0") == said.count("12 %") == 1
+    words = texts(draw(make_view(run, halves, discs), 0))
+    assert words.count("fill of a filter:  0") == words.count("12 %") == 1
 
 
-def test_of_the_ways_the_one_that_is_asked_for_is_drawn_and_told(run):
-    ways = MessagePaths((MessagePath("first", 0, ()), MessagePath("second", 5, (), "two hops")))
+def test_the_selected_message_path_is_drawn_and_named(run):
+    paths = MessagePaths((MessagePath("first", 0, ()), MessagePath("second", 5, (), "two hops")))
     hops = layer("way", "arrow", (Look("hop", "#123456"),), node=[0, 2], peer=[1, 3], path=[0, 1], of_path=True)
-    seen = made(run, hops, paths=ways)
+    view = make_view(run, hops, paths=paths)
 
     def arrows(*arguments):
-        return len([one for one in draw(seen, *arguments).elements() if "#123456" in one and "Z" in one])
+        return len(
+            [element for element in draw(view, *arguments).elements() if "#123456" in element and "Z" in element]
+        )
 
-    assert "followed: second: two hops" in texts(draw(seen, 9))
-    assert "followed: first" in texts(draw(seen, 4))
-    assert "followed: first" in texts(draw(seen, 9, message=0))
-    assert "followed: second: two hops" in texts(draw(seen, 9, message=-1))
-    quiet = made(run, hops, paths=ways._replace(is_newest=False))
+    assert "followed: second: two hops" in texts(draw(view, 9))
+    assert "followed: first" in texts(draw(view, 4))
+    assert "followed: first" in texts(draw(view, 9, message=0))
+    assert "followed: second: two hops" in texts(draw(view, 9, message=-1))
+    quiet = make_view(run, hops, paths=paths._replace(is_newest=False))
     assert not any(text.startswith("followed") for text in texts(draw(quiet, 9)))
     with pytest.raises(wb.ParameterError, match="message is 2; this run has paths of 2 messages"):
-        draw(seen, 9, message=2)
+        draw(view, 9, message=2)
 
 
-def test_what_happens_between_nodes_is_not_drawn_if_one_of_them_is_nowhere(run):
+def test_marks_of_unknown_nodes_are_not_drawn(run):
     for mark in ("line", "half", "arrow", "packet", "loss"):
-        seen = made(run, layer("x", mark, (Look("", "#123456"),), node=[0, 0], peer=[-1, 99]))
-        assert "#123456" not in svg(draw(seen, 9)), mark
+        view = make_view(run, layer("x", mark, (Look("", "#123456"),), node=[0, 0], peer=[-1, 99]))
+        assert "#123456" not in svg(draw(view, 9)), mark
     for mark in ("disc", "ring", "cross", "wave", "node"):
-        seen = made(run, layer("x", mark, (Look("", "#123456"),), node=[-1, 99]))
-        assert "#123456" not in svg(draw(seen, 9)), mark
+        view = make_view(run, layer("x", mark, (Look("", "#123456"),), node=[-1, 99]))
+        assert "#123456" not in svg(draw(view, 9)), mark
 
 
-def test_a_packet_is_as_far_as_its_time_has_passed_and_a_lost_one_stops_on_its_way(run):
+def test_a_packet_moves_with_time_and_a_lost_packet_stops_before_its_receiver(run):
     def middle(weight, time_us):
         look = Look("data", "#123456", 0.85, 8)
-        seen = made(
+        view = make_view(
             run, layer("frames", "packet", (look,), node=[0], peer=[1], from_us=[0], until_us=[100], weight=[weight])
         )
-        scene = LayerScene(seen, time_us, 700)
+        scene = LayerScene(view, time_us, 700)
         scene.draw()
         (dot,) = [item for item in scene.drawing.items if getattr(item, "fill", None) == "#123456"]
         return (dot.centers[0] - [scene.x[0], scene.y[0]]) / (scene.x[1] - scene.x[0])
@@ -226,10 +228,10 @@ def test_a_packet_is_as_far_as_its_time_has_passed_and_a_lost_one_stops_on_its_w
     assert np.allclose(middle(0.6, 50), [0.3, 0])
 
 
-def test_an_arrow_with_a_lane_keeps_to_the_right_of_its_way(run):
+def test_an_arrow_with_a_lane_is_drawn_on_the_right_of_its_direction(run):
     def ends(lane):
         arrows = layer("way", "arrow", (Look("hop", "#123456", lane=lane),), node=[0, 1], peer=[1, 0])
-        scene = LayerScene(made(run, arrows), 9, 700)
+        scene = LayerScene(make_view(run, arrows), 9, 700)
         scene.draw()
         (lines,) = [item for item in scene.drawing.items if getattr(item, "colour", None) == "#123456"]
         return lines.ends, scene.y[0]
@@ -240,20 +242,20 @@ def test_an_arrow_with_a_lane_keeps_to_the_right_of_its_way(run):
     assert np.allclose(ends(0)[0][:, [1, 3]], y)
 
 
-def test_labels_are_written_and_take_the_place_of_names(run):
+def test_labels_replace_the_names_of_nodes(run):
     roles = layer("roles", "node", (Look("failed node", marker="x", rank=0),), node=[1, 2])
     labels = layer("keys", "label", (Look("key"),), node=[2, 3], text=[0, -1], words=("2: 0110",))
-    said = texts(draw(made(run, roles, labels), 0))
-    assert "failed 1" in said and "2: 0110" in said
-    assert "failed 2" not in said
+    words = texts(draw(make_view(run, roles, labels), 0))
+    assert "failed 1" in words and "2: 0110" in words
+    assert "failed 2" not in words
 
 
-def test_details_are_left_out_where_there_is_no_room(run):
+def test_details_are_omitted_in_dense_networks(run):
     detail = layer("detail", "arrow", (Look("", "#123456"),), node=[0], peer=[1], is_detail=True)
-    assert "#123456" in svg(draw(made(run, detail), 0))
+    assert "#123456" in svg(draw(make_view(run, detail), 0))
     dense = wb.Scenario(topology=wb.topology.grid(60, 60), protocol=wb.Flooding(), duration_s=20)
-    crowd = made(dense.run(engine="reference", record="trace"), detail)
-    assert "#123456" not in svg(draw(crowd, 0))
+    dense_view = make_view(dense.run(engine="reference", record="trace"), detail)
+    assert "#123456" not in svg(draw(dense_view, 0))
 
 
 def test_strips_are_bars_in_lanes_below_the_map(run):
@@ -268,7 +270,7 @@ def test_strips_are_bars_in_lanes_below_the_map(run):
         lane=[0, 1, 1.5],
         panel=panel,
     )
-    scene = LayerScene(made(run, bars), 0, 700)
+    scene = LayerScene(make_view(run, bars), 0, 700)
     drawn = strips_drawing(scene, 700)
     (strips,) = [item for item in drawn.items if getattr(item, "fill", None) == "#0072B2"]
     whole, half, thin = strips.corners
@@ -277,11 +279,11 @@ def test_strips_are_bars_in_lanes_below_the_map(run):
     assert whole[:, 1].max() < half[:, 1].min() < thin[:, 1].min()
     assert np.ptp(thin[:, 1]) < np.ptp(half[:, 1]) / 2
     assert {"Zones", "root 3", "root 0", "3", "0"} <= set(texts(drawn))
-    assert "zone" in texts(draw(made(run, bars), 0))
+    assert "zone" in texts(draw(make_view(run, bars), 0))
 
 
-def test_curves_are_drawn_in_steps_with_a_cursor_at_the_time(run):
-    before, after = (draw(made(run, curves=(CURVES,)), time_us) for time_us in (0, 10 * SECOND))
+def test_curves_are_step_lines_with_a_cursor_at_the_time(run):
+    before, after = (draw(make_view(run, curves=(CURVES,)), time_us) for time_us in (0, 10 * SECOND))
     assert {"one", "links", "time (s)"} <= set(texts(after))
     (line,) = [item for item in after.items if type(item).__name__ == "Polyline"]
     heights = [y for _, y in line.points]
@@ -290,7 +292,7 @@ def test_curves_are_drawn_in_steps_with_a_cursor_at_the_time(run):
     assert len([item for item in changed if type(item).__name__ == "Segment"]) == 1
 
 
-def test_a_figure_of_a_run_takes_layers_and_a_dark_ground(run):
+def test_the_figure_of_a_run_accepts_layers_and_dark(run):
     page = run.figure(3, dark=True, layers=["broadcasts"] if "broadcasts" in chips(see(run)) else ())
     assert page.is_dark and page.to_svg() == page.to_svg(dark=True)
     assert figure.network_drawing(run, 3, layers=(), dark=False).to_svg(dark=True) == page.to_svg()
@@ -303,8 +305,8 @@ def picture(page):
     return Image.open(io.BytesIO(page.to_png(scale=1)))
 
 
-def assert_same_pictures(one, other):
-    assert ImageChops.difference(picture(one), picture(other)).getbbox() is None
+def assert_same_pictures(first, second):
+    assert ImageChops.difference(picture(first), picture(second)).getbbox() is None
 
 
 POINTS = np.array([[20.0, 30.0], [60.0, 25.0], [44.0, 70.0]])
@@ -312,7 +314,7 @@ ENDS = np.array([[10.0, 10, 60, 40], [80, 20, 20, 70], [30, 30, 30, 30]])
 
 
 @pytest.mark.parametrize("opacity", [1.0, 0.4])
-def test_many_items_of_one_look_are_drawn_like_each_by_itself(opacity):
+def test_a_batch_of_items_of_one_look_looks_like_the_single_items(opacity):
     look = {"colour": "#0072B2", "width": 3.0, "opacity": opacity}
     for add_many, add_one in [
         (lambda page: page.segments(ENDS, **look), lambda page: [page.segment(*row, **look) for row in ENDS.tolist()]),
@@ -322,30 +324,30 @@ def test_many_items_of_one_look_are_drawn_like_each_by_itself(opacity):
             lambda page: [page.segment(*row, **look, dash=(4, 3)) for row in ENDS.tolist()],
         ),
     ]:
-        many, one = Drawing(100, 90), Drawing(100, 90)
-        add_many(many)
-        add_one(one)
-        assert_same_pictures(many, one)
+        batch, single = Drawing(100, 90), Drawing(100, 90)
+        add_many(batch)
+        add_one(single)
+        assert_same_pictures(batch, single)
 
 
-def test_many_arrows_have_the_heads_of_each():
-    many, one = Drawing(100, 90), Drawing(100, 90)
-    many.arrows(ENDS, np.array([6.0, 12, 6]), 0.6, colour="#0072B2")
+def test_a_batch_of_arrows_looks_like_the_single_arrows():
+    batch, single = Drawing(100, 90), Drawing(100, 90)
+    batch.arrows(ENDS, np.array([6.0, 12, 6]), 0.6, colour="#0072B2")
     for row, head in zip(ENDS.tolist(), (6.0, 12, 6), strict=True):
-        one.arrow(*row, head=head, at=0.6, colour="#0072B2")
-    assert_same_pictures(many, one)
+        single.arrow(*row, head=head, at=0.6, colour="#0072B2")
+    assert_same_pictures(batch, single)
 
 
 @pytest.mark.parametrize("kind", ["circle", "square", "triangle", "diamond", "x"])
-def test_many_markers_are_drawn_like_each_by_itself(kind):
-    many, one = Drawing(100, 90), Drawing(100, 90)
-    many.markers(kind, POINTS, 9, "#D55E00", "#3A3F47", 2)
+def test_a_batch_of_markers_looks_like_the_single_markers(kind):
+    batch, single = Drawing(100, 90), Drawing(100, 90)
+    batch.markers(kind, POINTS, 9, "#D55E00", "#3A3F47", 2)
     for x, y in POINTS.tolist():
-        one.marker(kind, x, y, 9, "#D55E00", "#3A3F47", 2)
-    assert_same_pictures(many, one)
+        single.marker(kind, x, y, 9, "#D55E00", "#3A3F47", 2)
+    assert_same_pictures(batch, single)
 
 
-def test_a_path_has_at_most_32_segments_and_all_of_them_are_there():
+def test_items_are_split_into_paths_of_at_most_32_segments():
     ends = np.arange(400.0).reshape(100, 4)
     page = Drawing(100, 100)
     page.segments(ends)
@@ -354,7 +356,7 @@ def test_a_path_has_at_most_32_segments_and_all_of_them_are_there():
     assert [[float(number) for number in row] for row in itertools.chain(*paths)] == ends.tolist()
 
 
-def test_none_of_a_kind_adds_nothing():
+def test_an_empty_batch_adds_nothing():
     page = Drawing(10, 10)
     page.segments(np.zeros((0, 4)))
     page.arrows(np.zeros((0, 4)), 5, 0.6)
@@ -376,7 +378,7 @@ def test_a_dashed_ring_has_gaps_in_svg_and_png():
 # Light and dark
 
 
-def test_a_drawing_for_a_dark_ground_has_the_counterparts_of_its_colours_and_is_made_once():
+def test_a_dark_drawing_has_the_dark_colours_and_is_created_once():
     page = Drawing(40, 20)
     page.circle(10, 10, 5, fill=palette.SINK, stroke=palette.OUTLINE)
     page.segments(ENDS, colour=palette.LOST)
@@ -390,7 +392,7 @@ def test_a_drawing_for_a_dark_ground_has_the_counterparts_of_its_colours_and_is_
     assert page.to_svg(dark=True) == dark.to_svg()
 
 
-def test_files_are_light_unless_they_are_to_be_dark(tmp_path):
+def test_files_are_light_unless_dark_is_requested(tmp_path):
     page = Drawing(10, 10)
     assert palette.DARK_BACKGROUND not in page.save(tmp_path / "a.svg").read_text()
     assert palette.DARK_BACKGROUND in page.save(tmp_path / "b.svg", dark=True).read_text()
@@ -398,7 +400,7 @@ def test_files_are_light_unless_they_are_to_be_dark(tmp_path):
     assert Image.open(tmp_path / "b.png").getpixel((5, 5)) == palette.rgb(palette.DARK_BACKGROUND)
 
 
-def test_what_a_notebook_shows_is_one_svg_with_both_colours_of_each():
+def test_a_notebook_shows_one_svg_with_light_and_dark_colours():
     page = Drawing(40, 20)
     page.circle(10, 10, 5, fill=palette.SINK)
     shown = page._repr_mimebundle_()
@@ -410,7 +412,7 @@ def test_what_a_notebook_shows_is_one_svg_with_both_colours_of_each():
     assert len(svg_) < len(page.to_svg()) + 700
 
 
-def test_of_more_steps_than_px_the_largest_and_the_last_in_each_are_drawn():
+def test_a_curve_with_more_steps_than_pixels_keeps_the_largest_and_last_of_each_pixel():
     times = np.linspace(0, 20, 50_001)[:-1]
     values = np.zeros(50_000)
     values[12_345], values[-1] = 7, 3
@@ -418,25 +420,27 @@ def test_of_more_steps_than_px_the_largest_and_the_last_in_each_are_drawn():
     (line,) = [item for item in page.items if type(item).__name__ == "Polyline"]
     assert len(line.points) < 4 * 700
     heights = [y for _, y in line.points]
-    assert len(set(heights)) == 3  # 0, 3 and 7
+    assert len(set(heights)) == 3  # the heights of 0, 3 and 7
     assert heights[-1] == sorted(set(heights))[1]
 
 
-def test_labels_of_a_node_are_written_together_the_lower_ones_first(run):
+def test_labels_of_a_node_are_joined_in_the_order_of_rank(run):
     keys = layer("keys", "label", (Look(size=1.1),), node=[2], text=[0], words=("0110",))
     numbers = layer("numbers", "label", (Look(size=-1.1),), node=[2, 3], text=[0, 1], words=("2", "3"))
-    assert {"2: 0110", "3"} <= set(texts(draw(made(run, keys, numbers), 0)))
+    assert {"2: 0110", "3"} <= set(texts(draw(make_view(run, keys, numbers), 0)))
 
 
-def test_of_many_nodes_labels_are_written_if_they_are_asked_for(run):
-    crowd = wb.Scenario(topology=wb.topology.grid(8, 8), protocol=wb.Flooding(), duration_s=20).run(engine="reference")
+def test_labels_of_many_nodes_are_written_only_on_request(run):
+    dense_run = wb.Scenario(topology=wb.topology.grid(8, 8), protocol=wb.Flooding(), duration_s=20).run(
+        engine="reference"
+    )
     words = tuple(f"key {node}" for node in range(64))
     keys = layer("keys", "label", (Look(),), node=range(64), text=range(64), words=words)
-    assert not set(words) & set(texts(draw(made(crowd, keys), 0)))
-    assert len(set(words) & set(texts(draw(made(crowd, keys), 0, layers=["keys"])))) > 40
+    assert not set(words) & set(texts(draw(make_view(dense_run, keys), 0)))
+    assert len(set(words) & set(texts(draw(make_view(dense_run, keys), 0, layers=["keys"])))) > 40
 
 
-def test_the_browser_paints_the_marks_that_figures_draw():
+def test_the_browser_and_figures_have_the_same_marks():
     painted = set(re.findall(r"^  (\w+)\(brush, view, layer", browser_file("paint.js"), re.MULTILINE))
-    # Nodes are painted together, strips in a panel of their own.
+    # Nodes are painted together, and strips in a separate panel.
     assert painted == set(LEVELS) - {"node", "strip"}

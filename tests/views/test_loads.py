@@ -1,4 +1,4 @@
-"""Views of many runs: what is drawn is what the frames say, whatever they came from."""
+"""Views of many runs: they draw the values of frames of any source."""
 
 from itertools import pairwise
 
@@ -13,13 +13,13 @@ GRID = wb.topology.grid(2, 3)
 
 
 def loads():
-    """Two runs; node 4 is busiest, node 5 has no load at all, node 3 none in one run."""
-    rows = [("a", node, sent) for node, sent in enumerate([4, 1, 1, 2, 16])] + [("b", 0, 8), ("b", 4, 20)]
+    """Return the loads of two runs; node 4 is busiest, node 5 has no load, node 3 has none in one run."""
+    rows = [("a", node, count) for node, count in enumerate([4, 1, 1, 2, 16])] + [("b", 0, 8), ("b", 4, 20)]
     return pd.DataFrame(rows, columns=["scenario", "node", "sent"])
 
 
 def radii(drawing):
-    """{what is said of a node: (radius of its disc, of the ring around it)}."""
+    """Return {name of a node: (radius of its disc, radius of the ring around it)}."""
     circles = [item for item in drawing.items if isinstance(item, Circle)]
     return {
         disc.tooltip.partition(":")[0]: (disc.radius, ring.radius) for disc, ring in pairwise(circles) if disc.tooltip
@@ -32,30 +32,30 @@ def words(drawing):
 
 def test_areas_are_mean_loads_and_runs_without_a_node_count_as_0():
     drawing = wb.views.load_map(loads(), GRID)
-    found = radii(drawing)
-    assert set(found) == {f"node {node}" for node in range(6)}
-    areas = {name: disc**2 for name, (disc, _) in found.items()}
+    radii_of_nodes = radii(drawing)
+    assert set(radii_of_nodes) == {f"node {node}" for node in range(6)}
+    areas = {name: disc**2 for name, (disc, _) in radii_of_nodes.items()}
     assert areas["node 4"] / areas["node 0"] == pytest.approx(18 / 6)
     assert areas["node 4"] / areas["node 3"] == pytest.approx(18 / 1)
-    assert found["node 4"][1] ** 2 / areas["node 4"] == pytest.approx(np.quantile([16, 20], 0.95) / 18)
-    assert found["node 5"] == (1.2, 1.2)
+    assert radii_of_nodes["node 4"][1] ** 2 / areas["node 4"] == pytest.approx(np.quantile([16, 20], 0.95) / 18)
+    assert radii_of_nodes["node 5"] == (1.2, 1.2)
     assert "mean of 2 runs" in words(drawing)
     assert "busiest: node 4 with 18 (16.2 to 19.8); mean of all nodes 4.333" in words(drawing)
 
 
-def test_frames_over_runs_give_the_same_picture_and_dark_is_another_one():
+def test_statistics_over_runs_give_the_same_picture_and_dark_differs():
     from workbench.pipelines.trace.statistics import band
 
     over_runs = band(loads(), loads(), ("node",), ("sent",))
-    one, other = (wb.views.load_map(frame, GRID) for frame in (loads(), over_runs))
-    assert one.to_svg() == other.to_svg()
+    single, aggregated = (wb.views.load_map(frame, GRID) for frame in (loads(), over_runs))
+    assert single.to_svg() == aggregated.to_svg()
     dark = wb.views.load_map(loads(), GRID, dark=True)
     assert dark.is_dark
-    assert dark.to_png() != one.to_png()
+    assert dark.to_png() != single.to_png()
 
 
 @pytest.mark.parametrize(
-    ("frame", "what", "sentence"),
+    ("frame", "column", "sentence"),
     [
         (
             loads().rename(columns={"node": "place"}),
@@ -66,12 +66,12 @@ def test_frames_over_runs_give_the_same_picture_and_dark_is_another_one():
         (loads().assign(node=7), "sent", "the loads include node 7, which is not in the topology"),
     ],
 )
-def test_what_cannot_be_drawn_is_told_in_a_sentence(frame, what, sentence):
+def test_invalid_frames_are_refused_with_a_sentence(frame, column, sentence):
     with pytest.raises(wb.ParameterError, match=sentence):
-        wb.views.load_map(frame, GRID, what)
+        wb.views.load_map(frame, GRID, column)
 
 
-def test_a_map_of_no_load_is_a_map():
+def test_a_map_without_loads_can_be_drawn():
     assert "mean of all nodes 0" in words(wb.views.load_map(loads().assign(sent=0), GRID))
 
 

@@ -5,7 +5,7 @@ import pytest
 from workbench.views.player.once import LoadedOnce
 
 pytestmark = pytest.mark.browser
-# Each widget of anywidget's has a module of its own, made of `_esm`.
+# anywidget gives each widget a separate module, made from `_esm`.
 SHOWN = """
 async ([own, scripts]) => {
   window.loaded = []
@@ -21,10 +21,10 @@ async ([own, scripts]) => {
 SCRIPT = "window.loaded.push('NAME')\nexport default { render: ({ model }) => `NAME ${model.get('script').length}` }"
 
 
-def test_script_of_several_widgets_is_loaded_once_and_another_script_is_another(chromium):
-    one, other = SCRIPT.replace("NAME", "one"), SCRIPT.replace("NAME", "other")
+def test_widgets_with_the_same_script_load_it_once(chromium):
+    first, second = SCRIPT.replace("NAME", "one"), SCRIPT.replace("NAME", "other")
     page = chromium.new_page()
-    loaded, told = page.evaluate(SHOWN, [str(LoadedOnce._esm), [one, one, other, one]])
+    loaded, shown = page.evaluate(SHOWN, [str(LoadedOnce._esm), [first, first, second, first]])
     page.close()
     assert loaded == ["one", "other"]
-    assert told == [f"one {len(one)}"] * 2 + [f"other {len(other)}", f"one {len(one)}"]
+    assert shown == [f"one {len(first)}"] * 2 + [f"other {len(second)}", f"one {len(first)}"]

@@ -1,4 +1,4 @@
-"""What protocols bring to the views: public views, and how messages look."""
+"""Contributions of protocols to the views: public views, and the looks of messages."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ from workbench.views.protocols import message_colours
 
 
 class Probing(Flooding):
-    """A protocol in no package of its own: its class says how its messages look."""
+    """A protocol outside of the package, whose class gives the looks of its messages."""
 
     message_colours = {"probe": palette.INTEREST}
 
@@ -47,7 +47,7 @@ FORMER_NAMES = [
 
 
 @pytest.mark.parametrize(("owner", "home", "name"), FORMER_NAMES, ids=[name for *_, name in FORMER_NAMES])
-def test_a_former_name_warns_with_its_new_place_and_works(owner, home, name):
+def test_a_former_name_works_with_a_warning_that_names_the_new_one(owner, home, name):
     with pytest.warns(DeprecationWarning, match=rf"{owner}.{name} is now .*\.{name}$") as caught:
         assert getattr(sys.modules[owner], name) is not None
     assert caught[0].filename == __file__
@@ -59,7 +59,7 @@ def test_unknown_view_is_an_attribute_error():
         _ = views.shwo
 
 
-def test_asking_which_views_there_are_loads_no_view():
+def test_listing_views_imports_none_of_them():
     code = "import sys, workbench.views; dir(workbench.views); print(*sys.modules)"
     command = [sys.executable, "-c", code]
     loaded = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True).stdout
@@ -73,18 +73,18 @@ def test_each_message_of_a_protocol_has_a_colour(name):
     assert palette.OTHER_MESSAGE not in message_colours(protocol).values()
 
 
-def test_a_kind_of_another_protocol_has_its_colours():
+def test_a_subclass_of_a_protocol_has_its_colours():
     colours = message_colours(wb.Pub2Sub())
     assert colours == message_colours(wb.TinyMQ())
     assert palette.message_colour(tinymq_wire.NAMES[tinymq_wire.QUERY], colours) == palette.INTEREST
 
 
-def test_a_protocol_of_ones_own_says_how_its_messages_look():
+def test_a_custom_protocol_gives_the_looks_of_its_messages():
     colours = message_colours(Probing())
     assert palette.message_colour("probe", colours) == palette.INTEREST
     assert palette.message_colour("flood", colours) == palette.DATA
     assert palette.message_colour("other", colours) == palette.OTHER_MESSAGE
 
 
-def test_what_is_no_protocol_has_neutral_messages():
+def test_messages_without_a_protocol_have_neutral_colours():
     assert message_colours(SimpleNamespace()) == {}

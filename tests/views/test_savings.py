@@ -1,4 +1,4 @@
-"""What is saved at an equal parameter and at equal coverage, and charts of a sweep."""
+"""Savings at an equal parameter and at equal coverage, and charts of a sweep."""
 
 from xml.etree import ElementTree
 
@@ -17,7 +17,7 @@ def texts_of(page):
 
 
 class Table:
-    """A sweep's table, made up: name -> (coverage, KB) at each value of the parameter, with a spread over seeds."""
+    """A substitute for a sweep's table: {name: (coverage, KB) at each value of the parameter}, varied over seeds."""
 
     radio_note = "; on paper"
 
@@ -41,8 +41,8 @@ class Table:
     def to_pandas(self):
         return self.frame.copy()
 
-    def summary(self, x, y, by):
-        return summary(self.frame, x, y, by)
+    def summary(self, x, y, series):
+        return summary(self.frame, x, y, series)
 
     def name_of(self, column):
         return column
@@ -57,10 +57,10 @@ def test_savings_at_an_equal_parameter_are_ratios_of_mean_costs():
     assert table["saving"].tolist() == pytest.approx([0.2, 0.4, 0.5])
     assert table["baseline KB"].tolist() == pytest.approx([100, 300, 400])
     assert table["baseline coverage"].tolist() == pytest.approx([0.5, 0.9, 1.0])
-    assert table["low"].tolist() == pytest.approx(table["saving"].tolist())  # seeds that agree leave no doubt
+    assert table["low"].tolist() == pytest.approx(table["saving"].tolist())  # no spread over seeds
 
 
-def test_savings_at_equal_coverage_take_each_protocol_where_it_first_has_it():
+def test_savings_at_equal_coverage_use_the_first_value_with_that_coverage():
     table = savings.equal_coverage_savings(Table(CURVES, [0.5, 0.75, 1.0]), "gossip", coverage=0.95)
     assert table["protocol"].tolist() == ["gossip", "coded"]
     assert table[X].tolist() == pytest.approx([0.875, 0.9375])
@@ -68,13 +68,13 @@ def test_savings_at_equal_coverage_take_each_protocol_where_it_first_has_it():
     assert table["saving"].tolist() == pytest.approx([0, 1 - 195 / 350])
 
 
-def test_at_equal_coverage_a_protocol_is_taken_where_it_is_cheapest_even_if_that_is_further_on():
+def test_savings_at_equal_coverage_use_the_cheapest_value_even_if_it_is_not_the_first():
     curves = {**CURVES, "coded": [(0.4, 80), (0.96, 250), (1.0, 200)]}
     table = savings.equal_coverage_savings(Table(curves, [0.5, 0.75, 1.0]), "gossip", coverage=0.95)
     assert (table[X][1], table["KB"][1]) == pytest.approx((1.0, 200))
 
 
-def test_a_protocol_that_never_has_the_coverage_has_no_saving():
+def test_a_protocol_that_never_reaches_the_coverage_has_no_saving():
     curves = {**CURVES, "weak": [(0.1, 10), (0.2, 20), (0.3, 30)]}
     table = savings.equal_coverage_savings(Table(curves, [0.5, 0.75, 1.0]), "gossip")
     assert table["saving"].isna().tolist() == [False, False, True]
@@ -85,7 +85,7 @@ def test_a_protocol_that_never_has_the_coverage_has_no_saving():
     ]
 
 
-def test_intervals_hold_the_saving_and_widen_with_the_spread_of_seeds():
+def test_intervals_contain_the_saving_and_widen_with_the_spread_of_seeds():
     widths = []
     for spread in (0.02, 0.1):
         curves = Table(CURVES, [0.5, 0.75, 1.0], spread)
@@ -98,7 +98,7 @@ def test_intervals_hold_the_saving_and_widen_with_the_spread_of_seeds():
 
 def test_the_jackknife_of_a_mean_is_the_usual_interval():
     values = [3.0, 5.0, 4.0, 8.0]
-    means = [np.mean(values), *(np.mean(np.delete(values, place)) for place in range(4))]
+    means = [np.mean(values), *(np.mean(np.delete(values, index)) for index in range(4))]
     mean, low, high = savings._jackknife(np.array(means))
     expected, half, _ = interval(values)
     assert (mean, low, high) == pytest.approx((expected, expected - half, expected + half))
@@ -123,7 +123,7 @@ def test_charts_of_a_sweep_name_their_series_and_draw_a_band_for_each():
     )
 
 
-def test_the_chart_of_a_sweep_has_the_words_of_the_sweeps_own_drawing():
+def test_the_chart_of_a_sweep_has_the_labels_of_the_drawing_of_its_table():
     scenario = wb.Scenario(
         wb.topology.line(3), wb.Gossip(), [wb.subscribe(2, "TEMP GE 0"), wb.publish(0, "TEMP IS 20")], duration_s=3
     )

@@ -1,4 +1,4 @@
-"""Intervals with arrays: each function beside what it says, row by row."""
+"""Array functions of intervals, each compared with its definition row by row."""
 
 import numpy as np
 from hypothesis import given
@@ -26,17 +26,17 @@ def test_each_row_lasts_until_the_next_of_its_key(rows):
 
 
 @given(ROWS, st.booleans())
-def test_rows_open_and_close_what_belongs_to_their_key(rows, reopens):
+def test_rows_open_and_close_the_interval_of_their_key(rows, reopens):
     keys, times, is_opening, _ = arrays(rows)
-    found, open_at = {}, {}
+    ends, open_at = {}, {}
     for row, (key, opens, _) in enumerate(rows):
         if key in open_at and (reopens or not opens):
-            found[open_at.pop(key)] = 10 * row
+            ends[open_at.pop(key)] = 10 * row
         if opens:
             open_at.setdefault(key, row)
-    found |= dict.fromkeys(open_at.values(), 999)
+    ends |= dict.fromkeys(open_at.values(), 999)
     which, until = spans.opened(keys, times, is_opening, 999, reopens)
-    assert dict(zip(which.tolist(), until.tolist(), strict=True)) == found
+    assert dict(zip(which.tolist(), until.tolist(), strict=True)) == ends
     assert (np.diff(which) > 0).all()
 
 
@@ -52,47 +52,47 @@ INTERVALS = st.lists(st.tuples(KEYS, st.integers(0, 60), st.integers(1, 30)), ma
 
 
 def disjoint(some):
-    """Intervals (key, from, until) of which no two of a key overlap."""
-    kept = []
+    """Return those of the intervals (key, from, until) that overlap no earlier one of their key."""
+    intervals = []
     for key, start, length in some:
-        if all(k != key or start >= until or start + length <= begin for k, begin, until in kept):
-            kept.append((key, start, start + length))
-    return kept
+        if all(k != key or start >= until or start + length <= begin for k, begin, until in intervals):
+            intervals.append((key, start, start + length))
+    return intervals
 
 
-def columns_of(some):
-    return (np.array([one[which] for one in some], np.int64) for which in range(3))
+def columns_of(rows):
+    return (np.array([row[column] for row in rows], np.int64) for column in range(3))
 
 
 @given(INTERVALS, INTERVALS)
-def test_overlaps_are_what_two_intervals_of_a_key_have_in_common(some, others):
+def test_overlaps_are_the_intersections_of_intervals_of_a_key(some, others):
     rows = [(key, start, start + length) for key, start, length in some]
     others = disjoint(others)
-    found = spans.overlaps(*columns_of(rows), *columns_of(others))
+    overlaps = spans.overlaps(*columns_of(rows), *columns_of(others))
     expected = [
         (i, j, max(a, c), min(b, d))
         for i, (key, a, b) in enumerate(rows)
-        for j, (other, c, d) in enumerate(others)
-        if key == other and max(a, c) < min(b, d)
+        for j, (other_key, c, d) in enumerate(others)
+        if key == other_key and max(a, c) < min(b, d)
     ]
-    told = zip(*(column.tolist() for column in found), strict=True)
-    assert sorted(told) == sorted(expected)
+    overlap_rows = zip(*(column.tolist() for column in overlaps), strict=True)
+    assert sorted(overlap_rows) == sorted(expected)
 
 
 @given(INTERVALS, INTERVALS)
-def test_what_a_node_has_is_cut_out_where_it_is_down(some, outages):
+def test_intervals_of_a_node_are_cut_where_it_is_down(some, outages):
     rows = [(key, start, start + length) for key, start, length in some]
     outages = disjoint(outages)
     names = ("node", "from_us", "until_us")
-    left = spans.without(
+    remaining = spans.without(
         table(**dict(zip(names, columns_of(rows), strict=True)), sequence=np.arange(len(rows))),
         table(**dict(zip(names, columns_of(outages), strict=True))),
     )
-    assert (left["from_us"] < left["until_us"]).all()
-    assert (np.diff(left["from_us"]) >= 0).all()
+    assert (remaining["from_us"] < remaining["until_us"]).all()
+    assert (np.diff(remaining["from_us"]) >= 0).all()
     alive = {
         (row, time)
-        for row, start, until in zip(left["sequence"], left["from_us"], left["until_us"], strict=True)
+        for row, start, until in zip(remaining["sequence"], remaining["from_us"], remaining["until_us"], strict=True)
         for time in range(start, until)
     }
     assert alive == {
@@ -101,11 +101,11 @@ def test_what_a_node_has_is_cut_out_where_it_is_down(some, outages):
         for time in range(start, until)
         if not any(down == node and begin <= time < end for down, begin, end in outages)
     }
-    pieces = list(zip(left["sequence"].tolist(), left["from_us"].tolist(), strict=True))
+    pieces = list(zip(remaining["sequence"].tolist(), remaining["from_us"].tolist(), strict=True))
     assert len(set(pieces)) == len(pieces)
 
 
-def test_rows_end_with_the_run_and_too_many_are_thinned():
+def test_rows_end_with_the_run_and_are_thinned_if_there_are_too_many():
     rows = table(from_us=[0, 10, 90, 120], until_us=[5, 200, 90, 130])
     assert spans.within(rows, 100)["until_us"].tolist() == [5, 100]
     few, notes = spans.thinned(rows, 3, "waves")

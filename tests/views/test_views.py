@@ -1,4 +1,4 @@
-"""Views: intervals from traces, what is drawn from them, and what figures say. No browser here."""
+"""Views without a browser: intervals of traces, drawings and figures."""
 
 import io
 import itertools
@@ -34,7 +34,7 @@ NEUTRAL = {"peer": -1, "message": "", "origin": -1, "sequence": 0, "size_B": 0, 
 
 
 def trace_of(*rows):
-    """A trace from rows written as (time in µs, node, event, the other columns that matter)."""
+    """Return a trace of rows given as (time in µs, node, event, {other columns})."""
     whole = [{**NEUTRAL, "time_us": t, "node": n, "event": e, **(more[0] if more else {})} for t, n, e, *more in rows]
     arrays = []
     for field in SCHEMA:
@@ -46,7 +46,7 @@ def trace_of(*rows):
 
 @pytest.fixture(scope="module")
 def office():
-    """Diffusion on the default office with loss and collisions, a source whose node fails for a while."""
+    """Return a run of diffusion in the default office with loss and collisions, and a source that fails for a while."""
     return wb.Scenario(
         topology=wb.topology.office(),
         protocol=wb.Diffusion(),
@@ -62,7 +62,7 @@ def office():
 
 @pytest.fixture(scope="module")
 def flood():
-    """Flooding on a grid: no interests, no gradients."""
+    """Return a run of flooding on a grid: no interests, no gradients."""
     return wb.Scenario(
         topology=wb.topology.grid(5, 5),
         protocol=wb.Flooding(),
@@ -76,7 +76,7 @@ def flood():
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**8), st.integers(1, 5000)), max_size=60), st.integers(1, 10**8))
-def test_film_time_runs_from_the_start_to_the_end_and_never_back(frames, duration_us):
+def test_playback_time_covers_the_run_and_never_decreases(frames, duration_us):
     start = np.array([s for s, _ in frames], dtype=float)
     end = start + np.array([length for _, length in frames], dtype=float)
     shot = playback.make_clock(start, end, duration_us)
@@ -88,7 +88,7 @@ def test_film_time_runs_from_the_start_to_the_end_and_never_back(frames, duratio
     assert np.allclose(shot.time_us(shot.at(times)), times, rtol=1e-6, atol=1e-3 * duration_us)
 
 
-def test_film_is_slow_where_frames_fly_and_hurries_through_silence():
+def test_playback_is_slow_during_frames_and_fast_without_them():
     start = np.array([10.0, 10.002, 10.004]) * SECOND
     shot = playback.make_clock(start, start + 1000, 20 * SECOND)
     in_flight = shot.at(10.005 * SECOND) - shot.at(10 * SECOND)
@@ -96,7 +96,7 @@ def test_film_is_slow_where_frames_fly_and_hurries_through_silence():
     assert in_flight > 50 * in_silence
 
 
-def test_a_frame_is_visible_for_a_moment_of_film_even_if_the_clock_hurries():
+def test_a_frame_is_visible_for_a_minimum_playback_time():
     start = np.array([3.0 * SECOND])
     shot = playback.make_clock(start, start + 900, 60 * SECOND)
     until = shot.visible_until(start, start + 900)
@@ -116,7 +116,7 @@ def test_a_frame_is_visible_for_a_moment_of_film_even_if_the_clock_hurries():
 # Counters
 
 
-def test_running_totals_end_where_the_metrics_do(office):
+def test_running_totals_end_at_the_values_of_the_metrics(office):
     totals = running(Columns(office.trace), office.scenario.radio)
     assert totals["transmissions"][-1] == office.metrics["transmissions"]
     assert totals["deliveries"][-1] == office.metrics["delivered"]
@@ -124,7 +124,7 @@ def test_running_totals_end_where_the_metrics_do(office):
     assert all((np.diff(column) >= 0).all() for column in totals.values())
 
 
-def test_a_node_counts_what_its_rows_tell_up_to_the_time(office):
+def test_counters_of_a_node_count_its_rows_up_to_the_time(office):
     rows = [row for row in office.trace.to_pylist() if row["node"] == 1 and row["time_us"] <= 12 * SECOND]
     counters = count(office.trace, 1, 12 * SECOND)
     assert counters["delivered"] == sum(row["event"] == "delivered" for row in rows)
@@ -158,18 +158,18 @@ def test_links_are_drawn_once_with_the_quality_of_either_direction():
     assert plan.indices(np.array([12, 5, 4])).tolist() == [2, -1, 0]
 
 
-def test_of_a_dense_network_only_each_nodes_best_links_are_drawn_and_a_sentence_says_so():
+def test_in_a_dense_network_only_the_best_links_of_each_node_are_drawn_with_a_note():
     graph = nx.complete_graph(30, nx.DiGraph)
     for node in graph:
         graph.nodes[node]["pos"] = (float(node), 0.0)
     nx.set_edge_attributes(graph, 1.0, "pdr")
     plan = lay_out(graph, links_per_node=2)
     lengths = plan.links["b"] - plan.links["a"]
-    assert lengths.max() == 2  # of equally good links the short ones
+    assert lengths.max() == 2  # of equally good links the shortest ones
     assert plan.notes == ("Of 435 links, the 2 best of each node are drawn.",)
 
 
-def test_a_network_without_positions_is_drawn_on_a_circle_and_says_so():
+def test_a_network_without_positions_is_drawn_on_a_circle_with_a_note():
     graph = nx.path_graph(5, nx.DiGraph)
     assert "no positions" in lay_out(graph).notes[0]
 
@@ -198,7 +198,7 @@ def test_any_drawing_is_wellformed_svg_and_a_png_of_its_size(page):
     assert Image.open(io.BytesIO(page.to_png(scale=1.5))).size == (180, 120)
 
 
-def test_a_png_shows_what_was_drawn_and_its_resolution():
+def test_a_png_contains_the_drawing_and_its_resolution():
     page = Drawing(40, 20)
     page.rectangle(10, 5, 20, 10, fill="#0072B2")
     image = Image.open(io.BytesIO(page.to_png(scale=2)))
@@ -214,7 +214,7 @@ def test_every_marker_covers_its_middle(kind):
     assert Image.open(io.BytesIO(page.to_png(scale=2))).getpixel((20, 20)) == (0xD5, 0x5E, 0x00)
 
 
-def test_drawings_are_saved_by_the_ending_of_the_name(tmp_path):
+def test_the_file_name_extension_selects_the_format_of_a_saved_drawing(tmp_path):
     page = Drawing(10, 10)
     assert page.save(tmp_path / "a.svg").read_text().startswith("<svg")
     assert page.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
@@ -224,7 +224,7 @@ def test_drawings_are_saved_by_the_ending_of_the_name(tmp_path):
         page.to_png(scale=0)
 
 
-def test_characters_that_pillows_font_lacks_are_spelled():
+def test_characters_missing_in_pillows_font_are_spelled_out():
     assert drawing.spell("5 µs × 3 → é 測 · 20° ≤ ½") == "5 us x 3 -> e ? · 20° <= 1/2"
 
 
@@ -232,28 +232,28 @@ def test_characters_that_pillows_font_lacks_are_spelled():
 
 
 def boxes(page):
-    """The boxes of all lines of text on a page, a little smaller than the text."""
+    """Yield (text, box) of all lines of text on a page; the boxes are a little smaller than the texts."""
     for item in page.items:
         if isinstance(item, Text):
             wide = drawing.text_width(item.text, item.size)
-            left = item.x - wide * {"start": 0, "middle": 0.5, "end": 1}[item.anchor]
+            left_px = item.x - wide * {"start": 0, "middle": 0.5, "end": 1}[item.anchor]
             if item.turn:
                 yield item.text, (item.x - 0.7 * item.size, item.y - wide / 2, item.x, item.y + wide / 2)
             else:
-                yield item.text, (left, item.y - 0.7 * item.size, left + wide, item.y)
+                yield item.text, (left_px, item.y - 0.7 * item.size, left_px + wide, item.y)
 
 
 def assert_texts_are_apart(page):
-    found = list(boxes(page))
-    for text, (left, top, right, bottom) in found:
+    text_boxes = list(boxes(page))
+    for text, (left, top, right, bottom) in text_boxes:
         assert left >= 0 and top >= 0 and right <= page.width and bottom <= page.height, text
-    for (one, a), (other, b) in itertools.combinations(found, 2):
+    for (first, a), (second, b) in itertools.combinations(text_boxes, 2):
         apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
-        assert apart, (one, other)
+        assert apart, (first, second)
 
 
 @pytest.mark.parametrize("time_s", [0, 0.01, 1.01, 12.3, None])
-def test_a_network_figure_is_complete_at_any_time_and_its_texts_are_apart(office, time_s):
+def test_a_network_figure_is_complete_at_any_time_without_overlapping_texts(office, time_s):
     page = network_drawing(office, time_s)
     assert_texts_are_apart(page)
     ElementTree.fromstring(page.to_svg())
@@ -263,14 +263,14 @@ def test_a_network_figure_is_complete_at_any_time_and_its_texts_are_apart(office
     assert ("reinforced path" in texts) == (time_s in (12.3, None))
 
 
-def test_a_legend_explains_only_what_is_in_the_picture(flood):
+def test_a_legend_explains_only_marks_of_the_picture(flood):
     texts = [text for text, _ in boxes(network_drawing(flood, 10.0))]
     assert "sink" in texts and "source" in texts
     assert not {"gradient (thicker: more data)", "reinforced path", "wall", "failed node"} & set(texts)
 
 
 @pytest.mark.parametrize("width", [320, 500, 900])
-def test_figures_of_any_width_keep_their_texts_apart(office, width):
+def test_texts_of_figures_of_any_width_do_not_overlap(office, width):
     assert_texts_are_apart(network_drawing(office, width=width))
 
 
@@ -281,10 +281,10 @@ def test_a_time_outside_of_the_run_is_refused(office):
 
 @given(st.floats(-1e3, 1e3), st.floats(1e-3, 1e6), st.integers(3, 12))
 def test_ticks_are_evenly_spaced_and_enclose_the_range(low, span, most):
-    found = chart.ticks(low, low + span, most)
-    assert 2 <= len(found) <= most or found == [low, low + span]
-    assert found[0] <= low + 1e-6 * span and found[-1] >= low + span * (1 - 1e-6)
-    steps = np.diff(found)
+    ticks = chart.ticks(low, low + span, most)
+    assert 2 <= len(ticks) <= most or ticks == [low, low + span]
+    assert ticks[0] <= low + 1e-6 * span and ticks[-1] >= low + span * (1 - 1e-6)
+    steps = np.diff(ticks)
     assert np.allclose(steps, steps[0])
 
 
@@ -294,7 +294,7 @@ def series(name, xs, spread=0.05):
 
 
 @pytest.mark.parametrize("xs", [[0.1, 0.2, 0.3], [5, 10, 20, 40, 1000], [3], list(range(200)), []])
-def test_a_chart_keeps_its_texts_apart_and_draws_a_band_per_series(xs):
+def test_a_chart_draws_a_band_per_series_without_overlapping_texts(xs):
     page = chart.line_chart(
         [series("Diffusion without reinforcement", xs), series("Flooding", xs), series("Diffusion", xs)],
         title="Delivery ratio against loss",
@@ -308,7 +308,7 @@ def test_a_chart_keeps_its_texts_apart_and_draws_a_band_per_series(xs):
     assert len(bands) == (3 if len(xs) > 1 else 0)
 
 
-def test_points_that_are_no_numbers_break_a_line():
+def test_nan_points_break_a_line():
     page = chart.line_chart([{"name": "", "x": [1, 2, 3, 4, 5], "y": [1, 2, float("nan"), 3, 4]}])
     assert [len(item.points) for item in page.items if isinstance(item, drawing.Polyline)] == [2, 2]
 
@@ -338,7 +338,7 @@ DEFICIENCIES = {
 
 
 @pytest.mark.parametrize("deficiency", DEFICIENCIES)
-def test_roles_of_the_same_shape_are_told_apart_by_everyone(deficiency):
+def test_roles_of_the_same_shape_are_distinct_for_colour_blind_readers(deficiency):
     def looks(colour):
         linear = [(c / 255) ** 2.2 for c in palette.rgb(colour)]
         return lab(np.clip(np.array(DEFICIENCIES[deficiency]) @ linear, 0, 1) ** (1 / 2.2))
@@ -353,28 +353,28 @@ def test_roles_of_the_same_shape_are_told_apart_by_everyone(deficiency):
         (palette.SOURCE, palette.HEARD),
         (palette.INTEREST, palette.NODE),
     ]
-    for one, other in same_shape:
-        assert np.linalg.norm(looks(one) - looks(other)) > 14, (one, other)
+    for first, second in same_shape:
+        assert np.linalg.norm(looks(first) - looks(second)) > 14, (first, second)
 
 
 # Rich display, lazy import, show
 
 
-def test_a_runs_display_is_text_that_stands_without_scripts_and_says_how_to_see_more(office):
-    made = bundle(office)
-    assert set(made) == {"text/plain", "text/html"}
-    assert not {"<script", "<img", "<svg"} & set(re.findall("<[a-z]+", made["text/html"]))
-    assert "delivery ratio" in made["text/html"].partition("<details>")[0]
-    assert "run.show()" in made["text/html"]
+def test_a_run_is_displayed_as_text_without_scripts_and_with_a_hint_to_show(office):
+    display = bundle(office)
+    assert set(display) == {"text/plain", "text/html"}
+    assert not {"<script", "<img", "<svg"} & set(re.findall("<[a-z]+", display["text/html"]))
+    assert "delivery ratio" in display["text/html"].partition("<details>")[0]
+    assert "run.show()" in display["text/html"]
     assert math.isnan(office.metrics["coverage"])
     for name, value in office.metrics.items():
-        assert (f">{name}</th>" in made["text/html"]) == (not math.isnan(value))
+        assert (f">{name}</th>" in display["text/html"]) == (not math.isnan(value))
 
 
-def test_a_run_without_a_trace_is_displayed_by_its_metrics_and_says_how_to_get_one(office):
-    made = bundle(office.scenario.replace(duration_s=5).run(record="metrics"))
-    assert set(made) == {"text/plain", "text/html"}
-    assert "run.show()" not in made["text/html"] and "scenario.run()" in made["text/html"]
+def test_a_run_without_a_trace_is_displayed_as_its_metrics_with_a_hint_to_record_one(office):
+    display = bundle(office.scenario.replace(duration_s=5).run(record="metrics"))
+    assert set(display) == {"text/plain", "text/html"}
+    assert "run.show()" not in display["text/html"] and "scenario.run()" in display["text/html"]
 
 
 def test_importing_the_package_loads_neither_bokeh_nor_pillow():
@@ -386,7 +386,7 @@ def test_importing_the_package_loads_neither_bokeh_nor_pillow():
     assert done.stdout.strip() == "[]"
 
 
-def test_outside_of_a_notebook_show_writes_a_page_and_says_where(flood, tmp_path, monkeypatch, capsys):
+def test_show_outside_of_a_notebook_writes_a_page_and_prints_its_path(flood, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "out").mkdir()
     assert flood.show() is None
@@ -395,7 +395,7 @@ def test_outside_of_a_notebook_show_writes_a_page_and_says_where(flood, tmp_path
     assert "Flooding on 25 nodes (grid)" in page.read_text(encoding="utf-8")
 
 
-def test_a_page_in_the_temporary_folder_follows_no_link_of_others(flood, tmp_path, monkeypatch, capsys):
+def test_a_page_in_the_temporary_folder_does_not_follow_symbolic_links(flood, tmp_path, monkeypatch, capsys):
     shared, victim = tmp_path / "shared", tmp_path / "victim"
     shared.mkdir()
     victim.write_text("mine")
@@ -407,13 +407,13 @@ def test_a_page_in_the_temporary_folder_follows_no_link_of_others(flood, tmp_pat
     assert victim.read_text() == "mine"
     folders = [folder for folder in shared.iterdir() if folder.is_dir()]
     assert len(folders) == 2 and {folder.stat().st_mode & 0o777 for folder in folders} == {0o700}
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     for folder in folders:
         (page,) = folder.iterdir()
-        assert str(page) in said and "Flooding on 25 nodes (grid)" in page.read_text(encoding="utf-8")
+        assert str(page) in printed and "Flooding on 25 nodes (grid)" in page.read_text(encoding="utf-8")
 
 
-def test_a_page_takes_further_figures_and_refuses_what_is_none(flood, tmp_path):
+def test_a_page_accepts_further_figures_and_refuses_other_objects(flood, tmp_path):
     extra = chart.line_chart([series("a", [1, 2])])
     page = flood.save_html(tmp_path / "deep" / "page.html", [("A <sweep>", "What it says.", extra)])
     text = page.read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ NEUTRAL = {"peer": -1, "message": "", "origin": -1, "sequence": 0, "size_B": 0, 
 
 
 def trace_of(*rows):
-    """A trace from rows written as (time in µs, node, event, the other columns that matter)."""
+    """Return a trace of rows given as (time in µs, node, event, {other columns})."""
     whole = [{**NEUTRAL, "time_us": t, "node": n, "event": e, **(more[0] if more else {})} for t, n, e, *more in rows]
     arrays = []
     for field in SCHEMA:

@@ -1,4 +1,4 @@
-"""The lab as an app, without code: the story of ``test_story`` through Voilà, for one protocol."""
+"""The lab as an app, without code: the story of `test_story` through Voilà, for one protocol."""
 
 import re
 
@@ -23,12 +23,12 @@ from tests.widgets.test_story import (
 from workbench.motes import rack
 
 pytestmark = pytest.mark.browser
-# What Voilà logs when it still had something to send to a page that was left.
-LEFT = re.compile(r"tornado\.(websocket\.WebSocketClosedError|iostream\.StreamClosedError)\b")
+# Voilà logs this when it still had messages for a page that was left.
+CLOSED_CONNECTION = re.compile(r"tornado\.(websocket\.WebSocketClosedError|iostream\.StreamClosedError)\b")
 
 
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.family)], ids=["short", "whole"])
-def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path, is_whole):
+def test_a_scenario_is_composed_run_and_viewed_without_code(chromium, tmp_path, is_whole):
     pytest.importorskip("voila", reason="voila is not installed: pip install voila")
     with App(tmp_path, COLD) as app:
         page = app.opened(chromium)
@@ -51,12 +51,12 @@ def test_without_code_a_lab_is_composed_run_and_looked_at(chromium, tmp_path, is
                 run_on_motes(hand)
         page.reload()
         hand.sees_run("Diffusion on 12 nodes")
-        # Fonts of another host are not asked for here, and Voilà refuses what a page says when it is left.
-        assert [said for said in hand.errors if not said.startswith("Failed to load resource")] == []
+        # Requests for fonts of another host are blocked, and Voilà refuses a request that a page sends when it is left.
+        assert [message for message in hand.errors if not message.startswith("Failed to load resource")] == []
         assert complaints == []
         page.close()
     errors = re.findall(r"^[\w.]+(?:Error|Exception)\b.*", (tmp_path / "server.log").read_text(), re.MULTILINE)
-    assert [error for error in errors if not LEFT.match(error)] == []
+    assert [error for error in errors if not CLOSED_CONNECTION.match(error)] == []
 
 
 # Role and name of the element that has the keyboard's focus.
@@ -70,18 +70,18 @@ FOCUS = """
 
 
 def tab_to(hand, beginning, key="Tab"):
-    """Press Tab until the focused element's role and name begin so; fail after as many presses as there are stops."""
-    seen = []
+    """Press Tab until the focused element's role and name start with a text; fail if that takes too many presses."""
+    visited = []
     for _ in range(80):
         hand.keys.press(key)
-        seen.append(hand.page.evaluate(FOCUS))
-        if seen[-1].startswith(beginning):
+        visited.append(hand.page.evaluate(FOCUS))
+        if visited[-1].startswith(beginning):
             return
-    raise AssertionError(f"{key} does not reach {beginning!r}, but {seen}")
+    raise AssertionError(f"{key} does not reach {beginning!r}, but {visited}")
 
 
 def use_keyboard_alone(hand):
-    """Do what the start page proposes without a mouse: compare, play, let a node fail, and undo."""
+    """Use the lab as the start page proposes without a mouse: compare, play, let a node fail, and undo."""
     hand.page.evaluate("() => document.activeElement.blur()")
     tab_to(hand, "select: beside it:")
     hand.keys.type("Flooding")
@@ -106,7 +106,7 @@ def use_keyboard_alone(hand):
 
 
 def check_accessibility(hand):
-    """Find no violation in any form, in the player and in its editor."""
+    """Check that no form, nor the player and its editor, violates the accessibility rules."""
     for name in ("Data", "Filters", "Protocol", "Radio and time", "Network"):
         hand.tab(name)
         assert violations(hand.page, ".wb-lab") == []

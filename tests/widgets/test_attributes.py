@@ -1,4 +1,4 @@
-"""The part that edits attributes: rows and text both ways, errors beside the field, and what matches."""
+"""The panel that edits attributes: rows and text in both directions, errors beside fields, and matches."""
 
 import pytest
 from ipywidgets.widgets.widget import _instances
@@ -13,7 +13,7 @@ def rows(part):
     return [(row.key.value, row.operator.value, row.number.value) for row in part.rows]
 
 
-def test_a_value_is_shown_as_rows_and_as_text():
+def test_a_value_is_displayed_as_rows_and_as_text():
     part = Attributes("TEMP GE 20, TEMP LE 30")
     assert rows(part) == [("TEMP", "GE", "20"), ("TEMP", "LE", "30")]
     part.value = "APP EQ Humidity, HUMIDITY EQ_ANY"
@@ -21,7 +21,7 @@ def test_a_value_is_shown_as_rows_and_as_text():
     assert part._text.value == part.value
 
 
-def test_rows_that_are_edited_make_the_text_and_text_makes_rows():
+def test_edited_rows_change_the_text_and_edited_text_changes_the_rows():
     part = Attributes("TEMP GE 20, TEMP LE 30")
     part.rows[1].number.value = "31.5"
     assert part.value == part._text.value == "TEMP GE 20, TEMP LE 31.5"
@@ -31,12 +31,13 @@ def test_rows_that_are_edited_make_the_text_and_text_makes_rows():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("warm", "it must be a number"), ("9999", "it must be from"), ("1, TEMP GE 2", "more than one")]
+    ("text", "message"),
+    [("warm", "it must be a number"), ("9999", "it must be from"), ("1, TEMP GE 2", "more than one")],
 )
-def test_a_wrong_value_stays_in_its_row_with_a_sentence_and_the_value_is_the_last_right_one(text, said):
+def test_a_wrong_entry_stays_in_its_row_with_an_error_and_the_panel_keeps_its_value(text, message):
     part = Attributes("TEMP GE 20, TEMP LE 30")
     part.rows[0].number.value = text
-    assert said in part.rows[0].error
+    assert message in part.rows[0].error
     assert part.rows[0].number.value == text
     part.rows[1].number.value = "29"
     assert part.value == "TEMP GE 20, TEMP LE 30"
@@ -45,7 +46,7 @@ def test_a_wrong_value_stays_in_its_row_with_a_sentence_and_the_value_is_the_las
     assert not part.rows[0].error
 
 
-def test_text_that_cannot_be_read_stays_with_a_sentence():
+def test_invalid_text_stays_with_an_error():
     part = Attributes("TEMP GE 20")
     part._text.value = "TEMP ABOVE 20"
     assert "must be one of" in part.error
@@ -54,7 +55,7 @@ def test_text_that_cannot_be_read_stays_with_a_sentence():
     assert not part.error
 
 
-def test_a_subscription_has_to_constrain_and_a_publication_to_state():
+def test_a_subscription_needs_a_constraint_and_a_publication_needs_values():
     asks, states = Attributes("TEMP GE 20"), Attributes("TEMP IS 20", kind="publication")
     asks.rows[0].operator.value = "IS"
     assert "constrains nothing" in asks.error
@@ -64,7 +65,7 @@ def test_a_subscription_has_to_constrain_and_a_publication_to_state():
     assert asks.value == "TEMP IS 20"
 
 
-def test_attributes_are_added_and_taken_away():
+def test_attributes_are_added_and_removed():
     part = Attributes("TEMP GE 20")
     part._add.click()
     part.rows[1].operator.value = "LE"
@@ -77,14 +78,14 @@ def test_attributes_are_added_and_taken_away():
     assert "constrains nothing" in part.error
 
 
-def test_a_key_of_text_takes_text_without_quotes():
+def test_a_text_key_accepts_text_without_quotes():
     part = Attributes("TEMP GE 20")
     part.rows[0].key.value = "TOPIC"
     part.rows[0].number.value = "hall/1"
     assert part.value == 'TOPIC EQ "hall/1"'
 
 
-def test_keys_of_the_users_are_in_the_list_and_have_their_unit(monkeypatch):
+def test_custom_keys_are_in_the_list_with_their_unit(monkeypatch):
     monkeypatch.setattr(keys, "_keys_by_name", dict(keys._keys_by_name))
     monkeypatch.setattr(keys, "_keys_by_number", dict(keys._keys_by_number))
     part = Attributes("TEMP GE 20")
@@ -95,14 +96,14 @@ def test_keys_of_the_users_are_in_the_list_and_have_their_unit(monkeypatch):
     assert "ppm, 0 to 32767" in part.rows[0]._unit.value
 
 
-def test_what_does_not_match_is_told_by_the_attribute_that_fails():
-    others = [("a", "TEMP IS 25"), ("b", "TEMP IS 35"), ("c", "HUMIDITY IS 40"), ("d", "nonsense")]
-    part = Attributes("TEMP GE 20, TEMP LE 30", against=others)
-    found = {label: (is_match, why) for label, is_match, why in part.matches()}
-    assert found["a"] == (True, "")
-    assert found["b"] == (False, "TEMP LE 30 fails; published: TEMP IS 35")
-    assert found["c"] == (False, "no publication has the key of TEMP GE 20")
-    assert "not an attribute" in found["d"][1]
+def test_a_mismatch_is_explained_by_the_attribute_that_fails():
+    publications = [("a", "TEMP IS 25"), ("b", "TEMP IS 35"), ("c", "HUMIDITY IS 40"), ("d", "nonsense")]
+    part = Attributes("TEMP GE 20, TEMP LE 30", against=publications)
+    matches = {label: (is_match, why) for label, is_match, why in part.matches()}
+    assert matches["a"] == (True, "")
+    assert matches["b"] == (False, "TEMP LE 30 fails; published: TEMP IS 35")
+    assert matches["c"] == (False, "no publication has the key of TEMP GE 20")
+    assert "not an attribute" in matches["d"][1]
     assert "Matches 1 of 4 publications" in part._matches.value
     part.rows[1].number.value = "36"
     assert "Matches 2 of 4 publications" in part._matches.value
@@ -125,7 +126,7 @@ def test_many_edits_make_no_further_widgets():
 
 
 class Shell:
-    """As much of IPython's shell as parts ask for."""
+    """The methods of IPython's shell that panels use."""
 
     def __init__(self):
         self.events = self
@@ -135,30 +136,33 @@ class Shell:
         self.callbacks[event].append(callback)
 
 
-def test_parts_look_for_what_is_new_after_each_cell_until_they_are_closed(monkeypatch):
+def test_panels_refresh_after_each_cell_until_they_are_closed(monkeypatch):
     shell = Shell()
     monkeypatch.setattr("IPython.get_ipython", lambda: shell)
     controls._panels.clear()
-    asked = []
-    monkeypatch.setattr(Attributes, "refresh", lambda self: asked.append(self.value))
-    part, other = Attributes("TEMP GE 1"), Attributes("TEMP GE 2")
+    refreshed = []
+    monkeypatch.setattr(Attributes, "refresh", lambda self: refreshed.append(self.value))
+    part, second = Attributes("TEMP GE 1"), Attributes("TEMP GE 2")
     (after_cell,) = shell.callbacks["post_run_cell"]
     after_cell()
-    assert sorted(asked) == ["TEMP GE 1", "TEMP GE 2"]
-    other.close()
-    asked.clear()
+    assert sorted(refreshed) == ["TEMP GE 1", "TEMP GE 2"]
+    second.close()
+    refreshed.clear()
     after_cell()
-    assert asked == ["TEMP GE 1"]
+    assert refreshed == ["TEMP GE 1"]
     part.close()
 
 
-def test_a_part_can_be_shown_as_text():
-    assert "TEMP GE 20" in repr(Attributes("TEMP GE 20"))  # notebooks do so beside the widget
+def test_a_panel_has_a_text_form():
+    assert "TEMP GE 20" in repr(Attributes("TEMP GE 20"))  # notebooks display it beside the widget
 
 
-def test_of_a_very_long_text_the_sentence_beside_it_quotes_a_part():
+def test_an_error_about_a_very_long_text_quotes_a_part_of_it():
     part = Attributes("TEMP GE 20")
     part._text.value = part.rows[0].number.value = "x" * 5000
-    for said, wrong in ((part._message.value, "KEY OPERATOR VALUE"), (part.rows[0]._message.value, "must be a number")):
-        assert "xxx" in said and "…" in said and wrong in said and len(said) < 600
+    for message, wrong in (
+        (part._message.value, "KEY OPERATOR VALUE"),
+        (part.rows[0]._message.value, "must be a number"),
+    ):
+        assert "xxx" in message and "…" in message and wrong in message and len(message) < 600
     assert part.value == "TEMP GE 20"

@@ -1,4 +1,4 @@
-"""Metrics as cards with their change, and two runs' metrics side by side."""
+"""Metrics as cards with their change, and the metrics of two runs side by side."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from workbench.widgets.cards import Cards, Differences, change, written
 
 
 def run_of(protocol, **changes):
-    """A short run on the reference engine."""
+    """Return a short run on the reference engine."""
     workload = [wb.subscribe(0, "TEMP GE 1"), wb.publish(4, "TEMP IS 2", every_s=1)]
     scenario = wb.Scenario(wb.topology.line(5), protocol, workload, duration_s=3)
     return scenario.replace(**changes).run(engine="reference")
@@ -27,12 +27,12 @@ def runs():
 
 
 def cards_of(cards):
-    """{title: (value, change, its class)} of what is shown."""
-    found = re.findall(r"<span>(.*?)</span><b>(.*?)</b><em class='(.*?)'>(.*?)</em>", cards.value)
-    return {title: (value, said, kind) for title, value, kind, said in found}
+    """Return {title: (value, change, CSS class of the change)} of the displayed cards."""
+    spans = re.findall(r"<span>(.*?)</span><b>(.*?)</b><em class='(.*?)'>(.*?)</em>", cards.value)
+    return {title: (value, change_text, kind) for title, value, kind, change_text in spans}
 
 
-def test_a_run_has_a_card_for_each_metric_that_means_something(runs):
+def test_a_run_has_a_card_for_each_applicable_metric(runs):
     cards = Cards()
     cards.show(runs[0].metrics)
     shown = cards_of(cards)
@@ -44,7 +44,7 @@ def test_a_run_has_a_card_for_each_metric_that_means_something(runs):
     assert "interests known" not in cards_of(cards)
 
 
-def test_a_change_for_the_worse_is_told_by_arrow_number_and_class(runs):
+def test_a_change_for_the_worse_has_an_arrow_a_number_and_a_class(runs):
     metrics = runs[0].metrics.copy()
     before = metrics.copy()
     metrics["delivery_ratio"], metrics["transmissions"] = 0.75, before["transmissions"] / 2
@@ -56,16 +56,16 @@ def test_a_change_for_the_worse_is_told_by_arrow_number_and_class(runs):
     assert shown["energy"][1:] == ("", "")
 
 
-def test_cards_need_no_metric_that_the_run_before_lacks(runs):
+def test_cards_show_no_change_of_a_metric_that_the_previous_run_lacks(runs):
     cards = Cards()
     cards.show(runs[0].metrics, runs[1].metrics)
     cards.show(runs[1].metrics, runs[0].metrics)
     cards.show(runs[0].metrics, pd.Series(dtype=float))
-    assert {said for _, said, _ in cards_of(cards).values()} == {""}
+    assert {change_text for _, change_text, _ in cards_of(cards).values()} == {""}
 
 
 @pytest.mark.parametrize(
-    ("name", "before", "now", "said"),
+    ("name", "before", "now", "text"),
     [
         ("delivery_ratio", 0.5, 0.75, ("▲ 25 points", True)),
         ("latency_ms_p50", 10, 11, ("▲ 10 %", False)),
@@ -77,8 +77,8 @@ def test_cards_need_no_metric_that_the_run_before_lacks(runs):
         ("stretch", math.nan, 2, ("", None)),
     ],
 )
-def test_changes_in_words(name, before, now, said):
-    assert change(shown_as(name), before, now) == said
+def test_changes_in_words(name, before, now, text):
+    assert change(shown_as(name), before, now) == text
 
 
 @pytest.mark.parametrize(
@@ -103,27 +103,27 @@ def test_metrics_of_every_run_have_a_meaning_or_their_name():
     assert shown_as("hops_<b>").title == "hops <b>"
 
 
-def test_two_runs_stand_side_by_side_and_the_better_is_marked(runs):
+def test_two_runs_are_displayed_side_by_side_and_the_better_value_is_marked(runs):
     table = Differences()
     assert "Choose a protocol" in table.value
     table.show(*runs)
     assert re.findall(r"<th scope='col'>(.*?)</th>", table.value) == ["", "Diffusion", "Flooding", "second / first"]
     rows = dict(re.findall(r"<tr><th scope='row'[^>]*>(.*?)</th>(.*?)</tr>", table.value))
-    one, other = (run.metrics["bytes_sent"] for run in runs)
+    first_B, second_B = (run.metrics["bytes_sent"] for run in runs)
     cells = re.findall(r"<td(.*?)>(.*?)</td>", rows["bytes sent"])
-    assert [text for _, text in cells] == [f"{one:,.0f} B", f"{other:,.0f} B", f"{other / one:.2f}"]
-    assert [bool(kind) for kind, _ in cells] == [one < other, other < one, False]
+    assert [text for _, text in cells] == [f"{first_B:,.0f} B", f"{second_B:,.0f} B", f"{second_B / first_B:.2f}"]
+    assert [bool(kind) for kind, _ in cells] == [first_B < second_B, second_B < first_B, False]
     assert "wb-best" not in rows["delivery"]
     assert "–" in rows["interests known"]
 
 
-def test_the_same_protocol_twice_is_told_apart(runs):
+def test_two_runs_of_the_same_protocol_have_different_titles(runs):
     table = Differences()
     table.show(runs[1], runs[1])
     assert "Flooding A" in table.value and "Flooding B" in table.value and "wb-best" not in table.value
 
 
-def test_two_runs_on_an_ideal_radio_have_a_line_that_says_so():
+def test_two_runs_on_an_ideal_radio_have_a_note_about_it():
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(3, "TEMP IS 25", start_s=1)]
     ideal = wb.Scenario(wb.topology.line(4), wb.Flooding(), workload, duration_s=2)
     lossy_links = wb.topology.line(4)
@@ -142,7 +142,7 @@ def test_two_runs_on_an_ideal_radio_have_a_line_that_says_so():
     assert is_ideal(wb.Radio(loss=0.0), ideal.topology)
 
 
-def test_protocol_that_repeats_messages_itself_has_a_line_that_says_so():
+def test_a_protocol_that_repeats_messages_itself_has_a_note_about_it():
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(3, "TEMP IS 25", start_s=1)]
     table = Differences()
     runs = [
@@ -156,7 +156,7 @@ def test_protocol_that_repeats_messages_itself_has_a_line_that_says_so():
     assert "With retries" not in table.value and "no retries of its own" in table.value
 
 
-def test_equal_metrics_and_different_filters_have_a_line_each():
+def test_equal_metrics_and_different_filters_have_a_note_each():
     workload = [wb.subscribe(0, "TEMP GE 20"), wb.publish(3, "TEMP IS 25", start_s=1)]
     protocols = wb.Diffusion(), wb.Diffusion(filters=[wb.Filter("rate_limit")]), wb.Flooding()
     plain, filtering, flooding = (

@@ -1,4 +1,4 @@
-"""The players of one or two runs: of a message that is picked in one its bytes are fetched, of every protocol."""
+"""The players of one or two runs: a selected message is dissected, for every protocol."""
 
 import pytest
 
@@ -34,27 +34,27 @@ def pick(part, row, player=0):
 
 
 @pytest.mark.parametrize("name", protocol_names())
-def test_of_a_message_that_is_picked_the_bytes_are_taken_apart(name):
+def test_a_selected_message_is_dissected(name):
     run = run_of(name)
     row = sent(run)[-1]
-    told = pick(Compare(run), row)
+    dissected = pick(Compare(run), row)
     (frame,) = run.frames([row]).to_pylist()
-    digits, fields = told["frames"][told["at"][row]]
+    digits, fields = dissected["frames"][dissected["at"][row]]
     assert digits == frame["frame"].hex()
     expected = wb.dissect(run, frame["frame"], frame["peer"] < 0).fields
-    assert [one[0] for one in fields] == [one.name for one in expected] != []
+    assert [field[0] for field in fields] == [field.name for field in expected] != []
 
 
-def test_the_messages_around_it_are_at_hand_without_another_run(monkeypatch):
+def test_neighboring_messages_are_available_without_another_run(monkeypatch):
     run = run_of()
     part = Compare(run)
     rows = sent(run)
-    told = pick(part, rows[3])
+    dissected = pick(part, rows[3])
     monkeypatch.setattr(dissections, "frames_of", None)
-    assert pick(part, rows[4]) is told and rows[4] in told["at"]
+    assert pick(part, rows[4]) is dissected and rows[4] in dissected["at"]
 
 
-def test_in_a_long_run_the_messages_far_away_are_fetched_when_they_are_picked(monkeypatch):
+def test_distant_messages_of_a_long_run_are_fetched_on_selection(monkeypatch):
     monkeypatch.setattr(dissections, "AROUND", 2)
     run = run_of()
     part, rows = Compare(run), sent(run)
@@ -62,7 +62,7 @@ def test_in_a_long_run_the_messages_far_away_are_fetched_when_they_are_picked(mo
     assert set(pick(part, rows[0])["at"]) == set(rows[:2])
 
 
-def test_of_two_players_that_has_the_bytes_whose_message_was_picked():
+def test_only_the_player_of_the_selected_message_gets_its_bytes():
     runs = run_of(), run_of("Diffusion")
     part = Compare(*runs)
     row = sent(runs[1])[0]
@@ -70,32 +70,32 @@ def test_of_two_players_that_has_the_bytes_whose_message_was_picked():
     assert part.players[0].wire.dissected == {}
 
 
-def test_another_run_has_bytes_of_its_own():
+def test_another_run_has_its_own_bytes():
     part = Compare(run_of())
     row = sent(part.players[0].run)[0]
-    was = pick(part, row)
+    previous = pick(part, row)
     part.show((run_of(seed=2),))
     assert part.players[0].wire.dissected == {}
     assert pick(part, None) == {}
-    assert pick(part, row) not in ({}, was)
+    assert pick(part, row) not in ({}, previous)
 
 
-def test_what_cannot_be_played_again_says_why():
+def test_a_run_that_cannot_be_played_again_has_a_note_with_the_reason():
     run = run_of()
     object.__setattr__(run, "engine", "motes")
     assert "a live run on motes cannot be replayed" in pick(Compare(run), sent(run)[0])["note"]
 
 
-def test_a_row_of_the_run_before_is_no_message():
+def test_a_row_of_the_previous_run_has_no_message():
     run = run_of()
-    other = next(row for row in range(run.trace.num_rows) if row not in sent(run))
-    assert f"row {other} of the trace" in pick(Compare(run), other)["note"]
+    row_without_frame = next(row for row in range(run.trace.num_rows) if row not in sent(run))
+    assert f"row {row_without_frame} of the trace" in pick(Compare(run), row_without_frame)["note"]
 
 
-def test_while_a_large_run_is_played_once_more_that_is_told(monkeypatch):
+def test_replaying_a_large_run_is_announced(monkeypatch):
     monkeypatch.setattr(living, "LARGE", 0)
     run = run_of()
-    part, told = Compare(run), []
-    part.players[0].wire.observe(lambda change: told.append(change.new), "dissected")
+    part, dissections = Compare(run), []
+    part.players[0].wire.observe(lambda change: dissections.append(change.new), "dissected")
     pick(part, sent(run)[0])
-    assert ["executed again" in one["note"] for one in told] == [True, False]
+    assert ["executed again" in one["note"] for one in dissections] == [True, False]

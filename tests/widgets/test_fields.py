@@ -1,4 +1,4 @@
-"""Fields of forms: a control for each line of a table, what is wrong beside it, and its reason where asked for."""
+"""Fields of forms: a control for each line of a table, errors beside it, and its reason on request."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ def slider_and_text(field):
 
 
 @pytest.mark.parametrize("parameter", TABLE, ids=[one.name for one in TABLE])
-def test_a_field_begins_with_the_default_and_says_its_name_unit_and_reason(parameter):
+def test_a_field_starts_with_the_default_and_shows_its_name_unit_and_reason(parameter):
     field = Field(parameter)
     assert field.value == parameter.default and not field.error
     for control in field._controls:
@@ -30,33 +30,37 @@ def test_a_field_begins_with_the_default_and_says_its_name_unit_and_reason(param
     assert parameter.name in field.children[0].value.replace("<wbr>", "") and parameter.unit in field.children[-3].value
 
 
-# what the slider is put to and what that is; a number that is written, and where the slider is then
+# step of the slider and its value; a number that is entered, and the step of the slider afterwards
 @pytest.mark.parametrize(
-    ("parameter", "step", "number", "written", "there"),
+    ("parameter", "step", "number", "written", "step_after"),
     [(TTL, 7, 7, 200, 200), (RATE, 6.0, 1_000_000, 10**10, None)],
     ids=["by ones", "by decades, and beyond them"],
 )
-def test_slider_and_number_are_one_value(parameter, step, number, written, there):
+def test_slider_and_number_have_the_same_value(parameter, step, number, written, step_after):
     field = Field(parameter)
     slider, text = slider_and_text(field)
     slider.value = step
     assert field.value == number and text.value == str(number)
     text.value = str(written)
-    assert field.value == written and slider.value == (slider.max if there is None else there) and not field.error
+    assert (
+        field.value == written
+        and slider.value == (slider.max if step_after is None else step_after)
+        and not field.error
+    )
     field.value = number
     assert abs(slider.value - step) <= slider.step and text.value == str(number)
 
 
-def test_a_slider_that_is_put_on_its_nearest_step_changes_nothing():
+def test_rounding_a_slider_to_its_nearest_step_changes_nothing():
     field = Field(LOSS)
     slider, _ = slider_and_text(field)
     field.value = 0.12345
-    slider.value += slider.step / 10  # as the browser sends it back
+    slider.value += slider.step / 10  # the rounded value that the browser sends back
     assert field.value == 0.12345
 
 
 @pytest.mark.parametrize(
-    ("parameter", "text", "said"),
+    ("parameter", "text", "message"),
     [
         (TTL, "", "'' is not a whole number"),
         (TTL, "ten", "'ten' is not a whole number"),
@@ -69,17 +73,17 @@ def test_a_slider_that_is_put_on_its_nearest_step_changes_nothing():
         (LOSS, "-0.1", "it must be a number from 0.0 to 1.0"),
     ],
 )
-def test_nonsense_stays_with_a_sentence_beside_it_and_the_value_stays(parameter, text, said):
+def test_nonsense_stays_with_an_error_beside_it_and_the_value_is_unchanged(parameter, text, message):
     field = Field(parameter)
     _, box = slider_and_text(field)
     box.value = text
-    assert said in field.error and field._message.value
+    assert message in field.error and field._message.value
     assert box.value == text and field.value == parameter.default
     box.value = "1"
     assert field.value == 1 and not field.error and not field._message.value
 
 
-def test_a_slider_takes_the_place_of_nonsense():
+def test_moving_the_slider_replaces_nonsense():
     field = Field(TTL)
     slider, text = slider_and_text(field)
     text.value = "ten"
@@ -90,7 +94,7 @@ def test_a_slider_takes_the_place_of_nonsense():
     assert (field.value, field.error, text.value) == (51, "", "51")
 
 
-def test_a_list_is_written_with_commas_a_choice_chosen_a_box_ticked():
+def test_lists_have_commas_choices_a_menu_and_booleans_a_box():
     roots, mode, rearm = Field(ROOTS), Field(MODE), Field(REARM)
     roots._controls[0].value = "0, 5,12"
     mode._controls[0].value = "own"
@@ -100,14 +104,14 @@ def test_a_list_is_written_with_commas_a_choice_chosen_a_box_ticked():
     assert roots._controls[0].value == "1, 2"
 
 
-def test_the_reason_stands_below_where_somebody_asks():
-    fields = fields_of(TABLE, {one.name: one.default for one in TABLE}, "Form")
+def test_the_reason_is_displayed_below_a_field_on_request():
+    fields = fields_of(TABLE, {parameter.name: parameter.default for parameter in TABLE}, "Form")
     why = why_button(fields.values)
     reason = fields["ttl"].children[-1]
     assert "wb-none" in reason._dom_classes
     why.value = True
     assert "50 unless set, 1 to 255: TTL of the definition file" in reason.value
-    assert not any("wb-none" in one.children[-1]._dom_classes for one in fields.values())
+    assert not any("wb-none" in field.children[-1]._dom_classes for field in fields.values())
     why.value = False
     assert "wb-none" in reason._dom_classes
 
@@ -120,17 +124,17 @@ def test_reasons_of_choices_lists_and_open_ranges():
 
 
 @given(st.text(max_size=40))
-def test_any_text_is_read_as_something(text):
+def test_any_text_is_read_as_a_value(text):
     assert isinstance(literal(text), (int, float, str))
 
 
 @pytest.mark.parametrize("text", ["{[]: 1}", "[1]", "None", "1e999", "(" * 5000, "-" * 100_000 + "1", "b'x'"])
-def test_what_is_no_number_and_no_text_in_quotes_stands_as_it_is(text):
+def test_text_that_is_neither_a_number_nor_quoted_is_unchanged(text):
     assert literal(text) == text
 
 
 @given(st.floats(-1e6, 1e6), st.floats(0, 1e6), st.floats(0, 1e6))
-def test_the_usual_range_holds_the_default_and_is_inside_of_the_table(low, up, further):
+def test_the_usual_range_contains_the_default_and_is_within_the_table(low, up, further):
     default, high = low + up, low + up + further
     begin, end = usual_range(Parameter("x", default, low, high, "", ""))
     assert low <= begin <= default <= end <= high

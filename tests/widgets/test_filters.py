@@ -1,4 +1,4 @@
-"""The part that edits filters, the catalogue of those that can be picked, and what filters did in a run."""
+"""The panel that edits filters, the catalogue of filters, and the effects of filters in a run."""
 
 import pytest
 
@@ -10,18 +10,18 @@ from workbench.widgets.filters import Filters, _select_decisions, setting_of
 
 
 def plus_one(attributes):
-    """Adds a degree."""
-    return [one._replace(value=one.value + 100) for one in attributes]
+    """Add one degree to each value."""
+    return [attribute._replace(value=attribute.value + 100) for attribute in attributes]
 
 
 @pytest.fixture(autouse=True)
 def nothing_registered():
-    """What other tests have registered is out of the way."""
-    kept = dict(registered)
+    """Remove the filters that other tests have registered, during a test."""
+    previous = dict(registered)
     registered.clear()
     yield
     registered.clear()
-    registered.update(kept)
+    registered.update(previous)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def lines(part):
 
 
 def type_into(field, text):
-    """Put a text into the box of a field."""
+    """Enter a text into the box of a field."""
     field._controls[-1].value = text
 
 
@@ -49,7 +49,7 @@ def test_the_setting_that_holds_filters_is_found_by_the_table():
     assert setting_of(wb.Flooding()) == setting_of(None) == ""
 
 
-def test_a_protocol_without_filters_says_so_and_stays_as_it_is(part):
+def test_a_protocol_without_filters_has_a_note_and_is_unchanged(part):
     part.value = wb.Flooding(ttl=3)
     assert "Flooding has no filters" in part._no_filters.value
     assert part._editor.layout.display == "none"
@@ -60,7 +60,7 @@ def test_a_protocol_without_filters_says_so_and_stays_as_it_is(part):
     assert part._kind.value == part._kind.options[0]
 
 
-def test_every_filter_that_can_be_picked_can_be_added_and_has_its_form(part):
+def test_every_filter_of_the_catalogue_can_be_added_and_has_a_form(part):
     wb.register_filter("fuse", b"".join)
     part.refresh()
     for name in [kind.name for kind in catalogue.kinds()]:
@@ -68,8 +68,8 @@ def test_every_filter_that_can_be_picked_can_be_added_and_has_its_form(part):
         part._add.click()
         assert not part.error
         assert part.filters[part.selected].name == name
-        assert set(part._form.fields) == {one.name for one in part._kinds()[name].parameters}
-    assert [one.key for one in part.filters] == list(range(200, 209))
+        assert set(part._form.fields) == {parameter.name for parameter in part._kinds()[name].parameters}
+    assert [filter_.key for filter_ in part.filters] == list(range(200, 209))
     assert part.value == wb.Diffusion(ttl=9, filters=part.filters)
 
 
@@ -82,7 +82,7 @@ def test_a_filter_that_calls_a_function_needs_one(part):
     assert part.filters[0] == wb.Filter("blob_fusion", function="fuse")
 
 
-def test_the_form_edits_the_filter_that_is_selected(part):
+def test_the_form_edits_the_selected_filter(part):
     part.add("running_mean")
     type_into(part._form.fields["window"], "7")
     part._form.at.text = "1, 4-6"
@@ -93,22 +93,22 @@ def test_the_form_edits_the_filter_that_is_selected(part):
     assert lines(part) == ["200  running_mean (window 7): interest with TEMP GE 20, at nodes 1, 4-6"]
 
 
-def test_what_is_wrong_stays_in_the_form_with_a_sentence_and_the_protocol_as_it_was(part):
+def test_wrong_entries_stay_in_the_form_with_an_error_and_the_protocol_is_unchanged(part):
     part.add("threshold_alarm")
-    was = part.value
+    previous = part.value
     part._form.at.text = "99"
     assert "node 99 is not in the network" in part._form.at.error
     part._form.at.text = "all"
     type_into(part._form.fields["low"], "40")
     assert "low must not be above high" in part._form._message.value
-    part._form.at.text = "3"  # does not go on without the other
-    assert part.value == was
+    part._form.at.text = "3"  # invalid without the other setting
+    assert part.value == previous
     type_into(part._form.fields["high"], "45")
     assert part.filters == (wb.Filter("threshold_alarm", at=3, low=40.0, high=45.0),)
     assert part._form._message.value == part._form.at.error == ""
 
 
-def test_filters_are_ordered_put_onto_picked_nodes_and_removed(part):
+def test_filters_are_reordered_moved_to_picked_nodes_and_removed(part):
     remove, up, down = part._lines._buttons
     part.add("running_mean")
     part.picked = (1, 2)
@@ -120,7 +120,7 @@ def test_filters_are_ordered_put_onto_picked_nodes_and_removed(part):
     up.click()
     part.selected = 1
     part._move_button.click()
-    assert [one.at for one in part.filters] == [(1, 2), (1, 2)]
+    assert [filter_.at for filter_ in part.filters] == [(1, 2), (1, 2)]
     remove.click()
     assert part.filters == (wb.Filter("rate_limit", at=[1, 2]),)
     remove.click()
@@ -128,18 +128,18 @@ def test_filters_are_ordered_put_onto_picked_nodes_and_removed(part):
     assert remove.disabled and up.disabled and down.disabled and part._move_button.disabled
 
 
-def test_two_filters_of_one_key_are_refused_with_a_sentence(part):
+def test_two_filters_with_the_same_key_are_refused_with_a_sentence(part):
     part.value = wb.Diffusion(filters=(wb.Filter("rate_limit", messages="interest"), wb.Filter("running_mean")))
-    was = part.value
+    previous = part.value
     part.selected = 0
     part._form.messages.value = "interest"
     assert "give each filter a key of its own" in part._form._message.value
-    assert part.value == was
+    assert part.value == previous
 
 
-def test_filters_of_the_users_are_in_the_list_with_their_settings(part):
+def test_custom_filters_are_in_the_list_with_their_settings(part):
     class Count:
-        """Passes the first so many."""
+        """Passes the first `most` publications."""
 
         def __init__(self, most=2):
             self.most = most
@@ -170,15 +170,15 @@ def test_filters_of_the_users_are_in_the_list_with_their_settings(part):
 def test_decisions_have_the_data_before_and_after_and_agree_with_the_trace():
     wb.register_filter("plus", plus_one)
     run = run_with(wb.Filter("rate_limit", interval_s=12.0), wb.Filter("plus", key=201, at=[0]))
-    found = decisions(run)
-    changed = {what: count for what, count in found.counts.items() if what[2] != "pass"}
+    decided = decisions(run)
+    changed = {decision: count for decision, count in decided.counts.items() if decision[2] != "pass"}
     assert changed == count_changes(run)
     assert set(changed) == {("data", 200, "drop"), ("data", 201, "replace")}
-    first = next(one for one in found.first if one.key == 201)
+    first = next(decision for decision in decided.first if decision.key == 201)
     assert (first.node, first.origin, first.before, first.after) == (0, 8, "TEMP IS 25", "TEMP IS 26")
-    dropped = next(one for one in found.first if one.did == "drop")
+    dropped = next(decision for decision in decided.first if decision.did == "drop")
     assert (dropped.before, dropped.after) == ("TEMP IS 25", "")
-    assert decisions(run, most=1).counts == found.counts
+    assert decisions(run, most=1).counts == decided.counts
     assert len(decisions(run, most=1).first) == 1
 
 
@@ -190,7 +190,7 @@ def test_a_run_whose_filters_have_other_code_now_is_refused():
         decisions(run)
 
 
-def test_what_filters_did_is_told_and_the_data_when_asked_for(part):
+def test_effects_of_filters_are_listed_and_their_data_on_request(part):
     wb.register_filter("plus", plus_one)
     part.show_results(run_with(wb.Filter("plus", at=[0])))
     assert "<td>200</td><td>plus</td><td>data</td><td>12</td><td>0</td>" in part._results._table.value
@@ -206,7 +206,7 @@ def test_what_filters_did_is_told_and_the_data_when_asked_for(part):
     assert "Flooding has no filters" in part._results._table.value
 
 
-def test_a_filter_that_fails_when_it_is_watched_leaves_a_sentence(part):
+def test_a_filter_that_fails_in_the_replay_gives_an_error(part):
     wb.register_filter("plus", plus_one)
     run = run_with(wb.Filter("plus", at=[0]))
     part.show_results(run)
@@ -216,14 +216,14 @@ def test_a_filter_that_fails_when_it_is_watched_leaves_a_sentence(part):
     assert "ZeroDivisionError" in part._results._rows.value
 
 
-def test_what_filters_did_to_a_message_is_listed_in_the_order_in_which_they_saw_it():
+def test_effects_of_filters_on_a_message_are_listed_in_their_order():
     run = run_with(wb.Filter("running_mean"), wb.Filter("threshold_alarm", key=201), duration_s=10)
     first, _ = decisions(run)
-    assert [(one.key, one.did) for one in first[:2]] == [(200, "pass"), (201, "drop")]
+    assert [(decision.key, decision.did) for decision in first[:2]] == [(200, "pass"), (201, "drop")]
     assert _select_decisions(first) == list(first)
 
 
-def test_alone_it_begins_with_a_protocol_that_has_filters():
+def test_a_panel_without_a_lab_starts_with_a_protocol_with_filters():
     part = Filters()
     part.add("running_mean")
     assert part.value.filters == (wb.Filter("running_mean"),)

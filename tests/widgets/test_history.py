@@ -1,4 +1,4 @@
-"""The state of a lab: changes, undo, and what happens to what speaks of nodes that are gone."""
+"""The state of a lab: changes, undo, and references to removed nodes."""
 
 import pytest
 
@@ -28,14 +28,14 @@ def test_a_change_is_the_next_state_and_can_be_undone_and_redone(history):
     assert history.change(seed=8) and not history.can_redo
 
 
-def test_what_cannot_be_is_a_sentence_and_changes_nothing(history):
+def test_an_invalid_change_gives_an_error_and_changes_nothing(history):
     before = history.state
     assert not history.change(duration_s=-1)
     assert "duration_s is -1" in history.error and history.state is before and not history.can_undo
     assert history.change(duration_s=3) and history.error == ""
 
 
-def test_what_changes_nothing_is_no_step(history):
+def test_a_change_without_effect_is_not_a_step(history):
     assert history.change(seed=history.scenario.seed) and not history.can_undo
 
 
@@ -61,7 +61,7 @@ def test_the_moves_of_a_generators_slider_are_one_step(history, monkeypatch):
     assert len(history.scenario.topology) == 6 and not history.can_undo
 
 
-def test_what_is_no_slider_is_a_step_of_its_own_however_quickly_it_is_done(history, monkeypatch):
+def test_quick_changes_without_a_slider_are_separate_steps(history, monkeypatch):
     monkeypatch.setattr(history_module, "_ONE_GESTURE_S", 60.0)
     states = [history.state]
     for x_m in (5.0, 15.0):
@@ -100,20 +100,20 @@ def test_workload_at_removed_nodes_may_be_edited_and_other_unknown_nodes_are_ref
     assert not history.change(workload=[*WORKLOAD, wb.publish(77, "TEMP IS 4")]) and "node 77" in history.error
 
 
-def test_a_protocol_that_loses_all_its_roots_gets_another(history):
+def test_a_protocol_that_loses_all_its_roots_gets_a_new_root(history):
     assert history.change(topology=history.scenario.topology.subgraph([1, 2]).copy())
     assert history.scenario.protocol.roots == (1,)
 
 
-def test_two_protocols_play_the_same(history):
+def test_two_protocols_play_the_same_scenario(history):
     assert history.change(beside=wb.Flooding())
-    one, other = history.state.scenarios
-    assert (one, other.protocol) == (history.scenario, wb.Flooding())
-    assert one.replace(protocol=wb.Flooding()) == other
+    first, second = history.state.scenarios
+    assert (first, second.protocol) == (history.scenario, wb.Flooding())
+    assert first.replace(protocol=wb.Flooding()) == second
     assert history.change(beside=None) and len(history.state.scenarios) == 1
 
 
-def test_a_protocol_beside_that_cannot_play_it_is_refused(history):
+def test_a_second_protocol_that_cannot_play_the_scenario_is_refused(history):
     assert not history.change(beside=wb.TinyMQ(roots=(77,)))
     assert "node 77" in history.error and history.state.beside is None
 

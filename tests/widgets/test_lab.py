@@ -1,4 +1,4 @@
-"""The lab without a browser: parts offer, the state changes, all parts and the run follow."""
+"""The lab without a browser: panels offer changes; the state, all panels and the run follow."""
 
 import gc
 import json
@@ -19,21 +19,21 @@ from workbench.widgets.protocol import protocol_names
 
 @pytest.fixture
 def lab(tmp_path, monkeypatch):
-    """A lab on the reference engine, whose file is in a folder of its own."""
-    for one in (runs, sweep):
-        monkeypatch.setattr(one, "engine_for", lambda scenario: "reference")
+    """Yield a lab on the reference engine whose file is in a separate folder."""
+    for module in (runs, sweep):
+        monkeypatch.setattr(module, "engine_for", lambda scenario: "reference")
     monkeypatch.chdir(tmp_path)
-    made = Lab()
-    assert made.wait()
-    yield made
-    made.close()
+    opened = Lab()
+    assert opened.wait()
+    yield opened
+    opened.close()
 
 
-def again():
-    """The lab that is opened next in the same folder."""
-    made = Lab()
-    assert made.wait()
-    return made
+def open_again():
+    """Open a lab in the same folder and return it."""
+    opened = Lab()
+    assert opened.wait()
+    return opened
 
 
 def test_a_lab_outside_of_a_notebook_names_the_command_that_opens_one(tmp_path, monkeypatch, capsys):
@@ -45,13 +45,13 @@ def test_a_lab_outside_of_a_notebook_names_the_command_that_opens_one(tmp_path, 
     assert capsys.readouterr().err == ""
 
 
-def test_a_lab_runs_what_it_begins_with(lab):
+def test_a_new_lab_runs_its_scenario(lab):
     assert lab.run.metrics["delivery_ratio"] == 1.0
     assert lab.run.scenario == lab.scenario
     assert "reference engine" in lab._panel.message.value
 
 
-def test_what_a_part_offers_is_the_next_scenario_and_is_run(lab):
+def test_a_change_offered_by_a_panel_becomes_the_next_scenario_and_is_run(lab):
     lab._radio.fields["seed"].value = 77
     assert lab.wait() and lab.scenario.seed == lab.run.scenario.seed == 77
     lab._protocol.choice.value = "Flooding"
@@ -62,7 +62,7 @@ def test_what_a_part_offers_is_the_next_scenario_and_is_run(lab):
     assert [item.at for item in lab.scenario.workload] == [(0,)]
 
 
-def test_undo_brings_all_parts_back(lab):
+def test_undo_restores_all_panels(lab):
     lab._protocol.choice.value = "Gossip"
     assert lab.wait()
     lab._undo.click()
@@ -74,9 +74,9 @@ def test_undo_brings_all_parts_back(lab):
 
 @pytest.fixture
 def shown(lab, monkeypatch):
-    """What the lab's player is sent, of runs that count as large: (seed, whether it is a preview), in order."""
+    """Return the list of payloads that the player gets of runs that count as large: (seed, whether it is a preview)."""
     monkeypatch.setattr(living, "LARGE", 0)
-    player, sent = lab._players.players[0], []
+    player, headers = lab._players.players[0], []
     player.wire.selection = {"node": None, "row": None, "time_s": 3.0}
 
     def note(change):
@@ -84,34 +84,34 @@ def shown(lab, monkeypatch):
             return
         (length,) = struct.unpack("<I", change.new[4:8])
         header = json.loads(change.new[8 : 8 + length])
-        sent.append((int(header["workload"].rpartition(" ")[2]), header.get("is_preview", False)))
+        headers.append((int(header["workload"].rpartition(" ")[2]), header.get("is_preview", False)))
 
     player.wire.observe(note, "payload")
-    return sent
+    return headers
 
 
-def test_of_a_large_run_a_glimpse_is_shown_first(lab, shown):
+def test_a_preview_of_a_large_run_is_shown_first(lab, shown):
     lab.change(seed=8)
     assert lab.wait() and shown == [(8, True), (8, False)]
 
 
-def test_of_a_run_that_is_outdated_no_more_than_a_glimpse_is_shown(lab, shown, monkeypatch):
+def test_only_the_preview_of_an_outdated_run_is_shown(lab, shown, monkeypatch):
     player = lab._players.players[0]
     player.wire.observe(lambda _: lab.change(seed=9) if lab.scenario.seed == 8 else None, "payload")
-    cards, told = lab._cards.value, []
-    lab._cards.observe(lambda _: told.append(lab.run.scenario.seed), "value")
+    cards, seeds = lab._cards.value, []
+    lab._cards.observe(lambda _: seeds.append(lab.run.scenario.seed), "value")
     lab.change(seed=8, duration_s=50)
     assert lab.wait() and shown == [(8, True), (9, True), (9, False)]
-    assert told == [9] and lab._cards.value != cards
+    assert seeds == [9] and lab._cards.value != cards
 
 
-def test_a_glimpse_is_completed_where_the_newer_run_fails(lab, shown, monkeypatch):
+def test_the_run_of_a_preview_is_completed_if_the_newer_run_fails(lab, shown, monkeypatch):
     played = runner.play
 
-    def run(scenario, **how):
+    def run(scenario, **options):
         if scenario.seed == 9:
             raise wb.ScenarioError("this one cannot be")
-        return played(scenario, **how)
+        return played(scenario, **options)
 
     monkeypatch.setattr(runner, "play", run)
     player = lab._players.players[0]
@@ -121,14 +121,14 @@ def test_a_glimpse_is_completed_where_the_newer_run_fails(lab, shown, monkeypatc
     assert shown == [(8, True), (8, False)]
 
 
-def test_what_cannot_be_is_told_and_the_run_stays(lab):
+def test_an_invalid_change_gives_an_error_and_the_run_stays(lab):
     before = lab.run
     assert not lab.change(protocol=wb.TinyMQ(roots=(999,)))
     assert "node 999" in lab._panel.message.value
     assert lab.wait() and lab.run is before
 
 
-def test_the_maps_buttons_give_roles_to_the_picked_nodes(lab):
+def test_the_buttons_of_the_map_give_roles_to_the_picked_nodes(lab):
     lab._network.asked = {"do": "fail", "nodes": [5], "count": 1}
     lab._network.asked = {"do": "sink", "nodes": [9], "count": 2}
     assert lab.wait()
@@ -147,35 +147,35 @@ def test_two_protocols_play_side_by_side_on_one_clock(lab):
     assert lab.wait() and len(lab.runs) == len(lab._players.players) == 1
 
 
-def test_what_was_composed_is_there_again(lab):
+def test_a_new_lab_restores_the_composed_scenario(lab):
     lab.change(seed=5)
     lab.change(beside=wb.Flooding())
     composed = lab._history.state
     lab.close()
-    second = again()
+    second = open_again()
     assert second._history.state == composed and len(second.runs) == 2
     second.close()
 
 
-def test_a_scenario_that_is_given_is_what_the_lab_shows(lab):
+def test_a_lab_shows_the_given_scenario(lab):
     lab.change(seed=5)
     lab.close()
-    given = wb.Scenario(wb.topology.line(3), wb.Flooding())
-    other = wb.lab(given)
-    assert other.scenario == given
-    other.change(seed=6)
-    other.close()
-    assert wb.lab(given).scenario.seed == 6
+    scenario = wb.Scenario(wb.topology.line(3), wb.Flooding())
+    second_lab = wb.lab(scenario)
+    assert second_lab.scenario == scenario
+    second_lab.change(seed=6)
+    second_lab.close()
+    assert wb.lab(scenario).scenario.seed == 6
 
 
-def test_a_long_run_stops_and_keeps_what_there_is(lab):
+def test_a_stopped_run_keeps_its_rows(lab):
     lab.change(duration_s=500_000.0)
     lab._panel.stop_button.click()
     assert lab.wait()
     assert lab.run.scenario.duration_s < 500_000 and "Stopped after" in lab._panel.message.value
 
 
-def test_a_filter_that_fails_is_told_and_the_lab_goes_on(lab):
+def test_a_failing_filter_gives_an_error_and_the_lab_continues(lab):
     wb.register_filter("broken", lambda attributes: 1 / 0)
     lab.change(protocol=wb.Diffusion(filters=[wb.Filter("broken")]))
     assert lab.wait() and "ZeroDivisionError" in lab._panel.message.value
@@ -183,7 +183,7 @@ def test_a_filter_that_fails_is_told_and_the_lab_goes_on(lab):
     assert lab.wait() and "reference engine" in lab._panel.message.value
 
 
-def test_motes_that_are_not_there_are_told(lab, monkeypatch):
+def test_missing_motes_give_an_error(lab, monkeypatch):
     monkeypatch.setattr(run_panel.motes, "listing", list)
     lab._panel.where.value = run_panel.BOARDS
     assert "none are connected" in lab._panel.message.value
@@ -191,7 +191,7 @@ def test_motes_that_are_not_there_are_told(lab, monkeypatch):
     assert "0 entries for 40 nodes" in lab._panel.message.value
 
 
-def test_the_kind_of_virtual_motes_is_chosen_and_a_missing_one_says_what_it_lacks(lab, monkeypatch):
+def test_a_missing_kind_of_virtual_motes_names_what_it_needs(lab, monkeypatch):
     panel, lacking = lab._panel, {"c": "motes in C need a compiler"}
     monkeypatch.setattr(run_panel.motes, "missing", lacking.get)
     assert panel.kind.layout.display == "none"
@@ -208,7 +208,7 @@ def test_the_kind_of_virtual_motes_is_chosen_and_a_missing_one_says_what_it_lack
     lacking["cortex-m3"] = "a Cortex-M3 is emulated by QEMU"
     panel.where.value = run_panel.HERE
     assert panel.kind.layout.display == "none"
-    panel.where.value = run_panel.VIRTUAL  # looks again
+    panel.where.value = run_panel.VIRTUAL  # check again
     assert [label for label, _ in panel.kind.options][-1] == "cortex-m3, missing" and panel.kind.value == "micropython"
 
 
@@ -221,14 +221,14 @@ def test_a_lab_runs_on_motes_in_c(lab):
     assert "Ran on 3 motes for" in lab._panel.message.value and set(lab._panel.runs[0].kinds.values()) == {"c"}
 
 
-def test_what_is_taken_away_is_what_is_shown(lab):
+def test_exports_contain_the_displayed_scenario_and_run(lab):
     for kind in ("scenario (JSON)", "figure (SVG)", "figure (PNG)", "run (Parquet)", "page that plays"):
         lab._take_away.offer(kind)
         assert "download=" in lab._take_away.link.value, kind
     assert lab._take_away.data("scenario (JSON)", lab.run).decode() == lab.scenario.to_json()
 
 
-def test_a_sweep_of_what_is_shown(lab):
+def test_a_sweep_starts_from_the_displayed_scenario(lab):
     panel = lab._sweep
     panel.path.value, panel.values.value, panel.repetitions.value = "radio.loss", "0, 0.3", 2
     panel.run()
@@ -239,7 +239,7 @@ def test_a_sweep_of_what_is_shown(lab):
     assert panel.wait() and "wb-error" in panel._message.value
 
 
-def test_what_a_sweep_varies_is_chosen_in_the_forms(lab):
+def test_the_parameter_of_a_sweep_can_be_chosen_in_the_forms(lab):
     for form, field, path in (
         (lab._protocol, lab._protocol.fields["ttl"], "protocol.ttl"),
         (lab._radio, lab._radio.fields["retries"], "radio.retries"),
@@ -282,15 +282,15 @@ def test_arguments_of_each_generator_can_be_varied(lab, graph):
         sources.vary.value = True
 
 
-def test_all_that_forms_offer_to_vary_can_be_swept(lab):
+def test_every_parameter_that_forms_offer_can_be_swept(lab):
     for name in protocol_names():
         assert lab.change(protocol=protocol_named(name))
         lab._protocol.vary.value = lab._radio.vary.value = True
-        offered = {f"protocol.{one}" for one, field in lab._protocol.fields.items() if field.is_offered}
+        offered = {f"protocol.{setting}" for setting, field in lab._protocol.fields.items() if field.is_offered}
         assert offered and offered == {path for path in lab._sweep.path.options if path.startswith("protocol.")}
 
 
-def test_parts_say_what_they_are_in_a_line(lab):
+def test_panels_have_a_one_line_text_form(lab):
     parts = (lab, lab._network, lab._workload, lab._filters, lab._protocol, lab._radio, lab._panel, lab._players)
     for part in parts:
         assert len(repr(part)) < 300, type(part)
@@ -306,7 +306,7 @@ def test_a_view_that_fails_does_not_end_the_lab(lab, monkeypatch, capsys):
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_a_protocol_of_the_users_own_plays_beside(lab):
+def test_a_custom_protocol_can_be_compared(lab):
     class Shout(wb.Flooding):
         pass
 
@@ -315,21 +315,21 @@ def test_a_protocol_of_the_users_own_plays_beside(lab):
     assert lab._beside.value == "Shout"
 
 
-def test_what_cannot_be_shown_again_is_kept_and_told(lab, tmp_path):
+def test_a_state_that_cannot_be_restored_is_kept_with_an_error(lab, tmp_path):
     lab.change(seed=3)
     lab.close()
     path = tmp_path / ".workbench" / "lab.json"
     path.write_text(path.read_text().replace('"Diffusion"', '"not_here:Mine"'))
-    second = again()
+    second = open_again()
     assert path.with_suffix(".kept-1.json").exists()
-    said = second.children[3].value
-    assert "cannot be shown" in said and "kept-1.json" in said and "not_here" in said
+    message = second.children[3].value
+    assert "cannot be shown" in message and "kept-1.json" in message and "not_here" in message
     second.close()
 
 
-def test_a_lab_that_is_closed_leaves_no_widget_behind(lab):
+def test_a_closed_lab_leaves_no_widgets(lab):
     before = len(ipywidgets._instances)
-    second = again()
+    second = open_again()
     second.change(protocol=wb.TinyMQ())
     assert second.wait()
     assert len(ipywidgets._instances) > before + 500
@@ -338,31 +338,31 @@ def test_a_lab_that_is_closed_leaves_no_widget_behind(lab):
     assert len(ipywidgets._instances) <= before + 100
 
 
-def test_a_lab_that_is_opened_again_leaves_no_widget_and_no_thread_behind(lab):
-    kept = []  # as a notebook keeps what its cells have answered
+def test_reopened_labs_leave_no_widgets_and_threads(lab):
+    labs = []  # a notebook stores the outputs of its cells like this
 
     def left():
-        kept.append(wb.lab())
-        assert kept[-1].wait()
+        labs.append(wb.lab())
+        assert labs[-1].wait()
         gc.collect()
-        threads = sum(one.name == "lab" for one in threading.enumerate())
+        threads = sum(thread.name == "lab" for thread in threading.enumerate())
         return len(ipywidgets._instances), threads, len(gc.get_objects())
 
     left()
     widgets, _, objects = left()
-    again, threads, more = [left() for _ in range(2)][-1]
-    assert again == widgets
-    assert more < objects + 1_500  # 8,700 for each lab that is kept with all that it was made of
-    assert all(one.scenario == kept[-1].scenario and one.run is None for one in kept[:-1])
-    assert threads <= 3  # the fixture's, the last one's, and one that is about to end
+    open_again, threads, more = [left() for _ in range(2)][-1]
+    assert open_again == widgets
+    assert more < objects + 1_500  # 8,700 for each lab whose objects stay alive
+    assert all(closed_lab.scenario == labs[-1].scenario and closed_lab.run is None for closed_lab in labs[:-1])
+    assert threads <= 3  # those of the fixture, of the last lab, and one that is about to end
     wb.lab().close()
 
 
-def test_the_filters_form_knows_which_nodes_there_are(lab):
+def test_the_filter_form_knows_the_nodes_of_the_network(lab):
     assert lab._filters.nodes == tuple(sorted(lab.scenario.topology))
 
 
-def test_why_readings_did_not_arrive_is_told_after_the_picture_and_holds_no_run_up(lab, monkeypatch):
+def test_explanations_follow_the_picture_and_do_not_delay_the_next_run(lab, monkeypatch):
     is_free, is_there = threading.Event(), threading.Event()
 
     def slow(run, look):
@@ -379,13 +379,13 @@ def test_why_readings_did_not_arrive_is_told_after_the_picture_and_holds_no_run_
     assert lab._why_not.wait() and lab._why_not._text.value == "told late"
 
 
-def test_why_not_tells_where_each_reading_ended(lab):
+def test_the_explanation_shows_where_each_reading_ended(lab):
     lab.change(radio=wb.Radio(), workload=(*lab.scenario.workload, wb.outage(8, start_s=23)))
     assert lab.wait() and lab._why_not.wait()
     assert "it was sent to node 8 at 27.4304 s, and that node was down" in lab._why_not._text.value
 
 
-def test_a_newer_wish_ends_what_is_made_of_the_last_run(lab, monkeypatch):
+def test_a_newer_change_cancels_work_for_the_previous_run(lab, monkeypatch):
     ended = threading.Event()
 
     def played(run, progress):
@@ -402,16 +402,16 @@ def test_a_newer_wish_ends_what_is_made_of_the_last_run(lab, monkeypatch):
     assert lab._filters._results.wait() and not lab._filters._results._rows.value
 
 
-def test_the_cell_of_a_lab_can_be_run_again_within_the_messages_that_jupyters_server_passes_on(lab):
-    # It drops some of more than 3,000 in 3 s: here one for each widget that is closed, and one for each that is made.
+def test_rerunning_the_cell_of_a_lab_stays_within_jupyters_message_limit(lab):
+    # The server drops messages beyond 3,000 in 3 s: here one for each closed and one for each created widget.
     before = len(ipywidgets._instances)
-    second = again()
-    made = len(ipywidgets._instances) - before
+    second = open_again()
+    created = len(ipywidgets._instances) - before
     second.close()
-    assert 2 * made < 2_200
+    assert 2 * created < 2_200
 
 
-def test_a_protocol_that_draws_single_nodes_gets_a_tab_for_the_selected_node(lab):
+def test_a_protocol_with_node_drawings_gets_a_tab_for_the_selected_node(lab):
     assert "Selected node" not in lab._below.titles
     lab.change(protocol=wb.DPS())
     assert lab.wait() and lab._below.titles[-1] == "Selected node"

@@ -1,4 +1,4 @@
-"""The map in the browser: what mouse and keys send, in Chromium, with a model that only remembers."""
+"""The map in Chromium: the messages that mouse and keys send to a model that records them."""
 
 import base64
 
@@ -11,14 +11,14 @@ MODEL = """
 const model = {
   state: STATE, sent: [], acts: {},
   get(name) { return this.state[name] },
-  set(name, value) { this.state[name] = value; this.tell(name) },
-  tell(name) { for (const act of this.acts["change:" + name] ?? []) act() },
+  set(name, value) { this.state[name] = value; this.notify(name) },
+  notify(name) { for (const act of this.acts["change:" + name] ?? []) act() },
   save_changes() {},
   on(name, act) { (this.acts[name] ??= []).push(act) },
   off(name, act) { this.acts[name] = this.acts[name].filter((one) => one !== act) },
   send(edit) { this.sent.push(edit) },
 }
-model.state.payload = new DataView(Uint8Array.from(atob("PARCEL"), (sign) => sign.charCodeAt(0)).buffer)
+model.state.payload = new DataView(Uint8Array.from(atob("PAYLOAD"), (sign) => sign.charCodeAt(0)).buffer)
 window.model = model
 """
 STATE = (
@@ -33,10 +33,10 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def page(chromium):
-    """A grid of nine nodes, 10 m apart, on the map."""
-    parcel = parcel_of(topology.grid(3, 3))
+    """Yield a page with a map of a grid of nine nodes, 10 m apart."""
+    payload = encoded(topology.grid(3, 3))
     script = NetworkMap().script.replace("export default { render }", "")
-    model = MODEL.replace("STATE", STATE).replace("PARCEL", parcel)
+    model = MODEL.replace("STATE", STATE).replace("PAYLOAD", payload)
     opened = chromium.new_page(viewport={"width": 800, "height": 900})
     complaints = []
     opened.on("pageerror", lambda error: complaints.append(str(error)))
@@ -49,19 +49,19 @@ def page(chromium):
     opened.close()
 
 
-def parcel_of(graph):
+def encoded(graph):
     return base64.b64encode(packed(graph)).decode()
 
 
 def at(page, node):
-    """Where a node is in the page."""
-    found = page.evaluate(
+    """Return the position of a node in the page, in pixels."""
+    position = page.evaluate(
         "(node) => { const { map, box } = document.querySelector('.wb-network').workbenchEditor;"
         " const { left, top } = box.getBoundingClientRect(); const i = map.placeOf(node);"
         " return [left + map.px[i], top + map.py[i]] }",
         node,
     )
-    return tuple(found)
+    return tuple(position)
 
 
 def drag(page, start, end):
@@ -72,8 +72,8 @@ def drag(page, start, end):
     page.mouse.up()
 
 
-def sent(page):
-    """What has been sent since the last time."""
+def take_sent(page):
+    """Return the messages sent since the previous call."""
     return page.evaluate("() => model.sent.splice(0)")
 
 
@@ -81,10 +81,10 @@ def picked(page):
     return page.evaluate("() => model.state.picked")
 
 
-def test_dragging_a_node_sends_where_it_is_put_and_a_picked_group_goes_along(page):
+def test_dragging_a_node_sends_its_new_position_and_moves_the_picked_nodes_too(page):
     (x4, y4), (x5, _) = at(page, 4), at(page, 5)
     drag(page, (x4, y4), ((x4 + x5) / 2, y4))
-    (moved,) = sent(page)
+    (moved,) = take_sent(page)
     assert moved == {"kind": "move", "nodes": [4], "x": [pytest.approx(15, abs=0.2)], "y": [10]}
     assert at(page, 4)[0] == pytest.approx((x4 + x5) / 2, abs=3)
     page.mouse.click(*at(page, 0))
@@ -94,48 +94,48 @@ def test_dragging_a_node_sends_where_it_is_put_and_a_picked_group_goes_along(pag
     assert picked(page) == [0, 1]
     x, y = at(page, 0)
     drag(page, (x, y), (x, y - 50))
-    (moved,) = sent(page)
+    (moved,) = take_sent(page)
     assert moved["nodes"] == [0, 1] and moved["x"] == [0, 10] and moved["y"][0] == moved["y"][1] > 0
 
 
-def test_tools_add_link_and_erase(page):
+def test_tools_add_nodes_link_them_and_erase(page):
     page.get_by_role("button", name="+ Node").click()
     (x0, y0), (x4, y4) = at(page, 0), at(page, 4)
     page.mouse.click((x0 + x4) / 2, (y0 + y4) / 2)
-    (added,) = sent(page)
+    (added,) = take_sent(page)
     assert added == {"kind": "add", "x": pytest.approx(5, abs=0.2), "y": pytest.approx(5, abs=0.2)}
     page.get_by_role("button", name="+ Link").click()
     assert page.evaluate("() => model.state.tool") == "link"
     drag(page, (x0, y0), (x4, y4))
     page.mouse.click(*at(page, 8))
     page.mouse.click(*at(page, 4))
-    assert sent(page) == [{"kind": "join", "links": [[0, 4]]}, {"kind": "join", "links": [[8, 4]]}]
+    assert take_sent(page) == [{"kind": "join", "links": [[0, 4]]}, {"kind": "join", "links": [[8, 4]]}]
     page.get_by_role("button", name="Erase").click()
     page.mouse.click(x0, y0)
     (x7, y7), (x8, y8) = at(page, 7), at(page, 8)
     page.mouse.click((x7 + x8) / 2, (y7 + y8) / 2)
-    assert sent(page) == [
+    assert take_sent(page) == [
         {"kind": "erase", "nodes": [0], "links": []},
         {"kind": "erase", "nodes": [], "links": [[7, 8]]},
     ]
 
 
-def test_a_link_that_is_picked_has_a_slider_for_each_direction(page):
+def test_a_selected_link_has_a_slider_for_each_direction(page):
     (x0, y0), (x1, y1) = at(page, 0), at(page, 1)
     page.mouse.click((x0 + x1) / 2, (y0 + y1) / 2)
-    there = page.get_by_label("delivery ratio 0 → 1")
-    there.fill("60")
-    assert sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ab": 0.6, "ba": 0.6}]
+    slider = page.get_by_label("delivery ratio 0 → 1")
+    slider.fill("60")
+    assert take_sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ab": 0.6, "ba": 0.6}]
     page.get_by_label("same in both directions").uncheck()
     page.get_by_label("delivery ratio 1 → 0").fill("20")
-    assert sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ba": 0.2}]
-    assert there.input_value() == "60"
+    assert take_sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ba": 0.2}]
+    assert slider.input_value() == "60"
     page.get_by_role("button", name="Remove link").click()
-    assert sent(page) == [{"kind": "erase", "nodes": [], "links": [[0, 1]]}]
-    assert not there.is_visible()
+    assert take_sent(page) == [{"kind": "erase", "nodes": [], "links": [[0, 1]]}]
+    assert not slider.is_visible()
 
 
-def test_keys_that_move_a_links_slider_are_one_change(page):
+def test_key_presses_on_the_slider_of_a_link_are_one_change(page):
     (x0, y0), (x1, y1) = at(page, 0), at(page, 1)
     page.mouse.click((x0 + x1) / 2, (y0 + y1) / 2)
     slider = page.get_by_label("delivery ratio 0 → 1")
@@ -144,7 +144,7 @@ def test_keys_that_move_a_links_slider_are_one_change(page):
         page.keyboard.press("ArrowLeft")
     value = int(slider.input_value()) / 100
     page.wait_for_function("() => model.sent.length")
-    assert sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ab": value, "ba": value}]
+    assert take_sent(page) == [{"kind": "quality", "a": 0, "b": 1, "ab": value, "ba": value}]
 
 
 def test_everything_can_be_done_with_the_keyboard(page):
@@ -155,43 +155,43 @@ def test_everything_can_be_done_with_the_keyboard(page):
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowUp")
     page.wait_for_function("() => model.sent.length")
-    (moved,) = sent(page)
+    (moved,) = take_sent(page)
     assert moved["nodes"] == [1] and moved["x"] == [10] and 0 < moved["y"][0] < 5
     page.keyboard.press("Shift+N")
     page.keyboard.press("Shift+N")
     page.keyboard.press("l")
-    assert sent(page) == [{"kind": "join", "links": [[1, 2], [2, 3]]}]
+    assert take_sent(page) == [{"kind": "join", "links": [[1, 2], [2, 3]]}]
     page.keyboard.press("Escape")
     page.keyboard.press("p")
     page.get_by_role("button", name="Sink").click()
     page.locator(".wb-map").focus()
     page.keyboard.press("Delete")
     page.keyboard.press("Control+z")
-    assert sent(page) == [
+    assert take_sent(page) == [
         {"kind": "ask", "do": "sink", "nodes": [8]},
         {"kind": "erase", "nodes": [8], "links": []},
         {"kind": "undo"},
     ]
 
 
-def test_what_comes_from_the_kernel_keeps_the_section_that_is_looked_at(page):
+def test_updates_from_the_kernel_keep_the_displayed_section(page):
     page.evaluate("() => document.querySelector('.wb-network').workbenchEditor.map.zoom(2)")
     before = at(page, 4)
-    page.evaluate(FEED, parcel_of(topology.edits.with_node(topology.grid(3, 3), (30, 30))))
+    page.evaluate(FEED, encoded(topology.edits.with_node(topology.grid(3, 3), (30, 30))))
     assert at(page, 4) == before
-    page.evaluate(FEED, parcel_of(topology.grid(5, 5, 40)))
+    page.evaluate(FEED, encoded(topology.grid(5, 5, 40)))
     assert at(page, 4) != before
 
 
-def test_a_network_that_grows_step_by_step_stays_in_sight(page):
+def test_a_growing_network_stays_visible(page):
     box = page.locator(".wb-map").bounding_box()
     for rows in [4, 5, 6, 7, 8, 7, 6, 5, 4, 5, 6, 7]:
-        page.evaluate(FEED, parcel_of(topology.grid(rows, 3)))
+        page.evaluate(FEED, encoded(topology.grid(rows, 3)))
         top, bottom = at(page, 3 * rows - 1)[1], at(page, 0)[1]
         assert box["y"] < top and bottom < box["y"] + box["height"]
         assert bottom - top > 0.5 * box["height"]
 
 
-def test_a_map_that_is_closed_leaves_nothing(page):
+def test_a_closed_map_leaves_no_elements(page):
     page.evaluate("() => window.end()")
     assert page.locator(".wb-network canvas").count() == 0

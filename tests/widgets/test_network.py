@@ -1,4 +1,4 @@
-"""The network part: sources with sliders, tables, edits of the map, picks, roles and undo. Without a browser."""
+"""The network panel without a browser: sources with sliders, tables, edits of the map, picks, roles and undo."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ from workbench.widgets.network import sources
 from workbench.widgets.network.map import MOST_LINKS, packed
 
 LINKS = "transmitter,receiver,pdr\n0,1,0.9\n1,0,0.8\n1,2,0.7\n"
-PLACES = "node,x_m,y_m\n0,0,0\n1,10,0\n2,10,10\n"
+POSITIONS = "node,x_m,y_m\n0,0,0\n1,10,0\n2,10,10\n"
 
 
 @pytest.fixture
@@ -24,46 +24,46 @@ def network():
     return Network(topology.grid(3, 3))
 
 
-def hear(network, kind, **rest):
-    """The map says that the user has done something."""
+def send(network, kind, **rest):
+    """Pass a message of the map about a user's action to the panel."""
     network._handle_message(network.map, {"kind": kind, **rest}, [])
 
 
-def header_of(parcel):
-    size = struct.unpack("<I", parcel[4:8])[0]
-    return json.loads(parcel[8 : 8 + size])
+def header_of(payload):
+    size = struct.unpack("<I", payload[4:8])[0]
+    return json.loads(payload[8 : 8 + size])
 
 
-def said(network):
+def source_message(network):
     return network.sources._message.value
 
 
 # Sources
 
 
-def test_moving_a_slider_makes_the_network_anew_and_observers_hear_of_it(network):
-    heard = []
-    network.observe(lambda change: heard.append(change.new), "value")
+def test_moving_a_slider_creates_a_network_and_notifies_observers(network):
+    changes = []
+    network.observe(lambda change: changes.append(change.new), "value")
     network.sources.fields["rows"].value = 4
     assert network.value.graph["recipe"] == {"kind": "grid", "rows": 4, "columns": 3, "spacing_m": 10.0}
-    assert heard == [network.value]
+    assert changes == [network.value]
     assert header_of(network.map.payload)["plan"]["x"]["rows"] == 12
 
 
-def test_the_form_shows_the_recipe_of_a_network_from_elsewhere_and_offers_nothing(network):
-    heard = []
+def test_the_form_shows_the_recipe_of_an_assigned_network_without_changing_it(network):
+    changes = []
     value = topology.disc(30, 80, 60, radius_m=25, seed=4)
-    network.observe(lambda change: heard.append(change.new), "value")
+    network.observe(lambda change: changes.append(change.new), "value")
     network.value = value
     assert network.sources.choice.value == ("disc", "")
     assert {name: field.value for name, field in network.sources.fields.items()} == {
         "nodes": 30, "width_m": 80, "height_m": 60, "radius_m": 25, "seed": 4,
     }  # fmt: skip
-    assert heard == [value] and network.value is value
+    assert changes == [value] and network.value is value
 
 
-def test_what_the_browser_makes_of_a_sliders_place_is_no_wish(network):
-    """It puts a slider on one of its steps and sends that back."""
+def test_a_slider_position_rounded_by_the_browser_changes_nothing(network):
+    """The browser moves a slider to its nearest step and sends that back."""
     network.value = value = topology.disc(60, 83, 61.7, radius_m=21, seed=4)
     for name in ("nodes", "width_m", "height_m", "radius_m"):
         slider = network.sources.fields[name].children[1]
@@ -73,26 +73,26 @@ def test_what_the_browser_makes_of_a_sliders_place_is_no_wish(network):
     assert network.value is not value
 
 
-def test_choosing_a_generator_makes_its_network(network):
+def test_choosing_a_generator_creates_its_network(network):
     network.sources.choice.value = ("ring", "")
     assert network.value.graph["recipe"]["kind"] == "ring"
     assert list(network.sources.fields) == ["nodes", "spacing_m"]
 
 
-def test_what_a_generator_refuses_is_said_and_the_network_stays(network):
+def test_an_error_of_a_generator_is_displayed_and_the_network_stays(network):
     network.sources.choice.value = ("office", "")
     value = network.value
     network.sources.fields["rooms"].value = 7
     assert network.value is value
-    assert "wb-error" in said(network) and "must be even" in said(network)
+    assert "wb-error" in source_message(network) and "must be even" in source_message(network)
     network.sources.fields["rooms"].value = 8
     assert network.value.graph["recipe"]["rooms"] == 8
-    assert said(network) == ""
+    assert source_message(network) == ""
 
 
-def test_of_many_moves_of_a_slider_the_newest_makes_a_network(network, monkeypatch):
-    made = []
-    monkeypatch.setattr(sources.parameters, "generate", lambda *given: made.append(given) or topology.line(2))
+def test_only_the_newest_of_many_slider_moves_creates_a_network(network, monkeypatch):
+    calls = []
+    monkeypatch.setattr(sources.parameters, "generate", lambda *arguments: calls.append(arguments) or topology.line(2))
 
     async def pull():
         for rows in (4, 5, 6, 7):
@@ -100,7 +100,7 @@ def test_of_many_moves_of_a_slider_the_newest_makes_a_network(network, monkeypat
         await asyncio.sleep(0.1)
 
     asyncio.run(pull())
-    assert [values["rows"] for _, values, _ in made] == [7]
+    assert [values["rows"] for _, values, _ in calls] == [7]
 
 
 def test_testbeds_of_this_machine_can_be_chosen(real_data):
@@ -113,34 +113,34 @@ def test_testbeds_of_this_machine_can_be_chosen(real_data):
     assert network.value.number_of_edges() == 4032
 
 
-def test_a_table_that_is_pasted_becomes_the_network(network):
+def test_a_pasted_table_becomes_the_network(network):
     table = network.sources.table
     network.sources.choice.value = sources.TABLE
     assert network.sources.form.children == (table,)
     table.text.value = LINKS
     table.use.click()
     assert dict(network.value.edges) == {(0, 1): {"pdr": 0.9}, (1, 0): {"pdr": 0.8}, (1, 2): {"pdr": 0.7}}
-    table.text.value = LINKS + "\n" + PLACES
+    table.text.value = LINKS + "\n" + POSITIONS
     table.use.click()
     assert network.value.nodes[2]["pos"] == (10, 10) and network.value.number_of_edges() == 3
-    assert table.text.value == LINKS + "\n" + PLACES
+    assert table.text.value == LINKS + "\n" + POSITIONS
 
 
-def test_positions_alone_are_linked_within_the_radius():
-    assert sources.network_of(PLACES, 10.0).number_of_edges() == 4
-    assert sources.network_of(PLACES, 20.0).number_of_edges() == 6
+def test_positions_without_links_are_linked_within_the_radius():
+    assert sources.network_of(POSITIONS, 10.0).number_of_edges() == 4
+    assert sources.network_of(POSITIONS, 20.0).number_of_edges() == 6
 
 
-def test_files_that_are_uploaded_are_put_into_the_text(network):
+def test_uploaded_files_are_inserted_into_the_text(network):
     table = network.sources.table
-    uploaded = [{"content": memoryview(text.encode())} for text in ("\ufeff" + LINKS, PLACES)]
+    uploaded = [{"content": memoryview(text.encode())} for text in ("\ufeff" + LINKS, POSITIONS)]
     table._use_upload(type("Change", (), {"new": uploaded}))
-    assert table.text.value == LINKS + "\n" + PLACES
+    assert table.text.value == LINKS + "\n" + POSITIONS
     assert network.value.number_of_edges() == 3
 
 
 @pytest.mark.parametrize("separator", [", ", ";", "\t", "   "])
-def test_columns_may_be_separated_in_several_ways(separator):
+def test_columns_may_have_different_separators(separator):
     assert sources.network_of(LINKS.replace(",", separator), 1).number_of_edges() == 3
 
 
@@ -158,18 +158,18 @@ def test_columns_may_be_separated_in_several_ways(separator):
         ("\0", "at most one table of links"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said_in_a_sentence(network, text, sentence):
+def test_an_invalid_table_gives_an_error(network, text, sentence):
     with pytest.raises(DataError, match=sentence):
         sources.network_of(text, 20.0)
     value = network.value
     network.sources.table.text.value = text
     network.sources.table.make()
-    assert network.value is value and "wb-error" in said(network)
+    assert network.value is value and "wb-error" in source_message(network)
 
 
 @settings(max_examples=60)
 @given(st.text(alphabet="transmier,pdnodexy_0129.-\n \"'", max_size=200) | st.text(max_size=60))
-def test_any_text_makes_a_network_or_a_sentence(text):
+def test_any_text_gives_a_network_or_an_error(text):
     try:
         assert isinstance(sources.network_of(text, 20.0), nx.DiGraph)
     except DataError as error:
@@ -179,49 +179,49 @@ def test_any_text_makes_a_network_or_a_sentence(text):
 # The map
 
 
-def test_edits_of_the_map_make_new_networks(network):
+def test_edits_of_the_map_create_new_networks(network):
     before = network.value
-    hear(network, "move", nodes=[0, 4], x=[1.5, 2], y=[3, 4])
+    send(network, "move", nodes=[0, 4], x=[1.5, 2], y=[3, 4])
     assert network.value.nodes[0]["pos"] == (1.5, 3.0) and network.value.nodes[4]["pos"] == (2.0, 4.0)
-    hear(network, "add", x=-5, y=7)
+    send(network, "add", x=-5, y=7)
     assert network.value.nodes[9]["pos"] == (-5.0, 7.0) and network.picked == [9]
-    hear(network, "join", links=[[9, 0]])
+    send(network, "join", links=[[9, 0]])
     assert network.value.edges[9, 0] == network.value.edges[0, 9] == {"pdr": 1.0}
-    hear(network, "quality", a=9, b=0, ab=0.4, ba=0)
+    send(network, "quality", a=9, b=0, ab=0.4, ba=0)
     assert network.value.edges[9, 0] == {"pdr": 0.4} and not network.value.has_edge(0, 9)
-    hear(network, "erase", nodes=[8], links=[[0, 1]])
+    send(network, "erase", nodes=[8], links=[[0, 1]])
     assert 8 not in network.value and not network.value.has_edge(1, 0)
     assert before.graph["recipe"]["kind"] == "grid" and before.nodes[0]["pos"] == (0.0, 0.0)
-    assert "edited by hand" in said(network)
+    assert "edited by hand" in source_message(network)
 
 
-def test_links_follow_moved_and_added_nodes_where_nodes_are_linked_within_a_radius(network):
+def test_links_follow_moved_and_added_nodes_of_a_network_with_a_link_radius(network):
     network.value = disc = topology.disc(12, 40, 40, radius_m=18, seed=2)
     x, y = disc.nodes[3]["pos"]
-    hear(network, "move", nodes=[3], x=[500], y=[0])
+    send(network, "move", nodes=[3], x=[500], y=[0])
     assert network.value.degree(3) == 0 and network.sources.choice.value == sources.HAND
-    assert network.sources.form.children == ()  # no slider that would replace the network
-    hear(network, "move", nodes=[3], x=[x], y=[y])
+    assert network.sources.form.children == ()  # no slider that would replace the edited network
+    send(network, "move", nodes=[3], x=[x], y=[y])
     assert set(network.value.edges) == set(disc.edges)
-    hear(network, "add", x=x, y=y)
+    send(network, "add", x=x, y=y)
     assert set(network.value[12]) == {3, *disc[3]}
-    hear(network, "erase", nodes=[12])
+    send(network, "erase", nodes=[12])
     assert set(network.value.edges) == set(disc.edges)
 
 
-def test_moved_node_keeps_its_links_where_the_user_wants_it_or_has_edited_links(network):
+def test_a_moved_node_keeps_its_links_on_request_or_after_edits_of_links(network):
     network.value = disc = topology.disc(12, 40, 40, radius_m=18, seed=2)
     network.follows.value = False
-    hear(network, "move", nodes=[3], x=[500], y=[0])
+    send(network, "move", nodes=[3], x=[500], y=[0])
     assert set(network.value.edges) == set(disc.edges)
     network.value, network.follows.value = disc, True
-    hear(network, "erase", links=[list(next(iter(disc.edges)))])
-    hear(network, "move", nodes=[3], x=[500], y=[0])
+    send(network, "erase", links=[list(next(iter(disc.edges)))])
+    send(network, "move", nodes=[3], x=[500], y=[0])
     assert set(network.value[3]) <= set(disc[3]) and network.follows.layout.display == "none"
 
 
-def test_edited_network_does_not_claim_to_be_generated_when_it_is_shown_again(network):
-    hear(network, "move", nodes=[0], x=[1.5], y=[3])
+def test_a_redisplayed_edited_network_does_not_count_as_generated(network):
+    send(network, "move", nodes=[0], x=[1.5], y=[3])
     again = Network(network.value)
     assert again.sources.choice.value == sources.HAND
     again.value = topology.grid(2, 2)
@@ -230,10 +230,10 @@ def test_edited_network_does_not_claim_to_be_generated_when_it_is_shown_again(ne
     )
 
 
-def test_joining_nodes_that_are_linked_leaves_the_link_as_it_is(network):
-    hear(network, "quality", a=0, b=1, ab=0.3)
+def test_joining_linked_nodes_leaves_their_link_unchanged(network):
+    send(network, "quality", a=0, b=1, ab=0.3)
     value = network.value
-    hear(network, "join", links=[[0, 1]])
+    send(network, "join", links=[[0, 1]])
     assert network.value is value
 
 
@@ -253,52 +253,52 @@ def test_joining_nodes_that_are_linked_leaves_the_link_as_it_is(network):
         (None, "sent an invalid edit"),
     ],
 )
-def test_an_edit_that_cannot_be_changes_nothing_and_is_said(network, message, sentence):
+def test_an_invalid_edit_changes_nothing_and_gives_an_error(network, message, sentence):
     value = network.value
     network._handle_message(network.map, message, [])
     assert network.value is value
     assert network.map.is_error and sentence in network.map.message
-    hear(network, "add", x=0, y=0)
+    send(network, "add", x=0, y=0)
     assert not network.map.is_error
 
 
-def test_picks_go_both_ways_and_nodes_that_are_gone_are_not_picked(network):
+def test_picks_are_synchronized_and_exclude_removed_nodes(network):
     network.map.picked = [3, 4]
     assert network.picked == [3, 4]
-    hear(network, "erase", nodes=[3])
+    send(network, "erase", nodes=[3])
     assert network.picked == network.map.picked == [4]
     network.picked = [1]
     assert network.map.picked == [1]
 
 
-def test_the_tool_can_be_set_from_outside(network):
+def test_the_tool_can_be_set_from_python(network):
     network.tool = "erase"
     assert network.map.tool == "erase"
 
 
-def test_asked_says_which_role_is_wanted_for_which_nodes_every_time():
+def test_asked_changes_with_every_request_of_a_role_for_nodes():
     network = Network(topology.line(3), asks=("fail", "sink"))
     assert network.map.asks == ["sink", "fail"]
-    heard = []
-    network.observe(lambda change: heard.append(change.new), "asked")
-    hear(network, "ask", do="sink", nodes=[1, 55])
-    hear(network, "ask", do="sink", nodes=[1])
-    assert heard == [{"do": "sink", "nodes": [1], "count": 1}, {"do": "sink", "nodes": [1], "count": 2}]
+    requests = []
+    network.observe(lambda change: requests.append(change.new), "asked")
+    send(network, "ask", do="sink", nodes=[1, 55])
+    send(network, "ask", do="sink", nodes=[1])
+    assert requests == [{"do": "sink", "nodes": [1], "count": 1}, {"do": "sink", "nodes": [1], "count": 2}]
 
 
-def test_marks_are_drawn_and_unknown_ones_left_out(network):
+def test_marks_are_drawn_except_those_of_unknown_nodes(network):
     network.marks = {0: "sink", 4: "down", 5: "king"}
     assert network.map.roles == [[0, "sink"], [4, "down"]]
 
 
-def test_undo_and_redo_go_through_what_was_done(network):
+def test_undo_and_redo_step_through_the_changes(network):
     assert network.map.history == {"undo": False, "redo": False}
     first = network.value
-    hear(network, "add", x=0, y=0)
+    send(network, "add", x=0, y=0)
     second = network.value
-    hear(network, "erase", nodes=[0])
+    send(network, "erase", nodes=[0])
     third = network.value
-    hear(network, "undo")
+    send(network, "undo")
     assert network.value is second
     network.undo()
     assert network.value is first and network.map.history == {"undo": False, "redo": True}
@@ -307,11 +307,11 @@ def test_undo_and_redo_go_through_what_was_done(network):
     network.redo()
     assert network.value is third
     network.undo()
-    hear(network, "add", x=1, y=1)
+    send(network, "add", x=1, y=1)
     assert network.map.history == {"undo": True, "redo": False}
 
 
-def test_one_pull_at_a_slider_is_one_step_for_undo(network):
+def test_one_drag_of_a_slider_is_one_step_of_undo(network):
     first = network.value
     for rows in (4, 5, 6):
         network.sources.fields["rows"].value = rows
@@ -319,11 +319,11 @@ def test_one_pull_at_a_slider_is_one_step_for_undo(network):
     assert network.value is first and network.sources.fields["rows"].value == 3
 
 
-def test_without_undo_of_its_own_there_are_no_buttons_for_it():
+def test_a_network_panel_without_undo_has_no_undo_buttons():
     network = Network(topology.line(3), undo=False)
-    hear(network, "add", x=0, y=0)
+    send(network, "add", x=0, y=0)
     value = network.value
-    hear(network, "undo")
+    send(network, "undo")
     assert network.value is value and network.map.history == {}
     assert network.map.asks == ["sink", "source", "fail"] and Network(topology.line(3)).map.asks == []
 
@@ -338,21 +338,21 @@ def test_any_usable_graph_is_shown_in_normal_form():
         network.value = nx.DiGraph()
 
 
-def test_a_value_that_is_shown_already_is_not_sent_again(network):
-    sent = []
-    network.map.observe(sent.append, "payload")
-    hear(network, "move", nodes=[0], x=[3], y=[4])
-    network.value = topology.check(network.value)  # as it comes back out of a scenario
-    assert len(sent) == 1
+def test_a_displayed_value_is_not_sent_again(network):
+    payloads = []
+    network.map.observe(payloads.append, "payload")
+    send(network, "move", nodes=[0], x=[3], y=[4])
+    network.value = topology.check(network.value)  # an equal network, as a scenario returns it
+    assert len(payloads) == 1
 
 
-def test_the_sentence_says_when_not_all_reach_each_other(network):
+def test_the_message_warns_if_the_network_is_not_connected(network):
     assert network.map.message == "9 nodes, 24 links"
-    hear(network, "add", x=0, y=0)
+    send(network, "add", x=0, y=0)
     assert "2 parts" in network.map.message
 
 
-def test_of_very_many_links_the_best_of_each_node_are_drawn_and_the_map_says_so():
+def test_of_very_many_links_only_the_best_of_each_node_are_drawn_with_a_note():
     graph = topology.disc(400, 100, 100, radius_m=35)
     assert graph.number_of_edges() > 2 * MOST_LINKS
     header = header_of(packed(graph))

@@ -1,4 +1,4 @@
-"""Nonsense in any field of a form: a sentence stands beside it, the value stays, and what is right again is taken."""
+"""Nonsense in any field of a form gives an error beside it and leaves the value; the next valid entry replaces it."""
 
 import ipywidgets as widgets
 import pytest
@@ -19,14 +19,16 @@ ITEMS = {
 
 
 def within(widget):
-    """The widgets that are shown in another one."""
+    """Return the widgets that are displayed in a widget, with that widget."""
     for child in getattr(widget, "children", ()):
         yield child
         yield from within(child)
 
 
 def errors(part):
-    return [one.value for one in within(part) if isinstance(one, widgets.HTML) and "wb-error" in one.value]
+    return [
+        element.value for element in within(part) if isinstance(element, widgets.HTML) and "wb-error" in element.value
+    ]
 
 
 def with_filters():
@@ -34,45 +36,45 @@ def with_filters():
     return Filters(wb.Diffusion(filters=[wb.Filter(name, key=200 + i) for i, name in enumerate(kinds)]), range(9))
 
 
-def resist(part):
-    """Put nonsense into every text of a part, and what was right back again."""
-    boxes = [one for one in within(part) if isinstance(one, (widgets.Text, widgets.Combobox))]
+def check_nonsense(part):
+    """Enter nonsense into every text of a panel, and then the previous text again."""
+    boxes = [child for child in within(part) if isinstance(child, (widgets.Text, widgets.Combobox))]
     assert boxes
     for box in boxes:
         right, value = box.value, part.value
         for text in NONSENSE:
             box.value = text
-            said = errors(part)
-            assert part.value != value or (said and box.value == text), (box.tooltip, text)
-            assert all(len(one) < 2000 for one in said)
+            messages = errors(part)
+            assert part.value != value or (messages and box.value == text), (box.tooltip, text)
+            assert all(len(message) < 2000 for message in messages)
             box.value = right
             assert part.value == value and not errors(part), (box.tooltip, text)
 
 
 @pytest.mark.parametrize("name", protocol_names())
 def test_in_the_form_of_a_protocol(name):
-    resist(ProtocolForm(protocol_named(name)))
+    check_nonsense(ProtocolForm(protocol_named(name)))
 
 
 def test_in_the_form_of_the_radio():
-    resist(RadioForm(Conditions(wb.Radio(loss=0.2), 60.0, 1)))
+    check_nonsense(RadioForm(Conditions(wb.Radio(loss=0.2), 60.0, 1)))
 
 
 @pytest.mark.parametrize("kind", ITEMS)
 def test_in_the_forms_of_the_workload(kind):
     part = Workload(ITEMS.values(), range(9))
     part.selected = list(ITEMS).index(kind)
-    resist(part)
+    check_nonsense(part)
 
 
 def test_in_the_forms_of_filters():
     part = with_filters()
-    for place in range(len(part.filters)):
-        part.selected = place
-        resist(part)
+    for index in range(len(part.filters)):
+        part.selected = index
+        check_nonsense(part)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in parameters.TABLES if kind != "testbed"])
 def test_in_the_forms_of_generators(kind):
     part = Network(parameters.generate(kind, {**parameters.values_of(kind), "nodes": 30}))
-    resist(part)
+    check_nonsense(part)

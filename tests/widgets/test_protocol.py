@@ -1,4 +1,4 @@
-"""The form of a protocol: made from its table, with the settings of papers, and a sentence where something is wrong."""
+"""The form of a protocol, built from its table: settings of papers, and errors for invalid settings."""
 
 import pytest
 
@@ -13,7 +13,7 @@ PRESETS = [(name, preset) for name in protocol_names() for preset in protocol_fr
 
 
 def last_control(form, name):
-    """The text, box or choice of a field."""
+    """Return the text, menu or box of a field."""
     return form.fields[name]._controls[-1]
 
 
@@ -25,29 +25,29 @@ def test_all_protocols_can_be_chosen_and_have_a_field_for_each_setting():
         form.choice.value = name
         assert type(form.value).__name__ == name and form.presets.value == "defaults"
         assert set(form.fields) == set(form.value.settings) - {"filters"}
-        for one, field in form.fields.items():
-            assert field.value == form.value.settings[one]
+        for setting, field in form.fields.items():
+            assert field.value == form.value.settings[setting]
 
 
-def test_a_setting_that_is_edited_makes_the_next_protocol():
-    form, seen = ProtocolForm(wb.Flooding()), []
-    form.observe(lambda change: seen.append(change.new), "value")
+def test_an_edited_setting_creates_the_next_protocol():
+    form, changes = ProtocolForm(wb.Flooding()), []
+    form.observe(lambda change: changes.append(change.new), "value")
     last_control(form, "ttl").value = "9"
-    assert seen == [wb.Flooding(ttl=9)] == [form.value]
+    assert changes == [wb.Flooding(ttl=9)] == [form.value]
     assert form.presets.value == "as set below"
     form.value = wb.Flooding(ttl=3, max_events=7)
     assert (form.fields["ttl"].value, last_control(form, "max_events").value) == (3, "7")
-    assert len(seen) == 2
+    assert len(changes) == 2
 
 
-def test_a_protocol_that_is_chosen_again_is_as_it_was():
+def test_a_protocol_that_is_chosen_again_has_its_previous_settings():
     form = ProtocolForm(wb.Gossip(forwarding_probability=0.9))
     form.choice.value = "DPS"
     form.choice.value = "Gossip"
     assert form.value == wb.Gossip(forwarding_probability=0.9)
 
 
-def test_filters_stay_as_they_are_while_settings_change():
+def test_filters_are_unchanged_by_other_settings():
     filters = (wb.Filter("suppress_unchanged", match="TEMP EQ_ANY", tolerance=1.0),)
     form = ProtocolForm(wb.Diffusion(filters=filters))
     assert form.presets.value == "defaults"
@@ -57,10 +57,10 @@ def test_filters_stay_as_they_are_while_settings_change():
 
 
 @pytest.mark.parametrize("name", protocol_names())
-def test_nonsense_in_any_field_gets_a_sentence_or_is_a_protocol(name):
-    """Nothing raises, and what is shown without a complaint is what the protocol has."""
+def test_nonsense_in_any_field_gives_an_error_or_a_protocol(name):
+    """No text raises an exception, and a displayed value without an error is that of the protocol."""
     form = ProtocolForm(protocol_from_dict({"name": name}))
-    for one, field in form.fields.items():
+    for setting, field in form.fields.items():
         box = field._controls[-1]
         if not isinstance(box.value, str) or isinstance(field.parameter.minimum, tuple):
             continue
@@ -68,16 +68,16 @@ def test_nonsense_in_any_field_gets_a_sentence_or_is_a_protocol(name):
             before = form.value
             box.value = text
             if field.error:
-                assert form.value == before, (one, text)
+                assert form.value == before, (setting, text)
             else:
-                assert form.value.settings[one] == field.value, (one, text)
+                assert form.value.settings[setting] == field.value, (setting, text)
         form.value = protocol_from_dict({"name": name})
         form.presets.value = "defaults"
-        field.show(form.value.settings[one])
-        assert not any(other.error for other in form.fields.values())
+        field.show(form.value.settings[setting])
+        assert not any(field_.error for field_ in form.fields.values())
 
 
-def test_settings_that_do_not_go_together_wait_for_each_other():
+def test_incompatible_settings_wait_for_each_other():
     form = ProtocolForm(wb.TinyMQ())
     last_control(form, "refresh_s").value = "200"
     assert "lease_s must be longer" in form.fields["refresh_s"].error
@@ -89,14 +89,14 @@ def test_settings_that_do_not_go_together_wait_for_each_other():
     assert not form.fields["refresh_s"].error
 
 
-def test_what_is_wrong_goes_when_another_value_comes():
+def test_a_new_value_replaces_wrong_entries():
     form = ProtocolForm(wb.Flooding(ttl=9))
     last_control(form, "ttl").value = "ten"
     form.value = wb.Flooding(ttl=9, max_events=5)
     assert last_control(form, "ttl").value == "9" and not form.fields["ttl"].error
 
 
-def test_the_protocol_as_printed_is_a_setting_of_the_other():
+def test_the_published_protocol_is_a_setting_of_its_extension():
     form = ProtocolForm(wb.TinyMQ())
     last_control(form, "literal").value = True
     assert type(form.value) is wb.PrintedTinyMQ and form.choice.value == "TinyMQ"
@@ -107,26 +107,26 @@ def test_the_protocol_as_printed_is_a_setting_of_the_other():
 
 
 @pytest.mark.parametrize(("name", "preset"), PRESETS)
-def test_a_preset_is_a_protocol_of_its_own_that_a_form_recognizes(name, preset):
+def test_a_preset_is_a_separate_protocol_that_the_form_recognizes(name, preset):
     form = ProtocolForm(protocol_from_dict({"name": name}))
     settings = form.value.presets[preset]
     form.presets.value = preset
-    assert {one: form.value.settings[one] for one in settings} == settings
-    rest = {one.name: one.default for one in form.value.parameters if one.name not in settings}
-    assert {one: form.value.settings[one] for one in rest} == rest
+    assert {name: form.value.settings[name] for name in settings} == settings
+    rest = {parameter.name: parameter.default for parameter in form.value.parameters if parameter.name not in settings}
+    assert {name: form.value.settings[name] for name in rest} == rest
     assert form.presets.value == preset and form.value != protocol_from_dict({"name": name})
     form.presets.value = "defaults"
     assert form.value == protocol_from_dict({"name": name})
 
 
-def test_presets_leave_roots_where_they_are():
+def test_presets_do_not_change_roots():
     form = ProtocolForm(wb.TinyMQ(roots=(3, 4)))
     assert form.presets.value == "defaults"
     form.presets.value = "lesson 3"
     assert (form.value.roots, form.value.key_bits) == ((3, 4), 4)
 
 
-def test_reasons_are_shown_of_each_protocol_while_the_button_is_down():
+def test_reasons_of_each_protocol_are_displayed_while_the_button_is_active():
     form = ProtocolForm(wb.Flooding())
     form.why.value = True
     form.choice.value = "DPS"
@@ -137,12 +137,12 @@ def test_reasons_are_shown_of_each_protocol_while_the_button_is_down():
 
 
 class Whisper(wb.Flooding):
-    """Flooding of a user's."""
+    """A custom version of flooding."""
 
     parameters = (*wb.Flooding.parameters, Parameter("volume", 3, 1, 9, "dB", "quiet"))
 
 
-def test_a_protocol_of_the_users_has_a_form():
+def test_a_custom_protocol_has_a_form():
     form = ProtocolForm()
     form.value = Whisper(volume=4)
     assert form.choice.value == "Whisper" and form.fields["volume"].value == 4

@@ -12,20 +12,20 @@ def box(form, name):
     return form.fields[name]._controls[-1]
 
 
-def test_a_value_is_shown_and_is_the_same_afterwards():
+def test_displaying_a_value_does_not_change_it():
     radio = wb.Radio(loss=0.25, collisions=True, csma=True, retries=3, jitter_ms=(0.3, 300), tx_uJ_per_B=0.1)
-    given = Conditions(radio, 12.5, -4)
-    form = RadioForm(given)
-    assert form.value == given
+    conditions = Conditions(radio, 12.5, -4)
+    form = RadioForm(conditions)
+    assert form.value == conditions
     assert (form.loss.value, form.share.value) == ("a share of all frames", 0.25)
     assert [box(form, name).value for name in ("duration_s", "seed", "retries")] == ["12.5", "-4", "3"]
     assert [box(form, name).value for name in ("jitter_from_ms", "jitter_to_ms")] == ["0.3", "300"]
     assert box(form, "csma").value is True
 
 
-def test_each_control_changes_its_own_and_nothing_else():
-    form, seen = RadioForm(), []
-    form.observe(lambda change: seen.append(change.new), "value")
+def test_each_control_changes_only_its_field():
+    form, changes = RadioForm(), []
+    form.observe(lambda change: changes.append(change.new), "value")
     assert form.value == FIRST
     for name, text in (("retries", "3"), ("overhead_B", "10"), ("rx_uJ_per_B", "2.5")):
         box(form, name).value = text
@@ -34,10 +34,10 @@ def test_each_control_changes_its_own_and_nothing_else():
     box(form, "seed").value = "9"
     radio = wb.Radio(retries=3, overhead_B=10, rx_uJ_per_B=2.5, collisions=True)
     assert form.value == Conditions(radio, 5.0, 9)
-    assert len(seen) == 6
+    assert len(changes) == 6
 
 
-def test_losses_are_the_links_none_or_a_share():
+def test_loss_is_that_of_the_links_none_or_a_share():
     form = RadioForm()
     assert form.share.layout.display == "none"
     form.loss.value = "nothing"
@@ -56,7 +56,7 @@ def test_losses_are_the_links_none_or_a_share():
     "name", sorted(set(RadioForm().fields) - {"collisions", "csma", "link_quality", "overhearing"})
 )
 @pytest.mark.parametrize("text", ["", "ten", "-1", "nan", "1e400", "9" * 5000])
-def test_nonsense_stays_in_its_field_with_a_sentence_and_the_rest_works(name, text):
+def test_nonsense_stays_in_its_field_with_an_error_and_other_fields_work(name, text):
     form = RadioForm()
     box(form, name).value = text
     assert form.fields[name].error and box(form, name).value == text and form.value == FIRST
@@ -66,7 +66,7 @@ def test_nonsense_stays_in_its_field_with_a_sentence_and_the_rest_works(name, te
     assert not form.fields[name].error
 
 
-def test_a_jitter_from_more_to_less_waits_for_its_other_end():
+def test_a_reversed_range_of_jitter_waits_for_its_second_value():
     form = RadioForm()
     box(form, "jitter_from_ms").value = "20"
     assert "from a lower to a higher" in form.fields["jitter_from_ms"].error and form.value == FIRST
@@ -77,7 +77,7 @@ def test_a_jitter_from_more_to_less_waits_for_its_other_end():
     assert not form.fields["jitter_from_ms"].error
 
 
-def test_another_seed_is_another_one(monkeypatch):
+def test_the_button_for_another_seed_draws_a_different_one(monkeypatch):
     monkeypatch.setattr("workbench.widgets.radio.secrets.randbelow", lambda most: 4711)
     form = RadioForm()
     form.another.click()

@@ -1,4 +1,4 @@
-"""What was composed, on disk."""
+"""Storage of composed scenarios on disk."""
 
 import pytest
 
@@ -20,19 +20,19 @@ def saved(store, state, opened_with="x"):
     store.flush()
 
 
-def test_a_state_is_there_again(store):
+def test_a_stored_state_is_restored(store):
     state = State(SCENARIO.replace(seed=3), wb.Flooding(ttl=9))
     saved(store, state)
     assert store.read(None) == state
 
 
-def test_workload_at_nodes_that_the_network_lacks_is_there_again(store):
+def test_workload_at_unknown_nodes_is_restored(store):
     state = State(SCENARIO, None, (wb.subscribe([0, 31], "TEMP GE 1"), wb.publish(37, "TEMP IS 2")))
     saved(store, state)
     assert store.read(None) == state and store.read(None).workload == state.composed
 
 
-def test_of_states_that_come_quickly_the_newest_is_written(store):
+def test_only_the_newest_of_many_quick_states_is_written(store):
     for seed in range(5):
         store.write(State(SCENARIO.replace(seed=seed)), "x")
     store.flush()
@@ -40,20 +40,20 @@ def test_of_states_that_come_quickly_the_newest_is_written(store):
     assert [path.name for path in store.path.parent.iterdir()] == ["lab.json"]
 
 
-def test_a_lab_that_is_opened_with_another_scenario_begins_with_that(store):
+def test_a_lab_opened_with_another_scenario_starts_with_it(store):
     saved(store, State(SCENARIO.replace(seed=3)), SCENARIO.hash)
     assert store.read(SCENARIO).scenario.seed == 3
     assert store.read(SCENARIO.replace(duration_s=1)) is None
 
 
-def test_nothing_on_disk_is_nothing(store):
+def test_a_missing_file_restores_nothing(store):
     assert store.read(None) is None
 
 
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", '{"format": "workbench-lab"}', '{"format": "other", "version": 1}', "\0"]
 )
-def test_a_file_that_cannot_be_read_is_put_aside_and_not_lost(store, text):
+def test_an_unreadable_file_is_renamed_and_not_lost(store, text):
     store.path.parent.mkdir()
     store.path.write_text(text)
     assert store.read(None) is None
@@ -64,6 +64,6 @@ def test_a_file_that_cannot_be_read_is_put_aside_and_not_lost(store, text):
 
 
 @pytest.mark.parametrize("name", ["", "../up", "a b", "x" * 61])
-def test_a_name_that_is_no_name_of_a_file_is_refused(name):
+def test_an_invalid_file_name_is_refused(name):
     with pytest.raises(ScenarioError, match="the lab's name"):
         Store(name)

@@ -1,7 +1,6 @@
-"""The lab as somebody uses it who has never seen it: with mouse and keyboard alone, in a real JupyterLab.
+"""The lab as a new user operates it: with mouse and keyboard only, in a real JupyterLab.
 
-Nothing here changes the page through its application: scripts in the page only tell where things are and what is shown.
-"""
+Scripts in the page only read positions and what is displayed; they do not change the page through its application."""
 
 import re
 import time
@@ -17,9 +16,9 @@ from workbench.widgets.laboratory import protocol_named
 from workbench.widgets.protocol import protocol_names
 
 pytestmark = pytest.mark.browser
-# Nothing is compiled here, so that the story takes as long on every machine.
+# The tests compile nothing, so that the story takes as long on every machine.
 COLD = "from workbench.sim import fast\nfast.is_warm = lambda protocol: False\nfast.warm = lambda protocol: None"
-# Where a node is on the map on which the network is changed, in pixels of the page.
+# Return the position of a node on the network's map, in pixels of the page.
 PLACE = """
 (node) => {
   const { map } = document.querySelector(".wb-network").workbenchEditor
@@ -31,7 +30,7 @@ PLAYERS = "[...document.querySelectorAll('.wb-looks .wb-player')].map((root) => 
 
 
 def start_page(folder):
-    """The start page in a folder of its own, with a first cell that keeps the compiler away."""
+    """Create a copy of the start page in a folder, with a first cell that prevents compilation."""
     page = nbformat.read(REPOSITORY / "notebooks" / "00-start.ipynb", as_version=4)
     page.cells.insert(0, nbformat.v4.new_code_cell(COLD))
     nbformat.write(page, folder / "00-start.ipynb")
@@ -44,33 +43,33 @@ class Hand:
         self.page, self.keys, self.mouse = page, page.keyboard, page.mouse
         self.lab = page.locator(".wb-lab").first
         self.errors = []
-        page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        page.on("console", lambda message: self.errors.append(message.text) if message.type == "error" else None)
 
     def tab(self, name):
-        """Open a tab of the lab's."""
+        """Open a tab of the lab."""
         self.lab.get_by_role("tab", name=name, exact=True).first.click()
 
     def press(self, name):
-        """Press a button of the lab's."""
+        """Press a button of the lab."""
         self.lab.locator("button:visible").filter(has_text=re.compile(rf"^\W*{re.escape(name)}$")).first.click()
 
     def choose(self, of, value):
-        """Choose in the list with this label, or this class."""
+        """Choose a value in the menu with this label or class."""
         named = self.lab.locator(of) if of.startswith(".") else self.lab.get_by_label(of, exact=True)
         named.locator("visible=true").first.select_option(value)
 
     def write(self, field, text):
-        """Write into a field, and leave it."""
+        """Enter a text into a field, and leave the field."""
         row = self.lab.locator(".wb-field").filter(has_text=re.compile(rf"^\s*{field}")).locator("visible=true").first
         row.locator("input[type=text], input:not([type]), .widget-text input").last.fill(text)
         self.keys.press("Tab")
 
     def place(self, node):
-        """Where a node is on the map."""
+        """Return the position of a node on the map, in pixels of the page."""
         return self.page.evaluate(PLACE, node)
 
     def open_map(self):
-        """Bring the map into sight, and choose to edit the network there."""
+        """Scroll to the map, and open its editor."""
         self.lab.get_by_role("button", name="Edit", exact=True).first.click()
         self.lab.locator(".wb-looks .wb-map").first.scroll_into_view_if_needed()
 
@@ -94,28 +93,28 @@ class Hand:
         self.mouse.up()
 
     def sees(self, text, within=".wb-lab"):
-        """Wait until this is to be read; a text or a pattern."""
+        """Wait until a text, or a text that matches a pattern, is displayed."""
         self.page.locator(within).first.get_by_text(text).locator("visible=true").first.wait_for(timeout=300_000)
 
     def sees_run(self, title, of=0):
-        """Wait until a player shows a run whose title begins so."""
+        """Wait until a player shows a run whose title starts with a text."""
         self.page.wait_for_function(
             f"([title, of]) => {PLAYERS}[of]?.picture.title.startsWith(title)", arg=[title, of], timeout=300_000
         )
 
     def time(self):
-        """The moment that the first player shows, in its own ticks."""
+        """Return the moment that the first player shows, in its own ticks."""
         return self.page.evaluate(f"() => {PLAYERS}[0].time")
 
     def cell(self, text):
-        """Write a new cell at the notebook's end, and run it."""
+        """Add a cell at the end of the notebook, and run it."""
         self.page.locator(".jp-Notebook-footer").click()
         self.page.locator(".jp-Cell.jp-mod-active .cm-content").click()
         self.keys.type(text)
         self.keys.press("Shift+Enter")
 
     def printed(self, text):
-        """What a new cell prints."""
+        """Run an expression in a new cell and return its output."""
         outputs = self.page.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.stdout']")
         before = outputs.count()
         self.cell(text)
@@ -124,11 +123,11 @@ class Hand:
 
 
 def open_lab(hand):
-    """Run the page's first cells, as its first sentence says."""
-    hand.page.get_by_text("| Idle").wait_for()  # a cell that is run before the kernel is there is asked about
+    """Run the first cells of the page, as its first sentence recommends."""
+    hand.page.get_by_text("| Idle").wait_for()  # JupyterLab shows a dialog if a cell is run before the kernel is ready
     hand.page.locator(".jp-CodeCell .cm-content").first.click()
     hand.keys.press("Shift+Enter")
-    # The start page's words lie between; its one cell is the next of code.
+    # The start page has a text before its only cell, which is the next code cell.
     hand.page.locator(".jp-CodeCell .cm-content").nth(1).click()
     hand.keys.press("Shift+Enter")
     hand.keys.press("Control+b")
@@ -161,19 +160,19 @@ def shrink_and_grow(hand):
 
 
 def compose(hand):
-    """Twelve nodes, a subscription, two publications, a filter."""
+    """Compose a scenario of twelve nodes, a subscription, two publications and a filter."""
     hand.tab("Network")
     hand.choose("from", "grid")
     hand.write("rows", "3")
     hand.write("columns", "4")
     hand.sees("12 nodes, 34 links")
-    hand.sees_run("Diffusion on 12 nodes")  # without what its nodes did that are gone
+    hand.sees_run("Diffusion on 12 nodes")  # without the workload of removed nodes
     hand.tab("Data")
     items = hand.lab.get_by_role("option").filter(has_text="TEMP").locator("visible=true")
-    while left := items.count():
+    while count := items.count():
         items.first.click()
         hand.press("Remove")
-        items.nth(left - 1).wait_for(state="detached")
+        items.nth(count - 1).wait_for(state="detached")
     hand.sees("Nothing happens yet")
     for node, kind, does, text in (
         (0, "+ Subscription", "subscribes to", "TEMP GE 22"),
@@ -209,7 +208,7 @@ def change(hand):
 
 
 def look(hand):
-    """Scrub, and pick a message."""
+    """Drag the time slider, and select a message."""
     slider = hand.lab.get_by_role("slider", name="Time")
     slider.scroll_into_view_if_needed()
     box = slider.bounding_box()
@@ -229,7 +228,7 @@ def look(hand):
 
 
 def play_all(hand):
-    """Each protocol on the same network and workload."""
+    """Run each protocol on the same network and workload."""
     for name in protocol_names():
         hand.tab("Protocol")
         hand.choose("protocol:", name)
@@ -239,7 +238,7 @@ def play_all(hand):
 
 
 def stop_a_long_run(hand):
-    """A run of a week is stopped, and what there is of it is shown; undo leads back."""
+    """Stop a run of a week, which is displayed up to that time, and undo the change."""
     hand.tab("Radio and time")
     hand.write("duration_s", "600000")
     hand.press("Stop")
@@ -249,7 +248,7 @@ def stop_a_long_run(hand):
 
 
 def compare(hand):
-    """Another protocol beside it, and the table of differences."""
+    """Compare with another protocol, and open the table of differences."""
     hand.choose("beside it:", "Flooding")
     hand.sees_run("Flooding on 12 nodes", of=1)
     hand.tab("Differences")
@@ -264,7 +263,7 @@ def sweep(hand):
     over = hand.lab.get_by_label("over:")
     proposed = over.input_value()
     hand.choose("vary:", "radio.retries")
-    # The kernel proposes values for it. Who writes before they are there has what was written replaced.
+    # The kernel proposes values, which would replace a text entered earlier.
     hand.page.wait_for_function("([box, old]) => box.value != old", arg=[over.element_handle(), proposed])
     over.fill("0, 3")
     hand.keys.press("Enter")
@@ -275,7 +274,7 @@ def sweep(hand):
 
 
 def run_on_motes(hand):
-    """On virtual motes, stopped after a moment."""
+    """Run on virtual motes, and stop after a moment."""
     hand.choose(".wb-where select", "virtual motes")
     hand.press("Run")
     hand.sees(re.compile(r"12 motes, [1-9]\d* s of 60 s"))
@@ -285,19 +284,19 @@ def run_on_motes(hand):
 
 
 def take_python(hand):
-    """The lines of Python, in a cell of their own, build the same scenario."""
+    """Check that the lines of Python build the same scenario in a new cell, and return its hash."""
     hand.tab("Take away")
     hand.press("Python, in a new cell")
-    made = hand.page.locator(".jp-CodeCell .cm-content").filter(has_text="scenario.run()").first
-    made.click()
+    cell = hand.page.locator(".jp-CodeCell .cm-content").filter(has_text="scenario.run()").first
+    cell.click()
     hand.keys.press("Shift+Enter")
     same = hand.printed("print(scenario.hash, lab.scenario.hash)").split()
     assert len(same) == 2 and same[0] == same[1]
     return same[0]
 
 
-@pytest.mark.family  # `make test` tells the beginning of it through Voilà (test_app), and the rest without a page.
-def test_with_mouse_and_keyboard_alone_a_lab_is_composed_run_looked_at_and_taken_away(chromium, tmp_path):
+@pytest.mark.family  # `make test` plays its first part through Voilà (test_app) and the rest without a page
+def test_the_lab_can_be_used_with_mouse_and_keyboard_only(chromium, tmp_path):
     start_page(tmp_path)
     with Jupyter("lab", tmp_path) as jupyter:
         notebook = jupyter.opened(chromium, "00-start.ipynb", (1366, 900))
@@ -312,8 +311,8 @@ def test_with_mouse_and_keyboard_alone_a_lab_is_composed_run_looked_at_and_taken
         sweep(hand)
         if rack.missing() is None:
             run_on_motes(hand)
-        was = take_python(hand)
-        go_on_after_a_reload(hand, tmp_path / "00-start.ipynb", was)
+        hash_ = take_python(hand)
+        continue_after_reload(hand, tmp_path / "00-start.ipynb", hash_)
         assert notebook.complaints == [] and hand.errors == []
         assert hand.page.locator("[data-mime-type='application/vnd.jupyter.stderr']").count() == 0
     log = (tmp_path / "server.log").read_text()
@@ -321,7 +320,7 @@ def test_with_mouse_and_keyboard_alone_a_lab_is_composed_run_looked_at_and_taken
 
 
 def save(hand, path, printed):
-    """Save the notebook, and wait until the file has what was printed last."""
+    """Save the notebook, and wait until the file contains the most recent output."""
     hand.keys.press("Control+s")
     end_s = time.monotonic() + 300
     while printed not in path.read_text():
@@ -329,14 +328,14 @@ def save(hand, path, printed):
         hand.page.wait_for_timeout(100)
 
 
-def go_on_after_a_reload(hand, path, was):
-    """What was composed is there again, in the page and in a new lab, and can be changed."""
-    save(hand, path, was)
+def continue_after_reload(hand, path, hash_):
+    """Check that the page and a new lab restore the composed scenario, and that it can be changed."""
+    save(hand, path, hash_)
     hand.page.reload()
     hand.sees_run("Diffusion on 12 nodes")
     open_lab(hand)
     hand.sees_run("Diffusion on 12 nodes")
-    assert hand.printed("print(lab.scenario.hash)") == was
+    assert hand.printed("print(lab.scenario.hash)") == hash_
     hand.drag(1, 15, -15)
     hand.sees(re.compile(r"^reference engine, [\d,]+ ms"))
-    assert hand.printed("print(lab.scenario.hash)") != was
+    assert hand.printed("print(lab.scenario.hash)") != hash_

@@ -1,4 +1,4 @@
-"""What all parts wear: their styles, and names for the handles of sliders."""
+"""The style sheet of all panels, and accessible names for the handles of sliders."""
 
 import pytest
 
@@ -6,7 +6,7 @@ import workbench as wb
 from workbench.widgets.panel import close_all
 from workbench.widgets.style_sheet import StyleSheet, shared_style_sheet
 
-# A slider as ipywidgets makes it, in a field of a part.
+# A slider as ipywidgets creates it, in a field of a panel.
 PAGE = """
 <div class="wb-part"><div class="inner">
   <div class="wb-field"><span title="why">ttl</span><div class="noUi-handle" role="slider"></div></div>
@@ -26,7 +26,7 @@ PARTS = ("Network", "Workload", "Filters", "ProtocolForm", "RadioForm", "RunPane
 
 
 @pytest.mark.parametrize("name", PARTS)
-def test_a_part_that_stands_alone_wears_a_skin_which_goes_with_it(name):
+def test_a_single_panel_has_a_style_sheet_that_is_closed_with_it(name):
     part = getattr(wb.widgets, name)()
     (worn,) = (child for child in part.children if isinstance(child, StyleSheet))
     assert ".wb-row" in worn._css and ".wb-told" in worn._css
@@ -34,7 +34,7 @@ def test_a_part_that_stands_alone_wears_a_skin_which_goes_with_it(name):
     assert worn.comm is None
 
 
-def test_parts_whose_maker_wears_one_for_all_have_none():
+def test_panels_of_a_lab_share_its_style_sheet():
     with shared_style_sheet():
         part = wb.widgets.RadioForm()
     assert not any(isinstance(child, StyleSheet) for child in part.children)
@@ -42,9 +42,11 @@ def test_parts_whose_maker_wears_one_for_all_have_none():
 
 
 @pytest.mark.browser
-def test_a_slider_over_decades_tells_its_value_and_not_the_logarithm(chromium):
+def test_a_logarithmic_slider_announces_its_value(chromium):
     field = next(
-        one for one in wb.widgets.RadioForm().fields.values() if "wb-logarithm" in one._controls[0]._dom_classes
+        candidate
+        for candidate in wb.widgets.RadioForm().fields.values()
+        if "wb-logarithm" in candidate._controls[0]._dom_classes
     )
     page = chromium.new_page()
     page.set_content(
@@ -53,15 +55,15 @@ def test_a_slider_over_decades_tells_its_value_and_not_the_logarithm(chromium):
         '<div class="skin"></div></div>'
     )
     page.evaluate(WEAR, StyleSheet().script)
-    said = "(said) => document.querySelector('.noUi-handle').getAttribute('aria-valuetext') === said"
-    page.wait_for_function(said, arg="100 kb/s")
+    has_value_text = "(text) => document.querySelector('.noUi-handle').getAttribute('aria-valuetext') === text"
+    page.wait_for_function(has_value_text, arg="100 kb/s")
     page.evaluate("() => document.querySelector('.noUi-handle').setAttribute('aria-valuetext', '-0.5')")
-    page.wait_for_function(said, arg="0.316 kb/s")
+    page.wait_for_function(has_value_text, arg="0.316 kb/s")
     assert 10 ** field._controls[0].value == pytest.approx(field.value, rel=0.05)
     page.close()
 
 
-# Of a model and its view what ipywidgets has, and of a comm what JupyterLab keeps; the layout is another view's, too.
+# Mock objects of ipywidgets' model and view, and of a comm of JupyterLab; another view uses the layout, too.
 CLOSED = """
 async (script) => {
   const module = await import(URL.createObjectURL(new Blob([script], { type: "text/javascript" })))
@@ -89,14 +91,14 @@ async (script) => {
 
 
 @pytest.mark.browser
-def test_what_is_closed_is_let_go(chromium):
+def test_closed_widgets_are_released(chromium):
     page = chromium.new_page()
     assert page.evaluate(CLOSED, StyleSheet().script) == [True, None, None, True, True, ["msg:custom"]]
     page.close()
 
 
 @pytest.mark.browser
-def test_handles_of_sliders_are_named_also_those_that_come_later(chromium):
+def test_handles_of_sliders_added_later_are_named_too(chromium):
     page = chromium.new_page()
     page.set_content(PAGE)
     page.evaluate(WEAR, StyleSheet().script)

@@ -1,4 +1,4 @@
-"""The panel of sweeps: what can be varied, over what; running, stopping, going on; the chart."""
+"""The panel of sweeps: parameters, values and metrics; running, stopping and continuing; the chart."""
 
 import threading
 
@@ -22,25 +22,25 @@ from workbench.widgets.sweep import (
 
 @pytest.fixture
 def scenario():
-    """A line whose links lose; the fast engine stays out of it."""
+    """Return a scenario of a line with lossy links; tests do not use the fast engine."""
     workload = [wb.subscribe(0, "TEMP GE 1"), wb.publish(4, "TEMP IS 2", every_s=1)]
     return wb.Scenario(wb.topology.line(5), wb.Flooding(), workload, wb.Radio(loss=0.1), duration_s=3, seed=3)
 
 
 @pytest.fixture
 def panel(scenario, monkeypatch):
-    """A panel whose sweeps vary what is lost, with two seeds."""
+    """Return a panel whose sweeps vary the loss, with two seeds."""
     monkeypatch.setattr(sweep_module, "REDRAWN_S", 0.0)
-    made = SweepPanel(scenario)
-    made.path.value, made.values.value, made.repetitions.value = "radio.loss", "0, 0.2, 0.5", 2
-    return made
+    panel = SweepPanel(scenario)
+    panel.path.value, panel.values.value, panel.repetitions.value = "radio.loss", "0, 0.2, 0.5", 2
+    return panel
 
 
-def said(panel):
+def message_of(panel):
     return panel._message.value
 
 
-def test_what_says_something_of_every_protocol_is_offered_first_and_bounds_of_memory_last(scenario):
+def test_general_parameters_are_offered_first_and_memory_limits_last(scenario):
     offered = SweepPanel(scenario.replace(protocol=wb.Diffusion())).path.options
     is_bound = [path.startswith("protocol.max_") for path in offered]
     assert offered[:2] == ("radio.loss", "protocol.ttl")
@@ -59,19 +59,23 @@ def test_settings_radio_duration_and_seed_can_be_varied(panel, scenario):
     assert panel.path.value == "protocol.publish"
 
 
-def test_what_bounds_memories_is_offered_last(panel, scenario):
+def test_memory_limits_are_offered_last(panel, scenario):
     panel.value = scenario.replace(protocol=wb.Diffusion())
     are_bounds = [path.startswith("protocol.max_") for path in panel.path.options]
     assert are_bounds == sorted(are_bounds) and any(are_bounds)
 
 
 @pytest.mark.parametrize("protocol", [wb.Flooding(), wb.Gossip(), wb.Diffusion(), wb.CodedDiffusion(), wb.TinyMQ()])
-def test_what_is_proposed_can_be_swept(scenario, protocol):
+def test_proposed_values_can_be_swept(scenario, protocol):
     scenario = scenario.replace(protocol=protocol)
     for path, parameter in table_of(scenario).items():
         values = propose_values(path, parameter, scenario)
         assert values == read_values(", ".join(map(str, values))) and len(values) == len(set(values)) > 1, path
-        if path not in ("protocol.literal", "protocol.refresh_s", "protocol.lease_s"):  # these go with others
+        if path not in (
+            "protocol.literal",
+            "protocol.refresh_s",
+            "protocol.lease_s",
+        ):  # these depend on other parameters
             for value in values:
                 scenario.replace(**{path: value})
 
@@ -79,16 +83,16 @@ def test_what_is_proposed_can_be_swept(scenario, protocol):
 def test_a_sweep_gives_a_table_and_a_chart_that_follows_the_page(panel, scenario):
     assert panel.results is None
     panel.run_button.click()
-    assert panel.wait() and "6 points." in said(panel)
+    assert panel.wait() and "6 points." in message_of(panel)
     assert sorted(set(panel.results["radio.loss"])) == [0, 0.2, 0.5] and set(panel.results["seed"]) == {3, 4}
-    one = panel.results[(panel.results["radio.loss"] == 0.5) & (panel.results["seed"] == 4)].iloc[0]
+    row = panel.results[(panel.results["radio.loss"] == 0.5) & (panel.results["seed"] == 4)].iloc[0]
     alone = scenario.replace(seed=4, **{"radio.loss": 0.5}).run(engine="reference")
-    assert one["transmissions"] == alone.metrics["transmissions"]
+    assert row["transmissions"] == alone.metrics["transmissions"]
     assert "<svg" in panel._chart.value and "light-dark(" in panel._chart.value and "loss" in panel._chart.value
     assert not panel.run_button.disabled and panel.stop_button.disabled and panel.bar.layout.visibility == "hidden"
 
 
-def test_another_metric_redraws_and_another_path_leaves_the_chart_of_what_was_swept(panel):
+def test_another_metric_redraws_the_chart_and_another_parameter_keeps_it(panel):
     panel.run()
     assert panel.wait()
     first = panel._chart.value
@@ -111,14 +115,14 @@ def test_another_metric_redraws_and_another_path_leaves_the_chart_of_what_was_sw
         ("seed", "1.5", "seed is 1.5"),
     ],
 )
-def test_values_that_cannot_be_get_a_sentence_and_stay(panel, path, text, sentence):
+def test_invalid_values_stay_with_an_error(panel, path, text, sentence):
     panel.path.value, panel.values.value = path, text
     panel.run()
-    assert panel.wait() and sentence in said(panel) and "wb-error" in said(panel)
+    assert panel.wait() and sentence in message_of(panel) and "wb-error" in message_of(panel)
     assert panel.values.value == text and panel.table is None and not panel.run_button.disabled
 
 
-def test_stopped_it_keeps_what_is_finished_and_goes_on(panel, monkeypatch):
+def test_a_stopped_sweep_keeps_finished_points_and_can_continue(panel, monkeypatch):
     ran, may_go_on, is_third = [], threading.Event(), threading.Event()
     whole = runners.run_point
 
@@ -132,25 +136,25 @@ def test_stopped_it_keeps_what_is_finished_and_goes_on(panel, monkeypatch):
     monkeypatch.setattr(runners, "run_point", run_point)
     panel.run()
     assert is_third.wait(300)
-    panel.run()  # one is under way
+    panel.run()  # one sweep is in progress
     panel.stop_button.click()
     may_go_on.set()
-    assert panel.wait() and "Stopped: 3 of 6 points are kept" in said(panel)
+    assert panel.wait() and "Stopped: 3 of 6 points are kept" in message_of(panel)
     assert len(panel.results) == 3 and ran == [0, 1, 2] and "<svg" in panel._chart.value
     panel.run()
-    assert panel.wait() and "6 points." in said(panel) and ran == [0, 1, 2, 3, 4, 5]
+    assert panel.wait() and "6 points." in message_of(panel) and ran == [0, 1, 2, 3, 4, 5]
     panel.values.value = "0, 0.2"
     panel.run()
     assert panel.wait() and len(panel.results) == 4
 
 
-def test_seeds_alone_can_be_swept(panel):
+def test_only_seeds_can_be_swept(panel):
     panel.path.value, panel.values.value = "seed", "1, 2, 3, 4"
     panel.run()
     assert panel.wait() and len(panel.results) == 4 and "<svg" in panel._chart.value
 
 
-def test_metrics_of_the_protocols_own_are_offered_after_the_first_points(panel):
+def test_metrics_of_the_protocol_are_offered_after_the_first_points(panel):
     before = panel.metric.options
     panel.run()
     assert panel.wait()
@@ -158,7 +162,7 @@ def test_metrics_of_the_protocols_own_are_offered_after_the_first_points(panel):
     assert panel.metric.value == "delivery_ratio"
 
 
-def test_points_that_fail_are_told_with_the_first_reason(panel, monkeypatch):
+def test_failed_points_are_reported_with_the_first_reason(panel, monkeypatch):
     whole = runners.run_point
 
     def run_point(plan, number):
@@ -169,17 +173,17 @@ def test_points_that_fail_are_told_with_the_first_reason(panel, monkeypatch):
     with pytest.warns(UserWarning, match="1 of 6 points failed"):
         panel.run()
         assert panel.wait()
-    assert "1 of 6 points failed, the first: no good" in said(panel)
+    assert "1 of 6 points failed, the first: no good" in message_of(panel)
 
 
-def test_all_cores_and_spark_at_an_address_can_run_it_too(panel, monkeypatch):
-    made = []
+def test_all_cores_and_spark_at_an_address_can_run_a_sweep(panel, monkeypatch):
+    masters = []
 
     class Remote:
-        """What SparkRunner is asked for."""
+        """A substitute for SparkRunner that records its arguments."""
 
         def __init__(self, *master):
-            made.append(master)
+            masters.append(master)
 
         def run(self, plan, numbers, moving):
             return runners.LocalRunner().run(plan, numbers, moving)
@@ -189,32 +193,32 @@ def test_all_cores_and_spark_at_an_address_can_run_it_too(panel, monkeypatch):
     panel.where.value = CLUSTER
     assert panel.address.layout.display == ""
     panel.run()
-    assert panel.wait() and "the address is empty" in said(panel) and not made
+    assert panel.wait() and "the address is empty" in message_of(panel) and not masters
     panel.address.value = " sc://lab:15002 "
     panel.run()
-    assert panel.wait() and "6 points." in said(panel) and "wb-error" not in said(panel)
+    assert panel.wait() and "6 points." in message_of(panel) and "wb-error" not in message_of(panel)
     panel.where.value = SPARK
     panel.values.value = "0, 0.3"
     panel.run()
-    assert panel.wait() and "4 points." in said(panel) and panel.address.layout.display == "none"
-    assert made == [("sc://lab:15002",), ()]
+    assert panel.wait() and "4 points." in message_of(panel) and panel.address.layout.display == "none"
+    assert masters == [("sc://lab:15002",), ()]
 
 
 @pytest.mark.skipif(CORES not in WHERE, reason="processes are forked")
-def test_a_sweep_on_all_cores_gives_what_one_in_this_process_gives(panel):
+def test_a_sweep_on_all_cores_gives_the_same_rows_as_in_this_process(panel):
     tables = []
-    for where in (HERE, CORES):
-        panel.where.value = where
-        panel.repetitions.value += 1  # other choices: nothing is there yet
+    for location in (HERE, CORES):
+        panel.where.value = location
+        panel.repetitions.value += 1  # other settings have no results yet
         panel.run()
-        assert panel.wait() and "points." in said(panel)
+        assert panel.wait() and "points." in message_of(panel)
         tables.append(panel.results)
-    here, there = (table[table["seed"] <= 5].reset_index(drop=True) for table in tables)
+    local, on_cores = (table[table["seed"] <= 5].reset_index(drop=True) for table in tables)
     columns = ["radio.loss", "seed", "scenario", "transmissions", "delivery_ratio"]
-    assert here[columns].equals(there[columns])
+    assert local[columns].equals(on_cores[columns])
 
 
-def test_a_runner_that_breaks_is_told_in_a_sentence(panel, monkeypatch):
+def test_an_error_of_a_runner_is_displayed(panel, monkeypatch):
     class Broken:
         def run(self, plan, numbers, moving):
             raise RuntimeError("no session\nat line 1 of many")
@@ -222,5 +226,5 @@ def test_a_runner_that_breaks_is_told_in_a_sentence(panel, monkeypatch):
     monkeypatch.setattr(sweep_module, "SparkRunner", Broken)
     panel.where.value = SPARK
     panel.run()
-    assert panel.wait() and "ended with RuntimeError: no session<" in said(panel)
+    assert panel.wait() and "ended with RuntimeError: no session<" in message_of(panel)
     assert not panel.run_button.disabled

@@ -1,4 +1,4 @@
-"""Tabs of the app: each has a file of its own."""
+"""Tabs of the app: each has a separate file."""
 
 import os
 
@@ -17,11 +17,11 @@ from workbench.widgets import tabs
         ("tab=0123ABCDEF", ""),
     ],
 )
-def test_the_address_says_which_tab_it_is(query, tab):
+def test_the_address_identifies_the_tab(query, tab):
     assert tabs.tab_asked_for(query) == tab
 
 
-def test_a_new_tab_begins_with_what_was_composed_last(tmp_path):
+def test_a_new_tab_starts_with_the_last_composed_scenario(tmp_path):
     tabs.begin("00000000", tmp_path)
     assert not list(tmp_path.iterdir())
     for age_s, tab in ((100, "aaaaaaaa"), (50, "bbbbbbbb"), (200, "cccccccc")):
@@ -33,7 +33,7 @@ def test_a_new_tab_begins_with_what_was_composed_last(tmp_path):
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_tabs_do_not_pile_up(tmp_path, monkeypatch):
+def test_files_of_old_tabs_are_removed(tmp_path, monkeypatch):
     monkeypatch.setattr(tabs, "_MOST_FILES", 3)
     for number in range(6):
         (tmp_path / f"app-0000000{number}.json").write_text("{}")

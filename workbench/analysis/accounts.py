@@ -129,8 +129,8 @@ def missing(
     """
     expectations = expectations or expected(run.scenario, Columns(run.trace))
     pairs = expectations.missing
-    order = argsort(expectations.publications.time_us[pairs.publication])
-    pairs = take_rows(pairs, order[max(0, len(order) - (len(order) if most is None else most)) :])
+    by_time = argsort(expectations.publications.time_us[pairs.publication])
+    pairs = take_rows(pairs, by_time[max(0, len(by_time) - (len(by_time) if most is None else most)) :])
     if not len(pairs.publication):
         return []
     evidence, last_step = _collect_evidence(run.scenario, run.trace)
@@ -161,7 +161,7 @@ def _account_for_delivered(trace: Columns, expectations: Expected, pairs: Any) -
     )
     return [
         Account(
-            Reading(publisher, number),
+            Reading(publisher, reading_number),
             time,
             node,
             subscription_number,
@@ -173,7 +173,7 @@ def _account_for_delivered(trace: Columns, expectations: Expected, pairs: Any) -
             "",
             (row,),
         )
-        for publisher, number, time, node, subscription_number, delivered_us, row in zip(
+        for publisher, reading_number, time, node, subscription_number, delivered_us, row in zip(
             *(column.tolist() for column in columns), strict=True
         )
     ]
@@ -215,14 +215,14 @@ def _make_pairs(evidence: Evidence, expectations: Expected, pairs: Any) -> list[
     return [
         Pair(
             publisher,
-            number,
+            reading_number,
             node,
-            rows[publisher, number],
+            rows[publisher, reading_number],
             begins[node, subscription_number],
             ended_us,
             ends.get((node, subscription_number)),
         )
-        for publisher, number, node, subscription_number, ended_us in zip(
+        for publisher, reading_number, node, subscription_number, ended_us in zip(
             *(column.tolist() for column in columns), strict=True
         )
     ]
@@ -248,10 +248,10 @@ def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | N
     """Return the step "too_late" if the subscriber got the whole reading after the subscription's end, else None."""
     held = trail.at("held", pair.subscriber)
     if held and pair.subscriber != pair.publisher:
-        first = held[0]
-        if first.time_us >= pair.ended_us:
+        first_held = held[0]
+        if first_held.time_us >= pair.ended_us:
             proof = pair.ended or pair.subscribed
-            return Step("too_late", pair.subscriber, None, first.time_us, "", (proof, first))
+            return Step("too_late", pair.subscriber, None, first_held.time_us, "", (proof, first_held))
     return None
 
 
@@ -267,8 +267,8 @@ def _find_disconnection(evidence: Evidence, pair: Pair, step: Step | None) -> St
     informed = evidence.reached(pair.subscriber, pair.subscribed.time_us, step.time_us)
     if step.node not in informed:
         until = step.time_us, step.time_us
-        before = tuple(row for row in step.rows if row.time_us <= step.time_us)
-        return _make_cut_step(evidence, informed, step.node, pair, until, "from the subscriber", before)
+        earlier_rows = tuple(row for row in step.rows if row.time_us <= step.time_us)
+        return _make_cut_step(evidence, informed, step.node, pair, until, "from the subscriber", earlier_rows)
     return None
 
 

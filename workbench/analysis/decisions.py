@@ -3,8 +3,8 @@
 Theory of operation
     The trace shows which messages filters replaced or dropped. It shows neither the messages that filters passed
     unchanged nor the attributes in messages. A run is a function of its scenario, so the reference engine replays it,
-    with a watch on each node that has filters: the watch records decisions. The module that the protocol's class names
-    (``catalogue``) attaches the watch.
+    with a watch on each node that has filters: the watch records decisions. The protocol's class attribute
+    ``catalogue`` names the module that attaches the watch.
 
 Cost
     The time of the run on the reference engine; memory for each stored decision.
@@ -51,7 +51,10 @@ class Decision(NamedTuple):
 
 
 class Decisions(NamedTuple):
-    """The first decisions of a run, and the number of all: ``counts`` is {(messages, filter's key, did): count}."""
+    """The first decisions of a run, and the numbers of all its decisions.
+
+    ``counts`` is {(message name, filter's key, did): number}; ``did`` is "pass", "replace" or "drop".
+    """
 
     first: tuple[Decision, ...]
     counts: Counter[tuple[str, int, str]]
@@ -67,8 +70,8 @@ def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | Non
     """Replay a run with a trace, and return the decisions of its filters.
 
     ``most``: number of decisions whose data are stored; the others are only counted. ``progress`` is called regularly
-    with the share done, 0 to 1; an error that it raises ends the replay. Raises ScenarioError if the run cannot be
-    replayed, or the replay differs.
+    with the fraction of the replay that is done, 0 to 1; an error that it raises ends the replay. Raises ScenarioError
+    if the run cannot be replayed, or the replay differs.
     """
     if run.engine == LIVE:
         raise ScenarioError(

@@ -42,7 +42,7 @@ _FOLLOWED = [
 
 
 class Step(NamedTuple):
-    """The last event in the course of a lost reading that the trace proves.
+    """The last event that the trace proves in the course of a lost reading.
 
     ``cause``: a key of `accounts.CAUSES`. ``node``, ``neighbor``: the node of the event, and the receiver in this
     event, or None. ``detail``: the reason in the trace. ``rows``: the trace rows that prove the event.
@@ -120,7 +120,7 @@ class Trail:
 
     @cached_property
     def holders(self) -> dict[int, Row]:
-        """Holder -> the first row that proves that the holder had the reading."""
+        """{holder: the first row that proves that the holder had the reading}."""
         received = self._select_event("received")
         firsts = received[first_rows(self._columns["node"][received])]
         holders = {row.node: row for row in reversed(self._columns.listed(firsts))}
@@ -129,7 +129,7 @@ class Trail:
 
     @cached_property
     def arrivals(self) -> dict[tuple[int, int], Row]:
-        """(Sender, receiver) -> the last row "received" of a frame that the receiver did not drop as a copy."""
+        """{(sender, receiver): the last row "received" of a frame that the receiver did not drop as a copy}."""
         return {
             (row.peer, row.node): row
             for row in self.of("received")
@@ -138,7 +138,7 @@ class Trail:
 
     @cached_property
     def repeated(self) -> set[tuple[int, int, int]]:
-        """(Receiver, sender, time) of frames that the receiver dropped as copies."""
+        """The set of (receiver, sender, time in µs) of the frames that the receiver dropped as copies."""
         return {(row.node, row.peer, row.time_us) for row in self.of("dropped") if row.detail in self._harmless}
 
     def losses(self, sender: int) -> dict[int, Row]:
@@ -239,12 +239,12 @@ class Evidence:
     def _indices(self, event: str, node: int) -> np.ndarray:
         """Return the positions of the rows of an event at a node, ascending."""
         if event not in self._by_node:
-            chosen = self.columns.where(event=event)
-            nodes = self.columns["node"][chosen]
-            order = argsort(nodes)
-            self._by_node[event] = chosen[order], nodes[order]
-        chosen, nodes = self._by_node[event]
-        return chosen[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
+            positions = self.columns.where(event=event)
+            nodes = self.columns["node"][positions]
+            by_node = argsort(nodes)
+            self._by_node[event] = positions[by_node], nodes[by_node]
+        positions, nodes = self._by_node[event]
+        return positions[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
 
     def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """Return the result of ``make()``; later calls with the same ``key`` return the same object."""
@@ -263,10 +263,10 @@ class Evidence:
         """Collect the rows of these readings (publisher, number), for `trail`."""
         columns = self.columns
         originated = columns.where(event="originated")
-        wanted = set(readings)
+        wanted_readings = set(readings)
         originated_readings = list(columns.tuples(originated, "node", "value"))
-        originated = originated[np.array([reading in wanted for reading in originated_readings], bool)]
-        originated_readings = [reading for reading in originated_readings if reading in wanted]
+        originated = originated[np.array([reading in wanted_readings for reading in originated_readings], bool)]
+        originated_readings = [reading for reading in originated_readings if reading in wanted_readings]
         selected = columns.where(event=_FOLLOWED, message=self._carriers or columns.coded("message", originated)[1])
         keys, messages = shared_keys(
             (columns["origin"][selected], columns["sequence"][selected]),
@@ -274,13 +274,13 @@ class Evidence:
         )
         is_wanted = np.isin(keys, messages)
         selected, keys = selected[is_wanted], keys[is_wanted]
-        order = argsort(keys)
-        selected, keys = selected[order], keys[order]
-        first, last = np.searchsorted(keys, messages), np.searchsorted(keys, messages, side="right")
+        by_key = argsort(keys)
+        selected, keys = selected[by_key], keys[by_key]
+        first_rows, end_rows = np.searchsorted(keys, messages), np.searchsorted(keys, messages, side="right")
         slices: dict[tuple[int, int], list[np.ndarray]] = {}
-        for reading, begin, end in zip(originated_readings, first.tolist(), last.tolist(), strict=True):
+        for reading, begin, end in zip(originated_readings, first_rows.tolist(), end_rows.tolist(), strict=True):
             slices.setdefault(reading, []).append(selected[begin:end])
-        for reading in wanted:
+        for reading in wanted_readings:
             parts = slices.get(reading, [np.zeros(0, np.int64)])
             rows = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
             self._trails[reading] = Trail(columns, rows, self._harmless)
@@ -293,12 +293,16 @@ class Evidence:
 
     @cached_property
     def outages(self) -> dict[int, list[tuple[int, int, Row]]]:
-        """Node -> [(failed at, recovered at, row "failed")] in order; an unfinished outage lasts to the run's end."""
+        """{node: [(failed_us, recovered_us, row "failed"), ...]} in order of time.
+
+        An outage without a recovery ends just after the run.
+        """
         outages: dict[int, list[tuple[int, int, Row]]] = {}
         ends = self.by("recovered", lambda row: row.node)
         for row in self.of("failed"):
             end = next(
-                (other.time_us for other in ends.get(row.node, ()) if other.position > row.position), self.end_us + 1
+                (recovery.time_us for recovery in ends.get(row.node, ()) if recovery.position > row.position),
+                self.end_us + 1,
             )
             outages.setdefault(row.node, []).append((row.time_us, end, row))
         return outages
@@ -324,9 +328,9 @@ class Evidence:
 
         If the node stays down, the result is a time after the end of the run.
         """
-        for first, last, _ in self.outages.get(node, ()):
-            if first <= time_us < last:
-                time_us = last
+        for failed_us, recovered_us, _ in self.outages.get(node, ()):
+            if failed_us <= time_us < recovered_us:
+                time_us = recovered_us
         return time_us
 
     @cached_property
@@ -335,14 +339,14 @@ class Evidence:
         return np.array(sorted(times), np.int64)
 
     def reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
-        """Return node -> the earliest time in µs at which a message sent from ``start`` at ``from_us`` can reach it.
+        """Return {node: the earliest time in µs at which a message from ``start``, sent at ``from_us``, can arrive}.
 
         The model is optimistic: a frame takes no time, and a node keeps messages while it is down. So a node that is
         not in the result cannot be reached before ``until_us``.
         """
         # The result changes only where an outage begins or ends.
-        first, last = np.searchsorted(self._outage_times, (from_us, until_us), side="right").tolist()
-        key = start, first, last
+        first_change, last_change = np.searchsorted(self._outage_times, (from_us, until_us), side="right").tolist()
+        key = start, first_change, last_change
         if key not in self._reached:
             self._reached[key] = self._compute_reached(start, from_us, until_us)
         return self._reached[key]
@@ -373,21 +377,21 @@ class Evidence:
     # Paths
 
     def crossings(self, holders: Collection[int], goal: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (holder, next node, hops from there to ``goal``) for each first arc of a shortest path to ``goal``.
+        """Yield (holder, next node, hops from the next node to ``goal``) for each first arc of a shortest path.
 
-        Holders are the nodes that have the reading; paths start at any of them. The search is breadth-first, backwards
-        from the goal, through nodes that do not hold the reading.
+        Holders are the nodes that have the reading; a path to ``goal`` starts at any of them. The search is
+        breadth-first, backwards from the goal, through nodes that do not hold the reading.
         """
-        edge, seen, hops = [goal], {goal}, 0
+        edge, visited_nodes, hops = [goal], {goal}, 0
         crossings: list[tuple[int, int, int]] = []
         while edge and not crossings:
-            before = []
+            next_edge = []
             for node in edge:
                 for sender in sorted(self.graph.predecessors(node)):
                     if sender in holders:
                         crossings.append((sender, node, hops))
-                    elif sender not in seen:
-                        seen.add(sender)
-                        before.append(sender)
-            edge, hops = before, hops + 1
+                    elif sender not in visited_nodes:
+                        visited_nodes.add(sender)
+                        next_edge.append(sender)
+            edge, hops = next_edge, hops + 1
         yield from crossings

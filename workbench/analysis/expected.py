@@ -81,8 +81,8 @@ def expected(scenario: Any, rows: Columns) -> Expected:
     hops = _measure_hops(scenario, *nodes)
     arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     # The first delivery of each pair: `find_last` on the reversed rows.
-    first = arrived.subscription[::-1], arrived.publication[::-1]
-    index = find_last((subscription, publication), first)
+    reversed_pairs = arrived.subscription[::-1], arrived.publication[::-1]
+    index = find_last((subscription, publication), reversed_pairs)
     delivery = np.append(arrived.row[::-1], NEVER)[index]
     return Expected(
         subscriptions, publications, matching, samples, Pairs(subscription, publication, *nodes, *hops, delivery)
@@ -94,11 +94,13 @@ def _find_pairs(
 ) -> tuple[np.ndarray, np.ndarray]:
     active = active_intervals(subscriptions, rows)
     subscription, publication = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for numbers, own in zip(samples, split_rows(subscriptions.text[active.subscription], len(samples)), strict=True):
+    for numbers, interval_rows in zip(
+        samples, split_rows(subscriptions.text[active.subscription], len(samples)), strict=True
+    ):
         matching = np.flatnonzero(numbers[publications.text] > 0)
-        begins = np.searchsorted(publications.time_us[matching], active.first_us[own])
-        counts = np.searchsorted(publications.time_us[matching], active.last_us[own]) - begins
-        subscription.append(np.repeat(active.subscription[own], counts))
+        begins = np.searchsorted(publications.time_us[matching], active.first_us[interval_rows])
+        counts = np.searchsorted(publications.time_us[matching], active.last_us[interval_rows]) - begins
+        subscription.append(np.repeat(active.subscription[interval_rows], counts))
         publication.append(matching[ranges(begins, counts)])
     pairs = np.concatenate(subscription), np.concatenate(publication)
     is_sent = ~withheld(rows, scenario.protocol.withholds, subscriptions, publications, active).has(*pairs)
@@ -112,7 +114,7 @@ def _measure_hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tup
     column = paths.indices(publisher)
     lengths = np.full((2, len(sink)), -1)
     for direction, batches in enumerate((paths.hops_to(sinks), paths.hops_from(sinks))):
-        for first, hops in batches:
-            in_batch = np.flatnonzero((first <= row) & (row < first + len(hops)))
-            lengths[direction, in_batch] = hops[row[in_batch] - first, column[in_batch]]
+        for first_row, hops in batches:
+            in_batch = np.flatnonzero((first_row <= row) & (row < first_row + len(hops)))
+            lengths[direction, in_batch] = hops[row[in_batch] - first_row, column[in_batch]]
     return lengths[0], lengths[1]

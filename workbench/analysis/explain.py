@@ -220,8 +220,8 @@ def _explain_empty_workload(scenario: Any, subscriptions: Subscriptions, publica
         and not any(action.kind == workload.PUBLISH for action in _expand_workload(scenario))
     ):
         shown = "its stagger comes later" if begun_items[0].stagger else "it stops when it starts"
-        contents, others = _describe_contents(begun_items[0]), more(len(begun_items))
-        yield f"No publication begins before its end: {shown} ({contents}){others}."
+        contents, suffix = _describe_contents(begun_items[0]), more(len(begun_items))
+        yield f"No publication begins before its end: {shown} ({contents}){suffix}."
 
 
 def _expand_workload(scenario: Any) -> list[workload.Action]:
@@ -253,13 +253,14 @@ def _explain_missed_actions(scenario: Any, rows: Columns) -> Iterator[str]:
         missed = [
             action
             for action in actions
-            if action.kind == kind and any(first <= action.time_us < last for first, last in down.get(action.node, ()))
+            if action.kind == kind
+            and any(failed_us <= action.time_us < recovered_us for failed_us, recovered_us in down.get(action.node, ()))
         ]
         if missed:
-            first = missed[0]
+            action = missed[0]
             yield (
-                f"Node {first.node} was down at {seconds(first.time_us)}, when it was to {verb} "
-                f"{_describe_contents(first.item)}{more(len(missed))}."
+                f"Node {action.node} was down at {seconds(action.time_us)}, when it was to {verb} "
+                f"{_describe_contents(action.item)}{more(len(missed))}."
             )
 
 
@@ -301,20 +302,20 @@ def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, 
     """
     node, text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
     first_us, last_us = int(subscriptions.first_us[index]), int(subscriptions.last_us[index])
-    first, last = np.searchsorted(times, (first_us, last_us)).tolist()
+    begin, end = np.searchsorted(times, (first_us, last_us)).tolist()
     subscribed = f"Node {node} subscribed to {text}"
-    if first == len(times):
+    if begin == len(times):
         ended = seconds(times[-1])
         return "late", f"{subscribed} at {seconds(first_us)}, after the last publication that matches, at {ended}"
-    if last == 0:
+    if end == 0:
         began = seconds(times[0])
         ended = f"Node {node}'s subscription to {text} ended at {seconds(last_us)}"
         return "early", f"{ended}, before the first publication that matches, at {began}"
-    if first == last:
+    if begin == end:
         lasted = f"from {seconds(first_us)} to {seconds(last_us)}"
         return "between", f"{subscribed} {lasted}, when nothing that matches was published"
-    if up < last - first:
-        counts = f"{last - first - up:,} of the {last - first:,} publications that match"
+    if up < end - begin:
+        counts = f"{end - begin - up:,} of the {end - begin:,} publications that match"
         return "down", f"Node {node}, which subscribed to {text}, was down when {counts} were made"
     return "", ""
 
@@ -351,7 +352,10 @@ def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
 def _describe_failing(protocol: Protocol, attribute: Attribute, texts: list[str]) -> str:
     shown_attribute = to_text((attribute,))
     published_attributes = [
-        other for text in texts for other in parse(text) if other.key == attribute.key and other.operator == IS
+        candidate
+        for text in texts
+        for candidate in parse(text)
+        if candidate.key == attribute.key and candidate.operator == IS
     ]
     if not published_attributes:
         return f"no publication has the key of {shown_attribute}"

@@ -80,13 +80,13 @@ def heard(
         )
     trace = run.trace
     sent = Columns(trace).where(event="sent")
-    wanted = _select_frames(trace, sent, rows, until_s, most)
-    frame_recorder = _FrameRecorder(trace, sent, wanted, on_progress)
-    if len(wanted):
+    wanted_frames = _select_frames(trace, sent, rows, until_s, most)
+    frame_recorder = _FrameRecorder(trace, sent, wanted_frames, on_progress)
+    if len(wanted_frames):
         with engine.without_collector():
             frame_recorder.listen(run.scenario)
-    table = trace.select(_OF_TRACE).take(sent[wanted])
-    return table.add_column(0, "row", pa.array(sent[wanted], pa.int64())).append_column(
+    table = trace.select(_OF_TRACE).take(sent[wanted_frames])
+    return table.add_column(0, "row", pa.array(sent[wanted_frames], pa.int64())).append_column(
         "frame", frame_recorder.frames()
     )
 
@@ -97,10 +97,10 @@ def _select_frames(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, m
         raise ParameterError(f"until_s is {until_s!r:.60}; it must be a number of seconds, 0 or more")
     if most is not None and not (is_whole(most) and most >= 0):
         raise ParameterError(f"most is {most!r:.60}; it must be a whole number, 0 or more")
-    wanted = np.arange(len(sent)) if rows is None else _find_indices(sent, rows)
+    wanted_frames = np.arange(len(sent)) if rows is None else _find_indices(sent, rows)
     if until_s is not None:
-        wanted = wanted[trace["time_us"].take(sent[wanted]).to_numpy() <= until_s * 1e6]
-    return wanted if most is None else wanted[:most]
+        wanted_frames = wanted_frames[trace["time_us"].take(sent[wanted_frames]).to_numpy() <= until_s * 1e6]
+    return wanted_frames if most is None else wanted_frames[:most]
 
 
 def _find_indices(sent: np.ndarray, rows: Any) -> np.ndarray:
@@ -176,7 +176,7 @@ class _FrameRecorder(Recorder):
         if expected != (time_us, node, peer, size_B):
             now = _describe_frame(time_us, node, peer, size_B)
             raise _replay_error(
-                f"frame {index} of the run was {_describe_frame(*expected)}, and that of the replay is {now}"
+                f"frame {index} of the run was {_describe_frame(*expected)}, and frame {index} of the replay is {now}"
             )
         if self._is_wanted[index]:
             self._store(self._frame)

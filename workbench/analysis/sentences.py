@@ -26,21 +26,22 @@ def counted(number: int, noun: str) -> str:
 
 
 def beyond(missing: Pairs, hops: np.ndarray, most: int, limit: str) -> Iterator[str]:
-    """Yield a sentence about the first pair whose path has more than ``most`` hops, if there is such a pair.
+    """Yield a sentence about the first missing reading whose path has more than ``most`` hops, if one has.
 
-    ``hops``: length of each pair's path. ``limit``: the parameter that sets ``most``, as the sentence's subject.
+    ``missing``: pairs of a subscription and a reading that did not arrive. ``hops``: length of each pair's path.
+    ``limit``: the parameter that sets ``most``, as the sentence's subject.
     """
     too_far = np.flatnonzero(hops > most)
     if len(too_far):
-        first = too_far[0]
+        first_pair = too_far[0]
         yield (
-            f"{limit} is shorter than the path: the shortest path between node {missing.publisher[first]} and node "
-            f"{missing.subscriber[first]} has {hops[first]} hops{more(len(too_far))}."
+            f"{limit} is shorter than the path: the shortest path between node {missing.publisher[first_pair]} "
+            f"and node {missing.subscriber[first_pair]} has {hops[first_pair]} hops{more(len(too_far))}."
         )
 
 
 def unheard(missing: Pairs, message: str) -> Iterator[str]:
-    """Yield a sentence on the first subscriber that receives from its publisher and cannot reach it.
+    """Yield a sentence on the first of the ``missing`` pairs with a path to the subscriber but not back.
 
     ``message``: the subscriber's message that cannot reach the publisher, with its article.
     """

@@ -12,7 +12,7 @@ from workbench.sim.rows import Row
 
 
 def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the last step of a reading that every node passes on to all of its neighbors."""
+    """Return the last proven step of a lost reading that every node passes on to all of its neighbors."""
     holders = trail.holders
     if pair.subscriber in holders:
         return _find_step_at_subscriber(trail, pair.subscriber)
@@ -98,8 +98,8 @@ def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
     if not ready:
         row = trail.holders.get(node)
         return None if row is None else Step("not_forwarded", node, None, row.time_us, "", (row,))
-    first = ready[0]
-    others = evidence.sent_after(node, first.position)
-    if others:
-        return Step("saturated", node, None, first.time_us, "unsent", (first, others[-1]))
-    return Step("run_ended", node, None, first.time_us, "", (first,))
+    first_ready = ready[0]
+    later_sent = evidence.sent_after(node, first_ready.position)
+    if later_sent:
+        return Step("saturated", node, None, first_ready.time_us, "unsent", (first_ready, later_sent[-1]))
+    return Step("run_ended", node, None, first_ready.time_us, "", (first_ready,))

@@ -161,12 +161,12 @@ def known_keys():
 def make(key, operator, value=0):
     """Return an Attribute from a key (name or number), an operator (name or number) and a value in the key's unit."""
     key = key_of(key)
-    number = OPERATORS.get(operator, operator)
-    if number == EQ_ANY:
+    operator_number = OPERATORS.get(operator, operator)
+    if operator_number == EQ_ANY:
         value = b"" if key.type == BLOB else 0
     elif key.type == INT16:
         value = _to_steps(key, value)
-    return check(Attribute(key.number, number, value))
+    return check(Attribute(key.number, operator_number, value))
 
 
 def _to_steps(key, value):

@@ -44,7 +44,10 @@ def _describe(name: Any, value: Any) -> Attribute:
 
 
 def _to_plain_value(key: Key, value: Any) -> Any:
-    """Convert a value for `make`: a blob's text to bytes, application types and numpy's numbers to Python's."""
+    """Return a value as `keys.make` takes it: bytes for a blob's text, Python's numbers for numpy's.
+
+    The name of an application type becomes its number.
+    """
     if isinstance(value, str):
         return _convert_text(key, value)
     if isinstance(value, bool) or not isinstance(value, Real):

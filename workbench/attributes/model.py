@@ -16,7 +16,7 @@ Differs from the original in
          (a blob) our 70: a topic of DPS, which other protocols compare byte by byte.
     A7   values are 2 bytes, but the examples have 30.455: each key has a scale; a value out of range is an error.
     A8   the key determines whether a value is an integer or a blob; blobs have only IS, EQ, NE and EQ_ANY.
-    A10  the matching rule searches Sa "in S"; we read "in P".
+    A10  the published matching rule searches "in S", the subscription; we read "in P", the publication.
     A11  keys may repeat: any IS value may satisfy each constraint; ``strict=True`` requires one value for all.
     A12  "TEMP EQ 32 or TEMP LE 40" are alternatives, so they are separate subscriptions; constraints are never ORed.
     A13  a subscription with only IS attributes matches everything, so `check_subscription` refuses it.
@@ -88,26 +88,29 @@ def check(attribute):
     Raises AttributeFormatError unless key, operator and value (an int16 or bytes, as on the wire) fit together.
     """
     try:
-        number, operator, value = attribute
+        key_number, operator, value = attribute
     except (TypeError, ValueError):
         raise AttributeFormatError(
             "attribute is %r; it must be a (key, operator, value) triplet: use parse() for text" % (attribute,)
         ) from None
-    if not (isinstance(number, int) and APP <= number <= LAST_FILTER_KEY):
-        raise AttributeFormatError("key is %r; it must be from 50 to 250" % (number,))
+    if not (isinstance(key_number, int) and APP <= key_number <= LAST_FILTER_KEY):
+        raise AttributeFormatError("key is %r; it must be from 50 to 250" % (key_number,))
     if operator not in _OPERATORS:
-        raise AttributeFormatError("key %s has operator %r; it must be from 1 to 8" % (_name_of(number), operator))
-    if is_blob(number):
+        raise AttributeFormatError("key %s has operator %r; it must be from 1 to 8" % (_name_of(key_number), operator))
+    if is_blob(key_number):
         if operator not in BLOB_OPERATORS:
             raise AttributeFormatError(
                 "%s has operator %s; it is a blob and allows only IS, EQ, NE and EQ_ANY"
-                % (_name_of(number), OPERATOR_NAMES[operator])
+                % (_name_of(key_number), OPERATOR_NAMES[operator])
             )
         if not isinstance(value, bytes) or len(value) > LONGEST_BLOB:
-            raise AttributeFormatError("%s is %r; it must be up to %d bytes" % (_name_of(number), value, LONGEST_BLOB))
+            raise AttributeFormatError(
+                "%s is %r; it must be up to %d bytes" % (_name_of(key_number), value, LONGEST_BLOB)
+            )
     elif not isinstance(value, int) or not LOWEST <= value <= HIGHEST:
         raise AttributeFormatError(
-            "%s is %r on the wire; it must be a whole number from %d to %d" % (_name_of(number), value, LOWEST, HIGHEST)
+            "%s is %r on the wire; it must be a whole number from %d to %d"
+            % (_name_of(key_number), value, LOWEST, HIGHEST)
         )
     return attribute
 

@@ -54,7 +54,7 @@ def parse(text):
 
 
 def _split(text):
-    """Split at separators outside quotes, and drop empty parts."""
+    """Split a text at commas, semicolons and new lines outside quotes; return the parts that are not empty."""
     parts = []
     quoted = False
     begin = 0

@@ -81,7 +81,7 @@ def main(out: Path, sweep: bool = True) -> None:
 
 
 def next_steps(out: Path) -> list[tuple[str, str]]:
-    """Return (command, description) for what to do next. The commands work in the current folder."""
+    """Return [(command, description)] of suggested next steps. The commands work in the current folder."""
     command = _command_name()
     lab_description = (
         f"open the notebook {FIRST_NOTEBOOK}, the introduction"
@@ -93,7 +93,7 @@ def next_steps(out: Path) -> list[tuple[str, str]]:
 
 
 def _command_name() -> str:
-    """Return how to call the workbench command from the current folder, since it may not be on the PATH."""
+    """Return the text with which to call the workbench command here: it may not be on the PATH."""
     program = Path(sys.argv[0])
     if program.name != "workbench":
         return "workbench"

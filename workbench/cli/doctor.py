@@ -1,4 +1,4 @@
-"""Find out what is installed, what is missing and how to install it: the command ``workbench doctor``.
+"""The command ``workbench doctor``: a list of what is installed, what is missing and how to install it.
 
 Versions come from the metadata of packages, so the command also works if a library cannot be imported. Only plug-ins
 are imported. The only programs that are started are ``java -version`` and a compiler, to find the compiler's library.
@@ -46,7 +46,8 @@ NEWLIB = "libnewlib-arm-none-eabi"
 class Finding(NamedTuple):
     """The result of checking one requirement: a row of the table.
 
-    version: the version or place; "" if it is missing. remedy: how to install it; "" if nothing needs to be done.
+    ``version`` is the installed version or the path, "" if the requirement is missing. ``remedy`` is how to install it,
+    "" if nothing needs to be done.
     """
 
     subject: str
@@ -57,7 +58,7 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Check all requirements, required ones first, and return what was found."""
+    """Check all requirements, and return a finding for each."""
     return [
         _check_python(),
         java(),
@@ -104,7 +105,7 @@ def library(requirement: str) -> Finding:
 
 
 def is_within(version: str, bounds: str) -> bool:
-    """Return whether a version fits bounds such as '>=2.2,<3'.
+    """Return whether a version is within bounds such as '>=2.2,<3'.
 
     Only the operators >= and < are supported; a test checks that pyproject.toml uses no others.
     """
@@ -158,10 +159,10 @@ def _check_plugin(plugin: plugins.Plugin) -> Finding:
 
 
 def report(findings: list[Finding], everything: bool = False) -> str:
-    """Return what was found as text.
+    """Return the findings as text.
 
-    The text states what is missing of the required things, with remedies, and names the optional ones that are missing.
-    everything: add a table of all findings, with long remedies on lines of their own.
+    The text lists the missing requirements with remedies, and the names of missing optional ones. With ``everything`` a
+    table of all findings follows, with long remedies on lines of their own.
     """
     unmet = [finding for finding in findings if finding.is_required and not finding.is_ok]
     names = ", ".join(finding.subject for finding in unmet)

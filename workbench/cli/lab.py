@@ -49,7 +49,10 @@ def open_app(options: argparse.Namespace) -> int:
 
 
 def write_app(folder: Path) -> Path:
-    """Write the notebook that ``workbench app`` serves, and return its path. It runs in the current folder."""
+    """Write the notebook that ``workbench app`` serves into ``folder``, and return its path.
+
+    The notebook's code runs in the current folder.
+    """
     source = f"import os\n\nos.chdir({str(Path.cwd())!r})\n{_APP}"
     cell = {"cell_type": "code", "execution_count": None, "id": "lab", "metadata": {}, "outputs": [], "source": source}
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}

@@ -73,7 +73,7 @@ def show_motes(_: argparse.Namespace) -> int:
 
 
 def _parse_kind(text: str) -> Any:
-    """Return the kind of motes in a text, or {node: kind} for a text such as "3=c,5=cortex-m3"."""
+    """Parse the option ``--kind``: return a kind of motes, or {node: kind} for a text such as "3=c,5=cortex-m3"."""
     if "=" not in text:
         return text
     try:
@@ -86,7 +86,7 @@ def _parse_kind(text: str) -> Any:
 
 
 def run_on_motes(options: argparse.Namespace) -> int:
-    """Run a scenario file on motes: print the progress, then print and write the same as `workbench run`.
+    """Run a scenario file on motes: print the progress, then print and write the same results as `workbench run`.
 
     Ctrl-C ends a live run. Its result so far is printed and written.
     """

@@ -125,7 +125,7 @@ class Field:
         return result
 
     def check(self, symbol, error=DecodeError):
-        """Return the symbol, or raise ``error`` if it is not a symbol of this field."""
+        """Return the symbol, or raise an exception of the class ``error`` if it is not a symbol of this field."""
         if not 0 <= symbol < self.order:
             raise error("symbol is %r; it must be from 0 to %d in %r" % (symbol, self.order - 1, self))
         return symbol
@@ -158,8 +158,8 @@ class Field:
             row[2 * index + 1] = symbol >> 8
         else:
             position = index * self.symbol_bits
-            others = row[position >> 3] & ~((self.order - 1) << (position & 7))
-            row[position >> 3] = others | symbol << (position & 7)
+            other_bits = row[position >> 3] & ~((self.order - 1) << (position & 7))
+            row[position >> 3] = other_bits | symbol << (position & 7)
 
     def pack(self, symbols, error=EncodeError):
         """Return the row (bytearray) of a sequence of symbols; unused bits of its last byte are zero.
@@ -182,7 +182,10 @@ class Field:
     def check_row(self, row):
         """Raise DecodeError unless ``row``, a sequence of bytes, consists of whole symbols of this field."""
         if len(row) * 8 % self.symbol_bits:
-            raise DecodeError("row of %r has %d bytes; each symbol takes %d" % (self, len(row), self.size_B(1)))
+            raise DecodeError(
+                "row of %r has %d bytes; it must be a multiple of %d, the size of a symbol"
+                % (self, len(row), self.size_B(1))
+            )
 
     def scale(self, row, factor):
         """Multiply a row (bytearray) by a symbol in place."""

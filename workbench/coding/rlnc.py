@@ -45,7 +45,7 @@ CodedPacket = namedtuple("CodedPacket", ("encoding_vector", "information_vector"
 def chunk_B(length_B, generation_size, field):
     """Return the size of a chunk in bytes, if `split` cuts ``length_B`` bytes into ``generation_size`` chunks.
 
-    It is the smallest size that holds the data and is a whole number of symbols. ``field`` is a `fields.Field`.
+    It is the smallest size that holds the data and is a whole number of symbols of ``field``, a `fields.Field`.
     """
     symbol_B = (field.data_bits + 7) // 8
     return -(-length_B // (generation_size * symbol_B)) * symbol_B
@@ -87,7 +87,7 @@ def join(chunks, length_B):
 
 
 def draw_coefficients(field, count, random, density=None):
-    """Draw ``count`` coefficients from a `draws.Stream`; draw again if all are zero.
+    """Draw ``count`` coefficients from a `draws.Stream`, and return them as a tuple; draw again if all are zero.
 
     Without ``density``, each coefficient is uniform over the field. With ``density``, each is nonzero with that
     probability, and the nonzero ones are uniform over the nonzero symbols.
@@ -248,11 +248,11 @@ class Decoder:
 
     @property
     def rows(self):
-        """The rows of the matrix, in reduced row echelon form, as CodedPackets in the order of `pivots`."""
+        """The rows of the decoding matrix, in reduced row echelon form, as CodedPackets in the order of `pivots`."""
         return [self.row(pivot) for pivot in self.pivots]
 
     def row(self, pivot):
-        """Return the row with this pivot as a CodedPacket. Raises DecodeError if no row has that pivot."""
+        """Return the row with this pivot as a CodedPacket. Raises DecodeError if the matrix has no such row."""
         return CodedPacket(self.vector(pivot), bytes(self._matrix.informations([pivot])[0]))
 
     def vector(self, pivot):
@@ -316,7 +316,10 @@ class Recoder:
         self.density = density
 
     def recode(self):
-        """Return a random combination of the decoder's rows as a CodedPacket. Raises EncodeError while it is empty."""
+        """Return a random combination of the decoder's rows as a CodedPacket.
+
+        Raises EncodeError while the decoder has rank 0.
+        """
         rank = self.decoder.rank
         return self.decoder.combine(
             draw_coefficients(self.decoder.field, rank, self.random, self.density) if rank else ()
@@ -395,7 +398,10 @@ class Elimination:
         return [self.rows[pivot][self.vector_B :] for pivot in pivots]
 
     def combine(self, pivots, coefficients):
-        """Return (packed encoding vector, information vector) of a linear combination of these rows."""
+        """Return (packed encoding vector, information vector) of a linear combination of rows.
+
+        It is the sum of the rows with these pivots, each multiplied by its coefficient.
+        """
         row = Rows(self.field, [self.rows[pivot] for pivot in pivots]).combine(coefficients)
         return row[: self.vector_B], row[self.vector_B :]
 
@@ -421,7 +427,9 @@ def _stream(random):
 def _implementation(name, bulk, generation_size, row_B, plain):
     """Return the class ``name`` of `workbench.coding.bulk` if ``bulk`` is true, and ``plain`` if it is false.
 
-    If ``bulk`` is None, the class of the bulk module is returned if the matrix is large and the module can be imported.
+    ``plain`` is this module's class of that name. If ``bulk`` is None, the class of the bulk module is returned if the
+    matrix is large and the module can be imported. The matrix has ``generation_size`` rows, each with ``row_B`` bytes
+    of chunks or their combinations.
     """
     is_large = generation_size * (generation_size + row_B) >= BULK_FROM_BYTES
     if not (is_large if bulk is None else bulk):

@@ -39,7 +39,11 @@ REJECTED = pa.schema([("line", pa.int64()), ("rule", pa.string()), ("reason", pa
 
 
 class Chunk(NamedTuple):
-    """The contents of a chunk: rows, rejected lines, and the number of lines that are neither blank nor header."""
+    """The contents of a chunk of a log.
+
+    ``rows`` is the table of valid rows, ``rejected`` the table of rejected lines (`REJECTED`), and ``lines`` the number
+    of lines that are neither blank nor header.
+    """
 
     rows: pa.Table
     rejected: pa.Table
@@ -47,7 +51,7 @@ class Chunk(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A part of a file that ends at a line end: its offset, its first line's number, and its bytes."""
+    """A part of a file that ends at a line end: its offset in bytes, the number of its first line, and its bytes."""
 
     start: int
     first_line: int
@@ -56,7 +60,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Rejected:
-    """The rejected lines of a chunk: [(number of the line, broken rule, reason, excerpt), ...]."""
+    """The rejected lines of a chunk: [(number of the line, rule that it breaks, reason, excerpt of the line), ...]."""
 
     lines: list[tuple[int, str, str, str]] = field(default_factory=list)
 
@@ -71,21 +75,21 @@ class _Rejected:
 
 def chunks(path: str | os.PathLike[str], size_B: int = CHUNK_B) -> Iterator[Piece]:
     """Yield a file in pieces of about ``size_B`` bytes, cut at line ends. Raises DataError if it cannot be read."""
-    start, line, rest = 0, 1, b""
+    start, line, incomplete_line = 0, 1, b""
     try:
         with open(path, "rb") as file:
             while data := file.read(size_B):
                 cut = data.rfind(b"\n") + 1
                 if cut == 0:
-                    rest += data
-                    if len(rest) > LONGEST_LINE_B:
+                    incomplete_line += data
+                    if len(incomplete_line) > LONGEST_LINE_B:
                         raise DataError(f"{Path(path).name}: line {line} is longer than {LONGEST_LINE_B >> 20} MB")
                     continue
-                piece = rest + data[:cut]
+                piece = incomplete_line + data[:cut]
                 yield Piece(start, line, piece)
-                start, line, rest = start + len(piece), line + piece.count(b"\n"), data[cut:]
-            if rest:
-                yield Piece(start, line, rest)
+                start, line, incomplete_line = start + len(piece), line + piece.count(b"\n"), data[cut:]
+            if incomplete_line:
+                yield Piece(start, line, incomplete_line)
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
@@ -96,14 +100,15 @@ def chunks(path: str | os.PathLike[str], size_B: int = CHUNK_B) -> Iterator[Piec
 def read_chunk(data: bytes, form: LineFormat, parse: Parser, first_line: int = 1) -> Chunk:
     """Return the rows and rejected lines in ``data``, a part of a file that ends at a line end.
 
-    ``first_line`` is the number of its first line in the file.
+    ``form`` is the format of the lines, ``parse`` its parser, and ``first_line`` the number of the part's first line in
+    the file.
     """
     text = _normalize(data, form)
     lines = _split_lines(text)
     original_lines = lines if text == _end_last_line(data) else _split_lines(_end_last_line(data))
-    parts, rest = _parse_fast(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
+    parts, slow_indices = _parse_fast(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
     rejected = _Rejected()
-    slow = _parse_lines(original_lines, rest, form, parse, first_line, rejected)
+    slow = _parse_lines(original_lines, slow_indices, form, parse, first_line, rejected)
     lines_of_rows, rows = _join_parts([*parts, slow] if len(slow[0]) else parts, form.schema)
     lines_read = len(rows) + len(rejected.lines)
     if form.checks and len(rows):
@@ -114,9 +119,9 @@ def read_chunk(data: bytes, form: LineFormat, parse: Parser, first_line: int = 1
 def _parse_lines(
     original_lines: pa.Array, indices: np.ndarray, form: LineFormat, parse: Parser, first_line: int, rejected: _Rejected
 ) -> Part:
-    """Return the rows of the lines with these indices, read one by one by the format's parser.
+    """Parse the lines with these ``indices`` one by one; return (indices of the valid lines, their rows).
 
-    Lines that the parser cannot read are added to ``rejected``.
+    Lines that ``parse`` cannot read are added to ``rejected``. Blank lines are skipped.
     """
     numbers, values = [], []
     for index in indices.tolist():
@@ -135,12 +140,15 @@ def _parse_lines(
 
 
 def _end_last_line(data: bytes) -> bytes:
-    """Return the bytes with a final newline."""
+    """Return ``data`` with a newline at its end, added if it is missing."""
     return data if data.endswith(b"\n") else data + b"\n"
 
 
 def _normalize(data: bytes, form: LineFormat) -> bytes:
-    """Return the text with uniform blanks and decimal points, if the format has several, and a final newline."""
+    """Return the text with tabs, no-break spaces and decimal commas replaced by blanks and points.
+
+    A replacement is made only if the character cannot be part of a text of this format. The result ends in a newline.
+    """
     data = _end_last_line(data)
     if form.separator is None and not form.has_text and b"\xa0" in data:
         data = data.replace(b"\xc2\xa0", b" ").replace(b"\xa0", b" ")
@@ -152,16 +160,16 @@ def _normalize(data: bytes, form: LineFormat) -> bytes:
 
 
 def _split_lines(text: bytes) -> pa.Array:
-    """Return the lines, with their ends, as an array that shares the text's bytes."""
+    """Return the lines of a text, each with its newline, as an Arrow array that shares the bytes of ``text``."""
     ends = np.flatnonzero(np.frombuffer(text, np.uint8) == 10).astype(np.int32) + 1
     offsets = np.concatenate((np.zeros(1, np.int32), ends), dtype=np.int32)
     return pa.BinaryArray.from_buffers(pa.binary(), len(ends), [None, pa.py_buffer(offsets), pa.py_buffer(text)])
 
 
 def _parse_fast(lines: pa.Array, indices: np.ndarray, form: LineFormat) -> tuple[list[Part], np.ndarray]:
-    """Return [(indices of lines, their rows), ...] that the fast path reads, and the indices of all other lines.
+    """Read the lines with these ``indices`` by the fast path, as far as possible.
 
-    ``indices`` are the lines to read: the header is left out.
+    Return ([(indices of lines, their rows), ...], indices of the lines that the fast path cannot read).
     """
     parts: list[Part] = []
     if not form.fast:
@@ -188,14 +196,14 @@ def _parse_fast(lines: pa.Array, indices: np.ndarray, form: LineFormat) -> tuple
 def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
     """Return the rows of lines that all match the format's pattern, or None if `pyarrow.csv` cannot read each line."""
     _, offsets, text = lines.buffers()
-    first = np.frombuffer(offsets, np.int32)[lines.offset]
-    last = np.frombuffer(offsets, np.int32)[lines.offset + len(lines)]
-    length_B = int(last - first)
-    wanted = [field_format.column for field_format in form.fast if field_format.column]
+    first_B = np.frombuffer(offsets, np.int32)[lines.offset]
+    end_B = np.frombuffer(offsets, np.int32)[lines.offset + len(lines)]
+    length_B = int(end_B - first_B)
+    stored_columns = [field_format.column for field_format in form.fast if field_format.column]
     names = [field_format.column or f"({index})" for index, field_format in enumerate(form.fast)]
     try:
         table = csv.read_csv(
-            pa.BufferReader(text.slice(int(first), length_B)),
+            pa.BufferReader(text.slice(int(first_B), length_B)),
             read_options=csv.ReadOptions(use_threads=False, block_size=length_B + 1, column_names=names),
             parse_options=csv.ParseOptions(
                 delimiter=(form.separator or b" ").decode(), quote_char=False, double_quote=False, escape_char=False
@@ -204,7 +212,7 @@ def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
                 column_types={
                     field_format.column: field_format.type for field_format in form.fast if field_format.column
                 },
-                include_columns=wanted,
+                include_columns=stored_columns,
                 null_values=[],
                 strings_can_be_null=False,
                 timestamp_parsers=[csv.ISO8601, "%Y-%m-%d_%H.%M.%S"],
@@ -216,7 +224,7 @@ def _read_fast(lines: pa.Array, form: LineFormat) -> pa.Table | None:
 
 
 def _join_parts(parts: list[Part], schema: pa.Schema) -> Part:
-    """Return (indices of lines, their rows) in the order of the lines."""
+    """Join parts, each (indices of lines, their rows), into one part in the order of the lines."""
     if not parts:
         return np.zeros(0, np.int64), schema.empty_table()
     if len(parts) == 1:
@@ -234,7 +242,11 @@ def _reject_broken(
     first_line: int,
     rejected: _Rejected,
 ) -> pa.Table:
-    """Return the rows that meet all conditions; reject the others under the first rule they break, with all reasons."""
+    """Return the rows that meet all conditions of ``checks``, and add the lines of all other rows to ``rejected``.
+
+    ``checks`` is {reason: condition}. ``lines_of_rows`` has the index of each row's line in ``original_lines``. A
+    rejected line is counted under the first rule that it breaks, and its text lists all reasons.
+    """
     broken = broken_rules(rows, checks)
     is_wrong = broken.any(axis=0)
     if not is_wrong.any():
@@ -251,12 +263,15 @@ def _reject_broken(
 
 
 def rule_of(reason: str) -> str:
-    """Return the name of a check, for counts of rejected rows: its reason with an ellipsis for each value of a row."""
+    """Return the name of a check for counts: its reason, with "…" in place of each {column} that quotes a value."""
     return "".join(text + ("" if name is None else "…") for text, name, *_ in Formatter().parse(reason))
 
 
 def broken_rules(rows: pa.Table, checks: Mapping[str, str]) -> np.ndarray:
-    """Return whether each row breaks each condition, as a bool array (conditions, rows); unknown values break it."""
+    """Return a bool array (conditions × rows): whether the row breaks the condition of ``checks``, {reason: SQL}.
+
+    A condition that is NULL for a row, because a value is missing, counts as broken.
+    """
     import duckdb
 
     selected = ", ".join(f"({check}) IS NOT TRUE AS broken_{number}" for number, check in enumerate(checks.values()))

@@ -15,7 +15,7 @@ _DOTTED = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})_([0-9]{2})\.([0-9]{2})\
 
 
 def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
-    """Return ``count`` fields: the number at ``index``, which was split at its thousands separators, is joined again.
+    """Return ``count`` fields: join the pieces of the number at ``index``, which was split at its thousands separators.
 
     Raises ValueError if the number of fields cannot be reduced to ``count`` in this way.
     """
@@ -24,31 +24,31 @@ def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
         return fields
     rest = fields[index + 1 : index + 1 + groups]
     if groups < 0 or not re.fullmatch(rb"[0-9]{1,3}", fields[index]) or not all(map(_GROUP.fullmatch, rest)):
-        raise ValueError(f"it has {len(fields)} columns, not {count}")
+        raise ValueError(f"the line has {len(fields)} columns, not {count}")
     return [*fields[:index], b"".join((fields[index], *rest)), *fields[index + 1 + groups :]]
 
 
 def exactly(fields: list[bytes], count: int) -> list[bytes]:
     """Return the fields if their number is ``count``. Raises ValueError otherwise."""
     if len(fields) != count:
-        raise ValueError(f"it has {len(fields)} columns, not {count}")
+        raise ValueError(f"the line has {len(fields)} columns, not {count}")
     return fields
 
 
 def whole(field: bytes) -> int:
-    """Return a whole number of up to 15 digits."""
+    """Return the field as a whole number, which has at most 15 digits and no sign."""
     if not _WHOLE.fullmatch(field):
         raise ValueError(f"{field[:40]!r} is not a whole number")
     return int(field)
 
 
 def signed(field: bytes) -> int:
-    """Return a whole number that may be negative."""
+    """Return the field as a whole number, which may be negative."""
     return -whole(field[1:]) if field[:1] == b"-" else whole(field)
 
 
 def node(field: bytes) -> int:
-    """Return a node's number."""
+    """Return the field as the number of a node."""
     number = whole(field)
     if number > 2**31 - 1:
         raise ValueError(f"{number} is not a node number")
@@ -56,7 +56,7 @@ def node(field: bytes) -> int:
 
 
 def byte(field: bytes) -> int:
-    """Return a whole number from 0 to 255."""
+    """Return the field as a whole number from 0 to 255."""
     value = whole(field)
     if value > 255:
         raise ValueError(f"{value} is not a number from 0 to 255")
@@ -64,14 +64,14 @@ def byte(field: bytes) -> int:
 
 
 def decimal(field: bytes) -> float:
-    """Return a number written with a decimal point or comma."""
+    """Return the field as a float; the field has a decimal point or comma."""
     if not _DECIMAL.fullmatch(field):
         raise ValueError(f"{field[:40]!r} is not a number")
     return float(field.replace(b",", b"."))
 
 
 def text(field: bytes) -> str:
-    """Return a text in UTF-8."""
+    """Return the field as text, decoded from UTF-8."""
     try:
         return field.decode()
     except UnicodeDecodeError:
@@ -79,31 +79,31 @@ def text(field: bytes) -> str:
 
 
 def eui64(field: bytes) -> str:
-    """Return a node's EUI-64, eight bytes in hex digits: "14-15-92-00-12-91-cb-fd"."""
+    """Return the field as text if it is an EUI-64, such as "14-15-92-00-12-91-cb-fd" (eight bytes in hex)."""
     if not _EUI64.fullmatch(field):
         raise ValueError(f"{field[:40]!r} is not an EUI-64")
     return field.decode("ascii")
 
 
 def milliseconds(field: bytes) -> float:
-    """Return Unix time in seconds from Unix time in whole milliseconds."""
+    """Convert Unix time in whole milliseconds to seconds."""
     return whole(field) / 1000
 
 
 def moment(date: bytes, time: bytes) -> float:
-    """Return Unix time in seconds of a date and a time in ISO 8601, taken as UTC."""
+    """Convert a date and a time in ISO 8601, taken as UTC, to Unix time in seconds."""
     written = f"{date.decode('ascii')}T{time.decode('ascii')}"
     return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
 
 
 def iso(field: bytes) -> float:
-    """Return Unix time in seconds of a time such as "2026-11-22T19:30:00.25+01:00"; without an offset it is UTC."""
+    """Convert a time such as "2026-11-22T19:30:00.25+01:00" to Unix time in seconds; without an offset it is UTC."""
     parsed = datetime.fromisoformat(field.decode("ascii"))
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
 
 
 def dotted_moment(field: bytes) -> float:
-    """Return Unix time in seconds of "2014-11-06_01.30.37", taken as UTC."""
+    """Convert a time such as "2014-11-06_01.30.37", taken as UTC, to Unix time in seconds."""
     match = _DOTTED.fullmatch(field)
     if not match:
         raise ValueError(f"{field[:40]!r} is not a time such as 2014-11-06_01.30.37")

@@ -37,7 +37,11 @@ _DECIMAL = r"-?[0-9]{1,12}(?:\.[0-9]{1,15})?(?:[eE][+-]?[0-9]{1,2})?"
 
 
 class Field(NamedTuple):
-    """A field on the fast path: its column, the regular expression that it must match, and its Arrow type."""
+    """A field of a line on the fast path.
+
+    ``column`` is the column that stores the field ("" to skip it), ``pattern`` the regular expression that it must
+    match, ``type`` its Arrow type.
+    """
 
     column: str
     pattern: str
@@ -85,9 +89,9 @@ def eui64(column: str) -> Field:
 
 
 def word(column: str, between: str = "") -> Field:
-    """Return a field of printable ASCII without blanks and the separator ``between``;
+    """Return a field of printable ASCII that contains neither blanks nor ``between``, the separator of the line.
 
-    ``column`` "" drops its values.
+    If ``column`` is "", the field is read but not stored.
     """
     allowed = "".join(re.escape(chr(code)) for code in range(33, 127) if chr(code) != between)
     return Field(column, f"[{allowed}]{'*' if between else '+'}", TEXT)
@@ -99,18 +103,18 @@ def _as_read(table: pa.Table) -> pa.Table:
 
 @dataclass(frozen=True)
 class LineFormat:
-    """A format of lines.
+    """A format of the lines of a log.
 
     columns     {name: type} of the rows
-    parser      function that returns a new parser, from a line's fields to a row's values; each file has its own
-    form        the fields of a line, for messages
+    parser      function that returns a new parser for a file; the parser converts a line's fields to a row's values
+    form        a text that lists the fields of a line, for messages
     separator   the bytes between fields; None: blanks of all kinds
     header      number of header lines at the top of a file
-    checks      {reason: condition} of good rows
-    fast        the fields of a line on the fast path; empty: no fast path
-    finish      a function from the table that the fast path reads to the table of the columns
+    checks      {reason for rejecting a row: SQL condition that each good row meets}
+    fast        the fields of a line on the fast path; empty if the format does not have a fast path
+    finish      a function that converts the table read by the fast path to a table with ``columns``
     group       (index, count): in a line of ``count`` fields, the field at ``index`` may be in groups of three digits
-    is_whole    whether the parser remembers earlier lines, so that a file cannot be read in parts
+    is_whole    whether the parser depends on earlier lines, so that parts of a file cannot be read in parallel
     """
 
     name: str
@@ -127,22 +131,22 @@ class LineFormat:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the rows."""
+        """The Arrow schema of the rows."""
         return pa.schema(list(self.columns.items()))
 
     @property
     def has_text(self) -> bool:
-        """Whether a column is text. A comma is then part of the text, and byte A0 may be a part of a UTF-8 letter."""
+        """Whether any column is text. Commas are then part of the text, and byte A0 may be a part of a UTF-8 letter."""
         return TEXT in self.columns.values()
 
     @property
     def pattern(self) -> str:
-        """The pattern of a whole line on the fast path, including its end."""
+        """The regular expression of a whole line on the fast path, including its newline."""
         between = re.escape((self.separator or b" ").decode())
         return "^" + between.join(field_format.pattern for field_format in self.fast) + r"\r?\n$"
 
     def fields(self, line: bytes) -> list[bytes]:
-        """Return the fields of a line; a blank line gives an empty list. A no-break space separates as a blank does."""
+        """Return the fields of a line; a blank line gives an empty list. A no-break space separates like a blank."""
         if self.separator is not None:
             return [text.strip() for text in line.split(self.separator)] if line.strip() else []
         return line.split() if self.has_text else line.replace(b"\xc2\xa0", b" ").replace(b"\xa0", b" ").split()
@@ -177,28 +181,28 @@ def _intel_reading(fields: list[bytes]) -> tuple[float, ...]:
 
 
 def _intel_link() -> Parser:
-    seen = set()
+    known_links = set()
 
     def parse(fields: list[bytes]) -> tuple[float, ...]:
         transmitter, receiver, probability = read.exactly(fields, 3)
         link, pdr = (read.node(transmitter), read.node(receiver)), read.decimal(probability)
-        if link[0] == link[1] or link in seen or not 0 <= pdr <= 1:
+        if link[0] == link[1] or link in known_links or not 0 <= pdr <= 1:
             raise ValueError("a line must be a new link of two nodes with a probability from 0 to 1")
-        seen.add(link)
+        known_links.add(link)
         return (*link, pdr)
 
     return parse
 
 
 def _intel_position() -> Parser:
-    seen = set()
+    located_motes = set()
 
     def parse(fields: list[bytes]) -> tuple[float, ...]:
         mote, x, y = read.exactly(fields, 3)
         node, position = read.node(mote), (read.decimal(x), read.decimal(y))
-        if node in seen:
-            raise ValueError(f"mote {node} has a position already")
-        seen.add(node)
+        if node in located_motes:
+            raise ValueError(f"mote {node} has a position in an earlier line already")
+        located_motes.add(node)
         return (node, *position)
 
     return parse

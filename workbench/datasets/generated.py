@@ -34,8 +34,7 @@ def make_raw_log(
     """Write the log that Mercator would record on a topology whose arcs have ``pdr``: a row for each received packet.
 
     On each channel each node sends ``packets`` packets, one node after the other, and all others log the packets that
-    they receive. On channels above 20 a further tenth of the packets
-    is lost. Returns the path.
+    they receive. On channels above 20 a further tenth of the packets is lost. Returns ``path``.
     """
     path = Path(path)
     path.write_text("\n".join([_RAW_HEADER, *_rows(topology, packets, channels, seed)]) + "\n", encoding="ascii")
@@ -47,7 +46,7 @@ def make_readings(
 ) -> Path:
     """Write readings of a field (`workbench.SensorField`) at the nodes' positions, in the Intel Lab's format.
 
-    A line is date, time, epoch, mote, temperature, humidity, light, voltage. Returns the path.
+    Each line has date, time, epoch, mote, temperature, humidity, light and voltage. Returns ``path``.
     """
     draw = draws.Stream(draws.make_key(seed, purposes.LOG, 1))
     positions = dict(topology.nodes(data="pos"))
@@ -83,7 +82,7 @@ def _row(
     draw: Any, at_s: float, receiver: int, channel: int, rssi_dBm: int, sender: int, transaction: int, packet: int,
     packets: int,
 ) -> str:  # fmt: skip
-    """Return the row of a received packet, which is at random replaced by a foreign or damaged packet."""
+    """Return the log line of a received packet; at random, a foreign or damaged packet takes its place."""
     moment = f"{_BEGIN + timedelta(seconds=at_s):%Y-%m-%d_%H.%M.%S}"
     crc, expected, length_B, source, flaw = 1, 1, _LENGTH_B, _eui64(sender), draw.uniform()
     if flaw < _FOREIGN:
@@ -97,5 +96,5 @@ def _row(
 
 
 def _eui64(node: int) -> str:
-    """Return a node's EUI-64."""
+    """Return the EUI-64 of a node as the log writes it: eight bytes in hex, joined by "-"."""
     return f"14-15-92-00-12-91-{node >> 8:02x}-{node & 255:02x}"

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file of a data set: its role, its possible paths below a data folder, and its SHA-256 if that is known."""
+    """A file of a data set.
+
+    ``role`` is the purpose of the file, such as "links". ``paths`` are its possible paths below a data folder.
+    ``sha256`` is its checksum, or None if unknown.
+    """
 
     role: str
     paths: tuple[str, ...]
@@ -26,7 +30,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set: its title, origin, licence and files; ``how`` is a text on how to get the files."""
+    """A description of a data set; ``how`` is a text on how to get its files."""
 
     name: str
     title: str
@@ -140,7 +144,7 @@ def folder_candidates() -> list[Path]:
 
 
 def named(name: str) -> DataSet:
-    """Return a known data set by name; "strasbourg" is short for "iotlab/strasbourg".
+    """Return the known data set ``name``; the last part of a name is enough: "strasbourg" for "iotlab/strasbourg".
 
     Raises DataError for an unknown name.
     """

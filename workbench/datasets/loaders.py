@@ -56,7 +56,7 @@ def intel_readings(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def intel_connectivity(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Load links of the Intel Lab (connectivity.txt: from, to, probability): transmitter, receiver, pdr.
+    """Load the links of the Intel Lab (connectivity.txt). Columns: transmitter, receiver, pdr (delivery ratio).
 
     The result fits ``workbench.topology.from_links``. A mote's entry for itself is skipped, and so are repeated links.
     """
@@ -66,7 +66,7 @@ def intel_connectivity(path: str | os.PathLike[str]) -> pd.DataFrame:
 
 
 def intel_positions(path: str | os.PathLike[str]) -> pd.DataFrame:
-    """Load positions of the Intel Lab motes (mote_locs.txt): node, x_m, y_m."""
+    """Load the positions of the Intel Lab motes (mote_locs.txt). Columns: node, x_m, y_m."""
     from workbench.datasets.formats import INTEL_POSITIONS
 
     return _load(path, INTEL_POSITIONS)
@@ -83,7 +83,7 @@ def _load(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
 
 
 def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
-    """Return tables as one frame with writable columns; the list of tables is emptied to free memory."""
+    """Join tables into one pandas frame with writable columns. The list ``tables`` is emptied to free memory."""
     import numpy as np
     import pandas as pd
     import pyarrow as pa
@@ -98,13 +98,15 @@ def frame_of(tables: list[pa.Table]) -> pd.DataFrame:
 
 
 def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a link table from neighbor observations: round, node, source; optional packet, lqi, rssi, power_dBm.
+    """Compute a table of links from neighbor observations.
 
-    Columns: transmitter, receiver, pdr, rounds (number of rounds counted), and the means of lqi, rssi and power_dBm of
-    the received frames. Every mote sends once a round, so the delivery ratio pdr is counted, not estimated from the
-    LQI. A round counts if the receiver's report is complete and any mote heard the transmitter. pdr is the share of
-    these rounds in which the receiver heard the transmitter. A report with a gap in its packet numbers was lost in part
-    and is not complete. Links that were never heard have pdr 0.
+    ``frame`` has the columns round, node (that reports) and source (that it heard), and optionally packet, lqi, rssi
+    and power_dBm, as from `ulb_neighbors`. Columns of the result: transmitter, receiver, pdr, rounds (number of rounds
+    counted), and the means of lqi, rssi and power_dBm of the received frames. Every mote sends once a round, so the
+    delivery ratio pdr is counted, not estimated from the LQI. A round counts if the receiver's report is complete and
+    any mote heard the transmitter. pdr is the share of these rounds in which the receiver heard the transmitter. A
+    report with a gap in its packet numbers was lost in part and is not complete. Links that were never heard have pdr
+    0.
     """
     required = ("round", "node", "source")
     measures = [name for name in ("lqi", "rssi", "power_dBm") if name in frame.columns]
@@ -125,7 +127,7 @@ def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _whole_reports(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return (node, round) of the reports whose packet numbers run from 0 without a gap.
+    """Return a frame (node, round) of the reports whose packet numbers run from 0 without a gap.
 
     Without a column of packet numbers, all reports count.
     """

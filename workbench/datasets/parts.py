@@ -18,14 +18,18 @@ THREADS = min(4, os.cpu_count() or 1)  # threads help because the fast path rele
 
 @dataclass
 class Tally:
-    """Counts of a file's lines: all lines, rejected lines, and a text on the first rejected line ("line 17: ...")."""
+    """Counts of a file's lines.
+
+    ``lines`` is the number of lines, ``skipped`` the number of rejected lines, and ``first_skipped`` a text on the
+    first rejected line ("line 17: ...").
+    """
 
     lines: int = 0
     skipped: int = 0
     first_skipped: str = ""
 
     def add(self, part: Chunk) -> None:
-        """Count the lines of a part. Parts must be added in the file's order."""
+        """Count the lines of a chunk. Chunks must be added in the file's order."""
         if not self.skipped and len(part.rejected):
             first = part.rejected.slice(0, 1).to_pylist()[0]
             self.first_skipped = f"line {first['line']}: {first['reason']}"
@@ -42,9 +46,9 @@ class Tally:
 
 
 def parts_of(path: str | os.PathLike[str], form: LineFormat, tally: Tally) -> Iterator[tuple[int, Chunk]]:
-    """Yield (size in bytes, contents) of the pieces of a file, in order; ``tally`` counts their lines.
+    """Yield (size in bytes, contents) of the chunks of a file, in order, and count their lines in ``tally``.
 
-    Raises DataError for a file that cannot be read, and after the last part for one that is not in this format.
+    Raises DataError if the file cannot be read. Raises it after the last chunk if the file is not in this format.
     """
     for size_B, part in _read(path, form):
         tally.add(part)

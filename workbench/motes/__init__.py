@@ -47,11 +47,11 @@ Kinds = str | Mapping[int, str] | Sequence[str]
 
 
 class Motes:
-    """Motes for runs, one run at a time: `VirtualMotes` or `Boards`.
+    """The base class of motes on which scenarios run, one run at a time: `VirtualMotes` or `Boards`.
 
-    ``speed``: factor by which the run's clock is faster than real time. ``lockstep``: whether the simulator sets the
-    motes' clocks. ``radio``: settings for the motes' own radios. ``kinds``: {node: kind of its mote}, for the nodes
-    whose kind is known before their motes are greeted.
+    ``speed`` is the factor by which the run's clock is faster than real time. With ``lockstep`` the simulator sets the
+    motes' clocks. ``radio`` has settings for the motes' own radios. ``kinds`` is {node: kind of its mote}, for the
+    nodes whose kind is known before their motes are greeted.
     """
 
     kinds: Mapping[int, str] = {}
@@ -62,7 +62,10 @@ class Motes:
     _take_lock = threading.Lock()
 
     def take(self, scenario: Any, run: Any) -> dict[int, str]:
-        """Reserve the motes for a run and start them; return {node: URL}. Raises LinkError if another run has them."""
+        """Reserve the motes for a run and start them; return {node: URL of its mote's line}.
+
+        Raises LinkError if another run has reserved them.
+        """
         with self._take_lock:
             if self._current_run is not None:
                 raise LinkError("another run still uses these motes; call its wait() or stop() first")
@@ -82,11 +85,11 @@ class Motes:
                 self._current_run = None
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Start the motes that a scenario needs; return {node: URL}."""
+        """Start the motes that a scenario needs; return {node: URL of its mote's line}."""
         raise NotImplementedError
 
     def end(self) -> None:
-        """Stop the motes after a run, if they should not keep running. The default leaves them as they are."""
+        """Stop the motes after a run, unless they should keep running. This base class does nothing."""
 
     def play(self, scenario: Any, progress: Callable[[float], None] | None = None) -> Any:
         """Run a scenario on these motes and return a `LiveRun`, or in lockstep the finished `Run`.
@@ -127,7 +130,10 @@ class VirtualMotes(Motes):
         return f"VirtualMotes(speed={self.speed:g}, lockstep={self.lockstep}, kind={self.kind!r})"
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Start the scenario's motes; return {node: URL}. Running motes with the same program are reused."""
+        """Start the scenario's motes; return {node: URL of its mote's line}.
+
+        Motes that run the same program are reused.
+        """
         self.kinds = kinds_of(self.kind, sorted(scenario.topology.nodes))
         try:
             urls = self._start_rack(scenario, self._nodes_of(MICROPYTHON))
@@ -207,7 +213,7 @@ class VirtualMotes(Motes):
             self._running_rack().restart(self._rack_index(node))
 
     def memory(self) -> Memory:
-        """Return each mote's memory in use, in bytes by node, and the resident size of the MicroPython motes' process.
+        """Return the memory in use of each mote (bytes), and the resident size of the MicroPython motes' process.
 
         The memory in use is a MicroPython mote's heap, a C process's variables, or a Cortex-M3's variables and deepest
         stack so far. Motes in C are queried over their lines, so their value is None while a run uses them.
@@ -255,7 +261,7 @@ class VirtualMotes(Motes):
 def _longest_body(scenario: Any) -> int:
     """Return the limit, in bytes, of the messages that the host sends to a mote in this scenario.
 
-    Keys of the user, long workload items and long settings need the larger one of two limits.
+    The larger of two limits is needed for keys of the user, long workload items and long settings.
     """
     items = [(getattr(item, "payload", b""), str(getattr(item, "what", ""))) for item in scenario.workload]
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in items)
@@ -291,7 +297,7 @@ class Boards(Motes):
         return f"Boards({self.urls!r})"
 
     def start(self, scenario: Any) -> dict[int, str]:
-        """Return {node: URL}. Raises LinkError if the URLs do not cover the scenario's nodes.
+        """Return {node: URL of its board}. Raises LinkError if the URLs do not cover the scenario's nodes.
 
         A list must have as many URLs as the scenario has nodes. A mapping must contain each node.
         """
@@ -310,13 +316,13 @@ class Boards(Motes):
 def virtual(speed: float = 1.0, lockstep: bool = False, kind: Kinds = MICROPYTHON) -> VirtualMotes:
     """Return virtual motes, one for each node of the scenario that runs on them.
 
-    ``kind``: "micropython" (needs Node.js 18 or newer), "c" (a process, compiled with gcc), "cortex-m3" (a board that
+    ``kind`` is "micropython" (needs Node.js 18 or newer), "c" (a process, compiled with gcc), "cortex-m3" (a board that
     QEMU emulates) or "simulated" (no mote). Give one kind for all nodes, a list of kinds for the nodes in ascending
     order, or a mapping {node: kind}. Nodes missing in the mapping are simulated.
 
-    ``speed``: factor by which the clocks of motes and run are faster than real time. A mote does not compute faster, so
-    a computation takes more of the run's time. ``lockstep``: the simulator sets the motes' clocks, and the trace equals
-    the simulator's.
+    ``speed`` is the factor by which the clocks of the motes and of the run are faster than real time. A mote does not
+    compute faster, so a computation takes more of the run's time. With ``lockstep`` the simulator sets the motes'
+    clocks, and the trace equals the simulator's.
     """
     if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0.01 <= speed <= 1000:
         raise ParameterError(f"speed is {speed!r}; it must be a number from 0.01 to 1000")
@@ -337,7 +343,7 @@ def kinds_of(kind: Kinds, nodes: Sequence[int]) -> dict[int, str]:
     if isinstance(kind, Mapping):
         unknown = sorted(set(kind) - set(nodes))
         if unknown:
-            raise LinkError(f"kind names node {unknown[0]}, which this network does not have; remove it")
+            raise LinkError(f"kind has an entry for node {unknown[0]}, which is not in this network; remove the entry")
         return {node: kind.get(node, SIMULATED) for node in nodes}
     if len(kind) != len(nodes):
         raise LinkError(f"kind has {len(kind)} entries for {len(nodes)} nodes; give one for each, or a mapping by node")
@@ -345,10 +351,7 @@ def kinds_of(kind: Kinds, nodes: Sequence[int]) -> dict[int, str]:
 
 
 def missing(kind: str) -> str | None:
-    """Return a sentence on what this machine lacks for a kind of motes and how to install it.
-
-    Returns None if nothing is missing.
-    """
+    """Return a sentence on what this machine lacks for motes of ``kind`` and how to install it, or None."""
     if kind == SIMULATED:
         return None
     return rack.missing() if kind == MICROPYTHON else in_c.missing(kind)
@@ -358,9 +361,9 @@ def missing(kind: str) -> str | None:
 def boards(urls: Iterable[str] | Mapping[int, str], radio: Mapping[str, Any] | None = None) -> Boards:
     """Return boards on which a scenario can run.
 
-    ``urls``: a list of URLs for the nodes in ascending order, or a mapping {node: URL}. `workbench.motes.port` lists
-    the forms of URLs. ``radio``: settings for the boards' own radios, as their driver in hardware/mote defines them. A
-    board accepts frames only over the topology's links.
+    ``urls`` is a list of URLs for the nodes in ascending order, or a mapping {node: URL}. `workbench.motes.port` lists
+    the forms of URLs. ``radio`` has settings for the boards' own radios, as their driver in hardware/mote defines them.
+    A board accepts frames only over the topology's links.
     """
     return Boards(urls, radio)
 

@@ -1,4 +1,4 @@
-"""A mote's clock as seen from the host: conversion of the mote's times to the host's.
+"""Conversion of the times of a mote's clock to times of the host's clock.
 
 Theory of operation
     The host requests the mote's time and stores its own times of request and answer. The mote read its clock in
@@ -21,7 +21,7 @@ _LARGEST_DRIFT = 5e-4  # drift of a bad crystal; a larger estimate is noise
 
 
 class Reading(NamedTuple):
-    """An observation: the mote's clock showed ``mote_us`` at ``host_us``, with an error of up to ``error_us``."""
+    """A reading of a mote's clock: it showed ``mote_us`` at the host's time ``host_us``, ± ``error_us``."""
 
     host_us: float
     mote_us: int
@@ -35,7 +35,10 @@ class Clock:
         self._readings: deque[Reading] = deque(maxlen=_MOST_READINGS)
 
     def add(self, asked_us: float, answered_us: float, mote_us: int) -> None:
-        """Add a reading: the host's times of request and answer, and the mote's time between them."""
+        """Add a reading ``mote_us`` of the mote's clock.
+
+        ``asked_us`` and ``answered_us`` are the host's times of request and answer.
+        """
         self._readings.append(Reading((asked_us + answered_us) / 2, mote_us, (answered_us - asked_us) / 2))
 
     def forget(self) -> None:

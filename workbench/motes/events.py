@@ -1,4 +1,4 @@
-"""Decoding of events on the host link, for a host: the event class of each number, and an EVENT message's fields."""
+"""Decoding of events on the host link: the event class of each event number, and the fields of EVENT messages."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from workbench.motes import messages
 
 
 def event_types(own: tuple[Any, ...]) -> dict[int, Any]:
-    """Return {event number on the link: event class}, without the mote's own events.
+    """Return {event number on the link: event class} for the events of nodes, without the mote's own events.
 
-    ``own``: the EVENTS of the protocol's node class, which follow the events of all protocols.
+    ``own`` are the EVENTS of the protocol's node class; their numbers follow those of the events of all protocols.
     """
     return dict(enumerate(messages.EVENTS)) | dict(enumerate(own, messages.FIRST_OF_PROTOCOL))
 
 
 def event_names(own: tuple[Any, ...]) -> dict[int, str]:
-    """Return {event number on the link: name in the trace}, with the mote's own events. ``own``: see `event_types`."""
+    """Return {event number on the link: name in the trace}, including the mote's own events.
+
+    ``own`` is as for `event_types`.
+    """
     from workbench.sim.trace import event_name
 
     names = {number: event_name(cls) for number, cls in event_types(own).items()}
@@ -27,12 +30,12 @@ def event_names(own: tuple[Any, ...]) -> dict[int, str]:
 def decode_row(fields: tuple[Any, ...], rest: bytes) -> tuple[Any, ...]:
     """Return (time in µs, event number, peer, message, origin, sequence, size in bytes, value, detail) of an EVENT.
 
-    ``fields`` and ``rest``: the fields and the trailing bytes that `messages.decode` returns. Raises DecodeError if the
-    event number is unknown or the trailing bytes are not valid.
+    ``fields`` and ``rest`` are the fields and the trailing bytes that `messages.decode` returns. Raises DecodeError if
+    the event number is unknown or the trailing bytes are not valid.
     """
     time_us, kind, peer, origin, sequence, value, size_B = fields
-    last = messages.FIRST_OWN_EVENT + len(messages.OWN_EVENTS)
-    if not (kind < len(messages.EVENTS) or messages.FIRST_OF_PROTOCOL <= kind < last):
+    end_of_own = messages.FIRST_OWN_EVENT + len(messages.OWN_EVENTS)
+    if not (kind < len(messages.EVENTS) or messages.FIRST_OF_PROTOCOL <= kind < end_of_own):
         raise DecodeError(f"event kind is {kind}; neither the workbench nor this node's protocol defines it")
     start = 1 + rest[0] if rest else 1
     if len(rest) <= start:

@@ -81,7 +81,7 @@ class Deframer:
         self._too_long = False
 
     def feed(self, data):
-        """Add received bytes; return the list of bodies of the frames that they complete."""
+        """Add received bytes, and return a list of the bodies of the frames that are now complete."""
         pieces = bytes(data).split(_ZERO)
         bodies = []
         for piece in pieces[:-1]:

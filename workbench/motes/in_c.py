@@ -1,4 +1,4 @@
-"""Motes in C: their program, compiled for the sizes of a run, and its memory footprint.
+"""The program of motes in C: its compilation with the list sizes that a run needs, and its memory footprint.
 
     program("c", protocol)           the executable of a process of this machine
     program("cortex-m3", protocol)   the image that `qemu-system-arm -M mps2-an385` runs
@@ -52,7 +52,7 @@ _SECTIONS_OF_FLASH = (".text", ".ARM.exidx", ".data")
 
 
 class Footprint(NamedTuple):
-    """The memory that a Cortex-M3 image needs, in bytes: flash, RAM, and the stack, which is included in RAM."""
+    """The memory in bytes that a Cortex-M3 image needs: flash, RAM, and the part of the RAM for the stack."""
 
     flash_B: int
     ram_B: int
@@ -60,10 +60,7 @@ class Footprint(NamedTuple):
 
 
 def missing(kind: str) -> str | None:
-    """Return a sentence on what this machine lacks for a kind of motes in C and how to install it.
-
-    Returns None if nothing is missing.
-    """
+    """Return a sentence on what this machine lacks for motes in C of ``kind`` and how to install it, or None."""
     if kind == C:
         return _missing_program("motes in C need a compiler", "gcc", "gcc libc6-dev")
     sentence = _missing_program("an emulated Cortex-M3 needs its compiler", _ARM, f"gcc-arm-none-eabi {_LIBRARY}")
@@ -94,11 +91,14 @@ def program(
     nodes: int = 1,
     subscriptions: int = 0,
 ) -> Path:
-    """Return the path of a mote's program, compiled with the list sizes of a protocol or taken from the cache.
+    """Compile a mote's program with the list sizes that a protocol needs, unless cached, and return its path.
 
-    ``longest_body``: largest size in bytes of a message from the host. ``stack_B``: stack of a Cortex-M3 image in
-    bytes; None: the size that the program needs. ``nodes``: number of nodes of the network. ``subscriptions``: largest
-    number of subscriptions at a node during the run; it sets the limit of a protocol that defines none.
+    kind            "c" or "cortex-m3"
+    longest_body    largest size in bytes of a message from the host
+    stack_B         stack of a Cortex-M3 image in bytes; None: the size that the program needs
+    nodes           number of nodes of the network
+    subscriptions   largest number of subscriptions at a node during the run, which is used as the limit if the protocol
+                    does not define a limit
 
     Raises ScenarioError if the protocol has no program in C, LinkError if a tool is missing or the compiler fails.
     """
@@ -124,9 +124,9 @@ def folder_of(protocol: Any) -> Path:
 
 
 def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> Path:
-    """Return the path of the program with the nodes in ``folder``. If the cache lacks the program, compile it.
+    """Compile the program with the nodes in ``folder``, unless cached, and return its path.
 
-    ``defines``: {macro: value}, the list sizes. ``stack_B``: stack of a Cortex-M3 image in bytes.
+    ``defines`` is {macro: value} for the list sizes. ``stack_B`` is the stack of a Cortex-M3 image in bytes.
     """
     library, mote = HARDWARE / "c", HARDWARE / "c" / "mote"
     board = library / "boards" / ("posix" if kind == C else "mps2_an385")
@@ -174,7 +174,7 @@ def _version(compiler: str) -> str:
 
 
 def _compile(command: list[str], target: Path) -> None:
-    """Run a compiler command that writes ``target``; the file appears complete or not at all."""
+    """Run a compiler command whose output becomes the file ``target``; an incomplete file never appears there."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         output = Path(folder) / "program"

@@ -5,7 +5,7 @@ Theory of operation
 
     kind        value
     "event"     (time_us, kind, peer, message, origin, sequence, size_B, value, detail): see events.decode_row
-    "send"      (destination, frame): the host is to transmit this frame; destination None: a broadcast
+    "send"      (destination, frame): a frame that the host must transmit; destination None: a broadcast
     "lost"      a sentence with the reason why the mote is unreachable. The thread tries to reconnect
     "noise"     number of damaged or invalid frames since the line was opened
     "ready"     a Greeting: the mote was lost and has answered a new greeting
@@ -48,7 +48,8 @@ Report = Callable[[str, Any], None]
 class Greeting(NamedTuple):
     """A mote's answer to a greeting.
 
-    ``boot``: number of earlier starts. ``has_radio``: whether it has a radio of its own. ``board``: its board's name.
+    ``boot`` is the number of its earlier starts. ``has_radio`` is whether the mote has a radio of its own. ``board`` is
+    the name of its board.
     """
 
     boot: int
@@ -59,8 +60,10 @@ class Greeting(NamedTuple):
 class Answer(NamedTuple):
     """A mote's answer to a command that succeeded.
 
-    ``number``: the result; `messages` lists it for each command. ``next_wake``: time of the node's next timer in µs, or
-    None if no timer is set. ``time_us``: the mote's clock. ``text``: empty.
+    number       the result, which `messages` lists for each command
+    next_wake    time of the node's next timer in µs, or None if no timer is set
+    time_us      the time of the mote's clock in µs
+    text         always ""
     """
 
     number: int
@@ -99,13 +102,14 @@ class MoteLine:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the mote was greeted and is unreachable now."""
+        """Whether the mote was greeted before but is unreachable now."""
         return self._loss is not None
 
     def open(self, timeout_s: float = 5.0) -> Greeting:
         """Open the line and greet the mote; return its answer.
 
-        Raises LinkError if the line cannot be opened, or if the mote does not answer, refuses or has another version.
+        Raises LinkError if the line cannot be opened, or if the mote does not answer, refuses the greeting, or has
+        another version of the host link.
         """
         self._open_port()
         self._reader.start()
@@ -156,7 +160,9 @@ class MoteLine:
     # Writing
 
     def post(self, kind: int, *fields: Any, rest: bytes = b"", then: Then | None = None) -> int:
-        """Send a command without waiting; the reading thread calls ``then`` with the answer or the error.
+        """Send a command of type ``kind`` without waiting.
+
+        The reading thread calls ``then`` with the answer or the error.
 
         Returns the command's token, or 0 without ``then``. Raises LinkError if the mote is lost, EncodeError if the
         command does not fit in a frame. After such an error ``then`` is not called.

@@ -1,4 +1,4 @@
-"""Motes in the simulator's time: the reference engine runs as usual, but its nodes are on motes.
+"""Runs of motes in the simulator's time: the reference engine runs as usual, but its nodes are on motes.
 
 Theory of operation
     The motes' clocks are stopped. For every call of a node's method, the host sets the mote's clock to the simulator's
@@ -32,7 +32,7 @@ _REPORT_NUMBER = messages.FIRST_OWN_EVENT + messages.OWN_EVENTS.index("told")
 
 
 class RemoteSubscription(NamedTuple):
-    """A subscription on a mote: its number there, and the time in µs at which it expires (None: never)."""
+    """A subscription on a mote: its number on the mote, and the time in µs at which it expires (None: never)."""
 
     number: int
     expires_us: int | None
@@ -41,8 +41,8 @@ class RemoteSubscription(NamedTuple):
 class LockstepNode(Node):
     """A node on a mote whose clock is stopped. Each call waits for the mote's answer.
 
-    A call raises LinkError if the mote refuses it or does not answer. ``configuration``: the arguments of
-    `Mote.configure`. ``reports``: problems that the mote reported, for example an event too long for a frame.
+    A call raises LinkError if the mote refuses the command or does not answer. ``configuration`` has the arguments of
+    `Mote.configure`. ``reports`` has the problems that the mote reported, for example an event too long for a frame.
     """
 
     def __init__(self, address: int, protocol: Any, mote: Mote, configuration: dict[str, Any]) -> None:
@@ -102,7 +102,7 @@ class LockstepNode(Node):
         self._call(now, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def wake(self, now: int) -> None:
-        """Fire the timers on the mote that are due."""
+        """Make the mote fire its timers that are due at ``now``."""
         self._call(now, messages.WAKE)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
@@ -110,14 +110,14 @@ class LockstepNode(Node):
         self._call(now, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
-        """Send the mote the outcome of a unicast frame that it sent; ``ok``: the frame was acknowledged."""
+        """Send the mote the outcome of a unicast frame that it sent; ``ok`` is whether it was acknowledged."""
         self._call(now, messages.OUTCOME, destination, ok, rest=frame)
 
 
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:
-    """Run a scenario in lockstep on motes; return the run's recorder.
+    """Run a scenario in lockstep on motes; return the recorder with the run's trace.
 
-    ``urls``: {node: URL of its mote}; other nodes are simulated. Each problem that a mote reports is issued as a
+    ``urls`` is {node: URL of its mote}; other nodes are simulated. Each problem that a mote reports is issued as a
     RuntimeWarning. Raises LinkError if a mote fails or has a radio of its own.
     """
     nodes: dict[int, LockstepNode] = {}

@@ -162,14 +162,14 @@ def encode_attribute_list(attributes):
 
 
 def decode_attribute_list(data):
-    """Return the attributes in these bytes. Raises DecodeError if the bytes are not a list of attributes."""
+    """Return the attributes that ``data`` encodes. Raises DecodeError if ``data`` is not a list of attributes."""
     if not data:
         raise DecodeError("the list of attributes is empty (0 bytes); it needs at least its length")
     return decode_attributes(data, 1, data[0])
 
 
 def encode_event(now, event, own=()):
-    """Return the body of an EVENT for an event of a node at ``now`` (µs). ``own``: the EVENTS of the node's class."""
+    """Return the body of an EVENT for an event of a node at ``now`` (µs). ``own`` are the EVENTS of its class."""
     peer, message, origin, sequence, value, detail = event
     cls = type(event)
     kind = EVENTS.index(cls) if cls in EVENTS else FIRST_OF_PROTOCOL + own.index(cls)
@@ -177,13 +177,13 @@ def encode_event(now, event, own=()):
 
 
 def encode_own_event(now, name, peer, message, origin, sequence, size, value, detail):
-    """Return the body of an EVENT for one of the mote's own events. ``name``: the event's name in OWN_EVENTS."""
+    """Return the body of an EVENT for one of the mote's own events, ``name`` in OWN_EVENTS."""
     kind = FIRST_OWN_EVENT + OWN_EVENTS.index(name)
     return encode_row(now, kind, peer, message, origin, sequence, size, value, detail)
 
 
 def encode_row(now, kind, peer, message, origin, sequence, size, value, detail):
-    """Return the body of an EVENT with these fields. ``detail``: a text or a tuple of attributes.
+    """Return the body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes.
 
     On a host, `events.decode_row` is the inverse function.
     """

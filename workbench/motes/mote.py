@@ -1,4 +1,4 @@
-"""The host's object for a mote at the other end of a line: it sends commands and reads the mote's clock.
+"""`Mote`, the host's object for a mote at the other end of a line: it sends commands and reads the mote's clock.
 
 Theory of operation
     `line.MoteLine` greets the mote, reads its messages and reconnects after a loss. `command` waits for the answer,
@@ -89,7 +89,7 @@ class Mote(MoteLine):
         return self.command(messages.SUBSCRIBE, seconds, match_all, rest=attribute_list).number
 
     def unsubscribe(self, number: int) -> None:
-        """End the subscription for which `subscribe` returned this number."""
+        """End the subscription for which `subscribe` returned ``number``."""
         self.command(messages.UNSUBSCRIBE, number)
 
     def publish(self, attributes: Iterable[Attribute]) -> int:
@@ -102,7 +102,7 @@ class Mote(MoteLine):
         self.command(messages.LINK_QUALITY, neighbor, ratio, ratio)
 
     def set_time(self, time_us: int, held: bool = False) -> None:
-        """Set the mote's clock. If ``held``, the clock stands still until it is set again."""
+        """Set the mote's clock to ``time_us``. With ``held`` the clock stands still until it is set again."""
         self.command(messages.SET_TIME, time_us, messages.HELD if held else messages.RUNNING)
         self.clock.forget()
 
@@ -145,9 +145,9 @@ class Mote(MoteLine):
 def configuration(address: int, protocol: dict[str, Any], key: int, **more: Any) -> bytes:
     """Return the JSON of a CONFIGURE message.
 
-    ``address``: the node's address. ``protocol``: {"node": "module:class", "settings": {...}}. ``key``: the key of the
-    node's random draws. ``more``: the optional fields boot, keys, sensor and radio, as in `messages`. Raises LinkError
-    if the JSON is too long for a frame.
+    ``address`` is the node's address, ``protocol`` is {"node": "module:class", "settings": {...}}, and ``key`` is the
+    key of the node's random draws. ``more`` has the optional fields boot, keys, sensor and radio, as in `messages`.
+    Raises LinkError if the JSON is too long for a frame.
     """
     text = json.dumps({"address": address, **protocol, "key": key, **more}, separators=(",", ":")).encode()
     if len(text) > _MOST_B:

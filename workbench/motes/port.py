@@ -72,7 +72,7 @@ class _SocketPort(Port):
         parts = urlsplit(url)
         try:
             if not parts.hostname or not parts.port:
-                raise ValueError("its form must be socket://host:port")
+                raise ValueError("the URL must have the form socket://host:port")
             self._socket = socket.create_connection((parts.hostname, parts.port), timeout=3)
         except (OSError, ValueError) as error:
             raise LinkError(f"{url} cannot be opened: {error}") from None
@@ -119,7 +119,7 @@ class _SocketPort(Port):
 
 
 class _RadioPort(Port):
-    """A host link and a radio, each on its own connection, read and written as if they shared one line."""
+    """A port to an emulated mote: host link and radio, each on its own connection, are used as if on one line."""
 
     def __init__(self, url: str, radio_port: str) -> None:
         super().__init__(url)
@@ -195,7 +195,7 @@ class _SerialPort(Port):
 
 
 def open_port(url: str) -> Port:
-    """Open the line of a URL and return it. Raises LinkError if the line cannot be opened."""
+    """Open the line at ``url`` and return its port. Raises LinkError if the line cannot be opened."""
     if url.startswith("socket://"):
         radio = parse_qs(urlsplit(url).query).get("radio")
         return _RadioPort(url, radio[0]) if radio else _SocketPort(url)

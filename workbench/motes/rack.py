@@ -54,8 +54,8 @@ _log = logging.getLogger(__name__)
 class Memory(NamedTuple):
     """The memory of virtual motes, in bytes.
 
-    ``rss_B``: resident size of the rack's process. ``allocated_B``: {mote: memory in use}, None for a mote that did not
-    answer.
+    ``rss_B`` is the resident size of the rack's process. ``allocated_B`` is {mote: memory in use}; the value is None
+    for a mote that did not answer.
     """
 
     rss_B: int
@@ -91,7 +91,7 @@ def _log_print(mote: int, text: str) -> None:
 
 
 def log_crash(mote: int, text: str) -> None:
-    """Log a mote's crash as an error. This is the default of a rack's ``on_crash``."""
+    """Log the crash of a mote as an error; a rack calls this function unless ``on_crash`` is given."""
     _log.error("mote %d crashed: %s", mote, text)
 
 
@@ -111,12 +111,12 @@ def _last_sentence(lines: Sequence[str]) -> str:
 
 
 class Rack:
-    """`count` virtual motes, numbered from 0, that run a program until `close`.
+    """A rack of ``count`` virtual motes, numbered from 0, that run a program until `close`.
 
-    files: (path on the mote, bytes) of each file of the program; a mote starts `main.py` or `main.mpy`.
-    speed: factor by which the motes' clocks are faster than real time.
-    on_print(mote, text): called in the rack's thread for each text that a mote prints; by default it is logged.
-    on_crash(mote, traceback): called in the rack's thread when a mote's program ends; by default this is logged.
+    files       (path on the mote, bytes) of each file of the program; a mote starts `main.py` or `main.mpy`
+    speed       factor by which the motes' clocks are faster than real time
+    on_print    function called in the rack's thread with (mote, text) when a mote prints a text; default: log the text
+    on_crash    function called in the rack's thread with (mote, traceback) when a mote's program ends; default: log it
 
     Raises LinkError if Node.js or the npm package of MicroPython is missing, or if a mote's program does not start.
     """
@@ -194,7 +194,7 @@ class Rack:
 
     @property
     def boots(self) -> list[int]:
-        """The number of starts of each mote before its present start."""
+        """A list with the number of starts of each mote before its present start."""
         return [self._boots[mote] for mote in range(self.count)]
 
     @property
@@ -214,7 +214,7 @@ class Rack:
         return mote in self._running
 
     def kill(self, mote: int) -> None:
-        """Cut a mote's power: its line is closed and its memory is lost. It stays off until `restart`."""
+        """Cut a mote's power: its line is closed and its memory is lost. The mote stays off until `restart`."""
         self._check_mote(mote)
         with self._command_lock:
             self._kill(mote)
@@ -290,7 +290,10 @@ class Rack:
             raise LinkError(self._end_message()) from None
 
     def _wait(self, condition: Callable[[], bool], within_s: float, fault: str) -> None:
-        """Wait until ``condition()`` is true. Raises LinkError after ``within_s`` or if the rack's process ends."""
+        """Wait until ``condition()`` is true. Raises LinkError after ``within_s`` or if the rack's process ends.
+
+        ``fault`` describes, for the error, what did not happen in time.
+        """
         until_s = time.monotonic() + within_s
         with self._changed:
             while not condition():

@@ -30,8 +30,8 @@ _REFUSING_S = 2.0  # timeout for a host to greet and to close the connection
 def refuse_second_hosts(listener: socket.socket, control: socket.socket, chardev: str) -> None:
     """Start a thread that refuses a second host of an emulated UART until QEMU ends.
 
-    ``listener``: the listening socket of the UART. ``chardev``: the UART's character device in QEMU. ``control``: this
-    process's end of QEMU's control socket. The thread closes both sockets.
+    ``listener`` is the listening socket of the UART, ``chardev`` the UART's character device in QEMU, and ``control``
+    this process's end of QEMU's control socket. The thread closes both sockets.
     """
     arguments = (listener, control, chardev)
     threading.Thread(target=_watch, args=arguments, name=f"second hosts of {chardev}", daemon=True).start()
@@ -61,7 +61,7 @@ class _Control:
                     return message["return"]
 
     def has_host(self, chardev: str) -> bool:
-        """Return whether a host is connected to a character device."""
+        """Return whether a host is connected to the character device ``chardev`` (a UART)."""
         [address] = [device["filename"] for device in self.query("query-chardev") if device["label"] == chardev]
         return not address.startswith("disconnected:")
 

@@ -23,10 +23,10 @@ Report = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
 
 
 class MoteSession:
-    """A session with the motes at ``urls``: {node: URL}. Nodes without a URL are simulated.
+    """The session of a run with the motes at ``urls``, {node: URL}. Nodes without a URL are simulated.
 
     ``now_us()`` returns the host's time in µs. Reading threads call ``report(node, kind, value)`` with the motes'
-    messages. ``radio``: settings for the motes' own radios, in addition to the scenario's.
+    messages. ``radio`` has settings for the motes' own radios, in addition to the scenario's.
     """
 
     def __init__(
@@ -46,7 +46,10 @@ class MoteSession:
         self._keys = scenario.user_keys()
 
     def open(self, timeout_s: float = 10.0) -> None:
-        """Open and greet all motes. Raises LinkError if one does not answer, or only some have radios of their own."""
+        """Open the lines and greet all motes.
+
+        Raises LinkError if a mote does not answer, or if only some motes have radios of their own.
+        """
         try:
             greetings = self.each(lambda _, mote: mote.open(timeout_s))
             _check_radios(greetings)
@@ -56,12 +59,12 @@ class MoteSession:
         self.first_boots = {node: greeting.boot for node, greeting in greetings.items()}
 
     def each(self, do: Callable[[int, Mote], T]) -> dict[int, T]:
-        """Call ``do(node, mote)`` for all motes in parallel; return the results by node, or raise the first failure."""
+        """Call ``do(node, mote)`` for all motes in parallel; return {node: result}, or raise the first error."""
         with ThreadPoolExecutor(max(1, min(_MOST_THREADS, len(self.motes)))) as pool:
             return dict(zip(self.motes, pool.map(do, self.motes, self.motes.values()), strict=True))
 
     def boards(self) -> dict[int, str]:
-        """Return the name of each mote's board, by node."""
+        """Return {node: name of its mote's board}."""
         return {node: mote.greeting.board for node, mote in self.motes.items() if mote.greeting is not None}
 
     @property
@@ -70,10 +73,10 @@ class MoteSession:
         return any(mote.greeting is not None and mote.greeting.has_radio for mote in self.motes.values())
 
     def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:
-        """Return the arguments of `Mote.configure` for a node. ``boot``: number of times that it lost its memory.
+        """Return the arguments of `Mote.configure` for a node as a dict.
 
-        In lockstep ``boot`` is 0, as in the simulator. A live run counts from `first_boots` on, because neighbors
-        outside of the run may remember the mote's earlier starts.
+        ``boot`` is the number of times that the mote lost its memory. In lockstep it is 0, as in the simulator. A live
+        run counts from `first_boots` on, because neighbors outside of the run may remember the mote's earlier starts.
         """
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
         more: dict[str, Any] = {"keys": self._keys} if self._keys else {}
@@ -93,10 +96,10 @@ class MoteSession:
 
 
 def protocol_on_a_mote(protocol: Any, node: int | None = None) -> dict[str, Any]:
-    """Return the part of a mote's configuration that sets its protocol: the class of its nodes, and all settings.
+    """Return the part of a mote's configuration that sets its protocol: {"node": "module:class", "settings": {...}}.
 
-    ``node``: the node on the mote; None: the largest settings that any node receives. Raises ScenarioError, with the
-    reason, if the protocol's nodes cannot run on a mote.
+    ``node`` is the node on the mote; None: settings with everything that the mote of any node may receive. Raises
+    ScenarioError, with the reason, if the protocol's nodes cannot run on a mote.
     """
     if protocol.why_not_on_motes:
         raise ScenarioError(f"{type(protocol).__name__} cannot run on motes: {protocol.why_not_on_motes}")

@@ -9,7 +9,7 @@ Logs (`logs`)::
     LogFormat(name, columns, ...)         a format of your own
     links(rows, by, every_s)              delivery ratio and RSSI of each directed link, by channel and interval
     links_from_neighbors(rows)            the same from the neighbor tables that motes report
-    clean(readings, rules)                the readings without values that break the rules, and counts of these
+    clean(readings, rules)                the readings without values that break the rules, and counts of such values
     replay(readings, key)                 a workload that publishes the readings at their times
 
 Traces of many runs (`trace`), stored by ``Sweep(..., keep="trace")`` or simulated on demand::
@@ -22,7 +22,7 @@ Traces of many runs (`trace`), stored by ``Sweep(..., keep="trace")`` or simulat
     paths(traces)                         number of delivered readings that traversed each link
     latency(traces)                       median and 95th percentile of the latency, as in a run's metrics
     latency_distribution(traces)          the percentiles 1 to 100 of the latency
-    over_time(traces, event, ended)       count and sum of the values that events set, such as ranks or gradients
+    over_time(traces, event, ended)       number and sum of the values set by events at each time, such as ranks
     losses(traces, radio)                 frames, bytes and energy lost for each reason
 
 Live readings (`live`)::

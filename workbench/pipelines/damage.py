@@ -22,9 +22,9 @@ _passed: dict[Path, tuple[int, int, int]] = {}
 
 
 def check(path: Path) -> None:
-    """Raise DataError if a Parquet file is missing, or its checksums show damage.
+    """Raise DataError if a Parquet file is missing, or if its checksums show that it is damaged.
 
-    A file that passed is read again only if its inode, size or modification time has changed.
+    A file that passed the check is read again only if its inode, size or modification time has changed.
     """
     try:
         status = path.stat()
@@ -46,7 +46,7 @@ def check(path: Path) -> None:
 
 
 def trace_in(path: Path) -> pa.Table | None:
-    """Return the trace of a single run's file as a table, or None if the file does not store a run's record.
+    """Return the trace in the Parquet file of a single run, or None if the file does not contain a run's record.
 
     Raises DataError if the file cannot be read, or if the rows do not match the digest in the record.
 
@@ -60,11 +60,11 @@ def trace_in(path: Path) -> pa.Table | None:
             if not texts:
                 return None
             if not set(trace.SCHEMA.names) <= set(file.schema_arrow.names):
-                raise DataError("it has a run's record, but its columns are not those of a trace")
+                raise DataError("the file has a run's record, but its columns are not those of a trace")
             table = file.read()
         recorded_hash = record.from_text(texts[0]).get("trace_hash")
         if trace.digest(table.select(trace.SCHEMA.names).cast(trace.SCHEMA)) != recorded_hash:
-            raise DataError("its rows do not match the hash in its record")
+            raise DataError("the rows do not match the hash in the record of the file")
         return table
     except DataError as error:
         raise DataError(f"{path} is damaged: {error}") from None

@@ -75,7 +75,7 @@ def _name_unreadable_file(tables: Iterable[Any]) -> Iterator[None]:
 def duckdb_relation(query: str, **tables: Any) -> duckdb.DuckDBPyRelation:
     """Return a query's result as a relation of DuckDB, whose rows are computed when they are fetched.
 
-    So the result may be larger than memory.
+    The result may be larger than memory. The arguments are those of `run_query`.
     """
     import duckdb
 
@@ -88,7 +88,10 @@ def duckdb_relation(query: str, **tables: Any) -> duckdb.DuckDBPyRelation:
 
 
 def _register_table(database: duckdb.DuckDBPyConnection, name: str, table: Any) -> None:
-    """Register a table in the DuckDB database under a name. Raises DataError for a missing or damaged file."""
+    """Register a frame, an Arrow table or a path to Parquet as the table ``name`` of a DuckDB database.
+
+    Raises DataError for an object of another type, and for a missing or damaged file.
+    """
     import pandas as pd
 
     if isinstance(table, (pd.DataFrame, pa.Table)):

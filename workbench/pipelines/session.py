@@ -18,7 +18,7 @@ def spark(master: str = "local[*]", **settings: Any) -> Any:
     """Return the active Spark session or a new one, with the formats "workbench.trace" and "workbench.readings".
 
     ``settings`` are settings of Spark, written without "spark." and with underscores for dots: ``driver_memory="2g"``.
-    They apply only to a new session. Raises WorkbenchError with a remedy if Spark cannot be started.
+    They apply only to a new session. Raises WorkbenchError, which names a remedy, if Spark cannot be started.
     """
     local = {"spark.sql.shuffle.partitions": str(_TASKS_A_CORE * cores())} if master.startswith("local") else {}
     requested = {f"spark.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
@@ -28,7 +28,7 @@ def spark(master: str = "local[*]", **settings: Any) -> Any:
 
 
 def register(session: Any) -> None:
-    """Register the workbench's data sources in a session."""
+    """Register the data sources "workbench.trace" and "workbench.readings" in a Spark session."""
     from workbench.pipelines.live.spark import ReadingsSource
     from workbench.pipelines.trace.source import TraceSource
 

@@ -72,9 +72,9 @@ class Settings:
 class Node:
     """The base class of nodes, with outbox, events, subscriptions and wake-up time. Subclasses implement a protocol.
 
-    A fast driver may test ``node.outbox`` and ``node.events`` before it takes them. It may also set ``tells_all`` to
-    False. Then drops are only counted in ``drops`` (reason -> number), not logged, and a node may omit Forwarded
-    events, because the driver sees the frame itself.
+    A fast driver may test whether ``node.outbox`` and ``node.events`` are empty before it calls `take_frames` and
+    `take_events`. It may also set ``tells_all`` to False. Then drops are only counted in ``drops`` (reason -> number),
+    not logged, and a node may omit Forwarded events, because the driver sees the forwarded frame itself.
 
     Messages, readings and subscriptions of a node have numbers, which begin with ``first_number``.
 
@@ -105,7 +105,10 @@ class Node:
 
     @staticmethod
     def prepare(settings):
-        """Compute the values that all nodes derive from their settings; called once, before the first node exists."""
+        """Compute values that all nodes derive from their settings, and store them in ``settings``.
+
+        Drivers call this once, before the first node exists.
+        """
 
     def start(self, now, boot=0):
         """Start this node.
@@ -117,7 +120,8 @@ class Node:
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Subscribe to readings that match ``attributes``; return the `Subscription`.
 
-        ``expires_s``: how long it lasts, in seconds (None: for ever); ``match_all``: permit it without constraints.
+        ``expires_s``: how long the subscription lasts, in seconds (None: for ever); ``match_all``: whether
+        ``attributes`` may be without constraints, which matches every reading.
         """
         return self.subscriptions.add(Subscription(self, attributes, now, expires_s, match_all))
 
@@ -137,12 +141,12 @@ class Node:
         raise NotImplementedError
 
     def sent(self, destination, frame, ok, now):
-        """React to the outcome of a unicast frame of this node; the default ignores it. Must not raise.
+        """React to the radio's report about a unicast frame of this node; the default ignores it. Must not raise.
 
         ``ok``: True if the destination's radio acknowledged the frame. False if it acknowledged no transmission, or if
         carrier sense never found the channel free; the frame may still have arrived. The radio reports each frame at
-        most once. A radio without acknowledgements reports only frames that were not sent because the channel was
-        busy. A node that fails receives no report of the frame that it was sending.
+        most once. A radio without acknowledgements reports only frames that were not sent because the channel was busy.
+        A node that fails receives no report of the frame that it was sending.
         """
 
     def wake(self, now):
@@ -154,7 +158,8 @@ class Node:
     def deliver_to(self, subscriptions, attributes, previous_hop, message, origin, sequence, now):
         """Deliver to each subscription the samples of a publication that match it; log a Delivered for each sample.
 
-        ``attributes``: those of the publication. The other arguments describe the message that brought it.
+        ``attributes``: the publication's attributes. The remaining arguments describe the message that brought the
+        publication.
         """
         for subscription in subscriptions:
             if subscription.is_over(now):
@@ -164,7 +169,10 @@ class Node:
                 self.events.append(Delivered(previous_hop, message, origin, sequence, subscription.number, sample))
 
     def drop(self, previous_hop, message, origin, sequence, reason):
-        """Count a dropped message by its reason, and log the drop unless ``tells_all`` is False."""
+        """Count a dropped message by its reason, and log the drop unless ``tells_all`` is False.
+
+        ``previous_hop``: the neighbor that sent the message; ``message``: its name; ``origin``, ``sequence``: its id.
+        """
         self.drops[reason] = self.drops.get(reason, 0) + 1
         if self.tells_all:
             self.events.append(Dropped(previous_hop, message, origin, sequence, 0, reason))

@@ -63,7 +63,10 @@ class Field(NamedTuple):
             yield from child.leaves()
 
     def tree(self, depth: int = 0) -> Iterator[tuple[int, Field]]:
-        """Yield (depth, field) of this field and of all fields below it, each before its children."""
+        """Yield (depth, field) of this field and of all fields below it, each before its children.
+
+        ``depth``: the depth of this field; its children have one more.
+        """
         yield depth, self
         for child in self.children:
             yield from child.tree(depth + 1)
@@ -123,9 +126,9 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
     scenario = of if isinstance(of, Protocol) else getattr(of, "scenario", of)
     protocol = scenario if isinstance(scenario, Protocol) else getattr(scenario, "protocol", None)
     if not isinstance(protocol, Protocol):
-        raise ParameterError(f"of is {of!r:.60}; it must be a protocol, a scenario or a run")
+        raise ParameterError(f"dissect: of is {of!r:.60}; it must be a protocol, a scenario or a run")
     if not isinstance(frame, (bytes, bytearray, memoryview)):
-        raise ParameterError(f"the frame is {frame!r:.60}; it must be bytes, as run.frames() has them")
+        raise ParameterError(f"dissect: frame is {frame!r:.60}; it must be bytes, as run.frames() has them")
     data = bytes(frame)
     if protocol.dissector:
         return Dissection(data, tuple(import_module(protocol.dissector).dissect(data, broadcast)))
@@ -141,10 +144,10 @@ def refused(text: str, why: str) -> str:
 
 
 def cut(frame: bytes, read: Callable[..., None], *arguments: Any) -> tuple[Field, ...]:
-    """Return the fields into which ``read(cutter, *arguments)`` cuts a frame.
+    """Return the fields into which ``read(cutter, *arguments)`` cuts a frame; ``cutter``: a `Cutter` of that frame.
 
-    If ``read`` raises DecodeError, all remaining bytes become one field with the error as its text, even if no bytes
-    remain. If ``read`` leaves bytes over, they also become one field.
+    If ``read`` raises DecodeError, all remaining bytes become one field with the error as its text. If no bytes remain,
+    that field is empty. If ``read`` leaves bytes over, these also become one field.
     """
     cutter = Cutter(frame)
     try:
@@ -158,7 +161,7 @@ def cut(frame: bytes, read: Callable[..., None], *arguments: Any) -> tuple[Field
 
 
 class Group:
-    """A field that is being assembled from its children; its ``text`` may be set after they have been read."""
+    """A field that is being assembled from its children; ``text`` may be set until the ``with`` block ends."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -178,7 +181,10 @@ class Cutter:
         self.fields: list[Field] = []
 
     def type_of(self, names: Mapping[int, str]) -> int:
-        """Return the next byte without cutting it off. Raises DecodeError if the byte is not a key of ``names``."""
+        """Return the frame's next byte, its type, without cutting it off.
+
+        Raises DecodeError if the byte is not a key of ``names`` (type -> name of the message).
+        """
         number = self.frame[self.at] if self.at < self.end else None
         if number is None or number not in names:
             known = ", ".join(f"0x{code:02x} ({name})" for code, name in names.items())
@@ -189,7 +195,8 @@ class Cutter:
     def number(self, name: str, layout: str, meaning: Meaning = "{}") -> int:
         """Cut off one number as a field, and return the number.
 
-        ``layout``: its format in `struct`; ``meaning``: how the field's text shows the number.
+        ``name``: the field's name; ``layout``: the number's format in `struct`; ``meaning``: the field's text, as a
+        format string or a function of the number.
         """
         start = self._advance(name, calcsize(layout))
         (value,) = unpack_from(layout, self.frame, start)
@@ -198,7 +205,10 @@ class Cutter:
         return value
 
     def numbers(self, layout: str, *fields: tuple[str, Meaning]) -> list[int]:
-        """Cut off and return the numbers of a struct such as "<BH"; ``fields``: (name, meaning) of each number."""
+        """Cut off the numbers of a struct such as "<BH" as one field each, and return them.
+
+        ``fields``: (name, meaning) of each number, as for `number`.
+        """
         order, codes = layout[0], layout[1:]
         return [self.number(name, order + code, meaning) for code, (name, meaning) in zip(codes, fields, strict=True)]
 
@@ -220,7 +230,7 @@ class Cutter:
         return self.at - size_B
 
     def leave(self, end: int, why: str) -> None:
-        """Add the remaining bytes up to ``end``, if any, as one field `NOT_READ` whose text is the reason ``why``."""
+        """Add the bytes up to the offset ``end``, if any, as one field `NOT_READ` whose text is the reason ``why``."""
         if self.at < end:
             self.fields.append(Field(NOT_READ, self.at, end, why))
             self.at = end
@@ -261,7 +271,10 @@ class Cutter:
         )
 
     def attributes(self, count: int, are_readings: bool = False) -> None:
-        """Cut off ``count`` attributes in the layout of `attributes/wire.py`; ``are_readings`` permits only IS."""
+        """Cut off ``count`` attributes in the layout of `attributes/wire.py` as the field "attributes".
+
+        ``are_readings``: whether the attributes describe data, where only the operator IS is allowed.
+        """
         attributes = []
         with self.group("attributes") as group:
             try:
@@ -301,6 +314,9 @@ def _operator(number: int) -> str:
 
 
 def _value(attribute: Attribute) -> str:
-    """Return an attribute's integer on the wire as text, followed by its value in the key's unit if that differs."""
+    """Return the text of an attribute's value: its integer on the wire, then the value in the key's unit.
+
+    The second part is omitted if an integer is one unit.
+    """
     key = key_of(attribute.key)
     return f"{attribute.value}" if key.steps == 1 else f"{attribute.value}: {in_units(attribute):g} {key.unit}"

@@ -42,7 +42,10 @@ _UNSAMPLED = -1.0  # value of a ratio without a sample
 
 
 def half_interval_us(earlier, longest_us):
-    """Return half of the interval after ``earlier`` beacons, in microseconds."""
+    """Return half of the interval in µs in which a node sends its next beacon, after ``earlier`` beacons.
+
+    The interval doubles with each beacon, up to ``longest_us``.
+    """
     return min(FIRST_INTERVAL_US << min(earlier, 16), longest_us) >> 1
 
 
@@ -75,9 +78,10 @@ class LinkEstimator:
         self.number = (self.number - 1) % NUMBERS
 
     def receive(self, neighbor, frame):
-        """Receive a beacon; return the link's new (inbound, outbound) delivery ratios, or None if they are unchanged.
+        """Update a neighbor's link from ``frame``, a beacon; return the link's new (inbound, outbound) delivery ratios.
 
-        Frames that are not beacons, and neighbors beyond ``max_neighbors``, are ignored.
+        Returns None if the ratios are unchanged, if the frame is not a beacon, or if the neighbor is new and
+        ``max_neighbors`` are known already.
         """
         if len(frame) < HEADER_B or (len(frame) - HEADER_B) % ENTRY_B or frame[0] != MARK:
             return None
@@ -102,7 +106,7 @@ class LinkEstimator:
         return [(neighbor, ratios_of(link)) for neighbor, link in self._neighbors.items()]
 
     def _find_own_ratio(self, frame):
-        """Return the byte after this node's address in a beacon's list of ratios; -1 if the address is not listed."""
+        """Return the ratio that a beacon lists for this node, as a byte (0 to 255); -1 if the node is not listed."""
         for start in range(HEADER_B, len(frame), ENTRY_B):
             if int.from_bytes(frame[start : start + 4], "little") == self.address:
                 return frame[start + 4]
@@ -110,7 +114,7 @@ class LinkEstimator:
 
 
 class _Link:
-    """The counts of one neighbor's beacons, and the link's delivery ratios that result from them."""
+    """The numbers of beacons counted for one neighbor, and the delivery ratios of its link that result from them."""
 
     def __init__(self, number):
         self.number = number  # number of the neighbor's latest beacon
@@ -125,7 +129,10 @@ class _Link:
 
 
 def count_beacon(link, number):
-    """Count a neighbor's beacon with a number; if a window is complete, update the link's inbound ratio."""
+    """Count a neighbor's beacon, which carries ``number``; if a window is complete, update the inbound ratio.
+
+    A window is complete after WINDOW beacons, received or missing.
+    """
     gap = (number - link.number) % NUMBERS
     link.number = number
     link.beacons += 1
@@ -145,8 +152,8 @@ def count_beacon(link, number):
 def update_outbound(link, listed, entries, own_number):
     """Update the outbound ratio of a link from a neighbor's beacon.
 
-    ``listed``: the byte that the beacon lists for this node, or -1; ``entries``: number of neighbors that it lists;
-    ``own_number``: number of this node's latest beacon.
+    ``listed``: the ratio that the beacon lists for this node, as a byte, or -1; ``entries``: the number of neighbors
+    that the beacon lists; ``own_number``: the number of this node's latest beacon.
     """
     if listed >= 0:
         link.outbound = listed / 255
@@ -161,7 +168,7 @@ def ratios_of(link):
 
 
 def has_changed(link):
-    """Return whether a link's ratios differ from those last reported, and store them as reported."""
+    """Return whether a link's ratios differ from the ratios that were last reported, and store them as reported."""
     inbound, outbound = ratios_of(link)
     if inbound == link.reported_inbound and outbound == link.reported_outbound:
         return False
@@ -171,5 +178,5 @@ def has_changed(link):
 
 
 def byte_of(ratio):
-    """Return the byte that stands for a delivery ratio (0 to 1) in a beacon, in steps of 1/255."""
+    """Return a delivery ratio (0 to 1) as the byte that stands for it in a beacon, in steps of 1/255."""
     return int(ratio * 255 + 0.5)

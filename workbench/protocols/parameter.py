@@ -15,8 +15,9 @@ Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "u
 def check_parameter(owner, parameter, value):
     """Return ``value`` converted to the default's type. Raises ParameterError if its type or range is wrong.
 
-    A ``minimum`` or ``maximum`` of None sets no limit; if ``minimum`` is a tuple, it contains the allowed values. Lists
-    become tuples, and numbers of other libraries become Python's. ``owner``: the name that begins an error message.
+    ``parameter``: an entry of a parameter table. Its ``minimum`` or ``maximum`` of None sets no limit; if its
+    ``minimum`` is a tuple, it contains the allowed values. Lists become tuples, and numbers of other libraries become
+    Python's. ``owner``: the name that begins an error message.
     """
     name, default, minimum, maximum, unit, _ = parameter
     value = _plain(value, default)

@@ -14,9 +14,10 @@ __all__ = ["Parameter", "Protocol", "check_parameter", "plain"]
 
 
 class Shown:
-    """A class attribute that a function of `workbench.keywords` computes at each access, for `help` and signatures.
+    """A class attribute that is computed at each access, so that `help` and signatures show a current value.
 
-    ``name``: that function's name; ``arguments(cls)``: its arguments. Motes never access it.
+    The value is the result of the function ``name`` of `workbench.keywords`, called with ``*arguments(cls)``. Motes
+    never access it.
     """
 
     def __init__(self, name, arguments):
@@ -144,7 +145,10 @@ class Protocol:
 
     @classmethod
     def public_class(cls):
-        """Return the class that scenario files, errors and titles name, and that is called with the settings."""
+        """Return the class by whose name scenario files, errors and titles call this protocol.
+
+        Calling that class with the settings must create an equal protocol.
+        """
         return cls
 
     def matching_samples(self, subscription, publication):
@@ -155,7 +159,10 @@ class Protocol:
 
     @classmethod
     def settings_from_plain(cls, values):
-        """Return settings from their plain values (see `plain`). Raises ParameterError for invalid values."""
+        """Return {parameter: value} from a dict of plain values, the inverse of `plain`.
+
+        Raises ParameterError for invalid values.
+        """
         return values
 
     def parts(self):
@@ -175,7 +182,10 @@ class Protocol:
         return parts
 
     def named_nodes(self):
-        """Return {setting: the nodes that it names}; a scenario refuses nodes that its network does not have."""
+        """Return {setting: addresses of the nodes in its value}.
+
+        A scenario raises an error if its network lacks one of these nodes.
+        """
         return {}
 
     def kind_of_node(self):
@@ -188,14 +198,17 @@ class Protocol:
 
     @classmethod
     def mote_modules(cls):
-        """Return the modules that a mote needs for this protocol's nodes; their imports go to the mote as well."""
+        """Return the names of the modules that a mote needs for this protocol's nodes.
+
+        The modules that these import are sent to the mote too.
+        """
         return () if cls.why_not_on_motes else (cls.node.__module__,)
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
         """Estimate how many frames are received on each arc of the topology during a run.
 
-        The result decides whether loading the fast engine saves time. ``readings`` and ``subscriptions`` are numbers in
-        the whole network. A flood causes one reception on each arc.
+        The result decides whether loading the fast engine saves time. ``readings`` and ``subscriptions``: how many the
+        whole network has; ``duration_s``: length of the run. A flood causes one reception on each arc.
         """
         return readings
 
@@ -216,7 +229,7 @@ class Protocol:
     def on_a_mote(self, address=None):
         """Return {name: plain value}, the settings that go as JSON to the mote of the node at ``address``.
 
-        Without an address, return the largest settings that any node receives.
+        If ``address`` is None, the settings include everything that the mote of any node may receive.
         """
         return {name: plain(value) for name, value in self.settings.items()}
 

@@ -1,11 +1,11 @@
-"""Records: descriptions of runs, stored in pictures, pages and tables, from which these can be reproduced.
+"""Records: descriptions of runs, stored in pictures, pages and tables, from which the runs can be repeated.
 
 A record is a JSON object with the fields
 
     format, version      "workbench-record", 1
     of                   the kind of record: "run", "runs" (a figure of several), "sweep" (a chart)
     versions             versions of the workbench, Python, numpy and numba
-    code                 a digest of each folder of the package that the run executes (`records/record.py`)
+    code                 {folder of the package that the run executes: digest of its code} (`records/record.py`)
     user_code            the user's own protocols and filters, if any: name -> module and digest
     platform             operating system and processor
     digest               a digest of all other fields, which shows later changes

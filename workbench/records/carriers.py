@@ -1,4 +1,6 @@
-"""Functions that write the text of a record into a file, and that read it from a file. The text is stored in
+"""Functions that write the text of a record into a file, and that read it from a file.
+
+The text is stored in
 
 PNG       a tEXt chunk with the keyword "workbench-record", in front of the pixels
 SVG       <metadata class="workbench-record">
@@ -31,14 +33,14 @@ _SCRIPT = f'<script type="application/json" class="{NAME}">', "</script>"
 
 
 def add_to_png(data: bytes, text: str) -> bytes:
-    """Return a PNG file with a record's text added."""
+    """Return ``data``, a PNG file, with the text of a record added as a chunk."""
     content = b"tEXt" + NAME.encode() + b"\0" + text.encode("latin-1")
     chunk = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
     return data[:_HEADER_B] + chunk + data[_HEADER_B:]
 
 
 def texts_of_png(data: bytes) -> list[str]:
-    """Return the record's text in a PNG file, as a list of at most one."""
+    """Return a list with the text of the record in a PNG file, or an empty list without a record."""
     for kind, content in _chunks(data):
         keyword, _, text = content.partition(b"\0")
         if kind == b"tEXt" and keyword == NAME.encode():
@@ -58,7 +60,7 @@ def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def add_to_svg(svg: str, text: str) -> str:
-    """Return an SVG document with a record's text added."""
+    """Return an SVG document with the text of a record added as metadata."""
     begin, bracket, rest = svg.partition(">")
     opening, closing = _METADATA
     return f"{begin}{bracket}\n{opening}{html.escape(text, quote=False)}{closing}{rest}"
@@ -76,7 +78,10 @@ def texts_of_markup(markup: str) -> list[str]:
 
 
 def _contents(markup: str, opening: str, closing: str) -> Iterator[str]:
-    """Yield the text of each element. The time is linear in the size of the markup, also if no element is closed."""
+    """Yield the text of each element between the tags ``opening`` and ``closing``.
+
+    The time is linear in the size of the markup, even if an element is never closed.
+    """
     begin = markup.find(opening)
     while begin >= 0:
         begin += len(opening)
@@ -95,11 +100,11 @@ def _unescape(text: str) -> str:
 
 
 def add_to_table(table: pa.Table, text: str) -> pa.Table:
-    """Return the table with a record's text in its schema, which a Parquet file stores."""
+    """Return the table with the text of a record in its schema's metadata, which a Parquet file stores."""
     return table.replace_schema_metadata({**(table.schema.metadata or {}), PARQUET_KEY: text.encode()})
 
 
 def texts_of_schema(schema: pa.Schema) -> list[str]:
-    """Return the record's text in the schema of a Parquet file, as a list of at most one."""
+    """Return a list with the text of the record in the schema of a Parquet file, or an empty list without a record."""
     text = (schema.metadata or {}).get(PARQUET_KEY)
     return [] if text is None else [text.decode("latin-1")]

@@ -28,8 +28,8 @@ class SweepRow(NamedTuple):
     """A row of a sweep's results.
 
     where      number of the row and name of its file, for messages
-    columns    values by column; "document" is the scenario as JSON, "scenario" its hash
-    metrics    metrics by name; None if the file does not mark its columns of metrics
+    columns    {column: value}; "document" is the scenario as JSON, "scenario" its hash
+    metrics    {metric: value}; None if the file does not mark its columns of metrics
     """
 
     where: str
@@ -44,7 +44,10 @@ class SweepRow(NamedTuple):
 class Contents(NamedTuple):
     """The contents of a file or folder.
 
-    The fields are: the kind of file as text; its records; its trace, or None; the Parquet files of a sweep.
+    kind       the kind of file as text, such as "PNG"
+    records    the records in the file
+    trace      the trace of a run, or None if the file does not have one
+    results    the paths of the Parquet files of a sweep
     """
 
     kind: str
@@ -56,7 +59,7 @@ class Contents(NamedTuple):
 def read_contents(path: Path) -> Contents:
     """Read a file or folder and return its contents.
 
-    Raises DataError if it is damaged or has no record; the message does not name the file.
+    Raises DataError if the file is damaged or does not contain a record. The message does not name the file.
     """
     try:
         return _read_folder(path) if path.is_dir() else _read_file(path)
@@ -106,7 +109,7 @@ def _read_file(path: Path) -> Contents:
 
 
 def _size_B(path: Path) -> int:
-    """Return the size of a regular file in bytes. Raises DataError for a pipe or a device, whose end may never come."""
+    """Return the size of a file in bytes. Raises DataError for a pipe or a device, since reading it may never end."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise DataError("the path is a pipe, a socket or a device; save its content as a regular file first")
@@ -148,7 +151,7 @@ def _read_parquet(path: Path) -> Contents:
 
 
 def _check_file(path: Path) -> None:
-    """Raise DataError if a file that a sweep named after its checksum is damaged."""
+    """Raise DataError if the name of a sweep's file contains a checksum that its content does not match."""
     if path.name.startswith("rows-"):
         files.File(path)
 
@@ -195,7 +198,7 @@ def rows_of(contents: Contents) -> Iterator[SweepRow]:
 
 
 def _metrics(schema: pa.Schema) -> dict[str, str] | None:
-    """Return {column: metric} from the metadata of a sweep's file, or None if it is missing or invalid."""
+    """Return {column: metric} from the metadata of a sweep's file, or None if the metadata is missing or invalid."""
     try:
         columns = json.loads((schema.metadata or {})[COLUMNS])
         return {

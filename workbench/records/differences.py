@@ -16,7 +16,10 @@ from workbench.sim.trace import SCHEMA
 
 @checked
 class Difference(NamedTuple):
-    """A difference: its subject (a version, a metric, a field of the trace), the recorded and the current value."""
+    """A difference between a recorded run and its repetition: the subject, and both values as text.
+
+    The subject is a version, a metric or a field of the trace, for example.
+    """
 
     subject: str
     recorded: str
@@ -29,7 +32,10 @@ class Difference(NamedTuple):
 
 
 def compare_surroundings(recorded: Mapping[str, Any], current: Mapping[str, Any]) -> list[Difference]:
-    """Return the differences in versions, package code, user code and platform."""
+    """Return the differences in versions, package code, user code and platform.
+
+    Both arguments have the keys of `record.surroundings`: versions, code, user_code and platform.
+    """
     differences = [
         Difference(name, str(version), str(current["versions"].get(name, "unknown")))
         for name, version in _mapping_in(recorded, "versions").items()
@@ -48,9 +54,9 @@ def compare_surroundings(recorded: Mapping[str, Any], current: Mapping[str, Any]
 
 
 def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Difference]:
-    """Return the differences in versions.
+    """Return the differences between recorded and current versions; missing recorded versions are ignored.
 
-    ``recorded`` is as in a row of a sweep: "workbench 0.1.0, Python 3.11.7, ...".
+    ``recorded`` is the text in a row of a sweep, "workbench 0.1.0, Python 3.11.7, ..."; ``current`` is {name: version}.
     """
     words = [piece.split() for piece in recorded.split(", ")]
     versions = {name.lower(): version for name, version in (pair for pair in words if len(pair) == 2)}
@@ -62,12 +68,12 @@ def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Differen
 
 
 def compare_code(recorded: str | None, current: str) -> list[Difference]:
-    """Return the difference between two code digests as a list; empty if they are equal or ``recorded`` is missing."""
+    """Return a list with the difference of two code digests; empty if they are equal, or ``recorded`` is missing."""
     return [Difference("the code", recorded, current)] if recorded and recorded != current else []
 
 
 def _mapping_in(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a record's field, or {} if it is missing or not a mapping."""
+    """Return the field ``name`` of a record, or {} if the field is missing or not a mapping."""
     content = record.get(name)
     return content if isinstance(content, Mapping) else {}
 
@@ -75,9 +81,9 @@ def _mapping_in(record: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def compare_metrics(
     recorded: Mapping[str, Any], current: Mapping[str, float], names: Iterable[str]
 ) -> list[Difference]:
-    """Return the differences in the metrics of these names.
+    """Return the differences between the recorded and the current values of the metrics ``names``.
 
-    A missing count is 0. Any other missing metric is NaN, and equals NaN.
+    A missing count is 0. Any other missing metric is NaN; two NaN are equal here.
     """
     differences = []
     for name in names:
@@ -98,7 +104,7 @@ def number(name: str, value: Any) -> float:
 
 
 def names_to_compare(recorded: Iterable[str], current: Iterable[str]) -> Iterator[str]:
-    """Yield the names of metrics to compare: all recorded ones, then the counts that only the new run has.
+    """Yield the names of metrics to compare: all recorded metrics, then the counts that only the new run has.
 
     Other metrics that only the new run has are left out: this version of the workbench has added them.
     """
@@ -113,13 +119,13 @@ def names_of_measure(recorded: Iterable[str], current: Mapping[str, float]) -> l
 
 
 def format_differently(old: float, new: float) -> tuple[str, str]:
-    """Format two numbers with just enough digits to differ."""
+    """Return two different numbers as texts with just enough digits to differ."""
     short = f"{old:.6g}", f"{new:.6g}"
     return short if short[0] != short[1] else (repr(old), repr(new))
 
 
 def compare_traces(recorded: pa.Table, current: pa.Table) -> Difference | None:
-    """Return the first difference between two traces, or None if they are equal."""
+    """Return the difference in the first row in which two traces differ, or None if they are equal."""
     rows = min(len(recorded), len(current))
     first, column = rows, ""
     for field in SCHEMA:

@@ -1,4 +1,4 @@
-"""The record of a run, and records as text: one line of JSON, or that line compressed if it is long."""
+"""The record of a run, and the text of a record: one line of JSON, which is compressed if it is long."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fields_of_run(run: Run) -> dict[str, Any]:
 
 
 def plain_metrics(metrics: Any) -> dict[str, float | str | None]:
-    """Return metrics as strict JSON can hold them: None for NaN, the texts "inf" and "-inf" for infinities."""
+    """Return metrics as values of strict JSON: None for NaN, the texts "inf" and "-inf" for infinities."""
     return {str(name): _plain(float(value)) for name, value in metrics.items()}
 
 
@@ -87,7 +87,10 @@ def write_trace(run: Run, where: Path | IO[bytes]) -> None:
 
 
 def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
-    """Return the versions, code digests and platform under which these protocols run here."""
+    """Return the versions, code digests and platform with which this process would run these protocols.
+
+    The keys are versions, code (digests of the package's folders), user_code (if any) and platform.
+    """
     protocols = list(protocols)
     return _surroundings(
         {folder: digest for protocol in protocols for folder, digest in package_digests(protocol).items()}, protocols
@@ -95,9 +98,9 @@ def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
 
 
 def surroundings_for(record: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
-    """Return the present versions, platform and code digests for a run of the protocol.
+    """Return the present surroundings (as `surroundings`) for the repetition of a recorded run of the protocol.
 
-    The digests are of the folders of the package that ``record`` names, and of the user's code.
+    The code digests are of the folders of the package that ``record`` names, and of the user's code.
     """
     folders = record.get("code")
     return _surroundings(digests_of_folders(folders if isinstance(folders, Mapping) else ()), [protocol])
@@ -133,7 +136,7 @@ def _version(library: str) -> str:
 
 
 def add_digest(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the record with this content: the format and version are added in front, the digest at the end."""
+    """Return a record with the fields of ``content``: format and version are added in front, the digest at the end."""
     record = {"format": FORMAT, "version": VERSION, **content}
     return {**record, "digest": _digest(record)}
 
@@ -153,7 +156,10 @@ def to_text(record: Mapping[str, Any]) -> str:
 
 
 def from_text(text: str) -> dict[str, Any]:
-    """Return the record in a text. Raises DataError if the text is not a record, or was changed."""
+    """Return the record that a text of `to_text` contains.
+
+    Raises DataError for other texts and for a changed record.
+    """
     try:
         record = json.loads(_unpack(text) if text.startswith(PACKED) else text)
     except (ValueError, RecursionError, zlib.error):
@@ -176,7 +182,7 @@ def _unpack(text: str) -> str:
 
 
 def package_digests(protocol: Protocol) -> dict[str, str]:
-    """Return {folder of the package: digest} of the code that a run of the protocol executes.
+    """Return {folder of the package: digest of its code} for the folders that a run of the protocol executes.
 
     "draws" stands for the modules beside the folders, "protocols" for the interface that all nodes implement.
     """
@@ -188,7 +194,7 @@ def package_digests(protocol: Protocol) -> dict[str, str]:
 
 
 def digests_of_folders(folders: Iterable[str]) -> dict[str, str]:
-    """Return the digests of these folders of the package, without those that do not exist."""
+    """Return {folder: digest of its code} for these folders of the package; missing folders are left out."""
     return {folder: digest for folder in folders if (digest := _folder_digest(folder))}
 
 
@@ -202,7 +208,7 @@ def _folder_digest(folder: str) -> str:
 
 
 def user_digests(protocol: Protocol) -> dict[str, dict[str, str]]:
-    """Return {name: {"module", "digest"}} of the user's code that a protocol calls; {} if it calls only the package."""
+    """Return {name: {"module": its module, "digest": its digest}} for the user's code that a protocol calls."""
     from workbench.sweeps import user_code
 
     return {name: _origin(name, code_object) for name, code_object in user_code.of(protocol).items()}

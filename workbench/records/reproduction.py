@@ -62,14 +62,17 @@ class Reproduction:
         return self.runs > 0 and not self.differences
 
     def add(self, differences: list[Difference], compared: str) -> None:
-        """Add a run and the differences in its results. ``compared`` names the compared values, for the verdict."""
+        """Count a run, and add the differences in its results.
+
+        ``compared`` names the compared values, for the verdict.
+        """
         self.runs += 1
         self.identical_runs += not differences
         self.differences += differences
         self.compared.append(compared)
 
     def add_surroundings(self, differences: list[Difference]) -> None:
-        """Add differences in versions, code or platform, each of them once."""
+        """Add differences in versions, code or platform that are not listed yet."""
         self.made_with += [difference for difference in differences if difference not in self.made_with]
 
     @property
@@ -117,10 +120,10 @@ def reproduce(
 ) -> Reproduction:
     """Run the scenario recorded in a file again and compare the results.
 
-    path       a PNG, SVG or page of a run, its Parquet file, the folder of `Run.save`; a sweep's chart, its folder or a
-               Parquet file in that folder
-    engine     the engine that plays it, as for `Scenario.run`
-    most       number of rows to run of a sweep, from the first; None for all
+    path       for a run: its PNG, SVG, page or Parquet file, or the folder of `Run.save`; for a sweep: its chart, its
+               folder or a Parquet file in that folder
+    engine     the engine that plays the scenario, as for `Scenario.run`
+    most       the largest number of a sweep's rows to run, beginning with the first; None for all
     progress   function called with the number of runs done and the total
 
     Raises DataError if the record is missing or damaged, and ScenarioError if the scenario cannot be built here because
@@ -147,7 +150,7 @@ def _reproduce(path: Path, engine: str, most: int | None, progress: Progress) ->
 
 
 def _without_repetitions(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records without repetitions: a page may contain a figure of the run that it plays."""
+    """Return the records without equal ones: a page may contain figures of the run that it plays."""
     return list({record["digest"]: record for record in records}.values())
 
 
@@ -171,7 +174,7 @@ def _reproduce_record(
     elif kind == "sweep":
         _reproduce_chart(answer, record, engine, most, progress)
     else:
-        raise DataError(f"the record is of {kind!r:.40}; this workbench reads records of a run, runs or a sweep")
+        raise DataError(f"the record is of the kind {kind!r:.40}; this version reads the kinds run, runs and sweep")
 
 
 # A run
@@ -185,7 +188,7 @@ def _reproduce_run(
     engine: str,
     name: str,
 ) -> None:
-    """Play a recorded run, and add the differences to ``answer``.
+    """Play a recorded run, and add the differences to ``answer``. ``fields`` are the fields that describe the run.
 
     ``trace`` is the trace in the file, or None. ``name`` begins the subject of each difference: "NAME: " or "".
     """
@@ -240,7 +243,7 @@ def _format_count(value: Any) -> str:
 
 
 def _play(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference:
-    """Return the run of a scenario, or the error as a Difference if the run fails (user code may have changed)."""
+    """Run a scenario and return the run, or its error as a Difference if it fails (user code may have changed)."""
     try:
         run = play(scenario, engine, "trace" if with_trace else "metrics")
         _ = run.metrics
@@ -250,12 +253,15 @@ def _play(scenario: Scenario, engine: str, with_trace: bool) -> Run | Difference
 
 
 def _failure(error: Exception) -> Difference:
-    """Return an error of the repeated run as a Difference from the recorded run, which was complete."""
+    """Return the error of a repeated run as a Difference, since the recorded run was complete."""
     return Difference("the run", "complete", " ".join(f"ended by {type(error).__name__}: {error}".split()))
 
 
 def build_scenario(document: Any, record: Mapping[str, Any]) -> Scenario:
-    """Return the scenario in a record. The ScenarioError for missing user code names the module to import."""
+    """Return the scenario in ``document``, its JSON values. ``record`` has the names of the user's code.
+
+    Raises DataError for a missing scenario, and ScenarioError, which names the module to import, for missing user code.
+    """
     if not isinstance(document, Mapping):
         raise DataError("the record has no scenario, so it cannot be run again")
     try:
@@ -291,7 +297,7 @@ def _suggest_import(modules: list[str]) -> str:
 def _reproduce_chart(
     answer: Reproduction, record: Mapping[str, Any], engine: str, most: int | None, progress: Progress
 ) -> None:
-    """Run the points of a sweep's chart again, and add the differences; the record contains their scenarios."""
+    """Run the points of a sweep's chart again, from scenarios in the record, and add the differences to ``answer``."""
     if "points" not in record:
         raise DataError(
             f"the record is of {_format_count(record.get('rows'))} runs, too many to include their scenarios; "
@@ -308,7 +314,7 @@ def _reproduce_chart(
         drawn = {name: list(values) for name, values in record["drawn"].items()}
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise DataError("the record's list of points is damaged") from None
-    left_out = sum(digest is None for _, digest in rows)
+    failed_count = sum(digest is None for _, digest in rows)
     numbers = [number for number, (_, digest) in enumerate(rows) if digest is not None][:most]
     for done, number in enumerate(numbers, 1):
         document, digest = rows[number]
@@ -318,7 +324,7 @@ def _reproduce_chart(
         recorded = {name: values[number] for name, values in drawn.items()}
         answer.add(_compare_point(f"run {number:,}", recorded, str(digest), scenario, metrics), "all metrics")
         progress(done, len(numbers))
-    _note_left_out(answer, left_out)
+    _note_left_out(answer, failed_count)
 
 
 def _compare_point(
@@ -353,7 +359,7 @@ def _find_measure(name: Any) -> Callable[..., Any] | None:
 
 
 def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | None) -> dict[str, float] | Difference:
-    """Return the metrics of a point and of the sweep's measure, or the error as a Difference if the run fails."""
+    """Return the metrics of a point, with those of the sweep's measure; if the run fails, its error as a Difference."""
     run = _play(scenario, engine, measure is not None)
     if isinstance(run, Difference):
         return run
@@ -367,7 +373,7 @@ def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | N
 def _reproduce_rows(
     answer: Reproduction, rows: Iterable[contents.SweepRow], engine: str, progress: Callable[[], Any]
 ) -> None:
-    """Run rows of a sweep's folder again, and add the differences."""
+    """Run rows of a sweep's folder again, and add the differences to ``answer``. Call ``progress`` for each row."""
     codes: dict[str, Codes] = {}
     unknown: set[str] = set()
     failed = 0

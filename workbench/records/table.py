@@ -35,7 +35,7 @@ Drawn = TypeVar("Drawn", bound=Any)  # a `Drawing`; this package must not import
 def record_of_table(
     rows: Iterable[Row], plan: Plan, drawn: Iterable[str] = (), others: Iterable[tuple[Iterable[Row], Plan]] = ()
 ) -> dict[str, Any]:
-    """Return the record of a sweep's rows, which are in the order of its plan.
+    """Return the record of a sweep. ``rows`` are the sweep's results, in the order of its plan.
 
     ``drawn`` names the metrics that the chart shows. ``others`` are (rows, plan) of further sweeps with the same
     measure, for a chart of several.
@@ -44,7 +44,7 @@ def record_of_table(
 
     sweeps = [(list(sweep_rows), sweep_plan) for sweep_rows, sweep_plan in ((rows, plan), *others)]
     rows = [row for sweep_rows, _ in sweeps for row in sweep_rows]
-    results = [digest_of(row.scenario, row.metrics) if row.error is None else None for row in rows]
+    row_digests = [digest_of(row.scenario, row.metrics) if row.error is None else None for row in rows]
     content = {
         "of": "sweep",
         "scenario": json.loads(plan.scenario.to_json()),
@@ -52,14 +52,14 @@ def record_of_table(
         "design": "; ".join(dict.fromkeys(sweep_plan.design.text() for _, sweep_plan in sweeps)),
         **({} if plan.measure is None else {"measure": user_code.name_of(plan.measure)}),
         "rows": len(rows),
-        "rows_digest": hashlib.sha256(json.dumps(results).encode()).hexdigest()[:16],
+        "rows_digest": hashlib.sha256(json.dumps(row_digests).encode()).hexdigest()[:16],
     }
     protocols = [sweep_plan.scenario.protocol for _, sweep_plan in sweeps]
     if len(rows) <= MOST_POINTS:
         points = points_of([_document(row, sweep_plan) for sweep_rows, sweep_plan in sweeps for row in sweep_rows])
         metrics = [plain_metrics(row.metrics) for row in rows]
         content["drawn"] = {name: [values.get(name) for values in metrics] for name in drawn}
-        content["results"] = results
+        content["results"] = row_digests
         content["points"] = points
         protocols += [
             protocol_from_dict(values) for values in points["values"].get("protocol", ()) if values is not None
@@ -89,7 +89,7 @@ def digest_of(scenario: str, metrics: Mapping[str, float]) -> str:
 
 
 def points_of(documents: Sequence[str]) -> dict[str, Any]:
-    """Return scenarios in a form that stores each different value of a field once.
+    """Return scenarios, given as JSON texts, in a form that stores each different value of a field once.
 
     The form is {"values": {field: different values}, "places": {field: for each scenario, an index into the values}}.
     ``places`` has only the fields that differ. None stands for a missing field; all fields of an empty document are
@@ -109,7 +109,10 @@ def points_of(documents: Sequence[str]) -> dict[str, Any]:
 
 
 def documents(points: Mapping[str, Any], number: int) -> Iterator[dict[str, Any] | None]:
-    """Yield the first ``number`` scenarios, as dicts, from the form of `points_of`; None for an empty document."""
+    """Yield the first ``number`` scenarios of ``points``, the result of `points_of`, as dicts.
+
+    Yields None for a scenario that was an empty text.
+    """
     values, places = points["values"], points["places"]
     for index in range(number):
         fields = {

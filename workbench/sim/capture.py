@@ -20,8 +20,9 @@ _SHORTEST_M = 1.0  # shorter links have the path loss of one metre
 
 
 def strengths_ddB(positions_m: np.ndarray, senders: Any, receivers: Any) -> np.ndarray:
-    """Return the received strength of each arc in tenths of a dB, int32 (arcs,); 0 up to 1 m, negative beyond.
+    """Return how strong each arc's frames are received, compared with a distance of 1 m; int32 (arcs,).
 
+    The unit is a tenth of a dB: 0 up to 1 m, negative beyond.
     ``positions_m`` (nodes, 2); ``senders`` and ``receivers`` (arcs,) are indices of nodes.
     """
     offsets_m = positions_m[senders] - positions_m[receivers]

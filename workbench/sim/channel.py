@@ -159,7 +159,7 @@ class Channel:
         self._register_handlers(kernel)
 
     def _register_handlers(self, kernel: Kernel) -> None:
-        """Register the channel's handlers in the kernel, and store references used for each frame."""
+        """Register the channel's handlers in the kernel, and store references to the kernel's parts."""
         self.kernel, self.heap = kernel, kernel.heap
         self.nodes, self.wake_at, self.down = kernel.nodes, kernel.wake_at, kernel.down
         kernel.channel = self
@@ -222,8 +222,8 @@ class Channel:
         if destination is not None:
             receiver = self.kernel.index.get(destination, -1)
         elif self.jitter is not None:
-            self.draw_counts[i] = number = self.draw_counts[i] + 1
-            ready += self.jitter.draw(i, number)
+            self.draw_counts[i] = draw_number = self.draw_counts[i] + 1
+            ready += self.jitter.draw(i, draw_number)
         self._send(i, receiver, frame, self.describe(frame, destination is None), ready, now)
 
     def _send(
@@ -310,7 +310,10 @@ class Channel:
             self._finish(transmission, outcome, now)
 
     def _finish(self, transmission: Transmission, outcome: int, now: int) -> None:
-        """End a transmission: start the sender's next frame, and report the outcome of a unicast to the sender."""
+        """End a transmission: start the sender's next frame, and report the ``outcome`` of a unicast to the sender.
+
+        ``outcome`` is ACKNOWLEDGED, UNACKNOWLEDGED or UNDECIDED (the frame is sent again).
+        """
         if self.learns and transmission.label[0] == BEACON_NAME:
             self.beacons_waiting[transmission.sender] = False
         if self.csma:
@@ -330,7 +333,7 @@ class Channel:
         broadcast = transmission.destination is None
         collisions = self.collisions
         addresses, nodes, down, wake_at = self.addresses, self.nodes, self.down, self.wake_at
-        record = None if self.count_frame is not None else self.record
+        append_row = None if self.count_frame is not None else self.record
         is_beacon = self.learns and message == BEACON_NAME
         heard = len(arcs)
         for receiver, ratio, key in arcs:
@@ -341,8 +344,8 @@ class Channel:
                     row = now, addresses[receiver], "lost", sender, message, origin, sequence, size, 0, reason
                     self.record(row)
                     continue
-            if record is not None:
-                record((now, addresses[receiver], "received", sender, message, origin, sequence, size, 0, ""))
+            if append_row is not None:
+                append_row((now, addresses[receiver], "received", sender, message, origin, sequence, size, 0, ""))
             node = nodes[receiver]
             if is_beacon:
                 self._receive_beacon(receiver, sender, frame, now)
@@ -370,19 +373,19 @@ class Channel:
         if self.wake_interval_us:
             start, end = self._find_copy(receiver, transmission)
         reason = ""
-        for other in self.audible[receiver]:
-            if other is transmission or other.start >= end or other.end <= start:
+        for interferer in self.audible[receiver]:
+            if interferer is transmission or interferer.start >= end or interferer.end <= start:
                 continue
-            if other.sender == receiver:
+            if interferer.sender == receiver:
                 return "half_duplex"
-            if not self.capture_ddB or not self._is_captured(receiver, transmission.sender, other.sender):
+            if not self.capture_ddB or not self._is_captured(receiver, transmission.sender, interferer.sender):
                 reason = "collision"
         return reason
 
-    def _is_captured(self, receiver: int, sender: int, other: int) -> bool:
+    def _is_captured(self, receiver: int, sender: int, other_sender: int) -> bool:
         """Return whether a sender's frame is strong enough at a receiver to survive the frame of sender ``other``."""
         strengths = self.strengths_ddB
-        return strengths[sender, receiver] - strengths[other, receiver] >= self.capture_ddB
+        return strengths[sender, receiver] - strengths[other_sender, receiver] >= self.capture_ddB
 
     # CSMA/CA and acknowledgements (IEEE 802.15.4)
 
@@ -417,7 +420,7 @@ class Channel:
             return
         if self.ledger is not None:
             self.ledger.add(now, now + CHECK_US, i, UNREACHABLE, CHECK, now)
-        if not any(other.start <= now < other.end for other in self.audible[i]):
+        if not any(audible.start <= now < audible.end for audible in self.audible[i]):
             self._schedule_start(transmission, now + TURNAROUND_US, now)
         elif transmission.backoffs < MAX_BACKOFFS:
             transmission.backoffs += 1
@@ -451,9 +454,10 @@ class Channel:
         self.kernel.collect(i, now)
 
     def _acknowledge(self, arrived: bool, transmission: Transmission, now: int) -> int:
-        """Simulate the acknowledgement of a unicast frame, and repeat the frame if it is missing; return the outcome.
+        """Simulate the acknowledgement of a unicast frame; send the frame again if the acknowledgement is missing.
 
-        ``arrived``: whether the receiver got the frame.
+        ``arrived``: whether the receiver got the frame. Returns ACKNOWLEDGED, UNACKNOWLEDGED (no retry is left),
+        UNDECIDED (the frame is sent again) or STROBING (the strobe goes on).
         """
         i, receiver = transmission.sender, transmission.destination
         assert receiver is not None
@@ -473,7 +477,7 @@ class Channel:
         return self._repeat(transmission, now)
 
     def _repeat(self, transmission: Transmission, now: int) -> int:
-        """Send a unicast frame again, unless it has no retry left; return the outcome."""
+        """Send a unicast frame again and return UNDECIDED, or return UNACKNOWLEDGED if it has no retry left."""
         i = transmission.sender
         if transmission.attempt >= self.radio.retries:
             self.known_phases.pop((i, transmission.destination), None)
@@ -523,23 +527,23 @@ class Channel:
 
         ``beacon``: (node's index, number of its earlier beacons).
         """
-        i, earlier = beacon
+        i, beacon_count = beacon
         if not self.down[i] and not self.beacons_waiting[i]:
             self.beacons_waiting[i] = True
             frame = self.estimators[i].make_beacon()
-            self._send(i, None, frame, (BEACON_NAME, self.addresses[i], earlier), now, now)
-        self._plan_beacon(i, earlier + 1, now)
+            self._send(i, None, frame, (BEACON_NAME, self.addresses[i], beacon_count), now, now)
+        self._plan_beacon(i, beacon_count + 1, now)
 
     # Low-power listening: see `workbench.sim.low_power`
 
     def _find_copy(self, i: int, transmission: Transmission) -> tuple[int, int]:
-        """Return (start, end), in µs, of the copy of a strobe that node ``i`` receives."""
+        """Return (start, end), in µs, of the copy that node ``i`` receives of a strobe (repeated copies of a frame)."""
         start, airtime = transmission.start, self.airtimes_us[len(transmission.frame)]
         end = copy_end(start, next_wake(self.phases_us[i], self.wake_interval_us, start), airtime)
         return end - airtime, end
 
     def _find_first_end(self, transmission: Transmission, airtime: int) -> int:
-        """Return the time, in µs, when a strobe ends, or when the receiver of a unicast can acknowledge a copy."""
+        """Return the end of a strobe, in µs; for a unicast, the end of the first copy that the receiver gets."""
         receiver = transmission.destination
         if receiver is None or receiver < 0 or self.arcs.find(transmission.sender, receiver) is None:
             return strobe_end(transmission.start, airtime, self.wake_interval_us)

@@ -56,9 +56,10 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
         quality = "known" if radio.link_quality == "true" else "learned"
         if quality == "known" and not knows_links(radio, protocol, scenario.topology):
             quality = "unused"  # No link loses frames, so the ratios do not help.
-    named = protocol.named_nodes()
+    nodes_of_setting = protocol.named_nodes()
     roles = "; ".join(
-        f"{setting} ({len(nodes)}) {rule or f'given: {_join_names(nodes)}'}" for setting, nodes in named.items()
+        f"{setting} ({len(nodes)}) {rule or f'given: {_join_names(nodes)}'}"
+        for setting, nodes in nodes_of_setting.items()
     )
     frame = ""
     if radio.max_frame_B:
@@ -68,7 +69,7 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
     changed_settings = tuple(
         f"{parameter.name}={_format_value(protocol.settings[parameter.name])}"
         for parameter in protocol.parameters
-        if parameter.name not in named
+        if parameter.name not in nodes_of_setting
         and parameter.unit != "Filter"
         and protocol.settings[parameter.name] != parameter.default
     )

@@ -19,7 +19,7 @@ _MEMORY = 1000  # counters for which the number of requests is stored
 
 
 class Delays:
-    """Delays in µs in [``shortest``, ``longest``]; ``keys`` has each node's key for draws."""
+    """The random delays of all nodes, in µs in [``shortest``, ``longest``]; ``keys`` has each node's key for draws."""
 
     def __init__(self, keys: list[int], shortest: int, longest: int) -> None:
         self.shortest = shortest

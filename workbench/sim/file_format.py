@@ -47,7 +47,7 @@ def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
 
 
 def from_json(text: str, make: Callable[..., Made]) -> Made:
-    """Return the scenario that a JSON text describes; ``make`` is called with its fields.
+    """Return the scenario that a JSON text describes, as ``make(...)`` creates it from the scenario's fields.
 
     Raises ScenarioError for a wrong field.
     """

@@ -75,7 +75,7 @@ class Kernel:
         heappush(self.heap, (time, self.counter, kind, argument))
 
     def play(self, duration_us: int, progress: Callable[[float], Any] | None) -> None:
-        """Play the entries up to the end of the run; ``progress`` is called regularly with the share done, 0 to 1.
+        """Play the entries up to the end of the run; ``progress`` is called regularly with the fraction done, 0 to 1.
 
         If ``progress`` returns True, the run ends now: publications and timers stop, frames in transit are still
         played, and the recorder's ``ended_us`` is the time of the end.

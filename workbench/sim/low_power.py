@@ -42,13 +42,13 @@ def next_wake(phase_us: Any, interval_us: int, time_us: Any) -> Any:
 
 
 def copy_end(start_us: Any, wake_us: Any, airtime_us: Any) -> Any:
-    """Return when a copy ends: in a strobe from ``start_us`` on, the first one that begins at or after ``wake_us``."""
+    """Return the end of the first copy, at or after ``wake_us``, of a strobe that begins at ``start_us``."""
     period_us = airtime_us + GAP_US
     return start_us - (start_us - wake_us) // period_us * period_us + airtime_us
 
 
 def strobe_end(start_us: int, airtime_us: int, interval_us: int) -> int:
-    """Return when a strobe from ``start_us`` on ends that is long enough for every neighbor to receive a copy."""
+    """Return the end of a strobe from ``start_us`` on, long enough for every neighbor to receive a copy."""
     return copy_end(start_us, start_us + interval_us, airtime_us)
 
 
@@ -66,7 +66,7 @@ def check_time(time_us: int, slots: int, backoffs: int, interval_us: int, phase_
 
 
 def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
-    """Return how long, in µs, the wake-ups before ``time_us`` kept a node awake that heard no frame."""
+    """Return how long, in µs, a node that heard no frame was awake for its wake-ups before ``time_us``."""
     passed_us = time_us - phase_us
     if passed_us <= 0:
         return 0

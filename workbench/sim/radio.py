@@ -24,11 +24,11 @@ Model
                  each state (`workbench.sim.state_times`) times its current. Idle listening, overhearing,
                  acknowledgements and carrier sense are counted. ``overhearing``: a node receives a "frame" for
                  another node whole, or only up to its destination "address".
-    link quality protocols that choose their links (Diffusion's black list, DPS's crowds) know the delivery ratios of
-                 all links from the start ("true", an oracle), or their nodes learn them ("learned") from
-                 beacons (`workbench.protocols.link_estimator`). Nodes broadcast a beacon within the first second, and
-                 later ones every 8 to 16 s, or 64 to 128 s with low-power listening. A beacon has 3 bytes and 5 for
-                 each neighbor, at most 103.
+    link quality protocols that choose their links (Diffusion's black list, DPS's dense neighborhoods) know
+                 the delivery ratios of all links from the start ("true", an oracle), or their nodes learn them
+                 ("learned") from beacons (`workbench.protocols.link_estimator`). Nodes broadcast a beacon within
+                 the first second, and later ones every 8 to 16 s, or 64 to 128 s with low-power listening. A beacon has
+                 3 bytes and 5 for each neighbor, at most 103.
     low power    with ``wake_interval_ms`` (ContikiMAC: 125), radios sleep and wake up regularly; senders repeat a frame
                  until the receiver wakes up, and a broadcast takes a whole interval: `workbench.sim.low_power`.
 """
@@ -128,7 +128,7 @@ ADDED = frozenset(
 @checked
 @dataclass(frozen=True)
 class Radio:
-    """How frames travel: losses, collisions, carrier sense, retries, airtime, energy.
+    """The settings of all radios of a network: losses, collisions, carrier sense, retries, airtime, energy.
 
     The default is a channel without collisions, whose only losses are those of the links. `wb.radios` has presets of
     real radios, such as ``wb.radios.cc2420()``. ``help("workbench.sim.radio")`` describes the model.
@@ -246,7 +246,7 @@ class Radio:
         return 1.0 if self.loss == "none" else 1.0 - float(self.loss)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the radio as plain values; a field in ADDED that has its default is left out."""
+        """Return the radio as plain values; a field that a later version added is left out if it has its default."""
         values = {**asdict(self), "jitter_ms": list(self.jitter_ms)}
         at_default = {field.name for field in fields(self) if getattr(self, field.name) == field.default}
         return {name: value for name, value in values.items() if name not in ADDED & at_default}

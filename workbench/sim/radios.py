@@ -111,7 +111,7 @@ def _ieee_802_15_4(tx_mA: float, rx_mA: float, sleep_mA: float, supply_V: float,
 
 def named_radios() -> dict[str, Radio]:
     """Return the radios that a form offers, by name: the ideal channel, the presets, and the radios of plug-ins."""
-    own = {
+    workbench_radios = {
         "ideal channel": ideal(),
         "IEEE 802.15.4": Radio(collisions=True, csma=True, retries=MAX_FRAME_RETRIES),
         "CC2420": cc2420(),
@@ -120,7 +120,7 @@ def named_radios() -> dict[str, Radio]:
         "nRF52840": nrf52840(),
         "STM32WB55": stm32wb55(),
     }
-    return own | plugins.load_all("radios", own)
+    return workbench_radios | plugins.load_all("radios", workbench_radios)
 
 
 answer_for(__name__)

@@ -63,14 +63,14 @@ def range_queries(
     weights = list(accumulate(length**-exponent for length in range(1, cells + 1)))
     spaces = _read_dimensions(dimensions)
     items = []
-    for number, node, stream in _draw_items(nodes, count, seed, _QUERIES):
+    for item_number, node, stream in _draw_items(nodes, count, seed, _QUERIES):
         words = []
         for name, steps, low, high in spaces:
             length = 1 + min(cells - 1, bisect(weights, stream.uniform() * weights[-1]))
             width = max(1, round((high - low) * longest * length / cells))
-            first = low + stream.below(high - low - width + 1)
-            words += [f"{name} GE {first / steps:.10g}", f"{name} LE {(first + width) / steps:.10g}"]
-        items.append(subscribe(node, ", ".join(words), start_s=start_s + number * every_s))
+            lowest = low + stream.below(high - low - width + 1)
+            words += [f"{name} GE {lowest / steps:.10g}", f"{name} LE {(lowest + width) / steps:.10g}"]
+        items.append(subscribe(node, ", ".join(words), start_s=start_s + item_number * every_s))
     return items
 
 
@@ -90,9 +90,9 @@ def range_events(
     """
     spaces = _read_dimensions(dimensions)
     items = []
-    for number, node, stream in _draw_items(nodes, count, seed, _EVENTS):
+    for item_number, node, stream in _draw_items(nodes, count, seed, _EVENTS):
         words = [f"{name} IS {(low + stream.below(high - low + 1)) / steps:.10g}" for name, steps, low, high in spaces]
-        items.append(publish(node, ", ".join(words), start_s=start_s + number * every_s))
+        items.append(publish(node, ", ".join(words), start_s=start_s + item_number * every_s))
     return items
 
 

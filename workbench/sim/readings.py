@@ -111,8 +111,8 @@ def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
     times_us = np.rint(np.array(times_s, float) * 1e6)
     wrong_positions = np.flatnonzero(np.diff(times_us) < 1)
     if len(wrong_positions):
-        earlier, later = times_s[wrong_positions[0] : wrong_positions[0] + 2]
-        raise ScenarioError(f"times_s has {later} after {earlier}; times must ascend, by a microsecond at least")
+        earlier_s, later_s = times_s[wrong_positions[0] : wrong_positions[0] + 2]
+        raise ScenarioError(f"times_s has {later_s} after {earlier_s}; times must ascend, by a microsecond at least")
     return times_us
 
 
@@ -122,7 +122,10 @@ def _select_values_to_check(column: tuple[Any, ...]) -> Iterable[Any]:
 
 
 def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
-    """Check a key's values, and return them rounded to the key's resolution, with NaN for missing values."""
+    """Check the values of key ``name`` in ``column``; return them rounded to the key's resolution, NaN if missing.
+
+    ``count``: the number of times, and so of values.
+    """
     try:
         key = attributes.key_of(name)
     except WorkbenchError as error:

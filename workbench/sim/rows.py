@@ -79,7 +79,7 @@ class Columns:
         return part
 
     def in_trace(self, rows: np.ndarray) -> np.ndarray:
-        """Return the positions that these rows have in the whole trace, as ``rows`` may index a `part` of it."""
+        """Convert row numbers of this table, which may be a `part` of the trace, to row numbers of the whole trace."""
         return rows if self._at is None else self._at[rows]
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -128,9 +128,9 @@ class Columns:
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
-        """Count an event's rows from each of ``rows`` up to the next of ``rows``, or to the end; int64 (len(rows),).
+        """Return for each of ``rows`` the number of rows of ``event`` in the interval that begins there; int64 (r,).
 
-        ``rows`` must ascend.
+        An interval ends before the next of the r ``rows``, or at the end of the table. ``rows`` must ascend.
         """
         code = self.code("event", event)
         if not len(rows) or code < 0:
@@ -153,7 +153,7 @@ class Columns:
         return inverse, [self.words[name][code] for code in occurring.tolist()]
 
     def numbered(self, name: str, rows: np.ndarray, numbers: Mapping[str, int]) -> np.ndarray:
-        """Return ``numbers[word]`` for the word of each row in a text column, or -1 for words that it lacks."""
+        """Return ``numbers[word]`` for the word of each row in a text column, or -1 if ``numbers`` lacks the word."""
         number_of = np.array([numbers.get(word, -1) for word in self.words[name]] or [-1])
         return number_of[self.codes[name][rows]]
 
@@ -190,7 +190,7 @@ def _as_set(words: str | Iterable[str]) -> set[str]:
 
 
 def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Return a column of text as codes (n,), and the words that the codes index."""
+    """Return (codes, words): a text column's distinct texts ``words``, and each row's index among these (n,)."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     # A single chunk has one dictionary. Copying the codes of a long trace takes as long as computing its layers.

@@ -30,10 +30,10 @@ def run(
     engine. ``"fast"`` requires it, and raises ScenarioError with the reason if it cannot play the
     scenario. Both engines give the same run, row by row. ``record="metrics"`` stores no trace.
 
-    ``progress`` is called regularly with the share done, 0 to 1. If it returns True, the run ends then, and
-    the duration of `Run.scenario` is the time of that end. ``on``: motes (`workbench.motes`) that run the nodes; the
-    returned run is still in progress. Motes need the reference engine and always record a trace. A warning names an
-    item of the workload that starts after the end of the run.
+    ``progress`` is called regularly with the fraction of the run that is done, 0 to 1. If it returns True, the
+    run ends then, and the duration of `Run.scenario` is the time of that end. ``on``: motes (`workbench.motes`) that
+    run the nodes; the returned run is still in progress. Motes need the reference engine and always record a trace. A
+    warning names an item of the workload that starts after the end of the run.
     """
     engine = checked_engine(engine)
     if record not in RECORDS:
@@ -77,7 +77,10 @@ def play(
 
 
 def _make_run(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
-    """Return the `Run` with a recorder's rows; a run that was stopped early gets a scenario of that duration."""
+    """Return the `Run` with a recorder's rows; if it was stopped early, its scenario has the shorter duration.
+
+    ``reason``: why the fast engine was not used.
+    """
     ended_us = recorder.ended_us
     played = scenario if ended_us is None else scenario.replace(duration_s=ended_us / 1e6)
     return Run(played, engine, recorder, reason)

@@ -60,7 +60,9 @@ class Scenario:
         object.__setattr__(self, "workload", tuple(self.workload))
         for item in self.workload:
             if not isinstance(item, workload.Item):
-                raise ScenarioError(f"workload has {item!r}; its items are subscribe(...), publish(...), outage(...)")
+                raise ScenarioError(
+                    f"workload has {item!r}; its items must be subscribe(...), publish(...) or outage(...)"
+                )
         if not is_number(self.duration_s) or not 0 < self.duration_s <= LONGEST_S:
             limits = f"above 0 and up to {LONGEST_S:g}"
             raise ScenarioError(f"duration_s is {self.duration_s!r:.60}; it must be a number of seconds {limits}")
@@ -149,13 +151,13 @@ class Scenario:
         if arguments:
             values["topology"] = recipes.regenerated(normal_form(changes.pop("topology", self.topology)), arguments)
         for path, value in changes.items():
-            head, _, rest = path.partition(".")
-            if head not in FIELDS or (rest and head not in ("protocol", "radio", "workload")):
+            field_name, _, subpath = path.partition(".")
+            if field_name not in FIELDS or (subpath and field_name not in ("protocol", "radio", "workload")):
                 raise ScenarioError(
                     f"a scenario has no {path!r}{meant(path, self._list_paths())}; it has {', '.join(FIELDS)}, "
                     "and protocol.*, radio.*, topology.*, workload.N.*"
                 )
-            values[head] = _replace_value(values[head], head, rest, value) if rest else value
+            values[field_name] = _replace_value(values[field_name], field_name, subpath, value) if subpath else value
         return Scenario(**values)
 
     def _list_paths(self) -> list[str]:
@@ -176,7 +178,7 @@ class Scenario:
         for component in self.protocol.parts():
             used_keys.update(component.keys())
         user_numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
-        return [list(attributes.key_of(number)) for number in sorted(used_keys) if number in user_numbers]
+        return [list(attributes.key_of(key_number)) for key_number in sorted(used_keys) if key_number in user_numbers]
 
     def to_json(self, indent: int | None = 2) -> str:
         """Return the scenario as JSON text, which `from_json` reads."""
@@ -199,12 +201,12 @@ def _describe_wrong_protocol(value: Any) -> str:
     """Return the error message for a value that is not a protocol."""
     if isinstance(value, type) and issubclass(value, Protocol):
         return f"protocol is the class {value.__name__}; it must be a protocol such as {value.__name__}()"
-    first = next(iter(public_names.PROTOCOLS))
+    example = next(iter(public_names.PROTOCOLS))
     names = {name.lower(): name for name in public_names.PROTOCOLS}
     if isinstance(value, str) and value.lower() in names:
         return f"protocol is the text {value!r}; it must be a protocol such as {names[value.lower()]}()"
     hint = meant(value, public_names.PROTOCOLS) if isinstance(value, str) else ""
-    return f"protocol is {value!r:.60}{hint}; it must be a protocol such as {first}()"
+    return f"protocol is {value!r:.60}{hint}; it must be a protocol such as {example}()"
 
 
 # The topologies of scenarios, in normal form and frozen, with their digests: a topology that `replace` passes on to
@@ -237,16 +239,16 @@ def _names_keys(values: Mapping[Any, Any]) -> bool:
     return all(not isinstance(name, str) or name.isupper() for name in values)
 
 
-def _replace_value(value: Any, head: str, path: str, new: Any) -> Any:
-    """Return the scenario's field ``head`` with ``new`` at a path within it; ``value`` is the field as it is."""
-    if head == "protocol":
+def _replace_value(value: Any, field_name: str, path: str, new: Any) -> Any:
+    """Return ``value``, the scenario's field ``field_name``, with ``new`` in place of the value at ``path`` in it."""
+    if field_name == "protocol":
         return value.public_class()(**{**value.settings, path: new})
-    if head == "radio":
+    if field_name == "radio":
         return Radio.from_dict({**value.to_dict(), path: list(new) if isinstance(new, tuple) else new})
-    number, _, name = path.partition(".")
-    if not number.isdecimal() or int(number) >= len(value) or not name:
+    item_number, _, name = path.partition(".")
+    if not item_number.isdecimal() or int(item_number) >= len(value) or not name:
         raise ScenarioError(f"the workload has no {path!r}; write workload.N.field with N from 0 to {len(value) - 1}")
-    index = int(number)
+    index = int(item_number)
     kind, fields_ = next(iter(workload.to_dict(value[index]).items()))
     if isinstance(new, SensorField | Readings):
         new = new.to_dict()

@@ -99,7 +99,12 @@ class RadioLedger:
         self._settle_at = _ENTRIES_AT_ONCE  # entries
 
     def add(self, start: int, end: int, node: int, receiver: int, kind: int, now: int, copy_us: int = 0) -> None:
-        """Add an interval, in µs, with the fields of ENTRY; ``now`` is the time of its cause, at most ``start``."""
+        """Add the interval [``start``, ``end``), in µs, of the radio of ``node``.
+
+        ``receiver``: the receiver of a frame, BROADCAST or UNREACHABLE. ``kind``: FRAME, ACKNOWLEDGEMENT, WAIT, CHECK,
+        FAILURE, RECOVERY or STROBE. ``copy_us``: airtime of a copy of a strobe. ``now``: the present time, at most
+        ``start``.
+        """
         self._entries.append((start, end, node, receiver, kind, copy_us))
         if len(self._entries) >= self._settle_at:
             self._entries = self.settle(np.array(self._entries, ENTRY), now).tolist()
@@ -120,11 +125,11 @@ class RadioLedger:
 
         ``entries``: the entries that are not added up yet, if they are stored outside the ledger.
         """
-        rest = np.array(self._entries, ENTRY) if entries is None else entries
+        remaining = np.array(self._entries, ENTRY) if entries is None else entries
         self._entries = []
-        _cut_transmissions(rest)
-        rest = self._add_receptions(rest, 1 << 62)
-        self._count(rest[rest["start"] < end_us])
+        _cut_transmissions(remaining)
+        remaining = self._add_receptions(remaining, 1 << 62)
+        self._count(remaining[remaining["start"] < end_us])
         nodes = len(self._off_us)
         unions_us, covered_us = self._unions_us.reshape(_BUSY, nodes), self._covered_us.reshape(_BUSY, nodes)
         unions_us -= np.maximum(covered_us - end_us, 0)
@@ -141,7 +146,10 @@ class RadioLedger:
         return states_us
 
     def _find_idle_checks(self, end_us: int, covered_us: np.ndarray) -> np.ndarray:
-        """Return how long each node checked a free channel, in µs; ``covered_us``: ends of the last busy intervals."""
+        """Return how long each node, during low-power listening, was awake to check a free channel, in µs.
+
+        ``covered_us``: the end of each node's last busy interval.
+        """
         idle_us = np.zeros(len(covered_us), np.int64)
         columns = self._phases_us, self._checks_us, covered_us, self._failed_us
         for i, (phase, checked, covered, failed) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
@@ -152,7 +160,7 @@ class RadioLedger:
         return idle_us
 
     def _add_receptions(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Return the entries, and one for each node that woke up during a strobe that ended by ``now``.
+        """Return ``entries`` with a further entry for each node that woke up during a strobe that ended by ``now``.
 
         Such strobes become entries of the kind FRAME.
         """
@@ -161,11 +169,11 @@ class RadioLedger:
             return entries
         strobes = entries[strobe_indices]
         entries["kind"][strobe_indices] = FRAME
-        first = self._first[strobes["node"]]
-        counts = self._first[strobes["node"] + 1] - first
+        first_hearer = self._first[strobes["node"]]
+        counts = self._first[strobes["node"] + 1] - first_hearer
         strobe = np.repeat(strobes, counts)
         position = np.arange(len(strobe)) - np.repeat(np.cumsum(counts) - counts, counts)
-        hearers = self._hearers[np.repeat(first, counts) + position]
+        hearers = self._hearers[np.repeat(first_hearer, counts) + position]
         wakes_us = next_wake(self._phases_us[hearers], self._interval_us, strobe["start"])
         copies_us = strobe["copy_us"].astype(np.int64)
         ends_us = copy_end(strobe["start"], wakes_us, copies_us)
@@ -181,9 +189,9 @@ class RadioLedger:
         entries = entries[np.argsort(entries["start"], kind="stable")]
         sums = self._unions_us, self._covered_us, self._off_us, self._failed_us, self._checks_us
         # With low-power listening, each reception is an entry of its own.
-        first = np.zeros_like(self._first) if self._interval_us else self._first
-        arrays: list[Any] = [*sums, first, self._hearers, self._phases_us]
-        degree = int(first[-1]) / max(1, len(self._off_us))
+        first_hearer = np.zeros_like(self._first) if self._interval_us else self._first
+        arrays: list[Any] = [*sums, first_hearer, self._hearers, self._phases_us]
+        degree = int(first_hearer[-1]) / max(1, len(self._off_us))
         if len(entries) * (1 + degree) >= _MANY_STEPS:
             from workbench.sim.fast.ledger import add_up_compiled  # Not before: it loads numba.
 
@@ -229,8 +237,9 @@ def add_up(
 ) -> None:
     """Add entries, in order of their start, to the unions of each node; see the module's docstring.
 
-    Takes lists or arrays, as Python is faster with lists and numba needs arrays. Union j of node i is
-    ``unions_us[j * nodes + i]``.
+    Takes lists or arrays, as Python is faster with lists and numba needs arrays. ``starts`` to ``kinds`` are the
+    columns of the entries. Union j of node i is ``unions_us[j * n + i]`` in a network of n nodes, and ``covered_us`` of
+    this index is the end of its last interval.
     """
     count = len(off_us)
     last_union = len(unions_us) - count

@@ -71,10 +71,10 @@ METRIC_EVENTS = frozenset(("delivered", "originated", "published", "subscribed",
 def metric_events(protocol: Protocol) -> frozenset[str]:
     """Return the events whose rows both engines store when a run records metrics only.
 
-    They are METRIC_EVENTS, the events that the metrics of the protocol and of plug-ins read, and the events that report
-    a message changed by a filter and a sample withheld from a sink. All other rows are only counted (frames, losses,
-    drops, holders) or discarded. In such a run, nodes need not report each message that they forward or drop
-    (`Node.tells_all`), so metrics cannot read those events.
+    They are METRIC_EVENTS, and the events that the metrics of the protocol and of plug-ins read. The events that
+    report a message changed by a filter, or a sample withheld from a sink, are stored too. All other rows are only
+    counted (frames, losses, drops, holders) or discarded. In such a run, nodes need not report each message that they
+    forward or drop (`Node.tells_all`), so metrics cannot read those events.
     """
     reports = *protocol.changes[:1], protocol.withholds
     return METRIC_EVENTS.union(*(module.LOOKS_AT for module in modules_of(protocol)), filter(None, reports))
@@ -159,7 +159,7 @@ class MetricsRecorder(Recorder):
 
     Frames, losses, drops and holders are counted. Other events (a message forwarded, a gradient set, an innovative
     packet) are neither stored nor counted, so no metric may be computed from their number: only `tally` of a full trace
-    has it.
+    contains it.
     """
 
     metrics_only = True
@@ -176,7 +176,7 @@ class MetricsRecorder(Recorder):
         self.append = self._count_or_store
 
     def count_frame(self, message: str, size_B: int, heard: int) -> None:
-        """Count a sent frame of ``size_B`` bytes, and the ``heard`` nodes that received it."""
+        """Count a sent frame of ``size_B`` bytes; ``heard`` is the number of nodes that received it."""
         traffic = self._traffic.get(message)
         if traffic is None:
             traffic = self._traffic[message] = [0, 0, 0, 0]
@@ -246,10 +246,10 @@ def digest(table: pa.Table) -> str:
     for field in SCHEMA:
         column = table.column(field.name)
         hasher.update(field.name.encode())
-        for first in range(0, len(column), _ROWS_PER_BATCH):
-            batch = column.slice(first, _ROWS_PER_BATCH)
+        for first_row in range(0, len(column), _ROWS_PER_BATCH):
+            batch = column.slice(first_row, _ROWS_PER_BATCH)
             if field.type == _TEXT:
-                hasher.update(_text_bytes(batch, is_last=first + len(batch) == len(column)))
+                hasher.update(_text_bytes(batch, is_last=first_row + len(batch) == len(column)))
             else:
                 hasher.update(np.ascontiguousarray(batch.to_numpy().astype("<i8", copy=False)).data)
     return hasher.hexdigest()
@@ -267,22 +267,22 @@ def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
 def tally(table: pa.Table) -> tuple[Counts, Sizes]:
     """Return (counts, bytes), each by (event, message, reason), of a full trace.
 
-    They are the same as those of `MetricsRecorder.tally`: "held" counts each node and publication once.
+    The result is that of `MetricsRecorder.tally`: "held" counts each pair of node and publication once.
     """
     events, event_names = codes(table.column("event"))
     messages, message_names = codes(table.column("message"))
     kinds = list(product(event_names, message_names))
     size_B = table.column("size_B").to_numpy()
-    number, total_B = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
+    row_counts, total_B = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
     # Chunks of this size fit in the processor's cache.
-    for first in range(0, len(table), _ROWS_AT_ONCE):
-        chunk = slice(first, first + _ROWS_AT_ONCE)
+    for first_row in range(0, len(table), _ROWS_AT_ONCE):
+        chunk = slice(first_row, first_row + _ROWS_AT_ONCE)
         kind = np.multiply(events[chunk], len(message_names), dtype=np.int64) + messages[chunk]
-        number += np.bincount(kind, minlength=len(kinds))
+        row_counts += np.bincount(kind, minlength=len(kinds))
         total_B += np.bincount(kind, size_B[chunk], len(kinds)).astype(np.int64)
     counts: Counts = Counter()
     sizes: Sizes = Counter()
-    for (event, message), count, count_B in zip(kinds, number.tolist(), total_B.tolist(), strict=True):
+    for (event, message), count, count_B in zip(kinds, row_counts.tolist(), total_B.tolist(), strict=True):
         if event not in _COUNTED_SEPARATELY:
             counts[event, message, ""] += count
             sizes[event, message, ""] += count_B
@@ -318,8 +318,8 @@ def _count_reasons(
     new_code[used_codes] = np.arange(len(used_codes))
     kind = np.multiply(messages, len(used_codes), dtype=np.int64) + new_code[details]
     kinds = product(names, [texts[code] for code in used_codes.tolist()])
-    number = np.bincount(kind, minlength=len(names) * len(used_codes)).tolist()
-    total_B = np.bincount(kind, table.column("size_B").to_numpy()[rows], len(number)).tolist()
-    for (message, reason), count, count_B in zip(kinds, number, total_B, strict=True):
+    row_counts = np.bincount(kind, minlength=len(names) * len(used_codes)).tolist()
+    total_B = np.bincount(kind, table.column("size_B").to_numpy()[rows], len(row_counts)).tolist()
+    for (message, reason), count, count_B in zip(kinds, row_counts, total_B, strict=True):
         counts[event, message, reason] += count
         sizes[event, message, reason] += int(count_B)

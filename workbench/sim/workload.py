@@ -57,7 +57,10 @@ class Subscribe:
     match_all: bool = False
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Yield the subscribe action of each node and, if ``stop_s`` is given, its unsubscribe action."""
+        """Yield the subscribe action of each node and, if ``stop_s`` is given, its unsubscribe action.
+
+        ``index``: this item's position in the workload. ``nodes``: all nodes of the network.
+        """
         for node in _select_nodes(self.at, nodes):
             yield Action(_to_us(self.start_s), SUBSCRIBE, node, self, index)
             if self.stop_s is not None:
@@ -86,7 +89,7 @@ class Publish:
     stagger: bool = False
 
     def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
-        """Yield one publish action per reading and node."""
+        """Yield one publish action per reading and node; the parameters are those of `Subscribe.actions`."""
         stop_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
         period_us = None if self.every_s is None else _to_us(self.every_s)
         for node in _select_nodes(self.at, nodes):
@@ -106,7 +109,7 @@ class Publish:
                 time_us += period_us
 
     def most_readings(self, nodes: int, duration_us: int) -> int:
-        """Return the number of publications in a network of ``nodes`` nodes.
+        """Return the number of publications in a network of ``nodes`` nodes during ``duration_us``.
 
         It is an upper bound with ``stagger``, which may omit each node's last reading.
         """
@@ -173,7 +176,7 @@ def subscribe(
     times = _check_period("expires_s", expires_s), *_check_interval(start_s, stop_s)
     if isinstance(what, Mapping):
         raise ScenarioError(
-            f"what is {what!r:.60}; it must compare values, in text such as {_suggest_comparison(what)!r}"
+            f"the parameter what is {what!r:.60}; it must compare values, in text such as {_suggest_comparison(what)!r}"
         )
     what, attributes = _as_text_and_attributes(what, "TEMP GE 25")
     attributes_module.check_subscription(attributes, match_all)
@@ -204,7 +207,9 @@ def publish(
     elif isinstance(what, SensorField):
         key = attributes_module.key_of(what.key)
         if key.type == attributes_module.BLOB:
-            raise ScenarioError(f"what is a SensorField of {key.name}, which is a blob; it must be a key with numbers")
+            raise ScenarioError(
+                f"the parameter what is a SensorField of {key.name}, a blob; it must be a key with numbers"
+            )
     else:
         what, attributes = _as_text_and_attributes(what, "TEMP IS 25")
         attributes_module.check_publication(attributes)
@@ -389,9 +394,9 @@ def _as_text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ..
     elif isinstance(what, (tuple, list)) and all(isinstance(item, attributes_module.Attribute) for item in what):
         attributes = tuple(attributes_module.check(attribute) for attribute in what)
     elif isinstance(what, (tuple, list)) and what and all(isinstance(part, str) for part in what):
-        raise ScenarioError(f"what is {what!r:.60}; it must be one text, with commas: {', '.join(what)!r:.60}")
+        raise ScenarioError(f"the parameter what is {what!r:.60}; pass one text with commas: {', '.join(what)!r:.60}")
     else:
-        raise ScenarioError(f"what is {what!r:.60}; it must be text such as {example!r}")
+        raise ScenarioError(f"the parameter what is {what!r:.60}; it must be text such as {example!r}")
     return attributes_module.to_text(attributes), attributes
 
 
@@ -411,7 +416,7 @@ def _check_at(at: Any) -> At:
         return (int(at),)
     nodes = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, bytes, Mapping)) else ()
     if not nodes or not all(is_whole(node) for node in nodes):
-        raise ScenarioError(f'at is {at!r:.60}; it must be a node number, a list of them, or "all"')
+        raise ScenarioError(f'at is {at!r:.60}; it must be a node number, a list of node numbers, or "all"')
     if len(set(nodes)) < len(nodes):
         raise ScenarioError(f"at is {at!r:.60}; it must name each node once")
     return tuple(int(node) for node in nodes)

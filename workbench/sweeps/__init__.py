@@ -4,7 +4,7 @@ A *point* is one run of a sweep: a set of values for the varied parameters.
 
 design      the points of a sweep: their numbers, and the values of the varied parameters
 plans       the designs of `wb.plans`, and sweeps that choose their points by results
-plan        a base scenario, a design and the engine; computes scenarios and keys of points on demand
+plan        a base scenario, a design and the engine; builds the scenarios and keys of points on demand
 values      values of varied parameters: their labels in tables, and texts that identify them
 work        runs one point and returns its row
 code        the digest of the code that a point runs
@@ -15,7 +15,7 @@ runners     LocalRunner, the interface of runners, and the default runner
 processes   ProcessRunner: runs points on all cores of this machine
 forking     processes that run points, and the server that forks them
 limits      time and memory limits of a point
-shares      division of points into shares that take about the same time
+shares      division of the points into shares (lists of points) that take about the same time
 spark       SparkRunner: runs points on a cluster
 store       stores of results, in a folder (Parquet) or in memory; each result is stored once (docs/SWEEPS.md)
 progress    a bar in a notebook, a line in a terminal

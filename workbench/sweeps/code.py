@@ -44,11 +44,11 @@ _IMPORTED = re.compile(rb"from workbench\.protocols import ([\w, ]+)")
 
 
 class Codes:
-    """The code digests of a sweep's points. The user's code is digested once, when a run begins.
+    """A table of the code digests of a sweep's points. The user's code is digested once, when the sweep begins to run.
 
     ``measure`` is the sweep's measure function; the code of ``protocols`` is digested at once. Pickling keeps the
     digests of the user's code, which is sent to workers by value. It drops the digests of the package: each worker
-    computes them from its own package, so that a different package shows.
+    computes them from its own package, so that a worker with a different package is noticed.
     """
 
     def __init__(self, measure: Callable[..., Any] | None = None, protocols: Iterable[Protocol] = ()) -> None:
@@ -72,7 +72,7 @@ class Codes:
 
     @property
     def untracked(self) -> list[str]:
-        """Actions of the user's code that a digest does not cover, in a few words each, such as reading a file."""
+        """A few words for each action of the user's code that a digest does not cover, such as "reads files (open)"."""
         return list(dict.fromkeys(action for _, piece in self._pieces.values() for action in piece.untracked))
 
     def _piece(self, name: str, code_object: Any) -> user_code.Piece:
@@ -96,7 +96,7 @@ def _digest_of_point(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piec
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
-    """Return the names of the protocol folders that a protocol's classes or these pieces of user code mention."""
+    """Return the names of the protocol folders to which the protocol's classes or the pieces of user code refer."""
     modules = {base.__module__ for base in type(protocol).__mro__} | {protocol.fast, protocol.metrics}
     mentioned = {name for piece in pieces for name in piece.protocols}
     return mentioned.union(*(_protocols_mentioned(module.encode()) for module in modules))
@@ -117,7 +117,7 @@ def package_digest(protocols: frozenset[str]) -> str:
 
 
 def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
-    """Return {folder name: its sources as bytes} of these protocols and of all protocols to which they refer."""
+    """Return {folder: its sources as bytes} for these protocols and for all protocols to which their sources refer."""
     queue = sorted(protocols)
     seen, sources_by_name = set(queue), {}
     while queue:
@@ -151,7 +151,7 @@ def sources(folder: str) -> bytes | None:
 
 
 def _check_loaded(protocols: Iterable[str]) -> None:
-    """Raise WorkbenchError if a module was edited after it was loaded: its digest would not fit the loaded code."""
+    """Raise WorkbenchError if a module of `FOLDERS` or of these protocols was edited after this process loaded it."""
     covered_modules = (
         *(f"{PACKAGE}.{name_of_folder}" for name_of_folder in FOLDERS),
         *(f"{_PROTOCOLS_MODULE}.{protocol}" for protocol in protocols),
@@ -174,7 +174,10 @@ def _protocols_mentioned(text: bytes) -> set[str]:
 
 
 def _module_contents(folder: Traversable, is_deep: bool, without: tuple[str, ...] = ()) -> Iterator[bytes]:
-    """Yield name and content of each module in a folder, by name; with ``is_deep`` also of modules in subfolders."""
+    """Yield the name, then the content of each module in a folder, sorted by name.
+
+    With ``is_deep`` the modules of subfolders are included. Names in ``without`` are left out.
+    """
     entries = {entry.name: entry for entry in folder.iterdir()}
     for name in sorted(entries):
         stem, _, ending = name.rpartition(".")

@@ -23,7 +23,7 @@ _MOST_VALUES = 1000  # labels of an axis that a description lists
 
 
 class Design:
-    """The points of a sweep by their numbers, 0 to ``len(design) - 1``. Its subclasses are immutable values."""
+    """The base class of designs: the points of a sweep, numbered 0 to ``len(design) - 1``. Instances are immutable."""
 
     # The varied parameters, as paths of `Scenario.replace`.
     paths: tuple[str, ...] = ()
@@ -33,22 +33,25 @@ class Design:
         raise NotImplementedError
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path: value} of a point, for all paths, in any order."""
+        """Return {path of a varied parameter: its value} for point ``number``: all paths, in any order."""
         raise NotImplementedError
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path: label in tables} of a point: a number, text or boolean unchanged, a text for other values."""
+        """Return {path of a varied parameter: label of its value} for point ``number``.
+
+        The label, which tables show, is a number, text or boolean itself, and a short text for any other value.
+        """
         return {path: values.label(value) for path, value in self.overrides(number).items()}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return all labels that a path can have, or an empty sequence if they are not known."""
+        """Return the labels of all values of the parameter ``path``; empty if they are not known in advance."""
         return ()
 
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs: ascending, about a thousand at most.
 
         Each object (protocol, filter, ...) of the design should occur in one of these points, so that its user code is
-        found.
+        found and sent to workers.
         """
         return evenly(len(self), PROBES)
 
@@ -57,13 +60,19 @@ class Design:
         return ", ".join(self.paths)
 
     def describe(self) -> dict[str, Any]:
-        """Return a description of the design as JSON values, for the folder of results."""
+        """Return a description of the design as JSON values, for a file in the folder of results.
+
+        The keys are design (name of the class), paths and points (their number); subclasses add others.
+        """
         return {"design": type(self).__name__, "paths": list(self.paths), "points": len(self)}
 
     # Operators on designs; a mapping as the other operand means its grid.
 
     def __mul__(self, other: Any) -> Design:
-        """Return the design of all pairs of a point of this design and a point of ``other``, which varies fastest."""
+        """Return the design of all pairs of a point of this design and a point of ``other``.
+
+        The points of ``other`` vary fastest.
+        """
         from workbench.sweeps.plans import combined
 
         return combined.crossed(self, other)
@@ -74,13 +83,13 @@ class Design:
         return combined.crossed(other, self)
 
     def __or__(self, other: Any) -> Design:
-        """Return the design of this design's points, then the points of ``other`` that this design does not contain."""
+        """Return the union: this design's points, then the points of ``other`` that this design does not contain."""
         from workbench.sweeps.plans import combined
 
         return combined.union(self, other)
 
     def __sub__(self, other: Any) -> Design:
-        """Return this design without points that equal a point of ``other`` on all paths of ``other``."""
+        """Return this design without the points that equal a point of ``other`` on all paths of ``other``."""
         from workbench.sweeps.plans import combined
 
         return combined.without(self, other)
@@ -124,7 +133,7 @@ class Grid(Design):
         return math.prod(len(axis.values) for axis in self.axes)
 
     def indices(self, number: int) -> list[int]:
-        """Return for each axis the index of a point's value."""
+        """Return, for each axis, the index of the value that point ``number`` has on it."""
         indices = []
         for axis in reversed(self.axes):
             number, index = divmod(number, len(axis.values))
@@ -139,19 +148,21 @@ class Grid(Design):
         return number
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path: value} of a point."""
+        """Return {path of a varied parameter: its value} for point ``number``."""
         return {axis.path: axis.values[i] for axis, i in zip(self.axes, self.indices(number), strict=True)}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path: label} of a point."""
+        """Return {path of a varied parameter: label of its value} for point ``number``."""
         return {axis.path: axis.labels[i] for axis, i in zip(self.axes, self.indices(number), strict=True)}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of an axis."""
+        """Return the labels of all values of the axis ``path``."""
         return next(axis.labels for axis in self.axes if axis.path == path)
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs: they contain each value of each axis, and some others.
+        """Return the numbers of the points to check before a sweep runs.
+
+        They contain each value of each axis, and some others.
 
         Of an axis with many values, they contain about a thousand values.
         """
@@ -161,18 +172,24 @@ class Grid(Design):
         return sorted(diagonal | set(evenly(len(self), PROBES)))
 
     def text(self) -> str:
-        """Return each axis with its number of values: "protocol.ttl (5) × seed (30)"."""
+        """Return a text with each axis and its number of values: "protocol.ttl (5) × seed (30)"."""
         return " × ".join(f"{axis.path} ({len(axis.values)})" for axis in self.axes)
 
     def describe(self) -> dict[str, Any]:
-        """Return the axes with their labels, as JSON values; for a long axis the first labels and their full number."""
+        """Return the axes with their labels as JSON values, under the key "over".
+
+        For a long axis these are the first thousand labels, and the key "values" has the number of all.
+        """
         labels: dict[str, Any] = {axis.path: list(axis.labels[:_MOST_VALUES]) for axis in self.axes}
         lengths = {axis.path: len(axis.labels) for axis in self.axes if len(axis.labels) > _MOST_VALUES}
         return {"design": "Grid", "points": len(self), "over": labels, **({"values": lengths} if lengths else {})}
 
 
 def grid(over: Mapping[str, Any]) -> Grid:
-    """Return the grid of ``over``: {path: list of values, or {name: value}}. Raises ScenarioError for anything else."""
+    """Return the grid of all combinations in ``over``: {path: list of values, or {name: value}}.
+
+    Raises ScenarioError if ``over`` has another form.
+    """
     if not isinstance(over, Mapping) or not over:
         raise ScenarioError(
             f'over is {over!r:.80}; it must be a mapping of paths to values: over={{"seed": range(30)}}'
@@ -181,9 +198,9 @@ def grid(over: Mapping[str, Any]) -> Grid:
 
 
 def axis(path: Any, choices: Any) -> Axis:
-    """Return the axis of a path with these ``choices``: a list of values, or {name: value}.
+    """Return the axis of the parameter ``path`` with these ``choices``: a list of values, or {name: value}.
 
-    Raises ScenarioError if values are missing or repeated.
+    Raises ScenarioError for an empty list, and for a repeated value.
     """
     if not isinstance(path, str):
         raise ScenarioError(f'the path is {path!r:.80}; it must be a text such as "protocol.ttl" or "seed"')

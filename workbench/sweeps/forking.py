@@ -47,7 +47,8 @@ _NO_POINT = -1
 class End(NamedTuple):
     """The end of a point process.
 
-    The fields are: the cause in words; whether the cause was the time limit; the number of the running point, or None.
+    ``how`` is the cause in words, ``is_late`` whether the cause was the time limit, and ``number`` the number of the
+    point that was running, or None.
     """
 
     how: str
@@ -56,7 +57,7 @@ class End(NamedTuple):
 
 
 class PointProcess:
-    """A process that runs shares of points in the order in which they were sent to it."""
+    """The driver's end of a point process, which runs lists of points (shares) in the order in which they are sent."""
 
     def __init__(self, server: Server, pid: int, connection: Connection) -> None:
         self._server = server
@@ -64,11 +65,11 @@ class PointProcess:
         self.connection = connection
 
     def send_plan(self, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
-        """Send a packed plan (`user_code.pack`) and limits (`limits`) for all later shares."""
+        """Send a packed plan (`user_code.pack`) and the limits of a point; both hold for all shares sent later."""
         self._send(packed, timeout_s, memory_MB)
 
     def send_share(self, numbers: list[int]) -> None:
-        """Send the numbers of points, which run after all points sent earlier."""
+        """Send the numbers of points to run after all points sent earlier."""
         self._send(numbers)
 
     def _send(self, *content: Any) -> None:
@@ -76,7 +77,9 @@ class PointProcess:
             self.connection.send_bytes(pickle.dumps(content))
 
     def receive(self) -> tuple[bytes, float]:
-        """Return the next rows, as the bytes of an Arrow stream of one batch, and their seconds without compiling.
+        """Return the next rows, as the bytes of an Arrow stream of one batch, and the seconds that their points took.
+
+        The seconds do not include loading and compiling code.
 
         Raises EOFError if the process has ended, and WorkbenchError if it could not unpack the plan.
         """
@@ -132,7 +135,10 @@ class Server:
         return PointProcess(self, pid, Connection(own_end.detach()))
 
     def end(self, pid: int) -> tuple[int, int, bool]:
-        """End a point process. Return its status as from `os.waitpid`, its running point, and whether it was late."""
+        """End a point process. Return (status as of `os.waitpid`, number of its running point, whether it was late).
+
+        The number is `_NO_POINT` if no point was running. Late means that a point exceeded its time limit.
+        """
         _, status, number, is_late = self._request(_END, pid, [])
         return status, number, is_late
 
@@ -175,7 +181,10 @@ def _describe_status(status: int) -> str:
 
 
 def serve(handle: int) -> None:
-    """Serve requests until the other end of the socket ``handle`` is closed: the main function of the server."""
+    """Fork and end point processes on request, until the other end of the socket ``handle`` is closed.
+
+    This is the main function of the server process. ``handle`` is a file descriptor.
+    """
     import pandas  # noqa: F401 (every run needs it; forks find it loaded)
 
     import workbench.sim.engine
@@ -200,7 +209,7 @@ def serve(handle: int) -> None:
 
 
 def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
-    """Fork a point process that communicates over the socket ``handle``; return the values of an `_ANSWER`."""
+    """Fork a point process that communicates over the socket ``handle``; return (its process number, 0, 0, False)."""
     shared = mmap.mmap(-1, _NUMBER.size + limits.DEADLINE.size)
     _NUMBER.pack_into(shared, 0, _NO_POINT)
     limits.DEADLINE.pack_into(shared, _NUMBER.size, limits.NEVER)
@@ -215,7 +224,10 @@ def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mma
 
 
 def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
-    """Kill a point process and wait for its end; return the values of an `_ANSWER`."""
+    """Kill a point process and wait for its end.
+
+    Return (process number, status, number of its running point or `_NO_POINT`, whether the point was late).
+    """
     os.kill(pid, signal.SIGKILL)  # No effect if the process has ended; its number is not reused before the waitpid.
     _, status = os.waitpid(pid, 0)
     shared = shared_memory.pop(pid)
@@ -227,7 +239,10 @@ def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, 
 
 
 def _run(connection: Connection, shared: mmap.mmap) -> NoReturn:
-    """Run shares, then exit: the main function of a point process. Returning would continue in the server's code."""
+    """Run the points that arrive over ``connection``, then exit: the main function of a point process.
+
+    It never returns, because the fork would then continue in the server's code.
+    """
     status = 1
     try:
         _run_shares(connection, shared)
@@ -267,7 +282,7 @@ def _run_shares(connection: Connection, shared: mmap.mmap) -> None:
 
 
 def _run_share(plan: Any, numbers: list[int], timer: limits.Timer, connection: Connection, shared: mmap.mmap) -> bool:
-    """Run points and send their rows. Return False if this process should not run further points."""
+    """Run points and send their rows. Return False if a point ran out of memory: the process must then end."""
     from workbench.sweeps.work import OUT_OF_MEMORY, run_point
 
     rows: list[Any] = []

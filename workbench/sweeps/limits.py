@@ -25,11 +25,12 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 class Timer:
-    """A timer that ends this process if a point takes longer than ``timeout_s`` seconds; None: no limit.
+    """A timer that ends this process if a point takes longer than ``timeout_s`` seconds (None: without a limit).
 
     At the limit it sends SIGALRM, which a point may ignore or block. `KILL_AFTER_S` later a timer of Linux
-    (``backstop``) sends SIGKILL. ``shared`` is memory that the server shares. The deadline is written there, at
-    ``offset``, so that the server can distinguish a point that was late from a process killed from outside.
+    (``backstop``) sends SIGKILL. ``shared`` is memory shared with the server that forked this process. The timer
+    writes its deadline there, at ``offset``, so that the server can distinguish a late point from a process that was
+    killed from outside.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class Timer:
         self._shared, self._offset = shared, offset
 
     def start(self) -> None:
-        """Start the timer of a point."""
+        """Start the timer, since a point begins."""
         if self._timeout_s is not None:
             self._arm(self._timeout_s, self._timeout_s + KILL_AFTER_S)
 
@@ -58,7 +59,7 @@ class Timer:
             self._arm(left_s, kill_left_s)
 
     def _arm(self, alarm_s: float, kill_s: float) -> tuple[float, float]:
-        """Set both timers in seconds, 0.0 to stop one; return the seconds that were left."""
+        """Set the timers of SIGALRM and SIGKILL in seconds, 0.0 to stop them; return the seconds that each had left."""
         left_s, _ = signal.setitimer(signal.ITIMER_REAL, alarm_s)
         kill_left_s = 0.0 if self._backstop is None else self._backstop.arm(kill_s)
         if self._shared is not None:
@@ -97,7 +98,7 @@ class Backstop:
             raise OSError(ctypes.get_errno(), "timer_create")
 
     def arm(self, seconds: float) -> float:
-        """Set the timer to kill this process after ``seconds``, 0.0 to stop it; return the seconds that were left."""
+        """Set the timer to kill this process after ``seconds`` (0.0 stops it); return the seconds that it had left."""
         old, value = _Itimerspec(), _Timespec(int(seconds), int(seconds % 1 * 1e9))
         setting = _Itimerspec(_Timespec(0, 0), value)
         if self._libc.timer_settime(self._id, 0, ctypes.byref(setting), ctypes.byref(old)):
@@ -115,8 +116,8 @@ def backstop() -> Backstop | None:
 def limit_memory(memory_MB: float | None) -> None:
     """Limit this process's memory to ``memory_MB`` megabytes above its present use.
 
-    None stands for `SHARE_OF_MEMORY` of the machine's memory. Beyond the limit an allocation raises MemoryError. The
-    function does nothing on a platform without such a limit.
+    None: the limit is `SHARE_OF_MEMORY` (a fraction) of the machine's memory. An allocation beyond the limit raises
+    MemoryError. On a platform that cannot limit memory, the function does nothing.
     """
     import resource
 

@@ -26,9 +26,10 @@ _SHARES = ("ratio", "coverage", "share")
 
 
 def student_t(freedom: int) -> float:
-    """Return the 97.5 % quantile of Student's t for a number of degrees of freedom.
+    """Return the 97.5 % quantile of Student's t for ``freedom`` degrees of freedom.
 
-    Up to 30 degrees it is read from a table. Above, it is the sum of the first terms of its series in 1 / freedom.
+    Up to 30 degrees the quantile is read from a table. Above, it is the sum of the first terms of a series in
+    1 / freedom.
     Source: M. Abramowitz, I. Stegun: Handbook of mathematical functions, 26.7.5.
     """
     if freedom <= len(_T_975):
@@ -38,10 +39,11 @@ def student_t(freedom: int) -> float:
 
 
 def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame:
-    """Return a frame with the mean, interval (low, high) and number of runs of the metric ``y`` for each (by, x).
+    """Return a frame with the mean of the metric ``y`` for each combination of values of the columns ``by`` and ``x``.
 
-    Rows are in ascending order of numbers, and in the order of the plan for other values. Runs in which ``y`` is NaN
-    do not count.
+    Columns: by (if given), x, mean, low, high (the 95 % interval), runs (their number). Rows are sorted by by and x:
+    numbers ascending, other values in the order of the plan. Runs in which ``y`` is
+    NaN do not count.
     """
     import pandas as pd
 
@@ -63,7 +65,7 @@ def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame
 def is_share(metric: str, values: pd.Series) -> bool:
     """Return whether a metric is a share (0 to 1), by the last word of its name: delivery_ratio, coverage, zone_share.
 
-    A user's ratio may be of another kind: a metric with a value above 1 is not a share.
+    A metric with a value above 1 is not a share, whatever its name: a user's ratio may be of another kind.
     """
     return metric.rpartition("_")[2] in _SHARES and not (values > 1).any()
 
@@ -77,7 +79,7 @@ def _plan_order(column: pd.Series) -> Any:
 def interval(values: list[float]) -> tuple[float, float, int]:
     """Return (mean, half the width of its 95 % confidence interval, number of values).
 
-    Without values the mean is NaN, and with fewer than two values the width is NaN.
+    Without values the mean is NaN. With fewer than two values the half-width is NaN.
     """
     runs = len(values)
     if runs == 0:

@@ -40,7 +40,7 @@ class Trend(NamedTuple):
 
 
 def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
-    """Return the smallest number of runs that bounds a percentile on one side with this confidence.
+    """Return the smallest number of runs whose extreme value bounds a percentile on one side with this confidence.
 
     ``percentile`` is in (0, 100), ``confidence`` in (0, 1). Raises ParameterError otherwise.
 
@@ -53,10 +53,10 @@ def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
 
 
 def percentile_bounds(values: Sequence[float], percentile: float = 50, confidence: float = 0.95) -> tuple[float, float]:
-    """Return (low, high), between which a percentile of the metric lies with this confidence.
+    """Return (low, high), which bound a percentile of a metric over all possible runs with this confidence.
 
-    A bound that needs more values is NaN. Infinite values, such as latencies of undelivered samples, count as large.
-    NaN values are left out.
+    ``values`` are the metric's values in the available runs. A bound that needs more values is NaN. Infinite values,
+    such as latencies of undelivered samples, count as large. NaN values are left out.
     """
     from scipy.stats import binom
 
@@ -76,7 +76,8 @@ def percentile_bounds(values: Sequence[float], percentile: float = 50, confidenc
 def trend(times: Sequence[float], values: Sequence[float], first: int = 0) -> Trend:
     """Return the relative change of a series from index ``first`` to its end, by the Theil-Sen slope.
 
-    The change is relative to the median of the values. Raises ParameterError for fewer than ten points.
+    The change is relative to the median of the values from ``first`` on: 0.1 means 10 % more at the end. Raises
+    ParameterError for fewer than ten points.
     """
     from scipy.stats import theilslopes
 
@@ -95,8 +96,8 @@ def trend(times: Sequence[float], values: Sequence[float], first: int = 0) -> Tr
 def converged(times: Sequence[float], values: Sequence[float], tolerance: float = 0.1) -> Trend | None:
     """Return the trend of a series after its warm-up, or None if the series does not converge.
 
-    The warm-up is the smallest of 0, 10, ... 50 % of the points after which the relative change, with its whole 95 %
-    interval, is within ±``tolerance``. ``first`` of the result is the index of the first point after the warm-up.
+    The warm-up is the smallest of 0, 10, ... 50 % of the points after which the 95 % interval of the rest's relative
+    change is within ±``tolerance``. ``first`` of the result is the index of the first point after the warm-up.
     """
     for step in range(_STEPS // 2 + 1):
         first = step * len(times) // _STEPS
@@ -118,13 +119,15 @@ def pairs_needed(differences: Sequence[float], power: float = 0.8) -> int:
     """
     from scipy.stats import norm
 
-    known = np.array([value for value in differences if not math.isnan(value)])
-    if len(known) < 2 or not np.isfinite(known).all() or known.mean() == 0:
+    present_differences = np.array([value for value in differences if not math.isnan(value)])
+    if len(present_differences) < 2 or not np.isfinite(present_differences).all() or present_differences.mean() == 0:
         raise ParameterError(
-            f"differences has {len(known)} values; it needs two or more finite values whose mean is not 0"
+            f"differences has {len(present_differences)} values; it needs two or more finite values whose mean is not 0"
         )
     quantiles = float(norm.ppf(0.975) + norm.ppf(_share("power", power, 1)))
-    return max(2, math.ceil((quantiles * float(known.std(ddof=1)) / float(known.mean())) ** 2))
+    return max(
+        2, math.ceil((quantiles * float(present_differences.std(ddof=1)) / float(present_differences.mean())) ** 2)
+    )
 
 
 def _share(name: str, value: float, whole: float) -> float:

@@ -32,7 +32,15 @@ _MOST_CACHED = 500  # texts of varied objects; each object may be a network
 
 
 class Point(NamedTuple):
-    """A point of a plan: its number and point_key, the key of its result, its scenario's hash and seed, its labels."""
+    """A point of a plan.
+
+    number      the point's number in the design
+    point_key   a key that is computed without building the scenario (`Plan.point_key`)
+    key         the key of its result, which is equal for equal runs in all plans (`Plan.key`)
+    scenario    the hash of its scenario
+    seed        the seed of its scenario
+    labels      {path of a varied parameter: label of its value}
+    """
 
     number: int
     point_key: str
@@ -44,11 +52,11 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Everything that a worker needs to run a point by its number.
+    """The content of a sweep that a worker needs to run a point by its number.
 
-    ``protocols`` are examples that contain all user code of the sweep, for runners that ship it. ``measure`` is a
-    function from a run with its trace to further metrics, {name: number}. ``codes`` has the digests of the code.
-    ``keeps_traces``: rows contain the traces of their runs.
+    ``protocols`` are examples that contain all user code of the sweep, for runners that send it to workers. ``measure``
+    is a function from a run with its trace to further metrics, {name: number}. ``codes`` has the digests of the code.
+    With ``keeps_traces`` each row contains the trace of its run.
     """
 
     scenario: Scenario
@@ -74,15 +82,18 @@ class Plan:
         return tuple(self.design.paths)
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path: label} of a point."""
+        """Return {path of a varied parameter: label of its value} for point ``number``."""
         return self.design.labels(number)
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path: value} of a point. A protocol comes before its parameters, so that it does not reset them."""
+        """Return {path of a varied parameter: its value} for point ``number``, in the order in which to apply them.
+
+        A protocol comes before its parameters, since a new protocol resets them.
+        """
         return dict(sorted(self.design.overrides(number).items(), key=lambda override: override[0].count(".")))
 
     def scenario_of(self, number: int) -> Scenario:
-        """Return the scenario of a point. Raises one of the errors `values.WRONG` if the scenario is invalid."""
+        """Return the scenario of point ``number``. Raises an error of the tuple `values.WRONG` if it is invalid."""
         return self.scenario.replace(**self.overrides(number))
 
     def text_of(self, number: int) -> str:
@@ -97,15 +108,15 @@ class Plan:
     # Keys
 
     def fresh(self) -> Plan:
-        """Return a copy of the plan for the user's present code, since a filter may have been registered again."""
+        """Return a copy of the plan that digests the user's code again, since a filter may have been replaced."""
         return replace(self, codes=Codes(self.measure, self.protocols), _texts={}, _code={})
 
     def key(self, scenario: str, code: str) -> str:
-        """Return the key of the result of a scenario with this hash, run by this code."""
+        """Return the key of a result: 16 hex digits for the hash ``scenario`` and the digest ``code`` that ran it."""
         return _hex(scenario, self.engine, code, user_code.name_of(self.measure))
 
     def point_key(self, number: int) -> str:
-        """Return the key of a point: 16 hex digits, different for any other point of any plan."""
+        """Return the key of point ``number``: 16 hex digits that differ from those of any other point of any plan."""
         overrides = self.design.overrides(number)
         texts = [f"{path}={self._text_of_value(overrides[path])}" for path in sorted(overrides)]
         return _hex(self.scenario.hash, *texts, self.engine, self._code_of(overrides), user_code.name_of(self.measure))
@@ -206,7 +217,7 @@ def _check_labels(labels: Mapping[str, Any]) -> None:
 
 
 def _examples(protocols: Iterable[Protocol]) -> tuple[Protocol, ...]:
-    """Return one protocol for each different set of user code in the protocols."""
+    """Return protocols that together contain all user code: one protocol for each set of names of user code."""
     return tuple({tuple(user_code.of(protocol)): protocol for protocol in protocols}.values())
 
 
@@ -218,7 +229,7 @@ def _build(plan: Plan, number: int) -> Scenario:
 
 
 def _invalid_override(plan: Plan, number: int) -> str:
-    """Return "path=label" of the override that is invalid by itself; all overrides if only their combination is."""
+    """Return "path=label" of a value that is invalid by itself, or of all values if only their combination is."""
     labels = plan.labels(number)
     for path, value in plan.overrides(number).items():
         try:

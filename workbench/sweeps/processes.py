@@ -1,7 +1,7 @@
 """ProcessRunner: runs the points of a sweep on all cores of this machine, in processes that may be killed.
 
 Theory of operation
-    A group of point processes (`forking`) receives shares of points (`shares`). Each process has a
+    A group of point processes (`forking`) receives shares, which are lists of points (`shares`). Each process has a
     second share besides the running one, so that it never waits. Rows are returned a few times a second. When a process
     ends, the server reports the point that was running. A point that took too long becomes a row with an error. A point
     that ended its process is run again, and becomes a row with an error the second time. The other points of the
@@ -44,7 +44,7 @@ _SHARES_SENT = 2  # shares that a process has at a time
 
 @checked
 class ProcessRunner:
-    """A runner that runs points in processes of this machine, without Java.
+    """A runner that runs the points of a sweep in processes of this machine, without Java.
 
     ``processes`` is the number of processes, by default the number of cores. ``timeout_s`` is the longest time of a
     point in seconds, without compilation. ``memory_MB`` is the largest memory of a point beyond that of an idle
@@ -88,7 +88,7 @@ class ProcessRunner:
             self._group = None
 
     def doing(self) -> list[str]:
-        """Return a short text on the work of each process; empty without a sweep."""
+        """Return a short text on the work of each process; an empty list while no sweep runs."""
         return self._group.doing() if self._group else []
 
 
@@ -98,7 +98,7 @@ def cores() -> int:
 
 
 def check_limit(name: str, value: float | None, unit: str, below: float = float("inf")) -> None:
-    """Raise ScenarioError for a limit that is neither None nor a number above 0 and under ``below``."""
+    """Raise ScenarioError unless the limit ``value`` is None or a number above 0 and below ``below``."""
     if value is not None and not (isinstance(value, (int, float)) and 0 < value < below):
         raise ScenarioError(f"{name} is {value!r:.80}; it must be a number of {unit} above 0, or None")
 
@@ -119,14 +119,14 @@ def pack(plan: Plan) -> bytes:
 
 
 class Failure(NamedTuple):
-    """The failure of a point that ended its process or did not end: its number, and the reason as a sentence."""
+    """A failure of a point that ended its process or exceeded its time: the point's number and the reason."""
 
     number: int
     sentence: str
 
 
 def read_batch(stream: bytes) -> pa.RecordBatch:
-    """Return the batch of rows that a point process has sent."""
+    """Return the batch of rows in ``stream``, an Arrow stream that a point process has sent."""
     return pa.ipc.open_stream(io.BytesIO(stream)).read_next_batch()
 
 
@@ -137,7 +137,10 @@ def _rows_of_result(plan: Plan, result: pa.RecordBatch | Failure) -> list[Row]:
 
 
 class _Member:
-    """A point process of a group, with its unfinished shares. ``is_new``: the process has not served another sweep."""
+    """A point process of a group, with its unfinished shares (lists of points).
+
+    With ``is_new`` the process has not run points of another sweep.
+    """
 
     def __init__(self, process: PointProcess, is_new: bool) -> None:
         self.process, self.is_new = process, is_new
@@ -152,7 +155,7 @@ class _Member:
         self.process.send_share(share)
 
     def remove_finished(self, points: int) -> None:
-        """Remove this number of finished points from the first share."""
+        """Remove the first ``points`` points, which are finished, from the first share."""
         self.progress_s = time.monotonic()
         for _ in range(points):
             self.shares[0].popleft()
@@ -161,7 +164,11 @@ class _Member:
 
 
 class ProcessGroup:
-    """A group of point processes that run the shares of one plan; processes that end are replaced."""
+    """A group of worker processes, each of which runs part of a plan's points; a process that ends is replaced.
+
+    ``size`` is the number of processes, ``packed`` the plan as bytes (`pack`). The limits are those of
+    `ProcessRunner`.
+    """
 
     def __init__(self, size: int, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
         self._packed, self._timeout_s, self._memory_MB = packed, timeout_s, memory_MB
@@ -171,7 +178,7 @@ class ProcessGroup:
         self._members: list[_Member] = []
 
     def feed(self, shares: Shares) -> bool:
-        """Send shares to the processes that have fewer than two.
+        """Send shares from the queue ``shares`` to the processes that have fewer than two unfinished shares.
 
         Return whether any process has a share; False means that all points are done.
         """
@@ -189,7 +196,10 @@ class ProcessGroup:
         return _Member(process, is_new)
 
     def gather(self, shares: Shares) -> Iterator[pa.RecordBatch | Failure]:
-        """Wait at most `POLL_S` seconds, then yield batches of rows and failures that have arrived."""
+        """Wait at most `POLL_S` seconds, then yield the batches of rows and the failures that have arrived.
+
+        Points of a process that has ended are put back into the queue ``shares``.
+        """
         by_connection: dict[Any, _Member] = {member.process.connection: member for member in self._members}
         for connection in wait(list(by_connection), POLL_S):
             member = by_connection[connection]
@@ -211,31 +221,31 @@ class ProcessGroup:
             yield batch
 
     def _handle_end(self, member: _Member, shares: Shares) -> Iterator[Failure]:
-        """Put the points of an ended process back into the shares.
+        """Put the unfinished points of an ended process back into the queue ``shares``.
 
         Yield a failure for a point that exceeded the time limit or ended two processes.
         """
         self._members.remove(member)
-        how, is_late, number = member.process.end()
+        cause, is_late, number = member.process.end()
         self._ends_in_a_row += 1
         if self._ends_in_a_row > _ENDS_IN_A_ROW * self._size:
             raise WorkbenchError(
-                f"the sweep's processes end one after the other, the last by {how}; use runner=LocalRunner()"
+                f"the sweep's processes end one after the other, the last by {cause}; use runner=LocalRunner()"
             )
-        first, *later = [list(share) for share in member.shares] or [[]]
-        for share in later:
+        running_share, *waiting_shares = [list(share) for share in member.shares] or [[]]
+        for share in waiting_shares:
             shares.put_back(share)
-        if number is None or number not in first:  # No point was running, or its row was received.
-            shares.put_back(first)
+        if number is None or number not in running_share:  # No point was running, or its row was received.
+            shares.put_back(running_share)
             return
-        first.remove(number)
-        shares.put_back(first)
+        running_share.remove(number)
+        shares.put_back(running_share)
         shares.record_time(1, time.monotonic() - member.progress_s)
         self._tries[number] += 1
         if is_late:
             yield Failure(number, f"the point did not end within {self._timeout_s:g} s and was stopped")
         elif self._tries[number] >= _TRIES:
-            yield Failure(number, f"the point ended its process twice ({how})")
+            yield Failure(number, f"the point ended its process twice ({cause})")
         else:
             shares.put_back([number])
 
@@ -271,7 +281,7 @@ class _Pool:
         self._timer: threading.Timer | None = None
 
     def process(self) -> tuple[PointProcess, bool]:
-        """Return an idle or a new process, and whether it is new."""
+        """Return (an idle or a new point process, whether it is new)."""
         with self._lock:
             while self._idle:
                 process = self._idle.pop()

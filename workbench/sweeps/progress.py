@@ -21,7 +21,7 @@ class Display:
     """A display of progress. This base class shows nothing, so that output to files contains results alone."""
 
     def show(self, share: float, text: str) -> None:
-        """Show the finished share (0 to 1) and a line of text."""
+        """Show the finished part of the sweep (``share``, 0 to 1) and a line of text."""
 
     def close(self, summary: str) -> None:
         """Show the summary in place of the progress."""
@@ -57,7 +57,7 @@ class NotebookBar(Display):
         self._shown = display(self._box, display_id=True)
 
     def show(self, share: float, text: str) -> None:
-        """Set the bar to the share, and show the text."""
+        """Set the bar to ``share`` (0 to 1), and show the text beside it."""
         self._bar.value = share
         self._text.value = text
 
@@ -68,9 +68,9 @@ class NotebookBar(Display):
 
 
 def display_for(wanted: bool | None) -> Display:
-    """Return the display for this environment: in a notebook or a terminal, else a `Display` that shows nothing.
+    """Return a bar in a notebook, a line in a terminal, and otherwise a `Display` that shows nothing.
 
-    ``wanted`` True: show a line even without a terminal; False: show nothing.
+    ``wanted`` True: a line even without a terminal; False: nothing.
     """
     if wanted is False:
         return Display()
@@ -115,7 +115,7 @@ class Progress:
         return time.perf_counter() - self._begin
 
     def advance(self, points: int, failed: int = 0) -> None:
-        """Count finished points, ``failed`` of which failed."""
+        """Count ``points`` more finished points, ``failed`` of which failed."""
         self.done += points
         self.failed += failed
         self._pace.add(time.perf_counter(), points)
@@ -145,10 +145,10 @@ class Progress:
 
 
 class Pace:
-    """The rate of finished points over the last minute, so that a slow start does not count for long.
+    """A measurement of the rate of finished points over the last minute; a slow start does not count for long.
 
-    Rows arrive in bursts, one for each task. The points of a burst took the time since the burst before, so the rate
-    is computed between bursts. The time since the last burst counts only if it is longer than usual.
+    Rows arrive in bursts, one for each task. The points of a burst took the time since the previous burst, so the
+    rate is computed between bursts. The time since the last burst counts only if it is longer than usual.
     """
 
     def __init__(self) -> None:
@@ -173,7 +173,7 @@ class Pace:
 
 
 def format_rate(per_second: float) -> str:
-    """Format a rate: "25 a second", "3.5 a minute"."""
+    """Format a rate in points a second: "25 a second", "3.5 a minute"."""
     units = (("a second", 1), ("a minute", 60))
     unit, seconds = next((unit for unit in units if per_second * unit[1] >= 1), ("an hour", 3600))
     points = per_second * seconds
@@ -181,7 +181,7 @@ def format_rate(per_second: float) -> str:
 
 
 def _describe_workers(worker_texts: Sequence[str]) -> str:
-    """Return a text on the work of the first workers, with the number of further workers."""
+    """Join the texts of the first workers, and add the number of further workers: " [point 1 for 3 s; and 9 more]"."""
     if not worker_texts:
         return ""
     listed = "; ".join(worker_texts[:_MOST_WORKERS_SHOWN])

@@ -1,4 +1,4 @@
-"""The user's code that a function or a class refers to: texts that change with it, and the modules that it uses.
+"""The user's code to which a function or a class refers: texts that change with this code, and its modules.
 
 Theory of operation
     A `Walk` begins with a function or a class and follows every reference to more code of the user: names, attributes
@@ -65,9 +65,9 @@ def _is_library(path: Path) -> bool:
 
 
 class Walk:
-    """A walk through the user's code, with a memory of the code that it has visited.
+    """A walk through the user's code, which visits each function, class and module once.
 
-    ``own``: packages that count as the user's although they are installed.
+    ``own`` are packages that count as the user's although they are installed. The attributes of a walk are
 
     packages     packages of the user's code that was reached
     modules      names of its modules, including modules that functions import when they are called
@@ -84,7 +84,7 @@ class Walk:
     def texts(self, thing: Any) -> Iterator[str]:
         """Yield texts that change whenever the code of ``thing`` changes.
 
-        They contain no addresses, file names or line numbers.
+        The texts do not contain addresses, file names or line numbers.
         """
         if isinstance(thing, (staticmethod, classmethod)):
             thing = thing.__func__
@@ -126,7 +126,7 @@ class Walk:
         yield from sorted(texts) if isinstance(thing, (set, frozenset)) else texts
 
     def _object_texts(self, thing: Any) -> Iterator[str]:
-        """Yield the texts of a module, a callable that wraps another one, or an object with its class and fields."""
+        """Yield the texts of a module, of a callable that wraps a function, or of an object's class and fields."""
         if isinstance(thing, ModuleType):
             yield from self._module_texts(thing)
         elif isinstance(thing, property):
@@ -151,7 +151,7 @@ class Walk:
     def _module_texts(self, module: ModuleType) -> Iterator[str]:
         """Yield the texts of a whole module: functions, classes and constants.
 
-        Mutable variables count only where code names them.
+        Mutable variables are left out here; they count only if a function refers to them by name.
         """
         yield module.__name__
         if id(module) in self._seen or not self._is_users(module):
@@ -191,7 +191,7 @@ class Walk:
         self._note_untracked(function)
 
     def _attribute_texts(self, modules: list[ModuleType], names: list[str]) -> Iterator[str]:
-        """Yield the texts of the attributes with these names in modules of the user, and in their submodules."""
+        """Yield the texts of the attributes called ``names`` in the user's ``modules`` and in their submodules."""
         visited = set()
         while modules:
             module = modules.pop()
@@ -205,7 +205,7 @@ class Walk:
                     modules += [value] if isinstance(value, ModuleType) else []
 
     def _imports(self, function: FunctionType) -> Iterator[ModuleType]:
-        """Yield the user's modules that a function imports when it is called, and import them now."""
+        """Import the user's modules that a function would import when it is called, and yield them."""
         package = function.__globals__.get("__package__") or ""
         for code in codes_in(function.__code__):
             earlier_arguments: list[Any] = []
@@ -241,7 +241,7 @@ class Walk:
 
 
 def _describe_untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
-    """Return a text on an instruction that a walk cannot follow, such as "reads files (open)"; "" for others."""
+    """Return a text on an instruction that a walk cannot follow, such as "reads files (open)"; else ""."""
     name = step.argval
     if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
         return f"assigns the global {name}"
@@ -256,7 +256,7 @@ def _describe_untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
 
 
 def _unwrap(thing: Any) -> Any:
-    """Return the function inside a decorated function (`functools.wraps`, a cache, numba), or None."""
+    """Return the function that a decorator (`functools.wraps`, a cache, numba) wraps, or None if ``thing`` is plain."""
     if isinstance(thing, (FunctionType, type, ModuleType)):
         return None
     with suppress(Exception):

@@ -16,13 +16,13 @@ from workbench.sweeps.work import Row, run_point
 
 
 class Runner(Protocol):
-    """The interface of a runner, which runs points of a plan and yields rows, in any order, as they are finished."""
+    """The interface of a runner, which runs points of a plan and yields their rows as the points finish."""
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
         """Run the points ``numbers`` and yield lists of rows; yielded rows are stored even if the runner is stopped.
 
-        ``report_progress`` may be called with the estimated number of points finished beyond the yielded ones. A runner
-        may also have ``doing()``, which returns a short text on the work of each worker.
+        The runner may call ``report_progress`` with the estimated number of finished points whose rows it has not
+        yielded yet. A runner may also have ``doing()``, which returns a short text on the work of each worker.
         """
         ...
 
@@ -42,8 +42,8 @@ class LocalRunner:
 def default_runner(plan: Plan, count: int) -> Runner:
     """Return the default runner for ``count`` points of a plan.
 
-    If a Spark session is active, it is used. Otherwise points run in processes of this machine, which are faster than
-    Spark on the same cores. A single point runs in this process, as do all points on a system without fork.
+    If a Spark session is active, the points run on Spark. Otherwise points run in processes of this machine, which are
+    faster than Spark on the same cores. A single point runs in this process, as do all points on a system without fork.
     """
     if _has_spark():
         from workbench.sweeps.spark import SparkRunner

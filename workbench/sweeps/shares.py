@@ -1,4 +1,4 @@
-"""Division of a sweep's points into shares of similar duration, spread over the whole plan.
+"""Division of a sweep's points into shares: lists of points that take about the same time.
 
 Theory of operation
     Neighbors in a plan take about the same time, so points are taken in strides of the golden section. Any interval of
@@ -20,12 +20,11 @@ _SHORTEST_S = 1e-5  # least time that is assumed for a point
 
 
 class Shares:
-    """A queue of shares of points, each about ``goal_s`` seconds long.
+    """A queue that divides the points ``numbers`` into shares (lists of points) of about ``goal_s`` seconds each.
 
-    The points of a lost worker can be put back into the queue.
-
-    Towards the end shares are shorter, but not below ``least_s`` seconds, so that all workers end at about the same
-    time. A share has at most ``growth`` times the number of points measured so far.
+    The points of a lost worker can be put back into the queue. Towards the end shares are shorter, but not below
+    ``least_s`` seconds, so that all workers end at about the same time. A share has at most ``growth`` times the number
+    of points measured so far.
     """
 
     def __init__(self, numbers: Sequence[int], goal_s: float, least_s: float = 0.0, growth: int = _GROWTH) -> None:
@@ -38,17 +37,20 @@ class Shares:
         self._measured = 0
 
     def take(self, workers: int) -> list[int]:
-        """Return the points of the next share for one of ``workers`` workers; empty if no point is left at present."""
+        """Return the points of the next share for one of ``workers`` workers.
+
+        Empty if the queue is empty at present.
+        """
         if self._returned:
             return self._returned.popleft()
-        left = len(self._numbers) - self._taken
-        size = min(left, self._size(self._goal_s), max(self._size(self._least_s), left // (2 * workers)))
+        points_left = len(self._numbers) - self._taken
+        size = min(points_left, self._size(self._goal_s), max(self._size(self._least_s), points_left // (2 * workers)))
         walk = range(self._taken, self._taken + size)
         self._taken += size
         return [int(self._numbers[i * self._step % len(self._numbers)]) for i in walk]
 
     def record_time(self, points: int, seconds: float) -> None:
-        """Record the time that finished points took on their worker."""
+        """Record that ``points`` finished points took ``seconds`` on their worker, to estimate the time of others."""
         self._points = self._points * _MEMORY + points
         self._seconds = self._seconds * _MEMORY + seconds
         self._measured += points
@@ -72,7 +74,7 @@ class Shares:
 
 
 def _stride(points: int) -> int:
-    """Return a step near the golden section that visits all points: it is coprime to their number."""
+    """Return a step that visits all points: near the golden section of their number, and coprime to it."""
     step = max(1, round(points * _GOLDEN))
     while math.gcd(step, points) > 1:
         step += 1

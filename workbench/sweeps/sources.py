@@ -41,7 +41,7 @@ _sent: dict[str, tuple[ModuleSpec, Source]] = {}  # by name, with the spec of th
 
 
 def of_modules(names: Iterable[str]) -> dict[str, Source]:
-    """Return the sources of loaded modules of the user, and of the modules that they import, by name.
+    """Return {name: source} of the user's loaded modules ``names`` and of the user's modules that they import.
 
     A module whose file was edited after this process had loaded it gets a source that raises a WorkbenchError.
     """
@@ -106,7 +106,7 @@ def _read(module: ModuleType) -> Source | None:
 def was_edited(module: Any) -> bool:
     """Return whether a module's file was edited after this process had loaded it; False if that is unknown.
 
-    The compiled file records when its source was last changed. It is unknown without a compiled file.
+    The module's compiled file records when the source was last changed. Without this file the answer is unknown.
     """
     with suppress(OSError, AttributeError, TypeError, struct.error):
         edited_s = Path(module.__file__).stat().st_mtime
@@ -119,14 +119,14 @@ def was_edited(module: Any) -> bool:
 
 
 def _process_began_s() -> float:
-    """Return the start of this process in Unix time, like a file time. Raises OSError on systems other than Linux."""
+    """Return the start of this process in seconds of Unix time. Raises OSError on systems other than Linux."""
     (booted,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     return int(booted) + int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def _is_current(module: ModuleType, source: Source) -> bool:
-    """Return whether the loaded functions of a module equal those compiled from its source text."""
+    """Return whether all loaded functions of a module equal functions compiled from ``source``."""
     try:
         file_codes = set(codes_in(compile(source.text, source.path, "exec", dont_inherit=True)))
     except (SyntaxError, ValueError):
@@ -151,7 +151,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         self._sources = sources
 
     def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        """Return the spec of a module whose source was received, or None."""
+        """Return the import spec of the module ``fullname`` if its source was received, else None."""
         source = self._sources.get(fullname)
         if source is None:
             return None
@@ -172,7 +172,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def install(sources: Mapping[str, Source]) -> None:
-    """Import modules from these sources from now on, and unload modules of earlier sources."""
+    """Import modules from ``sources`` from now on, and unload modules that were imported from earlier sources."""
     for finder in [finder for finder in sys.meta_path if isinstance(finder, Finder)]:
         sys.meta_path.remove(finder)
         for name, module in list(sys.modules.items()):

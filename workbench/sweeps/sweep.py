@@ -25,7 +25,7 @@ _MOST_NAMED = 3  # actions of the user's code, not covered by a digest, that a s
 
 @keywords.checked
 class Sweep:
-    """A scenario with parameters varied: ``Sweep(scenario, over={"protocol.ttl": [5, 9], "seed": range(30)})``.
+    """A scenario with varied parameters: ``Sweep(scenario, over={"protocol.ttl": [5, 9], "seed": range(30)})``.
 
     ``over`` maps paths, as for `Scenario.replace`, to lists of values: numbers, texts, booleans or whole objects
     (topologies, protocols, radios, workloads). A dictionary in place of a list gives the values names:
@@ -54,12 +54,15 @@ class Sweep:
         self._memory = MemoryStore()
 
     def remember(self, other: Sweep) -> None:
-        """Share the results in memory with another sweep."""
+        """Use the results that another sweep holds in memory, and store new ones there too."""
         self._memory = other._memory
 
     @property
     def points(self) -> Points:
-        """All points in order, each built on access. Their keys depend on the user's present code."""
+        """All points (`Point`) in the order of their numbers, each built on access.
+
+        Their keys depend on the user's code.
+        """
         return Points(self.plan.fresh())
 
     def __len__(self) -> int:
@@ -80,7 +83,7 @@ class Sweep:
         out       a folder for the results. Points with results there are not run again, so a stopped sweep continues.
                   Without a folder results stay in this object
         runner    a ProcessRunner(), SparkRunner(), LocalRunner() or similar; by default `runners.default_runner`
-        progress  None: shown in notebooks and terminals; True: always; False: never
+        progress  whether to display the progress. None: in notebooks and terminals; True: always; False: never
         retry     run failed points again
 
         A failed point has its reason in the column ``error``, and causes a warning. Finished points are stored even
@@ -127,7 +130,10 @@ class Sweep:
 
 
 def _run_checked(plan: Plan, runner: Runner, numbers: Sequence[int], tracker: Progress) -> Iterator[list[Row]]:
-    """Yield the rows of a runner. Raises WorkbenchError if it skips points or its workers run different code."""
+    """Run the points ``numbers`` and yield the runner's lists of rows, after counting them in ``tracker``.
+
+    Raises WorkbenchError if the runner skips a point, or if a worker has other code than this process.
+    """
     is_missing = bytearray(len(plan))
     for number in numbers:
         is_missing[number] = 1
@@ -147,8 +153,9 @@ def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
     """Raise WorkbenchError if a result was computed by other code than this process has."""
     if row.code and row.code != plan.code_of(row.number):
         raise WorkbenchError(
-            f"a worker of {runner!r} has other code than this process ({plan.text_of(row.number)}: {row.code}, here "
-            f"{plan.code_of(row.number)}); install the same version of the package on both, or restart this process"
+            f"a worker of {runner!r} has other code than this process (the digest for {plan.text_of(row.number)} is "
+            f"{row.code} there, {plan.code_of(row.number)} here); install the same version of the package on both, or "
+            "restart this process"
         )
 
 
@@ -164,7 +171,10 @@ def _close_store(store: FolderStore | MemoryStore) -> WorkbenchError | None:
 def _with_note(
     error: BaseException, tracker: Progress, place: str, close_error: WorkbenchError | None
 ) -> BaseException:
-    """Return the error that ended a sweep, with a note on the stored points, which the display shows too."""
+    """Return ``error``, which ended the sweep, with a note on the number of stored points; also display the note.
+
+    ``place`` is the folder of the results, or "memory". ``close_error`` is the error of closing the store, or None.
+    """
     sentence = (
         f"sweep stopped: {tracker.done} of {tracker.total} points are stored in {place}; run it again to continue"
     )

@@ -43,7 +43,7 @@ class SweepTable:
 
     @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The names of all metrics: first the metrics of every run, in their usual order, then the others by name."""
+        """The names of all metrics: first those that every run has, in their usual order, then the others by name."""
         names = {name for row in self.rows for name in row.metrics}
         return (*(name for name in COMMON if name in names), *sorted(names - set(COMMON)))
 
@@ -168,7 +168,10 @@ class Texts(NamedTuple):
 
 
 def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> Texts:
-    """Return axis labels, legend title and note of a chart of means; ``varied``: the paths with more than one value."""
+    """Return the texts of a chart of means of ``y`` over ``x``, with a line for each value of ``by``.
+
+    ``varied`` are the paths with more than one value; the note names those over which the means are computed.
+    """
     others = [path for path in varied if path not in (x, by)]
     over = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in others)
     note = (f"mean and 95 % confidence interval over {over}" if others else "one run each") + radio_note(plan)
@@ -176,12 +179,15 @@ def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | Non
 
 
 def radio_note(plan: Plan) -> str:
-    """Return the remarks to add to a chart's note: an ideal radio, protocols that know link qualities, own retries."""
+    """Return the text to add to a chart's note: an ideal radio, protocols that know link qualities, their own retries.
+
+    The text is "" if nothing applies.
+    """
     paths = [path for path in plan.paths if path.partition(".")[0] in ("protocol", "radio", "topology")]
     numbers = plan.design.probes() if paths else [0]
     # One point for each radio, network and protocol, because building a scenario takes time.
-    chosen = {tuple(str(plan.labels(number)[path]) for path in paths): number for number in numbers}
-    scenarios = [plan.scenario_of(number) for number in chosen.values()]
+    distinct_points = {tuple(str(plan.labels(number)[path]) for path in paths): number for number in numbers}
+    scenarios = [plan.scenario_of(number) for number in distinct_points.values()]
     has_ideal_radio = all(is_ideal(first.radio, second.topology) for first in scenarios for second in scenarios)
     oracle_names = {
         type(first.protocol).__name__ for first in scenarios if knows_links(first.radio, first.protocol, first.topology)
@@ -222,7 +228,9 @@ def _parameter_unit(column: str, plan: Plan) -> str:
 
 
 def chart_lines(summary: pd.DataFrame, x: str, by: str | None) -> list[dict[str, Any]]:
-    """Return the lines of a summary, one per value of ``by``, for `views.line_chart`.
+    """Return the lines of a chart, one per value of ``by``: dicts with name, x, y, low and high for `views.line_chart`.
+
+    ``summary`` is a frame of `SweepTable.summary`.
 
     Raises ParameterError if ``x`` is not numeric.
     """

@@ -1,7 +1,8 @@
 """The user's own code in a sweep: functions named in a protocol's settings, its class, its metrics, a measure function.
 
-A scenario contains only the names of this code. So a sweep distinguishes results by a digest of the code: after an
-edit of a filter, its earlier rows no longer apply. Workers that cannot import the code receive it by value.
+A scenario contains only the names of this code. So a sweep distinguishes results by a digest of the code: after a
+filter was edited, rows that were computed with it no longer apply. Workers that cannot import the code receive it by
+value.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def of(protocol: Protocol) -> dict[str, Any]:
 
 @cache
 def _sources(module: str) -> str:
-    """Return the text of a module, or of all files of a package, without loading it."""
+    """Return the source text of a module, or of all modules of a package, without importing it; "" if not found."""
     with suppress(ImportError):
         spec = importlib.util.find_spec(module)
         if spec is not None and spec.origin is not None:
@@ -67,7 +68,12 @@ def _sources(module: str) -> str:
 
 
 class Piece(NamedTuple):
-    """A piece of user code: digest, workbench protocols to which it refers, and actions that its digest misses."""
+    """A description of one function or class of the user.
+
+    digest       16 hex digits that change with the code
+    protocols    names of the workbench's protocols to which it refers
+    untracked    actions of the code that the digest does not cover, such as reading a file, in a few words each
+    """
 
     digest: str
     protocols: tuple[str, ...]
@@ -75,7 +81,10 @@ class Piece(NamedTuple):
 
 
 def piece(name: str, code_object: Any) -> Piece:
-    """Return the digest and references of one piece of user code: a function, a class, or a source text."""
+    """Return the description of a piece of user code: a function, a class, or a source text.
+
+    ``name`` is digested too.
+    """
     walk = Walk([package_of(code_object)])
     is_of_package = package_of(code_object) == PACKAGE  # A measure of this package, which a walk does not enter.
     texts = [*walk.texts(code_object), *([_sources(code_object.__module__)] if is_of_package else [])]
@@ -89,7 +98,7 @@ def name_of(measure: Callable[..., Any] | None) -> str:
 
 
 def digest(named: dict[str, Any]) -> str:
-    """Return the digest of {name: function or class}, including all user code on which these depend."""
+    """Return the digest of ``named``, {name: function or class}, including all user code on which these depend."""
     walk = Walk(map(package_of, named.values()))
     return _digest(text for name in sorted(named) for text in (name, *walk.texts(named[name])))
 
@@ -105,7 +114,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] | None = None) -> bytes:
-    """Return ``work`` and the user's code as bytes for a worker.
+    """Return ``work``, such as a plan, and the user's code as bytes, which a worker reads with `unpack`.
 
     The bytes contain classes and functions by value, the user's attribute keys, and the search path. Since everything
     is sent by value, a worker needs neither the user's modules nor the data set of a testbed.
@@ -141,7 +150,7 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] |
 
 
 def pickle_functions(code_objects: Mapping[str, Callable[..., Any]]) -> bytes:
-    """Return functions of the user as bytes that `pickle.loads` reads without their modules."""
+    """Return {name: function of the user} as bytes, which `pickle.loads` reads without the functions' modules."""
     from pyspark import cloudpickle
 
     with _pickling_by_value(cloudpickle, _walk(code_objects.values()).packages):
@@ -164,7 +173,7 @@ def _metrics_of_module(name: str) -> tuple[Any, Any]:
 
 
 def unpack(packed: bytes) -> Any:
-    """Register the user's code and keys in this process, and return the ``work`` that was packed.
+    """Register the user's code and attribute keys in this process, and return the ``work`` given to `pack`.
 
     Modules that an earlier plan installed are unloaded.
     """
@@ -189,7 +198,7 @@ def unpack(packed: bytes) -> Any:
 
 
 def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
-    """Set ``measure`` and ``LOOKS_AT`` of a protocol's metrics module as on the driver; create a missing module."""
+    """Set ``measure`` and ``LOOKS_AT`` of the metrics module ``name`` as on the driver; create a missing module."""
     try:
         module = importlib.import_module(name)
     except ImportError:
@@ -206,7 +215,7 @@ def _user_keys() -> list[tuple[Any, ...]]:
 
 @contextmanager
 def _pickling_by_value(cloudpickle: ModuleType, packages: Iterable[str]) -> Iterator[None]:
-    """Pickle objects of these packages by value inside the context."""
+    """Make cloudpickle store objects of these packages by value, not by name, inside the context."""
     packages = set(packages) - {"__main__", PACKAGE}
     registered = cloudpickle.list_registry_pickle_by_value()
     modules = [sys.modules[name] for name in packages - registered if name in sys.modules]

@@ -46,7 +46,7 @@ def normalize_topology(graph: Any) -> Any:
 
 
 def identity_text(value: Any) -> str:
-    """Return a text that identifies a value: equal for equal values in all processes, different otherwise."""
+    """Return a text that identifies a value: the same text in all processes, a different text for a different value."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return json.dumps(value)
     try:
@@ -56,7 +56,7 @@ def identity_text(value: Any) -> str:
 
 
 def _to_json_values(value: Any) -> Any:
-    """Return an object as JSON values with the name of its kind, so that objects of different kinds differ."""
+    """Return an object as JSON values that contain the name of its kind, since kinds may have equal fields."""
     if isinstance(value, nx.Graph):
         return {"network": digest_of_network(value)}
     if isinstance(value, Protocol):
@@ -73,7 +73,7 @@ def _to_json_values(value: Any) -> Any:
 
 
 def make_unique(labels: Iterable[Any]) -> list[Any]:
-    """Return the labels, made unique by a number after each repeated text."""
+    """Return the labels with a number after each repeated text, which makes them unique: "Radio()", "Radio() #2"."""
     counts: dict[Any, int] = {}
     distinct = []
     for label in labels:
@@ -83,7 +83,7 @@ def make_unique(labels: Iterable[Any]) -> list[Any]:
 
 
 def label(value: Any) -> Any:
-    """Return the label of a value in tables: numbers, texts and booleans unchanged, for other values a short text."""
+    """Return the label of a value in tables: a number, text or boolean itself, for other values a short text."""
     if isinstance(value, (bool, int, float, str)):
         return value
     text = _describe(value)

@@ -41,7 +41,7 @@ class Row(NamedTuple):
     document   its whole scenario as JSON; "" if the scenario is invalid
     seed       seed of its scenario
     code       digest of the code that ran (`workbench.sweeps.code`); "" if the scenario is invalid
-    engine     the engine that ran; the requested one if none ran
+    engine     the engine that ran; the requested engine if the run failed
     wall_s     duration of the run in seconds, without compiling
     compile_s  seconds spent on loading and compiling code before the run; 0.0 if the process had it loaded
     error      None, or the reason for a failure as a sentence
@@ -96,7 +96,7 @@ def to_batch(rows: Iterable[Row]) -> pa.RecordBatch:
 
 
 def to_batch_of_all(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Return rows as one batch; a row that cannot be stored becomes the row of a failed point."""
+    """Return rows as one batch of `ROW_SCHEMA`; a row that Arrow cannot store becomes the row of a failed point."""
     try:
         return to_batch(rows)
     except Exception:
@@ -112,7 +112,7 @@ def _replace_unstorable(row: Row) -> Row:
 
 
 def rows_from_table(table: pa.Table | pa.RecordBatch) -> list[Row]:
-    """Return the rows of a table or batch with the columns of `ROW_SCHEMA`; other columns are ignored."""
+    """Return the rows of a table or batch that has the columns of `ROW_SCHEMA`; other columns are ignored."""
     content = table.select(ROW_SCHEMA.names).to_pylist()
     return [Row(**{**cells, "seed": int(cells["seed"]), "metrics": dict(cells["metrics"])}) for cells in content]
 
@@ -146,7 +146,7 @@ def failed_row(plan: Plan, number: int, sentence: str) -> Row:
 
 
 def _begin_row(plan: Plan, number: int) -> tuple[Scenario | None, Row]:
-    """Return a point's scenario and a row without results, or None and a failed row if the scenario cannot be built."""
+    """Return (scenario, row without results) for a point; (None, failed row) if the scenario cannot be built."""
     try:
         scenario = plan.scenario_of(number)
         code = plan.codes.digest(scenario.protocol)
@@ -166,7 +166,7 @@ def _versions() -> str:
 
 
 def _first_imports_s() -> float:
-    """Import the modules that every run needs. Return the seconds that this took, or 0.0 if all were loaded already."""
+    """Import the modules that every run needs. Return the seconds that it took, or 0.0 if all were loaded already."""
     begin = time.perf_counter()
     before = len(sys.modules)
     for name in _EVERY_RUN_NEEDS:
@@ -194,7 +194,7 @@ def _check_name(name: str) -> None:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return an error as a sentence, with function, file and line unless it is a plain WorkbenchError."""
+    """Return an error as a sentence, with function, file and line unless it is a WorkbenchError without a cause."""
     if isinstance(error, WorkbenchError) and error.__cause__ is None:
         return _shorten(_message_of(error))
     text = _message_of(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_message_of(error)}"
@@ -212,7 +212,7 @@ def _message_of(error: Exception) -> str:
 
 
 def _shorten(text: str) -> str:
-    """Return a text of at most about `LONGEST_ERROR` characters that can be stored."""
+    """Cut the middle of a text longer than `LONGEST_ERROR` characters, and escape lone surrogates."""
     left_out = len(text) - LONGEST_ERROR
     if left_out > 0:
         text = f"{text[: LONGEST_ERROR // 2]} [... {left_out:,} characters ...] {text[-LONGEST_ERROR // 2 :]}"

@@ -60,7 +60,7 @@ def linked_again(graph: nx.DiGraph, rule: Mapping[str, Any]) -> nx.DiGraph:
 
 
 def with_node(graph: nx.DiGraph, position_m: tuple[float, float]) -> nx.DiGraph:
-    """Return the network with one more node, without links. Its number is `next_node`."""
+    """Return the network with one more node, without links; the node's number is the result of `next_node`."""
     arrays = to_arrays(graph)
     nodes = np.append(arrays.nodes, next_node(graph))
     new_positions_m = np.vstack((arrays.positions_m, _check_position(position_m)))
@@ -115,15 +115,15 @@ def with_links(graph: nx.DiGraph, pdr: Mapping[Link, float]) -> nx.DiGraph:
 
 
 def _build_edited(graph: nx.DiGraph, arrays: Arrays, placed: set[int] | frozenset[int] = frozenset()) -> nx.DiGraph:
-    """Return the graph of changed arrays, with the walls and name of ``graph``.
+    """Return the network of changed ``arrays``, with the walls and name of ``graph``, the network before the edit.
 
-    The nodes in ``placed`` are no longer listed in positions_estimated and positions_moved.
+    ``placed``: nodes with a new position, which positions_estimated and positions_moved no longer list.
     """
     attributes: dict[str, Any] = {key: graph.graph[key] for key in ("walls", "name") if key in graph.graph}
     for key in ("positions_estimated", "positions_moved"):
-        others = [node for node in graph.graph.get(key, ()) if node not in placed]
-        if others:
-            attributes[key] = others
+        remaining_nodes = [node for node in graph.graph.get(key, ()) if node not in placed]
+        if remaining_nodes:
+            attributes[key] = remaining_nodes
     return build(*arrays, **attributes)
 
 

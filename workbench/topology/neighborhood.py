@@ -18,58 +18,63 @@ def pairs_within(positions_m: np.ndarray, radius_m: float) -> np.ndarray:
     Raises ParameterError if there are more candidate pairs than a topology may have arcs.
     """
     reach = radius_m + _TOUCHING_M
-    order, starts, counts, cells = _sort_into_cells(positions_m, reach)
-    pairs = [_select_close_pairs(positions_m, _pairs_inside(order, starts, counts), reach)]
+    sorted_nodes, starts, counts, cells = _sort_into_cells(positions_m, reach)
+    pairs = [_select_close_pairs(positions_m, _pairs_inside(sorted_nodes, starts, counts), reach)]
     for offset in _HALF_OF_THE_CELLS_AROUND:
-        pairs.append(_select_close_pairs(positions_m, _pairs_across(order, starts, counts, cells, offset), reach))
+        pairs.append(
+            _select_close_pairs(positions_m, _pairs_across(sorted_nodes, starts, counts, cells, offset), reach)
+        )
     return np.concatenate(pairs)
 
 
 def _sort_into_cells(positions_m: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Sort nodes into square cells.
 
-    Returns (order, starts, counts, cells): the nodes sorted by cell (n,), and for each occupied cell the position of
-    its first node in ``order`` (c,), its number of nodes (c,) and its grid coordinates (c, 2).
+    Returns (sorted_nodes, starts, counts, cells): the nodes sorted by cell (n,), and for each occupied cell the
+    position of its first node in ``sorted_nodes`` (c,), its number of nodes (c,) and its grid coordinates (c, 2).
     """
     extent = float(np.ptp(positions_m, axis=0).max())
     size = max(reach, extent / 1e6)  # keeps cell numbers small; a cell may be larger than the reach
     cell_of_node = np.floor((positions_m - positions_m.min(axis=0)) / size).astype(np.int64)
-    order = np.lexsort((cell_of_node[:, 1], cell_of_node[:, 0]))
-    cells, starts, counts = np.unique(cell_of_node[order], axis=0, return_index=True, return_counts=True)
-    return order, starts, counts, cells
+    sorted_nodes = np.lexsort((cell_of_node[:, 1], cell_of_node[:, 0]))
+    cells, starts, counts = np.unique(cell_of_node[sorted_nodes], axis=0, return_index=True, return_counts=True)
+    return sorted_nodes, starts, counts, cells
 
 
-def _pairs_inside(order: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    index = np.arange(len(order))
+def _pairs_inside(sorted_nodes: np.ndarray, starts: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    index = np.arange(len(sorted_nodes))
     ends = np.repeat(starts + counts, counts)
-    return _expand(order, index, index + 1, ends - index - 1)
+    return _expand(sorted_nodes, index, index + 1, ends - index - 1)
 
 
 def _pairs_across(
-    order: np.ndarray, starts: np.ndarray, counts: np.ndarray, cells: np.ndarray, offset: tuple[int, int]
+    sorted_nodes: np.ndarray, starts: np.ndarray, counts: np.ndarray, cells: np.ndarray, offset: tuple[int, int]
 ) -> np.ndarray:
-    """Return all pairs of a node and a node in the cell at ``offset`` from its own."""
-    number = {cell: index for index, cell in enumerate(map(tuple, cells.tolist()))}
+    """Return all pairs (p, 2) of a node and a node in the cell that is ``offset`` (dx, dy) away.
+
+    The other parameters are the results of `_sort_into_cells`.
+    """
+    index_of_cell = {cell: index for index, cell in enumerate(map(tuple, cells.tolist()))}
     dx, dy = offset
-    others = np.array([number.get((x + dx, y + dy), -1) for x, y in cells.tolist()])
-    other_of_node = np.repeat(others, counts)
-    index = np.flatnonzero(other_of_node >= 0)
-    others = other_of_node[index]
-    return _expand(order, index, starts[others], counts[others])
+    other_cells = np.array([index_of_cell.get((x + dx, y + dy), -1) for x, y in cells.tolist()])
+    other_cell_of_node = np.repeat(other_cells, counts)
+    index = np.flatnonzero(other_cell_of_node >= 0)
+    other_cells = other_cell_of_node[index]
+    return _expand(sorted_nodes, index, starts[other_cells], counts[other_cells])
 
 
-def _expand(order: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.ndarray) -> np.ndarray:
-    """Return the pairs of node ``order[index[i]]`` with each node in ``order[first[i] : first[i] + count[i]]``."""
+def _expand(sorted_nodes: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """Return the pairs of ``sorted_nodes[index[i]]`` with each of ``sorted_nodes[first[i] : first[i] + count[i]]``."""
     total = int(count.sum())
     if total > 2 * MOST_ARCS:
         raise ParameterError(
             f"The radius gives about {2 * total:,} links; at most {MOST_ARCS:,} are allowed. Use a smaller radius."
         )
-    return np.column_stack((order[np.repeat(index, count)], order[ranges(first, count)]))
+    return np.column_stack((sorted_nodes[np.repeat(index, count)], sorted_nodes[ranges(first, count)]))
 
 
 def _select_close_pairs(positions_m: np.ndarray, pairs: np.ndarray, reach: float) -> np.ndarray:
-    """Return the pairs of nodes that are at most ``reach`` metres apart, the smaller index first."""
+    """Return those of the ``pairs`` (p, 2) that are at most ``reach`` metres apart, the smaller index first."""
     difference_m = positions_m[pairs[:, 0]] - positions_m[pairs[:, 1]]
     close = pairs[(difference_m**2).sum(axis=1) <= reach * reach]
     return np.sort(close, axis=1)

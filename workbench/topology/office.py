@@ -89,7 +89,10 @@ Segment = list[tuple[float, float]]
 
 
 class Floor:
-    """The floor plan of one attempt: ``columns`` modules on each side of the corridor, walls (w, 2, 2) in metres."""
+    """The floor plan of one attempt: ``columns`` modules on each side of the corridor, walls (w, 2, 2) in metres.
+
+    A module is a square of 6 m x 6 m; a room consists of one or several modules.
+    """
 
     module_m, depth_m, corridor_m = 6.0, 6.0, 2.4
 
@@ -150,9 +153,9 @@ class Floor:
         """
         modules = 2 * self.columns
         draw = uniforms(key_of(self.draw, ROOM), 2 * self.columns + np.arange(2 * modules)).reshape(2, modules)
-        order, first_quarter = np.argsort(draw[0], kind="stable"), (4 * draw[1]).astype(int)
+        module_order, first_quarter = np.argsort(draw[0], kind="stable"), (4 * draw[1]).astype(int)
         index = np.arange(len(spread))
-        module = order[index % modules]
+        module = module_order[index % modules]
         quarter = np.array(_QUARTERS)[(first_quarter[module] + index // modules) % 4]
         inner = np.array((self.module_m - 2 * _FROM_WALL_M, self.depth_m - 2 * _FROM_WALL_M))
         bottoms = np.array([bottom for bottom, _ in self._sides()])

@@ -123,7 +123,7 @@ def of_network(graph: nx.DiGraph) -> dict[str, Parameter]:
 
 
 def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return {parameter: value} for a kind's tables: the recipe's values, or defaults where the recipe has no value."""
+    """Return {parameter: value} of generator ``kind``: the recipe's values, and defaults for other parameters."""
     recipe = recipe or {}
     arguments = {**recipe, **(recipe.get("propagation") or {})}
     table = (*table_of(kind), *PROPAGATION.get(kind, ()))
@@ -133,7 +133,9 @@ def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, A
 
 
 def generate(kind: str, values: Mapping[str, Any], name: str = "") -> nx.DiGraph:
-    """Return the network of a kind with these values of its tables (`values_of`); ``name``: the testbed's name.
+    """Return the network that generator ``kind`` makes with ``values``, {parameter: value} as in `values_of`.
+
+    ``name``: the name of the testbed, if ``kind`` is "testbed".
 
     Raises ParameterError and DataError as the generator does.
     """

@@ -76,7 +76,7 @@ class Propagation:
         return self.transmit_power_dBm - loss_dB - self.noise_dBm
 
     def range_m(self, pdr: float, luck_dB: float = 0.0) -> float:
-        """Return the distance in m up to which a link that is ``luck_dB`` better than the mean link has ``pdr``."""
+        """Return the greatest distance in m at which a link ``luck_dB`` better than the mean link still has ``pdr``."""
         spare_dB = float(self.snr_dB(1.0)) + luck_dB - _snr_needed_dB(pdr, self.frame_B)
         return float(10 ** min(9.0, max(0.0, spare_dB) / (10 * self.exponent)))
 
@@ -136,12 +136,12 @@ def draw_links(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draw (arcs (m, 2), pdr (m,)) for ``pairs`` (p, 2) of nodes whose mean links have ``snr_dB`` (p,).
 
-    ``draw`` is (seed, attempt): the draws of a link depend only on it and on the link's two nodes.
+    ``draw`` is (seed, attempt). The draws of a link depend only on ``draw`` and on the link's two nodes.
     """
-    first, second = pairs.min(axis=1), pairs.max(axis=1)
-    shadowing = propagation.shadowing_dB * normals(link_keys(draw, SHADOWING, first, second))
+    lower_node, higher_node = pairs.min(axis=1), pairs.max(axis=1)
+    shadowing = propagation.shadowing_dB * normals(link_keys(draw, SHADOWING, lower_node, higher_node))
     directions, ratios = [], []
-    for transmitter, receiver in ((first, second), (second, first)):
+    for transmitter, receiver in ((lower_node, higher_node), (higher_node, lower_node)):
         variation = propagation.asymmetry_dB * normals(link_keys(draw, ASYMMETRY, transmitter, receiver))
         directions.append(np.column_stack((transmitter, receiver)))
         ratios.append(round_pdr(packet_reception(snr_dB - shadowing + variation, propagation.frame_B)))

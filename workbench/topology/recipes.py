@@ -208,7 +208,7 @@ def _call(kind: str, generator: Callable[..., nx.DiGraph], arguments: dict[str, 
     try:
         return generator(**arguments)
     except ParameterError as error:
-        raise ScenarioError(f"The topology's recipe {kind} does not work: {error}") from error
+        raise ScenarioError(f"The topology's recipe {kind} cannot be generated: {error}") from error
 
 
 def _from_lists(form: Mapping[str, Any]) -> nx.DiGraph:
@@ -230,22 +230,22 @@ def _read_positions(name: str, rows: Any) -> list[tuple[int, tuple[float, float]
     """Return [(node, (x_m, y_m)), ...] from a list of [node, x_m, y_m]."""
     if not isinstance(rows, list) or not rows:
         raise ScenarioError(f"In a stored topology {name} must be a list of [node, x_m, y_m] with at least one node.")
-    seen: dict[int, tuple[float, float]] = {}
+    position_of_node: dict[int, tuple[float, float]] = {}
     for index, row in enumerate(rows):
         are_numbers = isinstance(row, list) and len(row) == 3 and _is_node(row[0]) and all(map(_is_finite, row[1:]))
         position = coordinates(row[1:]) if are_numbers else None
         if position is None:
             raise ScenarioError(f"Entry {index} of {name} is {row!r:.60}; it must be [node, x_m, y_m].")
-        if row[0] in seen:
+        if row[0] in position_of_node:
             raise ScenarioError(f"Entry {index} of {name} repeats node {row[0]}; each node must be listed once.")
-        seen[row[0]] = position
-    return list(seen.items())
+        position_of_node[row[0]] = position
+    return list(position_of_node.items())
 
 
 def _check_links(rows: Any, nodes: set[int]) -> list[list[Any]]:
     if not isinstance(rows, list):
         raise ScenarioError("The topology's links must be a list of [transmitter, receiver, pdr].")
-    seen: set[tuple[int, int]] = set()
+    known_links: set[tuple[int, int]] = set()
     for index, row in enumerate(rows):
         if not (isinstance(row, list) and len(row) == 3 and all(map(_is_finite, row)) and 0 <= row[2] <= 1):
             raise ScenarioError(
@@ -253,9 +253,9 @@ def _check_links(rows: Any, nodes: set[int]) -> list[list[Any]]:
             )
         if not (_is_node(row[0]) and _is_node(row[1]) and {row[0], row[1]} <= nodes) or row[0] == row[1]:
             raise ScenarioError(f"Entry {index} of the topology's links is {row!r:.60}; it must join two of its nodes.")
-        if (row[0], row[1]) in seen:
+        if (row[0], row[1]) in known_links:
             raise ScenarioError(f"Entry {index} of the topology's links repeats {row[0]} -> {row[1]}; keep one.")
-        seen.add((row[0], row[1]))
+        known_links.add((row[0], row[1]))
     return rows
 
 

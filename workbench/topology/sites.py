@@ -65,21 +65,21 @@ def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
     first = list(first)
     for node in first:
         if not is_whole(node) or node not in graph:
-            raise ParameterError(f"first contains {node!r:.60}, which is not a node of this network")
+            raise ParameterError(f"the parameter first contains {node!r:.60}, which is not a node of this network")
     if len(set(first)) < len(first):
-        raise ParameterError(f"first is {first!r:.60}; it must name each node once")
+        raise ParameterError(f"the parameter first is {first!r:.60}; it must name each node once")
     first_nodes = set(first)
-    order = [*first, *(node for node in sorted(graph) if node not in first_nodes)]
-    return check(nx.relabel_nodes(graph, {node: number for number, node in enumerate(order)}))
+    nodes_in_order = [*first, *(node for node in sorted(graph) if node not in first_nodes)]
+    return check(nx.relabel_nodes(graph, {node: new_number for new_number, node in enumerate(nodes_in_order)}))
 
 
 @checked
 def field_with_roots(nodes: int, count: int, roots: str = "spread", seed: int = 1) -> nx.DiGraph:
-    """Return a connected field of the density of 1500 nodes in 500 m x 200 m, with links up to 20 m.
+    """Return a connected random network as dense as 1500 nodes in 500 m x 200 m, with links up to 20 m.
 
     The first ``count`` nodes are intended as roots. With ``roots="spread"`` they are the result of `spread`: node 0
     is in the middle, and node 1 farthest from it. A smaller ``count`` gives the first of these roots. With "random"
-    they are at random positions. Raises ParameterError for other values.
+    the first ``count`` nodes are at random positions. Raises ParameterError for other values.
     """
     if roots not in PLACES:
         raise ParameterError(f"roots is {roots!r:.60}; it must be one of {', '.join(PLACES)}")

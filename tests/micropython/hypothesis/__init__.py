@@ -1,11 +1,11 @@
-"""As much of hypothesis as the tests of a mote's files use: examples drawn at random, the same in every run.
+"""The part of hypothesis that the tests of a mote's files use: random examples, the same in every run.
 
-Nothing is shrunk: what an example fails with here is to be looked into with the real hypothesis on the host.
+Failing examples are not shrunk; run the test with the real hypothesis on the host to examine a failure.
 """
 
 from pytest import as_test
 
-MOST = [100]  # examples that a test draws; the runner changes it
+MOST = [100]  # the greatest number of examples per test; the runner sets it
 
 
 def given(*wanted):
@@ -31,7 +31,7 @@ def example(*arguments):
 
 
 def settings(max_examples=None):
-    """Bound how many examples are drawn; there are never more than MOST."""
+    """Bound the number of examples that are drawn; it never exceeds MOST."""
 
     def decorate(function):
         test = as_test(function)
@@ -42,7 +42,7 @@ def settings(max_examples=None):
 
 
 def arguments_of(test, stream):
-    """The arguments of each call of a test: its own examples, then those that its strategies draw."""
+    """Yield the arguments of each call of a test: first its fixed examples, then examples drawn by its strategies."""
     for arguments in test.examples:
         yield arguments
     for _ in range(min(test.max_examples or MOST[0], MOST[0])):

@@ -1,22 +1,22 @@
-"""Strategies: what draws a value from a stream (`workbench.draws.Stream`). Named as in hypothesis."""
+"""Strategies, which draw values from a stream (`workbench.draws.Stream`); they are named as in hypothesis."""
 
-# Ends of ranges, emptiness and repetition find most mistakes, so they come up this often: once in so many draws.
+# Ends of ranges, empty values and repetitions find most mistakes: each occurs once in this many draws.
 EDGE = 4
 REPEAT = 3
 
 
 class Strategy:
-    """Draws values with a function of the stream."""
+    """A strategy: a function that draws a value from a stream."""
 
     def __init__(self, draw):
         self.draw = draw
 
     def map(self, function):
-        """What the function makes of a value."""
+        """Return a strategy that applies the function to each drawn value."""
         return Strategy(lambda stream: function(self.draw(stream)))
 
     def filter(self, is_wanted):
-        """The values that are wanted alone."""
+        """Return a strategy that draws only values for which ``is_wanted`` holds."""
 
         def draw(stream):
             for _ in range(1000):
@@ -40,7 +40,7 @@ def sampled_from(values):
     last = [0]
 
     def draw(stream):
-        # The same again, now and then: values that are equal find mistakes that different ones do not.
+        # Repeat a value now and then: equal values find mistakes that different values do not.
         if stream.below(REPEAT):
             last[0] = stream.below(len(values))
         return values[last[0]]
@@ -116,7 +116,7 @@ def builds(make, *arguments, **named):
 
 
 def composite(function):
-    """A strategy made of a function that is given ``draw``."""
+    """Return a maker of strategies from a function whose first argument is ``draw``."""
 
     def make(*arguments):
         return Strategy(lambda stream: function(lambda strategy: strategy.draw(stream), *arguments))
@@ -125,7 +125,7 @@ def composite(function):
 
 
 class Drawing:
-    """Draws in the middle of a test."""
+    """A source of values within a test."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -139,7 +139,7 @@ def data():
 
 
 class Random:
-    """Python's random numbers, as far as tests use them."""
+    """The methods of `random.Random` that tests use."""
 
     def __init__(self, stream):
         self.randrange = stream.below

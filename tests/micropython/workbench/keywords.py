@@ -1,4 +1,4 @@
-"""A stand-in for what only hosts have: answers to wrong names."""
+"""A stand-in for a module that only hosts have: suggestions for misspelled names."""
 
 
 def answer_for(module):
@@ -6,7 +6,7 @@ def answer_for(module):
 
 
 def imported_names(package):
-    """Return no names: MicroPython has no star imports to serve."""
+    """Return an empty list: under MicroPython no test uses star imports."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""Coded diffusion's frames taken apart: events, and coded packets with their coefficients."""
+"""Dissected frames of coded diffusion: events, requests, and coded packets with their coefficients."""
 
 import pytest
 
@@ -10,21 +10,21 @@ from workbench.protocols.coded_diffusion.dissector import dissect
 
 
 @pytest.mark.parametrize(("text", "message"), GOLDEN)
-def test_fields_say_what_is_in_the_message(text, message):
-    said = {field.name: field.text for field in dissect(bytes.fromhex(text))}
-    assert said["origin"] == f"node {message.origin}" and said["sequence"] == f"{message.sequence}"
-    assert said["checksum (CRC-32)"].endswith(", right")
+def test_fields_show_the_content_of_the_message(text, message):
+    texts = {field.name: field.text for field in dissect(bytes.fromhex(text))}
+    assert texts["origin"] == f"node {message.origin}" and texts["sequence"] == f"{message.sequence}"
+    assert texts["checksum (CRC-32)"].endswith(", right")
     if isinstance(message, wire.Event):
-        assert said["type"] == "event" and said.get("attributes", "") == to_text(message.attributes)
+        assert texts["type"] == "event" and texts.get("attributes", "") == to_text(message.attributes)
         return
     if isinstance(message, wire.Request):
-        assert said["type"] == "request" and said["rank"] == f"{message.rank}"
+        assert texts["type"] == "request" and texts["rank"] == f"{message.rank}"
         return
-    assert said["type"] == "coded packet" and said["hops"] == f"{message.hops}"
-    assert said["field"].endswith(repr(field_of(message.field)))
-    assert said["encoding vector"] == ", ".join(map(str, message.encoding_vector))
-    assert said["generation size"] == f"{len(message.encoding_vector)} chunks"
-    assert said["event length"] == f"{message.length_B} bytes"
+    assert texts["type"] == "coded packet" and texts["hops"] == f"{message.hops}"
+    assert texts["field"].endswith(repr(field_of(message.field)))
+    assert texts["encoding vector"] == ", ".join(map(str, message.encoding_vector))
+    assert texts["generation size"] == f"{len(message.encoding_vector)} chunks"
+    assert texts["event length"] == f"{message.length_B} bytes"
 
 
 def test_information_vector_has_its_own_bytes():

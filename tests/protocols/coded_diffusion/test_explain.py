@@ -1,4 +1,4 @@
-"""Why a run of coded diffusion delivered little: each sentence is said where it is true."""
+"""Explanations of a low delivery ratio of coded diffusion: each sentence appears for a run in which it is true."""
 
 import networkx as nx
 import pytest
@@ -42,7 +42,7 @@ def test_sink_whose_requests_are_lost_is_reported_to_get_no_answer():
 
 
 @pytest.mark.parametrize("record", ["trace", "metrics"])
-def test_source_whose_neighbors_send_too_few_combinations_is_named_where_events_do_not_arrive(record):
+def test_source_of_lost_events_is_named_if_its_neighbors_send_too_few_combinations(record):
     few = explained(generation_size=3, max_requests=0, record=record)[-1]
     assert few.startswith("The neighbors of node 3 send 2 combinations") and few.endswith(
         "a node that hears only these cannot decode."

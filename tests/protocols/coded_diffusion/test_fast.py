@@ -1,4 +1,4 @@
-"""Coded diffusion on the fast engine: the trace of the reference engine, where whole payloads are coded."""
+"""Coded diffusion on the fast engine: the same trace as on the reference engine, which codes the payloads."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ PROTOCOLS = st.builds(
     collecting_time_ms=st.sampled_from([50.0, 0.001, 3.0, 900.0]),
     rearm=st.booleans(),
     max_requests=st.sampled_from([3, 3, 1, 0]),
-    # Memories so small that events are refused, and forgotten while they are still on their way.
+    # Memories so small that events are refused, or forgotten while packets of them are still in transit.
     max_events=st.sampled_from([50, 1, 2]),
     max_known=st.sampled_from([1000, 1, 2, 5]),
     forget_after_s=st.sampled_from([10.0, 0.0, 0.02, 1.0]),
@@ -50,11 +50,11 @@ def test_both_engines_give_the_same_trace(scenario):
 
 @settings(max_examples=examples(75))
 @given(scenarios())
-def test_both_engines_count_the_same_without_a_trace(scenario):
+def test_both_engines_have_the_same_metrics_without_a_trace(scenario):
     assert_same_numbers(scenario)
 
 
-def test_busy_network_outgrows_every_array_it_began_with():
+def test_busy_network_outgrows_the_initial_size_of_every_array():
     # Ten events at one instant, and nodes that send a hundred packets when they wake.
     protocol = wb.CodedDiffusion(
         generation_size=16, bootstrap_factor=9, forwarding_factor=1.0, collecting_time_ms=900.0, max_events=10
@@ -78,7 +78,7 @@ def test_more_publications_than_fit_in_memory_are_left_to_the_reference_engine()
         scenario.run(engine="fast")
 
 
-def test_sweep_of_short_runs_comes_to_be_worth_the_fast_engine():
+def test_sweep_of_short_runs_changes_to_the_fast_engine():
     code = (
         "import workbench as wb\n"
         "scenario = wb.Scenario(wb.topology.grid(20, 20), wb.CodedDiffusion(), [wb.publish(0, 'TEMP IS 26')])\n"

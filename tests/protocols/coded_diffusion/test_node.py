@@ -1,4 +1,4 @@
-"""The coded diffusion node: source, bootstrap and intermediate node, its timer, and what it keeps and forgets."""
+"""The coded diffusion node: source, bootstrap and intermediate node, its timer and its memory."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ FIELDS = wire.FIELD_ORDERS
 
 
 class Chances(draws.Stream):
-    """A stream whose ``uniform`` gives these draws one after the other, and then zeros: a draw that succeeds."""
+    """A stream whose `uniform` returns the given draws in turn, and then zeros, with which every draw succeeds."""
 
     def __init__(self, *chances):
         draws.Stream.__init__(self, draws.make_key(7))
@@ -31,7 +31,7 @@ class Chances(draws.Stream):
 
 
 def make_node(address=1, random=None, max_requests=0, **options):
-    """A node that does as printed: it asks for nothing, and keeps nothing for others that ask."""
+    """Return a node as published, which sends no requests and stores nothing to answer them."""
     protocol = CodedDiffusion(max_requests=max_requests, **options)
     return protocol.make_node(address, random or draws.Stream(draws.make_key(3, address)))
 
@@ -41,7 +41,7 @@ def event(source=9, sequence=0, attributes=HOT):
 
 
 def packets(count, source=9, sequence=0, attributes=HOT, generation_size=2, order=256, hops=1, seed=0):
-    """Frames of coded packets of an event; the first ``generation_size`` of them are linearly independent."""
+    """Return frames of coded packets of an event; the first `generation_size` of them are linearly independent."""
     data = wire.coded_bytes(source, sequence, attributes)
     chunks = rlnc.split(data, generation_size, order)
     encoder = rlnc.Encoder(chunks, order, draws.Stream(draws.make_key(seed, sequence)), systematic=True)
@@ -53,14 +53,14 @@ def packets(count, source=9, sequence=0, attributes=HOT, generation_size=2, orde
 
 
 def hear(node, frames, now=0, neighbor=4):
-    """Hand a node frames at a time; returns the events."""
+    """Pass frames to a node at a time, and return the events."""
     for frame in frames if isinstance(frames, list) else [frames]:
         node.receive(frame, neighbor, now)
     return node.take_events()
 
 
 def wake(node, now):
-    """Wake a node that is due, as a driver does; returns the messages it sends."""
+    """Wake a node that is due, as a driver does, and return the messages that it sends."""
     assert node.next_wake == now
     node.wake(now)
     assert node.next_wake is None or node.next_wake > now
@@ -72,17 +72,17 @@ def sent(node):
 
 
 def kinds(events):
-    return [type(one) for one in events]
+    return [type(event_) for event_ in events]
 
 
 def reasons(events):
-    return [one.detail for one in events if isinstance(one, Dropped)]
+    return [event_.detail for event_ in events if isinstance(event_, Dropped)]
 
 
 # --- source ---
 
 
-def test_source_broadcasts_its_event_whole_and_holds_it():
+def test_source_broadcasts_its_complete_event_and_holds_it():
     node = make_node()
     everything = node.subscribe(parse("TEMP EQ_ANY"), 0)
     assert [node.publish(HOT, 0, payload=b"hi"), node.publish(HOT, 0)] == [0, 1]
@@ -95,7 +95,7 @@ def test_source_broadcasts_its_event_whole_and_holds_it():
     assert node.next_wake is None
 
 
-def test_source_takes_nothing_of_its_own_back_however_late():
+def test_source_ignores_its_own_event_at_any_time():
     node = make_node(address=9)
     everything = node.subscribe(parse("TEMP EQ_ANY"), 0)
     node.publish(HOT, 0)
@@ -105,7 +105,7 @@ def test_source_takes_nothing_of_its_own_back_however_late():
     assert len(everything.take()) == 1 and node.next_wake is None
 
 
-def test_what_cannot_be_published_or_asked_for_leaves_no_trace():
+def test_invalid_publications_and_subscriptions_do_not_change_the_node():
     node = make_node()
     for wrong in ("TEMP GE 26", ""):
         with pytest.raises(AttributeFormatError):
@@ -119,7 +119,7 @@ def test_what_cannot_be_published_or_asked_for_leaves_no_trace():
     assert node.publish(HOT, 0) == 0
 
 
-def test_restarted_node_numbers_apart():
+def test_restarted_node_uses_new_sequence_numbers():
     node = make_node()
     node.start(0, boot=2)
     assert node.publish(HOT, 0) == 2 << 24
@@ -169,7 +169,7 @@ def test_event_heard_again_or_after_decoding_is_a_duplicate():
     assert len(wanted.take()) == 2 and node.next_wake == due
 
 
-def test_driver_that_counts_is_told_neither_drops_nor_what_was_sent():
+def test_counting_driver_gets_no_events_of_drops_and_sent_packets():
     node = make_node()
     node.tells_all = False
     assert kinds(hear(node, [event(), event(), b"?"])) == [Held]
@@ -185,7 +185,7 @@ def test_driver_that_counts_is_told_neither_drops_nor_what_was_sent():
 def test_intermediate_node_decodes_from_what_is_innovative(order, generation_size, size_B):
     attributes = parse("TEMP IS 26") + make_payload(size_B)
     node = make_node(generation_size=generation_size, field=order)
-    wanted, other = node.subscribe(parse("TEMP GE 25"), 0), node.subscribe(parse("TEMP LT 25"), 0)
+    wanted, unmatched = node.subscribe(parse("TEMP GE 25"), 0), node.subscribe(parse("TEMP LT 25"), 0)
     frames = packets(generation_size, attributes=attributes, generation_size=generation_size, order=order, hops=6)
     for rank, frame in enumerate(frames, 1):
         events = hear(node, [frame, frame])
@@ -201,7 +201,7 @@ def test_intermediate_node_decodes_from_what_is_innovative(order, generation_siz
         Held(4, "coded", 9, 0, 7, ""),
         Delivered(4, "coded", 9, 0, wanted.number, attributes),
     ]
-    assert wanted.take() == [attributes] and other.take() == []
+    assert wanted.take() == [attributes] and unmatched.take() == []
 
 
 def make_payload(size_B):
@@ -209,44 +209,46 @@ def make_payload(size_B):
     return tuple([type(HOT[0])(PAYLOAD, HOT[0].operator, data[i : i + 255]) for i in range(0, size_B, 255)])
 
 
-def test_hops_are_one_more_than_the_least_of_the_packets():
+def test_hops_are_one_more_than_the_minimum_of_the_packets():
     node = make_node()
     first, second = packets(2, hops=9)[0], packets(2, hops=3)[1]
-    held = [one for one in hear(node, [first, second]) if isinstance(one, Held)]
-    assert [one.value for one in held] == [4]
+    held_events = [event_ for event_ in hear(node, [first, second]) if isinstance(event_, Held)]
+    assert [event_.value for event_ in held_events] == [4]
     assert [message.hops for message in wake(node, COLLECTING_US)] == [4]
 
 
-def test_hops_stop_at_the_most_that_a_frame_can_say():
+def test_hops_stop_at_the_maximum_of_the_header_field():
     node = make_node()
     hear(node, packets(1, hops=65535))
     assert [message.hops for message in wake(node, COLLECTING_US)] == [65534]
 
 
-def test_packets_keep_their_field_and_size_whatever_the_nodes_own_are():
+def test_packets_keep_their_field_and_size_regardless_of_the_nodes_settings():
     node = make_node(generation_size=2, field=256)
     hear(node, packets(2, generation_size=3, order=16))
     for message in wake(node, COLLECTING_US):
         assert (message.generation_size, message.field, message.length_B) == (3, 16, len(wire.event_bytes(HOT)))
-        assert message.encoding_vector[2] == 0  # of the third chunk it has heard nothing
+        assert message.encoding_vector[2] == 0  # it received no combination of the third chunk
 
 
 def test_several_events_of_several_sources_are_decoded_side_by_side():
     node = make_node(generation_size=3)
     wanted = node.subscribe(parse("INSTANCE EQ_ANY"), 0)
     ids = [(source, sequence) for source in (9, 10) for sequence in (0, 1, 2)]
-    mine = {one: parse(f"INSTANCE IS {one[0] * 10 + one[1]}") for one in ids}
-    frames = {one: packets(3, one[0], one[1], mine[one], 3) for one in ids}
+    readings = {event_id: parse(f"INSTANCE IS {event_id[0] * 10 + event_id[1]}") for event_id in ids}
+    frames = {event_id: packets(3, event_id[0], event_id[1], readings[event_id], 3) for event_id in ids}
     for turn in range(3):
-        for place, one in enumerate(ids):
-            hear(node, frames[one][turn], now=10 * turn + place)
-    assert wanted.take() == [mine[one] for one in ids]
+        for index, event_id in enumerate(ids):
+            hear(node, frames[event_id][turn], now=10 * turn + index)
+    assert wanted.take() == [readings[event_id] for event_id in ids]
     assert [message.sequence for message in wake(node, 20 + COLLECTING_US)] == [0, 0]
     assert len(node.generations) == 5
     messages = []
     while node.next_wake is not None:
         messages += wake(node, node.next_wake)
-    assert [(message.origin, message.sequence) for message in messages] == [one for one in ids[1:] for _ in range(2)]
+    assert [(message.origin, message.sequence) for message in messages] == [
+        event_id for event_id in ids[1:] for _ in range(2)
+    ]
     assert not node.generations
 
 
@@ -270,11 +272,11 @@ def test_failed_draw_leaves_the_timer_as_it_is():
     assert node.next_wake == 10 + COLLECTING_US
     hear(node, frames[2], 20)
     assert node.next_wake == 10 + COLLECTING_US
-    # All three count, those whose draw failed too.
+    # All three are counted, even those with a failed draw.
     assert len(wake(node, 10 + COLLECTING_US)) == 2
 
 
-def test_what_is_not_innovative_draws_nothing_and_moves_no_timer():
+def test_packets_that_are_not_innovative_draw_nothing_and_move_no_timer():
     node = make_node(generation_size=3)
     [frame] = packets(1, generation_size=3)
     hear(node, frame, 0)
@@ -283,7 +285,7 @@ def test_what_is_not_innovative_draws_nothing_and_moves_no_timer():
     assert (node.next_wake, node.random.counter) == (COLLECTING_US, drawn)
 
 
-def test_node_that_never_draws_well_decodes_delivers_and_sends_nothing():
+def test_node_whose_draws_all_fail_decodes_and_delivers_but_sends_nothing():
     node = make_node(forwarding_probability=0)
     wanted = node.subscribe(parse("TEMP GE 25"), 0)
     hear(node, packets(2))
@@ -306,14 +308,14 @@ def test_node_that_never_draws_well_decodes_delivers_and_sends_nothing():
     ]
     + [(0.001, 40, 1), (0.7, 10, 7), (0.6, 5, 3)],
 )
-def test_node_sends_the_forwarding_factors_share_of_what_was_innovative_rounded_up(factor, fresh, expected):
+def test_node_sends_forwarding_factor_times_innovative_packets_rounded_up(factor, fresh, expected):
     node = make_node(generation_size=40, forwarding_factor=factor)
     hear(node, packets(fresh, generation_size=40))
     assert len(wake(node, COLLECTING_US)) == expected
     assert node.take_events() == [Forwarded(NOBODY, "coded", 9, 0, 0, str(expected))]
 
 
-def test_combinations_are_of_all_that_a_node_has_and_only_later_packets_count_again():
+def test_combinations_cover_all_packets_of_a_node_and_only_new_packets_are_counted():
     node = make_node(generation_size=6, forwarding_factor=1)
     frames = packets(6, generation_size=6)
     hear(node, frames[:4])
@@ -323,7 +325,7 @@ def test_combinations_are_of_all_that_a_node_has_and_only_later_packets_count_ag
     assert all(message.encoding_vector[:5]) and message.encoding_vector[5] == 0
 
 
-def test_one_shot_node_sends_once_for_an_event_and_decodes_still():
+def test_one_shot_node_sends_once_for_an_event_and_still_decodes():
     node = make_node(generation_size=3, rearm=False)
     wanted = node.subscribe(parse("TEMP GE 25"), 0)
     frames = packets(3, generation_size=3)
@@ -336,17 +338,17 @@ def test_one_shot_node_sends_once_for_an_event_and_decodes_still():
     assert node.next_wake == 3 * COLLECTING_US
 
 
-def test_decoded_event_is_kept_until_the_timer_has_fired():
+def test_decoded_event_is_stored_until_the_timer_has_fired():
     node = make_node()
     hear(node, packets(2))
     assert list(node.generations) == [(9, 0)]
     assert reasons(hear(node, packets(3)[2], 10)) == ["decoded"]
     [message] = wake(node, COLLECTING_US)
-    assert len([one for one in message.encoding_vector if one]) == 2
+    assert len([coefficient for coefficient in message.encoding_vector if coefficient]) == 2
     assert not node.generations and node.next_wake is None
 
 
-def test_decoded_event_is_kept_for_a_timer_that_an_earlier_packet_set():
+def test_decoded_event_is_stored_for_the_timer_of_an_earlier_packet():
     node = make_node(random=Chances(0.1, 0.9), forwarding_probability=0.5)
     first, second = packets(2)
     hear(node, first)
@@ -365,7 +367,7 @@ def request(rank, source=9, sequence=0):
 
 
 def play(node, until_us):
-    """Wake a node whenever it is due; returns (time, destination or None, message) of all that it sends."""
+    """Wake a node whenever it is due; return (time, destination or None, message) of everything that it sends."""
     played = []
     while node.next_wake is not None and node.next_wake <= until_us:
         now = node.next_wake
@@ -378,7 +380,7 @@ def requests(played):
     return [(now, to, message.rank) for now, to, message in played if isinstance(message, wire.Request)]
 
 
-def test_node_short_of_packets_asks_who_sent_the_last_one_and_then_everybody():
+def test_node_short_of_packets_sends_requests_to_the_last_sender_and_then_to_all():
     node = make_node(max_requests=3)
     hear(node, packets(1), neighbor=7)
     played = play(node, 3600 * SECOND)
@@ -386,7 +388,7 @@ def test_node_short_of_packets_asks_who_sent_the_last_one_and_then_everybody():
     assert node.next_wake is None and len(node.generations) == 1
 
 
-def test_innovative_packet_puts_requests_off_and_lets_a_node_ask_again():
+def test_innovative_packet_postpones_requests_and_resets_their_number():
     node = make_node(max_requests=1, generation_size=3)
     frames = packets(3, generation_size=3)
     hear(node, frames[0])
@@ -398,7 +400,7 @@ def test_innovative_packet_puts_requests_off_and_lets_a_node_ask_again():
 
 
 @pytest.mark.parametrize("has_given_up", [False, True])
-def test_packet_that_is_not_innovative_allows_one_more_request_after_the_last(has_given_up):
+def test_packet_that_is_not_innovative_allows_one_more_request(has_given_up):
     node = make_node(max_requests=2)
     hear(node, packets(1))
     now = 9 * REQUEST_US if has_given_up else 2 * REQUEST_US + COLLECTING_US
@@ -416,7 +418,7 @@ def test_packet_that_is_not_innovative_changes_nothing_before_the_last_request()
     assert requests(play(node, 3600 * SECOND)) == [(2 * REQUEST_US, None, 1)]
 
 
-def test_decoded_event_is_kept_for_requests_and_then_forgotten():
+def test_decoded_event_is_stored_for_requests_and_then_forgotten():
     node = make_node(max_requests=3)
     hear(node, packets(2))
     assert len(play(node, KEEP_US - 1)) == 1 and list(node.generations) == [(9, 0)]
@@ -426,7 +428,7 @@ def test_decoded_event_is_kept_for_requests_and_then_forgotten():
 
 
 @pytest.mark.parametrize("is_bootstrap_node", [False, True])
-def test_node_that_has_the_event_sends_what_is_missing_once_for_all_who_ask(is_bootstrap_node):
+def test_node_with_the_event_sends_the_missing_packets_once_for_all_requests(is_bootstrap_node):
     node = make_node(max_requests=3, generation_size=3, bootstrap_factor=1)
     hear(node, event() if is_bootstrap_node else packets(3, generation_size=3))
     play(node, SECOND // 10)
@@ -435,17 +437,17 @@ def test_node_that_has_the_event_sends_what_is_missing_once_for_all_who_ask(is_b
     assert hear(node, [request(2), request(0), request(1)], now) == []
     answer = play(node, SECOND // 2)
     assert [(sent_us, to) for sent_us, to, _ in answer] == [(now + COLLECTING_US, None)] * 3
-    assert kinds(hear(make_node(), [wire.encode_coded(one) for _, _, one in answer]))[-2:] == [Decoded, Held]
+    assert kinds(hear(make_node(), [wire.encode_coded(message) for _, _, message in answer]))[-2:] == [Decoded, Held]
 
 
-def test_request_is_answered_with_what_the_timer_sends_anyway():
+def test_packets_sent_by_the_timer_count_as_answers_to_a_request():
     node = make_node(max_requests=3)
     hear(node, packets(2))
     hear(node, request(1), COLLECTING_US // 2)
     assert [now for now, _, _ in play(node, KEEP_US)] == [COLLECTING_US]
 
 
-def test_node_that_has_not_decoded_answers_when_it_has():
+def test_node_answers_a_request_as_soon_as_it_has_decoded():
     node = make_node(max_requests=3, generation_size=4)
     frames = packets(4, generation_size=4)
     hear(node, frames[:3])
@@ -456,7 +458,7 @@ def test_node_that_has_not_decoded_answers_when_it_has():
     assert len(play(node, REQUEST_US + COLLECTING_US)) == 4
 
 
-def test_answers_end_however_often_a_neighbor_asks():
+def test_answers_end_regardless_of_the_number_of_requests():
     node = make_node(max_requests=3)
     hear(node, event())
     answers = 0
@@ -467,23 +469,23 @@ def test_answers_end_however_often_a_neighbor_asks():
     assert not node.generations and node.next_wake is None
 
 
-def test_request_for_what_a_node_does_not_have_is_dropped():
+def test_request_for_an_unavailable_event_is_dropped():
     node = make_node(address=9, max_requests=3)
     node.publish(HOT, 0)
     hear(node, packets(1, source=8))
     frames = [request(0), request(0, source=7), request(2, source=8), request(254, source=8)]
-    assert hear(node, frames) == [Dropped(4, "request", one, 0, 0, "not_at_hand") for one in (9, 7, 8, 8)]
+    assert hear(node, frames) == [Dropped(4, "request", origin, 0, 0, "not_at_hand") for origin in (9, 7, 8, 8)]
     assert (7, 0) not in node.known
 
 
-def test_node_that_does_as_printed_answers_no_request():
+def test_node_as_published_answers_no_request():
     node = make_node()
     hear(node, packets(2))
     assert reasons(hear(node, request(0), 10)) == ["not_at_hand"]
     assert len(wake(node, COLLECTING_US)) == 1 and not node.generations
 
 
-def test_what_is_kept_for_others_alone_makes_room_for_a_new_event():
+def test_a_new_event_replaces_one_stored_only_for_requests():
     node = make_node(max_requests=3, max_events=2)
     hear(node, [event(sequence=0), event(sequence=1), event(sequence=2)])
     assert sorted(node.generations) == [(9, 1), (9, 2)]
@@ -495,10 +497,10 @@ def test_what_is_kept_for_others_alone_makes_room_for_a_new_event():
     assert reasons(hear(node, request(0, sequence=6))) == ["not_at_hand"]
 
 
-# --- what is remembered ---
+# --- memory of events ---
 
 
-def test_id_is_forgotten_when_it_has_been_quiet_and_not_before():
+def test_id_is_forgotten_only_after_its_quiet_time():
     node = make_node(forget_after_s=2, forwarding_probability=0)
     wanted = node.subscribe(parse("TEMP GE 25"), 0)
     frames = packets(2)
@@ -516,7 +518,7 @@ def test_id_is_forgotten_when_it_has_been_quiet_and_not_before():
     ]
 
 
-def test_id_is_kept_as_long_as_neighbors_may_collect():
+def test_id_is_stored_as_long_as_neighbors_may_collect():
     node = make_node(forget_after_s=0, generation_size=3)
     frames = packets(3, generation_size=3)
     hear(node, frames)
@@ -526,7 +528,7 @@ def test_id_is_kept_as_long_as_neighbors_may_collect():
     assert kinds(hear(node, frames[0], 13 * COLLECTING_US - 1)) == [GenerationBegun, Innovative]
 
 
-def test_further_event_is_refused_where_all_matrices_are_in_use_until_one_is_free():
+def test_another_event_is_refused_until_a_matrix_is_free():
     node = make_node(max_events=2)
     halves = [packets(1, sequence=sequence)[0] for sequence in range(3)]
     assert kinds(hear(node, halves)) == [GenerationBegun, Innovative, GenerationBegun, Innovative, Dropped]
@@ -538,7 +540,7 @@ def test_further_event_is_refused_where_all_matrices_are_in_use_until_one_is_fre
     assert kinds(hear(node, halves[2], COLLECTING_US)) == [GenerationBegun, Innovative]
 
 
-def test_matrix_of_an_event_that_went_quiet_makes_room():
+def test_matrix_of_a_quiet_event_is_reused():
     node = make_node(max_events=2, forget_after_s=1, forwarding_probability=0)
     halves = [packets(1, sequence=sequence)[0] for sequence in range(3)]
     hear(node, halves[0], 0)
@@ -552,7 +554,7 @@ def test_matrix_of_an_event_that_went_quiet_makes_room():
     assert sorted(node.generations) == [(9, 1), (9, 2)]
 
 
-def test_no_more_ids_are_known_than_the_setting_says_and_those_gone_quiet_make_room():
+def test_known_ids_are_limited_and_quiet_ids_are_replaced():
     node = make_node(max_known=3, forget_after_s=1)
     for sequence in range(5):
         hear(node, event(sequence=sequence), now=sequence * 1000)
@@ -561,35 +563,35 @@ def test_no_more_ids_are_known_than_the_setting_says_and_those_gone_quiet_make_r
     assert kinds(hear(node, event(sequence=6), SECOND)) == [Held, Forwarded]
     assert sorted(node.known) == [(9, 1), (9, 2), (9, 6)]
     node.publish(HOT, SECOND)
-    assert len(node.known) == 3  # its own it knows anyway
+    assert len(node.known) == 3  # its own id needs no memory
 
 
 @given(
     st.sampled_from([0, 1, 3]),
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(0, 3 * SECOND)), max_size=60),
 )
-def test_memory_is_bounded_and_an_event_held_once_while_it_is_known(max_requests, heard):
+def test_memory_is_bounded_and_a_known_event_is_held_once(max_requests, steps):
     node = make_node(max_events=2, max_known=4, forget_after_s=1, max_requests=max_requests)
     now = 0
     held_us = {}
-    for sequence, kind, pause_us in heard:
+    for sequence, kind, pause_us in steps:
         now += pause_us // 50
         while node.next_wake is not None and node.next_wake <= now:
             wake(node, node.next_wake)
-        others = [event(sequence=sequence), forged(sequence), request(0, 9, sequence)]
-        for one in hear(node, (packets(2, sequence=sequence) + others)[kind], now):
-            if isinstance(one, Held):
+        other_frames = [event(sequence=sequence), forged(sequence), request(0, 9, sequence)]
+        for event_ in hear(node, (packets(2, sequence=sequence) + other_frames)[kind], now):
+            if isinstance(event_, Held):
                 assert sequence not in held_us or now - held_us[sequence] >= SECOND
                 held_us[sequence] = now
         assert len(node.generations) <= 2 and len(node.known) <= 4
         assert set(node.generations) <= set(node.known)
 
 
-# --- what is wrong ---
+# --- wrong and forged frames ---
 
 
 def forged(sequence=0, generation_size=2, order=256, length_B=None, seed=0):
-    """A coded packet of random content that says it is of the event; its own checksum is right."""
+    """Return a coded packet of random content with the id of the event and a correct checksum."""
     random = draws.Stream(draws.make_key(99, seed, sequence))
     length_B = len(wire.event_bytes(HOT)) if length_B is None else length_B
     field = rlnc.Decoder(generation_size, order).field
@@ -599,12 +601,12 @@ def forged(sequence=0, generation_size=2, order=256, length_B=None, seed=0):
     return wire.encode_coded(wire.Coded(9, sequence, 1, generation_size, order, length_B, vector, information))
 
 
-@pytest.mark.parametrize("other", [{"generation_size": 3}, {"order": 16}, {"length_B": 9}])
-def test_packet_of_another_generation_under_the_same_id_begins_anew(other):
+@pytest.mark.parametrize("fields", [{"generation_size": 3}, {"order": 16}, {"length_B": 9}])
+def test_packet_of_another_generation_under_the_same_id_starts_a_new_generation(fields):
     node = make_node()
     wanted = node.subscribe(parse("TEMP GE 25"), 0)
     first, second, third = packets(3)
-    assert kinds(hear(node, forged(**other))) == [GenerationBegun, Innovative]
+    assert kinds(hear(node, forged(**fields))) == [GenerationBegun, Innovative]
     events = hear(node, first, 10)
     assert events == [
         Dropped(4, "coded", 9, 0, 0, "corrupt"),
@@ -612,22 +614,22 @@ def test_packet_of_another_generation_under_the_same_id_begins_anew(other):
         Innovative(4, "coded", 9, 0, 1, "0"),
     ]
     assert kinds(hear(node, second, 20)) == [Innovative, Decoded, Held, Delivered]
-    # What is decoded nobody changes any more.
-    assert reasons(hear(node, [forged(**other), third], 30)) == ["decoded", "decoded"]
+    # A decoded event is not changed by later packets.
+    assert reasons(hear(node, [forged(**fields), third], 30)) == ["decoded", "decoded"]
     assert wanted.take() == [HOT]
 
 
 @pytest.mark.parametrize("order", FIELDS)
-def test_generation_with_a_forged_packet_is_dropped_whole_and_collected_anew(order):
+def test_generation_with_a_forged_packet_is_dropped_and_collected_again(order):
     node = make_node(field=order)
     wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
-    # Over GF(2) a random vector may be all that an honest one says, so the forged one is given.
+    # Over GF(2) a random vector may equal that of the genuine packet, so this forged vector is fixed.
     size_B = wire.information_B(len(wire.event_bytes(HOT)), 2, order)
     forgery = wire.encode_coded(wire.Coded(9, 0, 1, 2, order, len(wire.event_bytes(HOT)), (1, 1), bytes(size_B)))
     events = hear(node, [forgery, packets(2, order=order)[0]])
     assert kinds(events) == [GenerationBegun, Innovative, Innovative, Dropped, GenerationBegun]
     assert reasons(events) == ["corrupt"]
-    assert wanted.take() == [] and node.next_wake is None  # what is suspect is not sent on
+    assert wanted.take() == [] and node.next_wake is None  # suspect packets are not forwarded
     [generation] = node.generations.values()
     assert generation.decoder.rank == 0
     assert kinds(hear(node, packets(2, order=order), 10)) == [Innovative, Innovative, Decoded, Held, Delivered]
@@ -645,7 +647,7 @@ def test_node_that_dropped_packets_sends_nothing_before_it_has_decoded():
     assert len(wake(node, 20 + COLLECTING_US)) == 2
 
 
-def test_packets_of_another_event_under_this_ones_id_are_not_delivered():
+def test_packets_of_another_event_under_the_same_id_are_not_delivered():
     node = make_node()
     wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
     renumbered = [wire.decode(frame) for frame in packets(2, sequence=1, attributes=parse("TEMP IS 99"))]
@@ -654,7 +656,7 @@ def test_packets_of_another_event_under_this_ones_id_are_not_delivered():
     assert wanted.take() == []
 
 
-def test_chunks_with_more_than_zeros_behind_the_event_are_corrupt():
+def test_chunks_with_nonzero_padding_are_corrupt():
     node = make_node()
     wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
     for sequence, padding in enumerate([b"\x01", b"\x00"]):
@@ -664,7 +666,7 @@ def test_chunks_with_more_than_zeros_behind_the_event_are_corrupt():
     assert node.drops == {"corrupt": 1} and wanted.take() == [HOT]
 
 
-def test_rows_that_are_of_no_bytes_are_corrupt():
+def test_rows_without_whole_bytes_are_corrupt():
     node = make_node(field=257)
     size_B = wire.information_B(5, 1, 257)
     symbols_of_256 = b"\x00\x01" * (size_B // 2)
@@ -673,8 +675,8 @@ def test_rows_that_are_of_no_bytes_are_corrupt():
     assert node.next_wake is None
 
 
-def test_of_events_beside_one_forged_packet_none_arrives_wrong_and_all_arrive():
-    # The forged packet comes first, second or last; honest ones come once, and again when the node asks.
+def test_every_event_arrives_unchanged_despite_one_forged_packet_each():
+    # The forged packet comes first, second or last; genuine packets come once, and again on a request.
     random = draws.Stream(draws.make_key(5))
     node = make_node(max_requests=3)
     wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
@@ -715,7 +717,7 @@ def test_subscription_ends_when_it_expires_or_is_cancelled():
     assert (len(short.take()), len(long.take())) == (1, 2)
 
 
-def test_subscription_gets_what_comes_after_it_alone():
+def test_subscription_gets_only_later_events():
     node = make_node()
     hear(node, packets(2, sequence=0))
     late = node.subscribe(parse("TEMP GE 25"), 10)

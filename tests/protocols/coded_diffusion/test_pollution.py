@@ -1,4 +1,4 @@
-"""One hostile node that sends noise with right checksums: nothing arrives wrong, everything arrives, and it ends."""
+"""A hostile node that sends noise with correct checksums: all events arrive unchanged, and the traffic ends."""
 
 import pytest
 
@@ -20,22 +20,22 @@ def polluted_run(hostile=HOSTILE, seed=1, events=4, radio="none", **settings):
 
 @pytest.mark.parametrize("generation_size", [2, 4])
 @pytest.mark.parametrize("hostile", [13, HOSTILE, 7, 24])
-def test_beside_a_hostile_node_every_event_arrives_and_none_arrives_wrong(hostile, generation_size):
+def test_every_event_arrives_unchanged_despite_a_hostile_node(hostile, generation_size):
     run = polluted_run(hostile, generation_size=generation_size, bootstrap_factor=generation_size)
     assert run.metrics["delivery_ratio"] == 1 and run.metrics["wrong_deliveries"] == 0
     assert run.metrics["duplicate_deliveries"] == 0
 
 
 @pytest.mark.parametrize("max_requests", [0, 3])
-def test_on_lossy_links_what_a_hostile_node_spoils_is_not_delivered_and_frames_end(max_requests):
+def test_on_lossy_links_polluted_events_are_not_delivered_and_the_traffic_ends(max_requests):
     for seed in range(5):
         run = polluted_run(seed=seed, radio=0.2, generation_size=3, max_requests=max_requests)
         assert run.metrics["wrong_deliveries"] == 0
         sent_us = run.trace.column("time_us").to_numpy()[run.trace.column("event").to_numpy() == "sent"]
-        assert sent_us.max() < 7_000_000 + 2_500_000  # the last event is of 7 s
+        assert sent_us.max() < 7_000_000 + 2_500_000  # the last event is published at 7 s
 
 
-def test_a_hostile_node_far_from_where_packets_go_spoils_its_neighbors_alone():
+def test_a_distant_hostile_node_affects_only_its_neighbors():
     near, far = (spoiled_by_distance(polluted_run(hostile), hostile) for hostile in (HOSTILE, 24))
     assert near[1] > 0 and max(near) == 6
     assert all(share == 0 for hops, share in far.items() if hops > 2)
@@ -50,6 +50,6 @@ def test_pollution_chart_has_a_line_for_each_name():
         pollution_chart({"none": []}, HOSTILE)
 
 
-def test_a_hostile_node_that_the_network_does_not_have_is_refused():
+def test_an_unknown_hostile_node_is_refused():
     with pytest.raises(wb.ScenarioError, match="hostile has node 99"):
         polluted_run(99)

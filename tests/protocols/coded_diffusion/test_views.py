@@ -1,4 +1,4 @@
-"""Views of decoding: ranks replayed from traces, matrices, coverage over time, and what is drawn of them."""
+"""Views of decoding: ranks replayed from traces, matrices, coverage over time, and their figures."""
 
 import itertools
 from types import SimpleNamespace
@@ -33,7 +33,7 @@ NEUTRAL = {"peer": -1, "message": "coded", "origin": 9, "sequence": 0, "size_B":
 
 
 def trace_of(*rows):
-    """A trace from rows written as (time in µs, node, event, value, detail, other columns)."""
+    """Return a trace of rows given as (time in µs, node, event, value, detail, {other columns})."""
     whole = []
     for time_us, node, event, value, detail, *more in rows:
         row = {"time_us": time_us, "node": node, "event": event, "value": value, "detail": detail}
@@ -46,16 +46,16 @@ def trace_of(*rows):
     return pa.table(arrays, schema=SCHEMA)
 
 
-def seen_of(trace, duration_us=100):
+def ranks_of(trace, duration_us=100):
     return [
-        (one.node, one.value, one.text, one.from_us, min(one.until_us, duration_us))
-        for one in ranks.ranks(Columns(trace))
+        (span.node, span.value, span.text, span.from_us, min(span.until_us, duration_us))
+        for span in ranks.ranks(Columns(trace))
     ]
 
 
 @pytest.fixture(scope="module")
 def run():
-    """Two events from the middle of a grid, in generations of four."""
+    """Return a run of two events from the middle of a grid, in generations of four."""
     return wb.Scenario(
         topology=wb.topology.grid(5, 5),
         protocol=wb.CodedDiffusion(generation_size=M, bootstrap_factor=5),
@@ -76,25 +76,25 @@ def test_a_rank_lasts_until_the_next_innovative_packet_and_decoding_until_the_ev
         (60, 1, "decoded", 2, ""),
         (60, 1, "held", 3, ""),
     )
-    assert seen_of(trace) == [(1, 1, "2", 10, 30), (1, 2, "0 2", 30, 60)]
+    assert ranks_of(trace) == [(1, 1, "2", 10, 30), (1, 2, "0 2", 30, 60)]
 
 
-def test_who_never_decodes_keeps_its_rank_to_the_end():
-    assert seen_of(trace_of((10, 1, "innovative", 1, "0"))) == [(1, 1, "0", 10, 100)]
+def test_a_node_that_never_decodes_keeps_its_rank_to_the_end():
+    assert ranks_of(trace_of((10, 1, "innovative", 1, "0"))) == [(1, 1, "0", 10, 100)]
 
 
 @pytest.mark.parametrize("reason", ["expired", "corrupt"])
-def test_a_generation_that_was_given_up_is_gone_and_its_next_packet_begins_anew(reason):
+def test_a_rank_ends_when_its_generation_is_given_up_and_restarts_with_the_next_packet(reason):
     trace = trace_of(
         (10, 1, "innovative", 1, "0"),
         (20, 1, "innovative", 2, "1"),
         (40, 1, "dropped", 0, reason),
         (70, 1, "innovative", 1, "1"),
     )
-    assert seen_of(trace) == [(1, 1, "0", 10, 20), (1, 2, "0 1", 20, 40), (1, 1, "1", 70, 100)]
+    assert ranks_of(trace) == [(1, 1, "0", 10, 20), (1, 2, "0 1", 20, 40), (1, 1, "1", 70, 100)]
 
 
-def test_a_run_that_gives_a_generation_up_shows_no_rank_of_it_any_more():
+def test_a_run_shows_no_rank_of_a_generation_that_was_given_up():
     run = wb.Scenario(
         topology=wb.topology.line(4),
         protocol=wb.CodedDiffusion(bootstrap_factor=1, max_requests=0, max_events=1, forget_after_s=1),
@@ -110,17 +110,17 @@ def test_a_run_that_gives_a_generation_up_shows_no_rank_of_it_any_more():
     assert ends == given_up
 
 
-def test_pivots_are_in_the_order_of_their_columns_also_beyond_nine():
+def test_pivots_are_in_numerical_order_of_their_columns():
     trace = trace_of((10, 1, "innovative", 1, "10"), (20, 1, "innovative", 2, "9"))
-    assert [text for _, _, text, _, _ in seen_of(trace)] == ["10", "9 10"]
+    assert [text for _, _, text, _, _ in ranks_of(trace)] == ["10", "9 10"]
 
 
-def test_events_of_one_node_are_told_apart():
+def test_events_of_the_same_node_have_separate_ranks():
     trace = trace_of((10, 1, "innovative", 1, "0"), (20, 1, "innovative", 1, "1", {"sequence": 1}))
-    assert seen_of(trace) == [(1, 1, "0", 10, 100), (1, 1, "1", 20, 100)]
+    assert ranks_of(trace) == [(1, 1, "0", 10, 100), (1, 1, "1", 20, 100)]
 
 
-def test_the_generation_size_is_that_with_which_the_node_began_its_matrix():
+def test_the_generation_size_is_that_of_the_first_packet_of_the_matrix():
     begun = trace_of(
         (10, 1, "generation_begun", 5, ""),
         (10, 1, "innovative", 1, "0"),
@@ -133,10 +133,10 @@ def test_the_generation_size_is_that_with_which_the_node_began_its_matrix():
     )
     lasting = ranks.lasting(Columns(begun))
     assert lasting.size.tolist() == [5, 3, 5, 2] and lasting.follows.tolist() == [False, False, True, False]
-    assert seen_of(begun) == [(1, 1, "0", 10, 40), (2, 1, "2", 20, 100), (1, 2, "0 4", 40, 50), (1, 1, "1", 50, 100)]
+    assert ranks_of(begun) == [(1, 1, "0", 10, 40), (2, 1, "2", 20, 100), (1, 2, "0 4", 40, 50), (1, 1, "1", 50, 100)]
 
 
-def test_a_node_is_shaded_by_the_newest_event_of_an_origin_until_that_makes_the_next():
+def test_a_node_is_shaded_by_the_newest_event_of_an_origin():
     trace = trace_of(
         (5, 9, "originated", 0, ""),
         (10, 1, "innovative", 1, "0"),
@@ -145,7 +145,7 @@ def test_a_node_is_shaded_by_the_newest_event_of_an_origin_until_that_makes_the_
     scenario = wb.Scenario(topology=wb.topology.line(10), protocol=wb.CodedDiffusion(), workload=[], duration_s=0.001)
     layer = see(SimpleNamespace(scenario=scenario, kinds={}, trace=trace)).layer("decoding")
     rows = zip(*[layer.column(name).tolist() for name in ("look", "from_us", "until_us")], strict=True)
-    # In the inspector it still has the packet afterwards.
+    # The inspector still shows the packet afterwards.
     assert list(rows) == [(0, 10, 50), (1, 50, 1000)]
     assert [look.mark for look in layer.looks] == ["node", ""]
 
@@ -153,7 +153,7 @@ def test_a_node_is_shaded_by_the_newest_event_of_an_origin_until_that_makes_the_
 # Ranks of a run
 
 
-def test_at_any_time_ranks_are_what_counting_the_trace_gives(run):
+def test_ranks_at_any_time_equal_the_counts_of_innovative_packets(run):
     spread = ranks.progress(run.trace, (12, 0))
     rows = [row for row in run.trace.to_pylist() if (row["origin"], row["sequence"]) == (12, 0)]
     assert spread.generation_size == M
@@ -168,7 +168,7 @@ def test_at_any_time_ranks_are_what_counting_the_trace_gives(run):
         assert spread.holders(time_us) == holding
 
 
-def test_a_rank_has_a_share_above_0_and_up_to_1_and_as_many_pivots(run):
+def test_a_rank_has_a_share_in_0_to_1_and_as_many_pivots(run):
     layer = see(run).layer("decoding")
     weight, value = layer.table["weight"], layer.table["value"]
     assert len(layer) > 25
@@ -177,26 +177,26 @@ def test_a_rank_has_a_share_above_0_and_up_to_1_and_as_many_pivots(run):
     assert np.allclose(value / weight, M)
 
 
-def test_where_there_are_too_many_matrices_their_pivots_are_left_out_and_a_sentence_says_so(run, monkeypatch):
-    monkeypatch.setattr(ranks, "pivots", lambda *given: (np.full(len(given[1]), -1), []))
+def test_pivots_of_too_many_matrices_are_omitted_with_a_note(run, monkeypatch):
+    monkeypatch.setattr(ranks, "pivots", lambda *arguments: (np.full(len(arguments[1]), -1), []))
     monkeypatch.setattr(layers, "pivots", ranks.pivots)
-    seen = see(run)
-    assert [heading for heading, _, _ in seen.layer("decoding").section.columns] == [
+    view = see(run)
+    assert [heading for heading, _, _ in view.layer("decoding").section.columns] == [
         *("source", "event", "rank", "last from")
     ]
-    assert any("pivots" in note for note in seen.notes)
+    assert any("pivots" in note for note in view.notes)
 
 
-def test_coverage_grows_from_the_source_to_what_the_metrics_say(run):
+def test_coverage_grows_from_the_source_to_that_of_the_metrics(run):
     ages_s = np.linspace(0, 2, 50)
     shares = ranks.progress(run.trace).coverage(25, ages_s)
     assert shares[0] == 1 / 25
     assert (np.diff(shares) >= 0).all()
-    last = [ranks.progress(run.trace, one).coverage(25, [4])[0] for one in events.events_of(Columns(run.trace))]
+    last = [ranks.progress(run.trace, event).coverage(25, [4])[0] for event in events.events_of(Columns(run.trace))]
     assert np.mean(last) == pytest.approx(run.metrics["coverage"])
 
 
-def test_the_part_of_a_trace_about_one_event_leaves_out_the_others(run):
+def test_the_trace_of_an_event_omits_other_events(run):
     columns = Columns(run.trace)
     assert events.events_of(columns) == [(12, 0), (12, 1)]
     part = events.of_event(columns, (12, 1))
@@ -221,11 +221,11 @@ def test_an_event_that_is_not_coded_has_holders_and_no_ranks():
     assert (spread.generation_size, spread.ranks, len(spread.held_us)) == (0, (), 9)
 
 
-# What is drawn
+# Figures of a run
 
 
 @given(st.integers(1, 8), st.data())
-def test_what_pivots_tell_of_a_matrix_holds_for_the_decoder_that_has_them(size, data):
+def test_a_matrix_drawn_from_pivots_has_the_form_of_the_decoders_matrix(size, data):
     decoder = Decoder(size, 256)
     for _ in range(data.draw(st.integers(0, size + 2))):
         decoder.add(data.draw(st.lists(st.integers(0, 255), min_size=size, max_size=size)), bytes(4))
@@ -249,7 +249,7 @@ def test_a_figure_fills_nodes_by_rank_and_explains_it(run):
     assert "has coded packets (stronger: more)" in texts and "holds the newest event" in texts
 
 
-def test_the_inspector_shows_the_matrix_of_what_a_node_decodes(run):
+def test_the_inspector_shows_the_decoding_matrix_of_a_node(run):
     spread = ranks.progress(run.trace)
     span = next(span for span in spread.ranks if span.value == 2)
     state = inspect_node(run, span.node, (span.from_us + 1) / SECOND)
@@ -260,14 +260,14 @@ def test_the_inspector_shows_the_matrix_of_what_a_node_decodes(run):
     assert state.counters["innovative packets"] == 2
 
 
-def test_what_is_seen_of_one_event_has_nothing_of_the_others(run):
+def test_the_view_of_an_event_omits_other_events(run):
     assert set(see(run, event=(12, 1)).layer("decoding").column("sequence").tolist()) == {1}
 
 
 @pytest.mark.parametrize("background", [palette.NODE, palette.HOLDS])
-def test_the_faintest_rank_is_not_taken_for_another_role(background):
-    one, other = palette.rgb(palette.rank_colour(1 / 16)), palette.rgb(background)
-    assert sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5 > 40
+def test_the_faintest_rank_is_distinct_from_other_colours(background):
+    rank_rgb, background_rgb = palette.rgb(palette.rank_colour(1 / 16)), palette.rgb(background)
+    assert sum((a - b) ** 2 for a, b in zip(rank_rgb, background_rgb, strict=True)) ** 0.5 > 40
 
 
 # Figures of decoding
@@ -277,12 +277,12 @@ def texts_of(page):
     return [item.text for item in page.items if isinstance(item, Text)]
 
 
-def test_maps_show_the_network_at_times_with_the_share_that_holds_the_event(run):
+def test_maps_show_the_network_at_given_times_with_the_share_of_holders(run):
     page = decoding_figures.decoding_maps(run, times_s=[1.0, 2.0])
     ElementTree.fromstring(page.to_svg())
     assert {"0 ms", "1,000 ms", "4% hold it", "100% hold it"} <= set(texts_of(page))
     fills = [item.fill for item in page.items if isinstance(item, Circle)]
-    # 24 nodes beside the source hold it in the second map, and the legend has one more circle of each color
+    # 24 nodes and the source hold it in the second map, and the legend has an additional circle of each color
     assert fills.count(palette.HOLDS) == 24 + 1
     assert len(decoding_figures.decoding_maps(run).to_png(scale=0.5)) > 1000
 
@@ -317,11 +317,11 @@ def test_coverage_charts_have_a_line_per_name_and_a_band_for_several_runs(run):
 # Steps
 
 
-#: Figures 1 to 3 of the paper: X = [1, 1, 1]; P4 and P5 are of our choosing, for the text has none.
+# Figures 1 to 3 of the paper: X = [1, 1, 1]. The paper does not give P4 and P5; these are examples.
 PACKETS = {"P1": ([1, 2, 3], [6]), "P2": ([3, 2, 4], [9]), "P4": ([4, 4, 7], [15]), "P5": ([1, 1, 2], [4])}
 
 
-def test_the_papers_example_step_by_step():
+def test_steps_reproduce_the_example_of_the_paper():
     steps = decoding_steps.decoding_steps(3, 257, PACKETS)
     assert [step.is_innovative for step in steps] == [True, True, False, True]
     assert [step.pivot for step in steps] == [0, 1, None, 2]
@@ -334,7 +334,7 @@ def test_the_papers_example_step_by_step():
     assert bundle["text/html"] == steps[2].drawing().to_html()
 
 
-def test_steps_of_a_complete_decoder_say_why_a_packet_is_dropped():
+def test_steps_of_a_complete_decoder_explain_a_dropped_packet():
     steps = decoding_steps.decoding_steps(1, 2, {"a": ([1], [1]), "b": ([1], [1])})
     assert "the event is decoded already" in steps[1].verdict()
     packet = Encoder([b"a", b"b"], 256).encode()
@@ -344,7 +344,7 @@ def test_steps_of_a_complete_decoder_say_why_a_packet_is_dropped():
 
 
 @given(st.sampled_from([2, 16, 256, 257, 65536]), st.integers(1, 5), st.data())
-def test_steps_tell_ranks_that_grow_with_innovative_packets_alone(order, size, data):
+def test_ranks_in_steps_grow_only_with_innovative_packets(order, size, data):
     symbols = st.integers(0, order - 1)
     packets = {
         f"P{number}": (
@@ -358,30 +358,30 @@ def test_steps_tell_ranks_that_grow_with_innovative_packets_alone(order, size, d
         assert len(step.after) == len(step.before) + step.is_innovative
     page = steps[-1].drawing()
     ElementTree.fromstring(page.to_svg())
-    for text, (left, top, right, bottom) in boxes(page):
-        assert left >= 0 and top >= 0 and right <= page.width and bottom <= page.height, text
+    for text, (left_px, top, right, bottom) in boxes(page):
+        assert left_px >= 0 and top >= 0 and right <= page.width and bottom <= page.height, text
 
 
 def boxes(page):
     for item in page.items:
         if isinstance(item, Text):
             wide = drawing.text_width(item.text, item.size)
-            left = item.x - wide * {"start": 0, "middle": 0.5, "end": 1}[item.anchor]
-            yield item.text, (left, item.y - 0.7 * item.size, left + wide, item.y)
+            left_px = item.x - wide * {"start": 0, "middle": 0.5, "end": 1}[item.anchor]
+            yield item.text, (left_px, item.y - 0.7 * item.size, left_px + wide, item.y)
 
 
-def test_steps_can_be_gone_through_with_a_slider():
+def test_steps_have_a_slider():
     stepper = decoding_steps.step_through(decoding_steps.decoding_steps(3, 257, PACKETS))
     assert stepper.names == ("P1", "P2", "P4", "P5")
     assert "P4 is not innovative" in stepper.drawings[2].to_svg()
     assert len({(page.width, page.height) for page in stepper.drawings}) == 1
 
 
-# Chances
+# Probabilities of innovative packets
 
 
 @pytest.mark.parametrize(("order", "size"), [(2, 1), (2, 3), (3, 2), (16, 1)])
-def test_the_chance_of_an_innovative_packet_is_what_counting_all_vectors_gives(order, size):
+def test_the_probability_of_an_innovative_packet_equals_the_count_over_all_vectors(order, size):
     decoder = Decoder(size, order)
     for rank in range(size):
         vectors = [vector for vector in itertools.product(range(order), repeat=size) if any(vector)]
@@ -393,7 +393,7 @@ def test_the_chance_of_an_innovative_packet_is_what_counting_all_vectors_gives(o
 
 
 @pytest.mark.parametrize("order", [2, 256])
-def test_measured_chances_are_within_five_standard_errors_of_the_exact_ones(order):
+def test_measured_probabilities_are_within_five_standard_errors_of_the_exact_ones(order):
     table = decoding_chances.completion_table(4, [order], trials=400)
     error = np.sqrt(table["exact"] * (1 - table["exact"]) / 400)
     assert ((table["measured"] - table["exact"]).abs() <= 5 * error + 1e-3).all()
@@ -401,15 +401,15 @@ def test_measured_chances_are_within_five_standard_errors_of_the_exact_ones(orde
     assert decoding_chances.completion_probability(order, 4, 60) == pytest.approx(1)
 
 
-def test_the_chart_of_chances_has_a_line_for_each_field():
+def test_the_chart_of_probabilities_has_a_line_for_each_field():
     page = decoding_chances.completion_chart(4, [2, 256], trials=50)
     assert {"GF(2)", "GF(2^8)", "packets beyond m = 4"} <= set(texts_of(page))
 
 
-def test_curve_of_the_mean_rank_runs_ahead_of_the_nodes_that_decoded():
+def test_the_mean_rank_is_ahead_of_the_share_of_nodes_that_decoded():
     event = wb.publish(at=9, what="TEMP IS 26.5", payload=bytes(400))
     scenario = wb.Scenario(wb.topology.grid(5, 5), wb.CodedDiffusion(generation_size=8), [event], duration_s=3)
     decoded, rank = next(curves for curves in see(scenario.run()).curves if curves.name == "reach").lines
-    held = decoded.values[np.searchsorted(decoded.times_us, rank.times_us, "right") - 1]
-    assert np.all(rank.values >= held) and np.any(rank.values > held + 10)
+    decoded_shares = decoded.values[np.searchsorted(decoded.times_us, rank.times_us, "right") - 1]
+    assert np.all(rank.values >= decoded_shares) and np.any(rank.values > decoded_shares + 10)
     assert rank.values[-1] == decoded.values[-1] == 100

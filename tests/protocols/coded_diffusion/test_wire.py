@@ -1,4 +1,4 @@
-"""Frames of coded diffusion: golden bytes both ways in every field, limits, and what bytes that are none come to."""
+"""Frames of coded diffusion: golden bytes in both directions and every field, limits, and invalid bytes."""
 
 import struct
 from binascii import crc32
@@ -35,7 +35,7 @@ from workbench.protocols.coded_diffusion.wire import (
 SOURCE, SEQUENCE = 0x01020304, 0x05060708
 CODED_HEADER_B, CHECKSUM_B = 15, 4
 
-# In hex: header, what follows it, checksum. The event of the coded packets has 5 bytes: 01 33 01 280a; they and its
+# In hex: header, content, checksum. The event of the coded packets has 5 bytes, 01 33 01 280a; these and their
 # checksum are coded.
 GOLDEN = [
     ("45 00000000 00000000  00  92a4199b", Event(0, 0, ())),
@@ -76,12 +76,12 @@ def encode(message):
 
 
 def with_checksum(body):
-    """A frame of this body whose checksum is right."""
+    """Return a frame of this body with a correct checksum."""
     return bytes(body) + struct.pack("<I", crc32(bytes(body)))
 
 
 @pytest.mark.parametrize(("text", "message"), GOLDEN)
-def test_frame_and_message_are_each_others_translation(text, message):
+def test_frames_encode_their_messages_and_decode_to_them(text, message):
     frame = bytes.fromhex(text)
     assert encode(message) == frame
     assert decode(frame) == message and type(decode(frame)) is type(message)
@@ -102,8 +102,8 @@ FIELDS_OF_CODED = [
 ]
 
 
-def but(message, **changes):
-    """The message with other fields; MicroPython's named tuples have no _replace."""
+def replace(message, **changes):
+    """Return a copy of the message with other fields; MicroPython's named tuples have no `_replace`."""
     assert set(changes) <= set(FIELDS_OF_CODED)
     return Coded(*[changes.get(name, value) for name, value in zip(FIELDS_OF_CODED, message, strict=True)])
 
@@ -117,19 +117,19 @@ def but(message, **changes):
         Event(0, 0, (TEMP,) * 256),
         Event(0, 0, (Attribute(PAYLOAD, IS, bytes(255)),) * 255),
         Event(0, 0, parse("TEMP GE 25")),
-        but(RIGHT_CODED, origin=-1),
-        but(RIGHT_CODED, hops=0x10000),
-        but(RIGHT_CODED, generation_size=0, encoding_vector=()),
-        but(RIGHT_CODED, generation_size=256, encoding_vector=(1,) * 256),
-        but(RIGHT_CODED, generation_size=3),
-        but(RIGHT_CODED, field=7),
-        but(RIGHT_CODED, length_B=0, information_vector=b""),
-        but(RIGHT_CODED, length_B=LONGEST_EVENT_B + 1),
-        but(RIGHT_CODED, encoding_vector=(0, 0)),
-        but(RIGHT_CODED, encoding_vector=(1, 300)),
-        but(RIGHT_CODED, encoding_vector=(1, -1)),
-        but(RIGHT_CODED, information_vector=b"abcd"),
-        but(RIGHT_CODED, information_vector=b"abcdef"),
+        replace(RIGHT_CODED, origin=-1),
+        replace(RIGHT_CODED, hops=0x10000),
+        replace(RIGHT_CODED, generation_size=0, encoding_vector=()),
+        replace(RIGHT_CODED, generation_size=256, encoding_vector=(1,) * 256),
+        replace(RIGHT_CODED, generation_size=3),
+        replace(RIGHT_CODED, field=7),
+        replace(RIGHT_CODED, length_B=0, information_vector=b""),
+        replace(RIGHT_CODED, length_B=LONGEST_EVENT_B + 1),
+        replace(RIGHT_CODED, encoding_vector=(0, 0)),
+        replace(RIGHT_CODED, encoding_vector=(1, 300)),
+        replace(RIGHT_CODED, encoding_vector=(1, -1)),
+        replace(RIGHT_CODED, information_vector=b"abcd"),
+        replace(RIGHT_CODED, information_vector=b"abcdef"),
         Request(-1, 0, 0),
         Request(0, 0, 255),
         Request(0, 0, -1),
@@ -141,7 +141,7 @@ def test_message_that_does_not_fit_is_an_encode_error(message):
         encode(message)
 
 
-# What each of these says is impossible, though its checksum is right.
+# Frames with impossible content but a correct checksum.
 CODED_HEADER = "43 01000000 02000000 0300"
 IMPOSSIBLE = [
     ("an event longer than any", "45 01000000 02000000 ff" + ("4501ff" + "61" * 255) * 255),
@@ -156,19 +156,19 @@ IMPOSSIBLE = [
     ("an information vector too long", CODED_HEADER + "02 02 0500 0102 616263646566"),
     ("an encoding vector of zeros", CODED_HEADER + "02 02 0500 0000 6162636465"),
     ("bits behind the last coefficient", CODED_HEADER + "02 00 0500 05 6162636465"),
-    ("a coefficient that is none of GF(257)", CODED_HEADER + "01 04 0100 0101 00000000000000000000"),
-    ("a symbol that is none of GF(257)", CODED_HEADER + "01 04 0100 0100 01010000000000000000"),
+    ("a coefficient outside GF(257)", CODED_HEADER + "01 04 0100 0101 00000000000000000000"),
+    ("a symbol outside GF(257)", CODED_HEADER + "01 04 0100 0100 01010000000000000000"),
     ("a request without a rank", "52 01000000 02000000"),
     ("a request with a byte behind it", "52 01000000 02000000 01 00"),
     ("a request of a rank that no generation is short of", "52 01000000 02000000 ff"),
 ]
 
 
-@pytest.mark.parametrize(("what", "text"), IMPOSSIBLE)
-def test_impossible_frame_is_a_decode_error_though_its_checksum_is_right(what, text):
+@pytest.mark.parametrize(("description", "text"), IMPOSSIBLE)
+def test_impossible_frame_with_a_correct_checksum_is_a_decode_error(description, text):
     with pytest.raises(DecodeError) as caught:
         decode(with_checksum(bytes.fromhex(text)))
-    assert "wrong checksum" not in str(caught.value), what
+    assert "wrong checksum" not in str(caught.value), description
 
 
 @pytest.mark.parametrize(("text", "message"), GOLDEN)
@@ -184,10 +184,10 @@ def test_every_one_and_two_flipped_bits_are_a_decode_error(text, message):
     frame = bytes.fromhex(text)
     last = 8 * len(frame) - 1
     for bit in range(last + 1):
-        for other in (bit, last - bit, (bit + 1) % (last + 1)):
+        for second_bit in (bit, last - bit, (bit + 1) % (last + 1)):
             flipped = bytearray(frame)
-            for place in {bit, other}:
-                flipped[place // 8] ^= 1 << place % 8
+            for position in {bit, second_bit}:
+                flipped[position // 8] ^= 1 << position % 8
             if bytes(flipped) != frame:
                 with pytest.raises(DecodeError):
                     decode(bytes(flipped))
@@ -200,7 +200,7 @@ def test_random_bytes_are_a_decode_error(rest, begin):
 
 
 @given(st.binary(max_size=60), st.sampled_from([b"E", b"C", b"R"]))
-def test_random_bytes_with_a_right_checksum_are_what_they_encode_or_a_decode_error(rest, begin):
+def test_random_bytes_with_a_correct_checksum_reencode_or_are_a_decode_error(rest, begin):
     frame = with_checksum(begin + rest)
     try:
         message = decode(frame)
@@ -210,7 +210,7 @@ def test_random_bytes_with_a_right_checksum_are_what_they_encode_or_a_decode_err
 
 
 def payload_event(size_B):
-    """An event of about so many bytes."""
+    """Return an event of about `size_B` bytes."""
     data = bytes([index * 7 & 255 for index in range(size_B)])
     blobs = [Attribute(PAYLOAD, IS, data[begin : begin + 255]) for begin in range(0, size_B, 255)]
     return (TEMP,) + tuple(blobs)
@@ -236,12 +236,12 @@ def test_coded_packets_of_an_event_decode_to_it(order, generation_size, size_B):
 
 
 @given(st.integers(1, 3000), st.integers(1, 255), st.sampled_from(FIELD_ORDERS))
-def test_information_vectors_are_as_long_as_the_rows_of_the_chunks(length_B, generation_size, order):
+def test_information_vectors_have_the_length_of_the_rows_of_chunks(length_B, generation_size, order):
     chunk = rlnc.split(bytes(length_B + CHECKSUM_B), generation_size, order)[0]
     assert information_B(length_B, generation_size, order) == len(field_of(order).from_data(chunk))
 
 
-def test_what_is_coded_is_the_event_and_a_checksum_of_it_and_its_id():
+def test_coded_bytes_are_the_event_and_a_checksum_of_event_and_id():
     data = coded_bytes(SOURCE, SEQUENCE, (TEMP,))
     assert data.hex() == "013301280a" + "ef7049ee"
     assert data[:-CHECKSUM_B] == event_bytes((TEMP,)) == b"\x01" + encode_readings((TEMP,))
@@ -256,11 +256,11 @@ def test_decoded_bytes_that_are_not_the_events_are_a_decode_error():
         flipped = bytearray(data)
         flipped[bit // 8] ^= 1 << bit % 8
         wrong.append((SOURCE, SEQUENCE, bytes(flipped)))
-    for one in wrong:
+    for arguments in wrong:
         with pytest.raises(DecodeError):
-            coded_attributes(*one)
+            coded_attributes(*arguments)
 
 
-def test_no_bytes_are_no_event():
+def test_empty_bytes_are_not_an_event():
     with pytest.raises(DecodeError):
         event_attributes(b"")

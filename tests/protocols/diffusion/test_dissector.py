@@ -1,4 +1,4 @@
-"""TinyDiffusion's frames taken apart: how one was sent tells a reinforcement from an interest."""
+"""Dissected frames of TinyDiffusion: a unicast distinguishes a reinforcement from an interest."""
 
 from workbench.attributes.text import parse
 from workbench.protocols.diffusion import wire
@@ -7,12 +7,12 @@ from workbench.protocols.diffusion.dissector import dissect
 INTEREST = wire.Interest(300, 12, 4, 9, 50, 60, parse("TEMP GE 25, TEMP LE 30"))
 
 
-def said(frame, broadcast=True):
+def fields_of(frame, broadcast=True):
     return [(field.name, field.text) for field in dissect(frame, broadcast)]
 
 
-def test_interest_says_what_is_in_it():
-    assert said(wire.encode_interest(INTEREST)) == [
+def test_fields_show_the_content_of_an_interest():
+    assert fields_of(wire.encode_interest(INTEREST)) == [
         ("type", "1: interest"),
         ("sequence", "300"),
         ("sink", "node 12"),
@@ -26,17 +26,17 @@ def test_interest_says_what_is_in_it():
 
 
 def test_interest_to_one_neighbor_is_a_reinforcement():
-    (_, kind), *rest = said(wire.encode_interest(INTEREST), broadcast=False)
-    assert kind.startswith("1: reinforcement") and rest == said(wire.encode_interest(INTEREST))[1:]
+    (_, kind), *rest = fields_of(wire.encode_interest(INTEREST), broadcast=False)
+    assert kind.startswith("1: reinforcement") and rest == fields_of(wire.encode_interest(INTEREST))[1:]
 
 
-def test_expiration_of_nothing_cancels():
+def test_expiration_of_zero_cancels():
     frame = wire.encode_interest(INTEREST._replace(expiration_s=0))
-    assert ("expiration", "0 s: the interest is canceled") in said(frame)
+    assert ("expiration", "0 s: the interest is canceled") in fields_of(frame)
 
 
-def test_data_says_what_is_in_it():
-    assert said(wire.encode_data(wire.Data(5, 20, 21, 49, False, (), parse("TEMP IS 26.5"))), broadcast=False) == [
+def test_fields_show_the_content_of_data():
+    assert fields_of(wire.encode_data(wire.Data(5, 20, 21, 49, False, (), parse("TEMP IS 26.5"))), broadcast=False) == [
         ("type", "2: data"),
         ("sequence", "5"),
         ("source", "node 20"),
@@ -47,6 +47,6 @@ def test_data_says_what_is_in_it():
     ]
 
 
-def test_data_of_several_readings_says_that_it_is_an_aggregate():
+def test_data_of_several_readings_is_labeled_as_an_aggregate():
     frame = wire.encode_data(wire.Data(5, 20, 21, 49, True, (), parse("TEMP IS 26.5, TEMP IS 27")))
-    assert ("number of attributes", "2, of an aggregate") in said(frame, broadcast=False)
+    assert ("number of attributes", "2, of an aggregate") in fields_of(frame, broadcast=False)

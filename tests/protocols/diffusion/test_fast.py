@@ -1,4 +1,4 @@
-"""TinyDiffusion on the fast engine: the reference engine's runs row by row, whatever its lists hold and forget."""
+"""TinyDiffusion on the fast engine: the same rows as on the reference engine, with any lists and limits."""
 
 import networkx as nx
 import pytest
@@ -13,7 +13,7 @@ from workbench.errors import ScenarioError
 
 NODES = 7
 
-# Equal but for their order or INTERVAL, within each other, apart from each other; numbers, blobs, and both.
+# Subscriptions that differ only in order or INTERVAL, contain each other, or are disjoint; numbers, blobs, and both.
 INTERESTS = [
     "TEMP GE 25",
     "TEMP GE 25",
@@ -115,12 +115,12 @@ def filters(draw, key):
 
 @st.composite
 def protocols(draw):
-    # Few parameters away from their defaults at a time, or little would ever arrive.
+    # Only a few parameters differ from their defaults in a run; otherwise few readings would arrive.
     names = draw(st.lists(st.sampled_from(sorted(DIFFUSIONS)), max_size=6, unique=True))
     carried = tuple(draw(filters(200 + 10 * k)) for k in range(draw(st.sampled_from([0, 0, 0, 1, 2, 3]))))
     values = {name: draw(DIFFUSIONS[name]) for name in names}
     if "max_seen_interests" in values or "max_data" in values:
-        # What is forgotten at once goes round until its ttl runs out, and doubles on its way.
+        # Messages that are forgotten at once circulate until their ttl runs out, and multiply on their paths.
         values["ttl"] = min(values.get("ttl", 4), 4)
     return wb.Diffusion(filters=carried, **values)
 
@@ -129,32 +129,32 @@ def protocols(draw):
 def scenarios(draw):
     topology = draw(topologies(NODES))
     count = len(topology)
-    place = {node: node for node in topology}
+    addresses = {node: node for node in topology}
     if draw(st.booleans()):
-        # Addresses that are not places.
-        place = {node: 3 * node + 5 for node in topology}
-        topology = nx.relabel_nodes(topology, place)
+        # Addresses that differ from positions in the topology.
+        addresses = {node: 3 * node + 5 for node in topology}
+        topology = nx.relabel_nodes(topology, addresses)
     protocol = draw(protocols())
     kinds = st.sampled_from([subscriptions, subscriptions, publications, outages])
     more = draw(st.lists(kinds, max_size=6))
-    workload = [_at_nodes(draw(kind()), place, count) for kind in [subscriptions, publications, *more]]
-    carried = tuple(_with_nodes(one, place, count) for one in protocol.filters)
+    workload = [_at_nodes(draw(kind()), addresses, count) for kind in [subscriptions, publications, *more]]
+    carried = tuple(_with_nodes(filter_, addresses, count) for filter_ in protocol.filters)
     protocol = wb.Diffusion(**{**protocol.settings, "filters": carried})
     return wb.Scenario(topology, protocol, workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
 
 
-def _at_nodes(item, place, count):
-    at = item.at if isinstance(item.at, str) else tuple(place[one % count] for one in item.at)
+def _at_nodes(item, addresses, count):
+    at = item.at if isinstance(item.at, str) else tuple(addresses[node % count] for node in item.at)
     return type(item)(**{**vars(item), "at": at})
 
 
-def _with_nodes(one, place, count):
-    at = None if one.at is None else tuple(sorted({place[node % count] for node in one.at}))
-    return wb.Filter(one.name, one.key, one.match, at, one.messages, **one.settings)
+def _with_nodes(filter_, addresses, count):
+    at = None if filter_.at is None else tuple(sorted({addresses[node % count] for node in filter_.at}))
+    return wb.Filter(filter_.name, filter_.key, filter_.match, at, filter_.messages, **filter_.settings)
 
 
 def is_fast(scenario):
-    """Whether the fast engine takes it: what may raise an error in the middle of a run it does not."""
+    """Return whether the fast engine accepts a scenario: it refuses errors that occur in the middle of a run."""
     try:
         scenario.run(engine="fast", record="metrics")
     except ScenarioError as error:
@@ -172,13 +172,13 @@ def test_both_engines_give_the_same_trace(scenario):
 
 @settings(max_examples=examples(80))
 @given(scenarios())
-def test_both_engines_count_the_same_without_a_trace(scenario):
+def test_both_engines_have_the_same_metrics_without_a_trace(scenario):
     if is_fast(scenario):
         assert_same_numbers(scenario)
 
 
-def test_busy_network_outgrows_every_pool_it_began_with():
-    # Each reading makes lists of its own where filters replace it, and each sink marks the paths of all sources.
+def test_busy_network_outgrows_the_initial_size_of_every_pool():
+    # Each reading creates its own lists if filters replace it, and each sink marks the paths of all sources.
     workload = [
         wb.subscribe([0, 9, 27, 35], "TEMP GE -40"),
         wb.publish("all", wb.SensorField(), every_s=0.5, start_s=1, stagger=True),
@@ -190,7 +190,7 @@ def test_busy_network_outgrows_every_pool_it_began_with():
     assert scenario.run(engine="fast").metrics["delivered"] > 500
 
 
-def test_filter_of_the_users_own_stays_with_the_reference_engine_and_the_run_says_so():
+def test_custom_filter_runs_on_the_reference_engine_and_the_run_reports_it():
     wb.register_filter("mine", lambda attributes: attributes)
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish("all", "TEMP IS 26", every_s=0.01)]
     scenario = wb.Scenario(wb.topology.grid(3, 3), wb.Diffusion(filters=(wb.Filter("mine"),)), workload, duration_s=60)
@@ -200,7 +200,7 @@ def test_filter_of_the_users_own_stays_with_the_reference_engine_and_the_run_say
         scenario.run(engine="fast")
 
 
-def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
+def test_invalid_workload_gives_the_error_of_the_reference_engine():
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.subscribe(0, "TEMP GE 26")]
     scenario = wb.Scenario(wb.topology.grid(2, 2), wb.Diffusion(max_interests=1), workload)
     with pytest.raises(ScenarioError, match="already has 1 different subscriptions"):

@@ -1,4 +1,4 @@
-"""Filters: what they are asked, in which order, what their answers do, and each of the built-in ones."""
+"""Filters: their input and order, the effects of their results, and each built-in filter."""
 
 import pytest
 
@@ -16,7 +16,7 @@ LINE = [(0, 1), (1, 2), (2, 3)]
 
 
 def add(number):
-    """A filter function that adds to every integer value."""
+    """Return a filter function that adds a number to every integer value."""
 
     def plus(attributes):
         return [Attribute(key, operator, value + 100 * number) for key, operator, value in attributes]
@@ -25,15 +25,15 @@ def add(number):
 
 
 class CountTo:
-    """A user's filter with a setting and a state: passes the first so many messages."""
+    """A custom filter with a setting and a state: passes the first `most` messages."""
 
     def __init__(self, most=2):
         self.most = most
-        self.seen = 0
+        self.count = 0
 
     def decide(self, attributes, origin, now):
-        self.seen += 1
-        return attributes if self.seen <= self.most else None
+        self.count += 1
+        return attributes if self.count <= self.most else None
 
 
 register_filter("plus_one", add(1))
@@ -45,8 +45,8 @@ register_filter("join", lambda blobs: b"+".join(blobs))
 register_filter("count_to", CountTo)
 
 
-def answers(filter_, *readings, origin=1, every_s=1.0):
-    """What a filter on one node makes of readings in turn: their texts, None for a dropped one."""
+def results_of(filter_, *readings, origin=1, every_s=1.0):
+    """Return the texts of readings that pass a filter on one node in turn, or None for each dropped reading."""
     on_node = filter_.instance()
     texts = []
     for number, reading in enumerate(readings):
@@ -56,65 +56,65 @@ def answers(filter_, *readings, origin=1, every_s=1.0):
 
 
 def temperatures(filter_, *values, **options):
-    """The same for temperatures alone."""
-    texts = answers(filter_, *[f"TEMP IS {value}" for value in values], **options)
+    """Return the temperatures that pass a filter, or None for each dropped one."""
+    texts = results_of(filter_, *[f"TEMP IS {value}" for value in values], **options)
     return [None if text is None else float(text.split()[2]) for text in texts]
 
 
 # On a node
 
 
-def on_relay(*filters, what="TEMP IS 26", of_interest="TEMP GE 0"):
-    """(attributes sent on as text or None, events) of data that comes through a node with these filters."""
+def on_relay(*filters, reading="TEMP IS 26", of_interest="TEMP GE 0"):
+    """Return (forwarded attributes as text or None, events) of data that passes a node with these filters."""
     node = make_node(filters=filters)
     hear(node, interest(of_interest, hop=2))
     sent(node)
-    events = hear(node, data(what, hop=3))
+    events = hear(node, data(reading, hop=3))
     texts = [to_text(message.attributes) for _, message in sent(node)]
     return (texts[0] if texts else None), events
 
 
-def test_passed_message_goes_on_untouched_and_untold():
+def test_passed_message_is_forwarded_unchanged_without_an_event():
     text, events = on_relay(Filter("pass_everything"))
     assert text == "TEMP IS 26"
     assert of(Filtered, events) == []
 
 
-def test_replaced_message_goes_on_with_its_new_attributes():
+def test_replaced_message_is_forwarded_with_its_new_attributes():
     text, events = on_relay(Filter("plus_one", key=207))
     assert text == "TEMP IS 27"
     assert of(Filtered, events) == [Filtered(-1, "data", 8, 1, 207, "replace")]
 
 
-def test_dropped_message_ends_here_with_a_reason():
+def test_dropped_message_ends_at_the_node_with_a_reason():
     text, events = on_relay(Filter("drop_everything", key=250))
     assert text is None
     assert of(Filtered, events) == [Filtered(-1, "data", 8, 1, 250, "drop")]
     assert reasons(events) == ["filter"]
 
 
-def test_filters_are_asked_in_ascending_order_of_their_keys_and_go_on_after_a_replacement():
+def test_filters_are_called_in_ascending_order_of_keys_also_after_a_replacement():
     text, events = on_relay(Filter("times_two", key=230), Filter("plus_one", key=210), Filter("plus_ten", key=220))
     assert text == f"TEMP IS {2 * (26 + 1 + 10)}"
     assert [event.value for event in of(Filtered, events)] == [210, 220, 230]
 
 
-def test_filters_behind_one_that_drops_are_not_asked():
+def test_filters_after_one_that_drops_are_not_called():
     _, events = on_relay(Filter("plus_one", key=230), Filter("drop_everything", key=220), Filter("plus_ten", key=210))
     assert [event.value for event in of(Filtered, events)] == [210, 220]
 
 
 def test_filter_sees_the_messages_that_match_its_attributes():
     only_hot = Filter("plus_one", match="TEMP GE 30")
-    assert on_relay(only_hot, what="TEMP IS 26")[0] == "TEMP IS 26"
-    assert on_relay(only_hot, what="TEMP IS 30")[0] == "TEMP IS 31"
-    # The second is asked about what the first made of it.
+    assert on_relay(only_hot, reading="TEMP IS 26")[0] == "TEMP IS 26"
+    assert on_relay(only_hot, reading="TEMP IS 30")[0] == "TEMP IS 31"
+    # The second filter gets the attributes that the first one returned.
     assert on_relay(Filter("plus_ten", key=200), Filter("plus_one", key=201, match="TEMP GE 30"))[0] == "TEMP IS 37"
 
 
-def test_interest_cache_is_asked_after_the_filters():
-    assert on_relay(Filter("plus_ten"), what="TEMP IS 26", of_interest="TEMP GE 30")[0] == "TEMP IS 36"
-    text, events = on_relay(Filter("plus_ten"), what="TEMP IS 26", of_interest="TEMP LE 30")
+def test_interest_cache_is_searched_after_the_filters():
+    assert on_relay(Filter("plus_ten"), reading="TEMP IS 26", of_interest="TEMP GE 30")[0] == "TEMP IS 36"
+    text, events = on_relay(Filter("plus_ten"), reading="TEMP IS 26", of_interest="TEMP LE 30")
     assert (text, reasons(events)) == (None, ["no_interest"])
 
 
@@ -126,30 +126,30 @@ def test_duplicate_never_reaches_a_filter():
     assert reasons(hear(node, data(hop=4, sequence=2))) == ["filter"]
 
 
-def test_message_that_a_filter_made_too_long_is_dropped_with_a_reason():
+def test_message_that_is_too_long_after_a_filter_is_dropped_with_a_reason():
     register_filter("much_more", lambda attributes: attributes * 9)
-    assert reasons(on_relay(Filter("much_more"), what="TEMP IS 26, X IS 1")[1]) == ["too_long"]
+    assert reasons(on_relay(Filter("much_more"), reading="TEMP IS 26, X IS 1")[1]) == ["too_long"]
     node = make_node(filters=(Filter("much_more", messages="interest"),))
     assert reasons(hear(node, interest("TEMP GE 25, X GE 1"))) == ["too_long"]
     assert not node.outbox and not node.cache.entries
 
 
-def test_answer_that_is_no_publication_is_told_to_its_author():
+def test_result_that_is_not_a_publication_is_an_error_that_names_the_filter():
     register_filter("ask_instead", lambda attributes: parse("TEMP GE 5"))
     with pytest.raises(AttributeFormatError, match="only IS attributes describe data"):
         on_relay(Filter("ask_instead"))
 
 
-# 0 --- 1 --- 2 --- 3      sink 0, source 3, the filter on some of them
+# 0 --- 1 --- 2 --- 3      sink 0, source 3, the filter on some of the nodes
 @pytest.mark.parametrize(("at", "expected"), [(None, 30), ((1, 2), 28), ((3,), 27), ((0,), 27), ((9,), 26)])
-def test_filter_sits_on_the_nodes_it_names(at, expected):
+def test_filter_runs_on_the_nodes_that_it_names(at, expected):
     network = Network(Diffusion(filters=(Filter("plus_one", at=at),)), LINE)
     subscription = network.subscribe(0, "TEMP GE 25")
     network.publish(3, "TEMP IS 26")
     assert taken(subscription) == [f"TEMP IS {expected}"]
 
 
-def test_each_node_has_a_state_of_its_own():
+def test_each_node_has_its_own_filter_state():
     diffusion = Diffusion(filters=(Filter("count_to", most=1),))
     for address in (5, 6):
         node = diffusion.make_node(address, None)
@@ -161,7 +161,7 @@ def test_each_node_has_a_state_of_its_own():
 # On interests
 
 
-def test_filter_on_interests_leaves_data_alone_and_the_other_way_round():
+def test_filters_apply_only_to_their_kind_of_message():
     node = make_node(filters=(Filter("drop_everything", messages="interest", at=(5,)),))
     node.publish(parse("TEMP IS 26"), 0)
     subscription = node.subscribe(parse("TEMP GE 25"), 0)
@@ -180,7 +180,7 @@ def test_dropped_interest_is_neither_cached_nor_passed_on():
     assert reasons(hear(node, interest(hop=3))) == ["duplicate"]
 
 
-def test_replaced_interest_is_cached_and_passed_on_as_replaced():
+def test_replaced_interest_is_cached_and_forwarded_with_its_new_attributes():
     filters = (Filter("plus_one", key=201, messages="interest"), Filter("plus_ten", key=200, messages="interest"))
     node = make_node(5, filters=filters)
     events = hear(node, interest("TEMP GE 25", hop=2))
@@ -191,7 +191,7 @@ def test_replaced_interest_is_cached_and_passed_on_as_replaced():
     assert node.cache.entries == []
 
 
-def test_interest_a_filter_spoiled_is_told_to_its_author():
+def test_invalid_interest_from_a_filter_is_an_error_that_names_the_filter():
     register_filter("spoil", lambda attributes: (Attribute(7, IS, 0),))
     node = make_node(filters=(Filter("spoil", messages="interest"),))
     with pytest.raises(AttributeFormatError, match="key is 7; it must be from 50 to 250"):
@@ -201,14 +201,14 @@ def test_interest_a_filter_spoiled_is_told_to_its_author():
 # Filters as values
 
 
-def test_filter_is_a_value_and_comes_back_from_its_plain_form():
-    one = Filter("running_mean", key=201, match="temp_key >= 5", at=[2, 1], window=3)
-    assert one.to_dict() == {"name": "running_mean", "key": 201, "match": "TEMP GE 5", "at": [2, 1],
+def test_filter_is_a_value_and_is_read_back_from_its_plain_form():
+    filter_ = Filter("running_mean", key=201, match="temp_key >= 5", at=[2, 1], window=3)
+    assert filter_.to_dict() == {"name": "running_mean", "key": 201, "match": "TEMP GE 5", "at": [2, 1],
                              "messages": "data", "settings": {"window": 3}}  # fmt: skip
-    again = Filter.from_dict(one.to_dict())
-    assert again == one and hash(again) == hash(one)
-    assert one != Filter("running_mean", key=201, match="TEMP GE 5", at=[2, 1], window=4)
-    assert repr(one) == "Filter('running_mean', key=201, match='TEMP GE 5', at=[2, 1], window=3)"
+    again = Filter.from_dict(filter_.to_dict())
+    assert again == filter_ and hash(again) == hash(filter_)
+    assert filter_ != Filter("running_mean", key=201, match="TEMP GE 5", at=[2, 1], window=4)
+    assert repr(filter_) == "Filter('running_mean', key=201, match='TEMP GE 5', at=[2, 1], window=3)"
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_filter_is_a_value_and_comes_back_from_its_plain_form():
         ),
     ],
 )
-def test_wrong_filter_is_told_when_it_is_made(arguments, complaint):
+def test_wrong_filter_is_refused_at_construction(arguments, complaint):
     with pytest.raises((ParameterError, AttributeFormatError), match=complaint):
         Filter(**arguments)
     with pytest.raises((ParameterError, AttributeFormatError), match=complaint):
@@ -248,7 +248,7 @@ def test_wrong_filter_is_told_when_it_is_made(arguments, complaint):
         Filter.from_dict(rest | {"settings": {n: v for n, v in arguments.items() if n not in rest}})
 
 
-def test_filter_match_that_cannot_be_read_is_told():
+def test_invalid_match_of_a_filter_is_refused():
     with pytest.raises(AttributeFormatError, match="key is WARMTH; known keys are"):
         Filter("running_mean", match="WARMTH GE 5")
 
@@ -256,12 +256,12 @@ def test_filter_match_that_cannot_be_read_is_told():
 @pytest.mark.parametrize(
     "values", ["running_mean", {}, {"name": "running_mean", "keys": 5}, {"name": "count_to", "settings": {"least": 1}}]
 )
-def test_plain_form_that_describes_no_filter_is_refused(values):
+def test_invalid_plain_form_of_a_filter_is_refused(values):
     with pytest.raises(ParameterError):
         Filter.from_dict(values)
 
 
-def test_only_functions_and_classes_are_registered_and_built_in_names_are_taken():
+def test_only_functions_and_classes_are_registered_and_built_in_names_are_reserved():
     with pytest.raises(ParameterError, match="must be a function or a class"):
         register_filter("number", 5)
     with pytest.raises(ParameterError, match="running_mean is a built-in filter"):
@@ -270,26 +270,26 @@ def test_only_functions_and_classes_are_registered_and_built_in_names_are_taken(
     assert "plus_one" in registered_filters()
 
 
-def test_class_of_a_user_gets_its_settings_and_a_state():
+def test_custom_filter_class_gets_its_settings_and_a_state():
     assert temperatures(Filter("count_to", most=3), 1, 2, 3, 4) == [1, 2, 3, None]
     assert temperatures(Filter("count_to"), 1, 2, 3, 4) == [1, 2, None, None]
 
 
-# The built-in ones
+# Built-in filters
 
 
 @pytest.mark.parametrize("name", sorted(BUILT_IN))
-def test_built_in_filter_explains_itself_and_passes_what_does_not_concern_it(name):
+def test_built_in_filter_has_a_description_and_passes_unrelated_data(name):
     assert BUILT_IN[name].__doc__
     settings = {"function": "join"} if name == "blob_fusion" else {}
     for parameter in BUILT_IN[name].parameters:
         assert parameter.reason
-    assert answers(Filter(name, **settings), "HUMIDITY IS 5")[0] == "HUMIDITY IS 5"
+    assert results_of(Filter(name, **settings), "HUMIDITY IS 5")[0] == "HUMIDITY IS 5"
 
 
 def test_unchanged_readings_are_suppressed():
-    one = Filter("suppress_unchanged", tolerance=0.5)
-    assert temperatures(one, 20, 20.5, 20.6, 20.1, 20.2, 19.6) == [20, None, 20.6, None, None, 19.6]
+    filter_ = Filter("suppress_unchanged", tolerance=0.5)
+    assert temperatures(filter_, 20, 20.5, 20.6, 20.1, 20.2, 19.6) == [20, None, 20.6, None, None, 19.6]
     assert temperatures(Filter("suppress_unchanged"), 20, 20, 20.01) == [20, None, 20.01]
 
 
@@ -298,9 +298,9 @@ def test_difference_as_large_as_the_tolerance_is_no_change():
     assert temperatures(Filter("suppress_unchanged", tolerance=0.29), 20, 20.29, 20.3) == [20, None, 20.3]
 
 
-def test_suppressed_reading_is_passed_now_and_then_as_a_sign_of_life():
-    one = Filter("suppress_unchanged", heartbeat_s=3)
-    assert temperatures(one, 20, 20, 20, 20, 20, 20, 20) == [20, None, None, 20, None, None, 20]
+def test_suppressed_reading_is_passed_periodically_as_a_heartbeat():
+    filter_ = Filter("suppress_unchanged", heartbeat_s=3)
+    assert temperatures(filter_, 20, 20, 20, 20, 20, 20, 20) == [20, None, None, 20, None, None, 20]
 
 
 @pytest.mark.parametrize(
@@ -322,22 +322,22 @@ def test_mean_is_rounded_half_up(values, mean):
     assert temperatures(Filter("running_mean"), *values)[-1] == mean
 
 
-def test_windows_of_sources_are_kept_apart():
+def test_each_source_has_a_separate_window():
     on_node = Filter("running_mean").instance()
     assert on_node.decide(parse("TEMP IS 10"), 1, 0)[1] == parse("TEMP IS 10")
     assert on_node.decide(parse("TEMP IS 20"), 2, 0)[1] == parse("TEMP IS 20")
     assert on_node.decide(parse("TEMP IS 20"), 1, 0)[1] == parse("TEMP IS 15")
 
 
-def test_summary_leaves_the_other_attributes_as_they_are():
-    texts = answers(Filter("running_maximum", of="X"), "TEMP IS 20, X IS 5, Y IS 1", "TEMP IS 21, X IS 4, Y IS 2")
+def test_summary_leaves_other_attributes_unchanged():
+    texts = results_of(Filter("running_maximum", of="X"), "TEMP IS 20, X IS 5, Y IS 1", "TEMP IS 21, X IS 4, Y IS 2")
     assert texts[1] == "TEMP IS 21, X IS 5, Y IS 2"
 
 
 def test_neighborhood_is_averaged_over_the_latest_reading_of_each_source():
     on_node = Filter("neighborhood_average", period_s=5).instance()
-    heard = [(0, 1, 10), (1, 2, 20), (2, 1, 30), (5, 3, 40), (6, 1, 5), (10, 2, 7)]
-    answers_ = [on_node.decide(parse(f"TEMP IS {value}"), origin, s * SECOND) for s, origin, value in heard]
+    readings = [(0, 1, 10), (1, 2, 20), (2, 1, 30), (5, 3, 40), (6, 1, 5), (10, 2, 7)]
+    answers_ = [on_node.decide(parse(f"TEMP IS {value}"), origin, s * SECOND) for s, origin, value in readings]
     assert [answer for answer, _ in answers_] == ["drop", "drop", "drop", "replace", "drop", "replace"]
     assert answers_[3][1] == parse("TEMP IS 30")
     assert answers_[5][1] == parse("TEMP IS 6")
@@ -349,10 +349,10 @@ def test_rate_of_each_source_is_limited():
     assert [on_node.decide(parse("TEMP IS 1"), origin, 0)[0] for origin in (1, 2, 1)] == ["pass", "pass", "drop"]
 
 
-def test_alarm_rings_once_and_clears_once():
-    one = Filter("threshold_alarm", high=30, low=28)
+def test_alarm_is_raised_once_and_cleared_once():
+    filter_ = Filter("threshold_alarm", high=30, low=28)
     values = [20, 30, 30.01, 35, 29, 28, 27.99, 20, 29, 31]
-    assert temperatures(one, *values) == [None, None, 30.01, None, None, None, 27.99, None, None, 31]
+    assert temperatures(filter_, *values) == [None, None, 30.01, None, None, None, 27.99, None, None, 31]
 
 
 def test_reading_on_the_threshold_has_not_crossed_it():
@@ -360,26 +360,26 @@ def test_reading_on_the_threshold_has_not_crossed_it():
     assert temperatures(Filter("threshold_alarm", high=2.3, low=1.1), 2.3, 2.31, 1.1, 1.09) == [None, 2.31, None, 1.09]
 
 
-def test_blobs_are_fused_by_a_users_function():
+def test_blobs_are_fused_by_a_custom_function():
     register_key(160, "SKETCH", type="blob")
-    one = Filter("blob_fusion", of="SKETCH", count=3, function="join")
-    texts = answers(one, *[f'X IS {n}, SKETCH IS "{n}"' for n in range(6)])
+    filter_ = Filter("blob_fusion", of="SKETCH", count=3, function="join")
+    texts = results_of(filter_, *[f'X IS {n}, SKETCH IS "{n}"' for n in range(6)])
     assert texts == [None, None, 'X IS 2, SKETCH IS "0+1+2"', None, None, 'X IS 5, SKETCH IS "3+4+5"']
 
 
-def test_function_that_fuses_blobs_may_keep_the_result_to_itself():
+def test_fusion_function_may_return_nothing():
     register_filter("nothing_yet", lambda blobs: None)
-    one = Filter("blob_fusion", count=2, function="nothing_yet")
-    assert answers(one, 'PAYLOAD IS "a"', 'PAYLOAD IS "b"') == [None, None]
+    filter_ = Filter("blob_fusion", count=2, function="nothing_yet")
+    assert results_of(filter_, 'PAYLOAD IS "a"', 'PAYLOAD IS "b"') == [None, None]
 
 
-def test_filter_may_look_at_a_key_of_ones_own():
+def test_filter_may_use_a_custom_key():
     register_key(161, "VIBRATION", steps=1000)
-    text = answers(Filter("running_maximum", of="VIBRATION"), "VIBRATION IS 0.002", "VIBRATION IS 0.001")[1]
+    text = results_of(Filter("running_maximum", of="VIBRATION"), "VIBRATION IS 0.002", "VIBRATION IS 0.001")[1]
     assert parse(text) == (make("VIBRATION", "IS", 0.002),)
 
 
-def test_interest_that_constrains_nothing_passes_a_node_without_filters_of_its_own():
+def test_interest_without_constraints_passes_a_node_without_filters():
     node = make_node(filters=(Filter("running_mean", at=(7,)),))
     assert reasons(hear(node, interest("", hop=2))) == []
     assert len(sent(node)) == 1
@@ -398,23 +398,23 @@ def test_two_filters_with_the_same_key_are_refused():
         Diffusion(filters=(Filter("rate_limit"), Filter("running_mean")))
 
 
-def test_an_interest_is_chosen_by_the_keys_it_is_about():
+def test_interests_are_selected_by_their_keys():
     warm = Filter("rate_limit", match="TEMP EQ_ANY", messages="interest").instance()
     assert warm.wants("interest", parse("TEMP GE 25, X GE 3"))
     assert not warm.wants("interest", parse("X GE 3"))
     assert not warm.wants("data", parse("TEMP IS 25"))
 
 
-# --- what is easily written wrong ---
+# --- typical mistakes ---
 
 
 @pytest.mark.parametrize(("at", "nodes"), [(3, (3,)), ([1, 2], (1, 2)), (range(2), (0, 1)), ("all", None)])
-def test_filter_takes_its_nodes_as_the_workload_does(at, nodes):
+def test_filter_accepts_nodes_like_the_workload(at, nodes):
     assert Filter("rate_limit", at=at).at == nodes
 
 
 @pytest.mark.parametrize("at", ["sink", [[1]], 1.5, True, {1: 2}])
-def test_filter_at_what_is_no_node_is_told(at):
+def test_filter_at_an_invalid_node_is_refused(at):
     with pytest.raises(
         ParameterError,
         match=r'filter rate_limit: at is .*it must be the address of a node, several addresses, or "all"',
@@ -422,11 +422,11 @@ def test_filter_at_what_is_no_node_is_told(at):
         Filter("rate_limit", at=at)
 
 
-def test_filters_may_be_a_list_and_a_single_one_is_told_to_be_in_one():
-    one = Filter("rate_limit")
-    assert Diffusion(filters=[one]) == Diffusion(filters=(one,))
+def test_filters_may_be_a_list_and_a_single_filter_is_refused():
+    filter_ = Filter("rate_limit")
+    assert Diffusion(filters=[filter_]) == Diffusion(filters=(filter_,))
     with pytest.raises(ParameterError, match=r"filters is Filter\(.*it must be a tuple or a list"):
-        Diffusion(filters=one)
+        Diffusion(filters=filter_)
 
 
 def test_numbers_of_numpy_are_numbers_and_become_pythons():
@@ -442,13 +442,13 @@ def test_numbers_of_numpy_are_numbers_and_become_pythons():
 
 
 @pytest.mark.parametrize("answer", ["TEMP IS 26", 5, True, Attribute(51, IS, 2600), [None], [(51, IS)]])
-def test_answer_that_is_no_sequence_of_attributes_names_the_filter(answer):
+def test_result_that_is_not_a_sequence_of_attributes_is_an_error_that_names_the_filter(answer):
     register_filter("odd", lambda attributes: answer)
     with pytest.raises(AttributeFormatError, match="filter odd returned .*it must return a sequence of attributes"):
         Filter("odd").instance().decide(parse("TEMP IS 26"), 1, 0)
 
 
-def test_filter_that_raises_is_named_with_what_it_raised():
+def test_filter_that_raises_is_named_with_its_error():
     register_filter("broken", lambda attributes: 1 / 0)
     with pytest.raises(ParameterError, match="filter broken failed with ZeroDivisionError: divi"):
         Filter("broken").instance().decide(parse("TEMP IS 26"), 1, 0)

@@ -1,4 +1,4 @@
-"""TinyDiffusion's interests: how they are flooded, kept, merged, renewed and ended."""
+"""TinyDiffusion's interests: how they are flooded, cached, merged, refreshed and ended."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_duplicate_is_dropped_but_its_neighbor_becomes_a_spare_gradient():
     assert gradients(node) == [[(9, 2), (9, 3)]]
 
 
-def test_own_interest_that_comes_back_is_dropped_and_sets_no_gradient():
+def test_own_interest_that_returns_is_dropped_and_sets_no_gradient():
     node = make_node(9)
     node.subscribe(parse("TEMP GE 25"), 0)
     sent(node)
@@ -78,19 +78,19 @@ def test_each_node_sends_an_interest_once():
     network = Network(Diffusion(), grid.edges)
     network.subscribe(0, "TEMP GE 25")
     assert sorted(sender for sender, _ in network.hops("interest")) == list(range(9))
-    # Every node but the sink hears it from each neighbor; the sink hears all of its own copies back.
+    # Each node except the sink hears it from each neighbor; the sink hears all of its own copies.
     assert network.drops() == {"duplicate": 2 * grid.number_of_edges() - 8}
 
 
 # 0 --- 1 --- 2 --- 3
-def test_interest_goes_as_far_as_its_ttl():
+def test_interest_travels_as_many_hops_as_its_ttl():
     network = Network(Diffusion(ttl=2), LINE)
     network.subscribe(0, "TEMP GE 25")
     assert [len(network.nodes[a].cache.entries) for a in range(4)] == [0, 1, 1, 0]
     assert network.drops(2) == {"ttl": 1}
 
 
-def test_message_with_no_hop_left_is_not_even_looked_at():
+def test_message_without_remaining_hops_is_ignored():
     node = make_node()
     assert reasons(hear(node, interest(ttl=0))) == ["ttl"]
     assert reasons(hear(node, data(ttl=0))) == ["ttl"]
@@ -101,7 +101,7 @@ def test_message_with_no_hop_left_is_not_even_looked_at():
 
 
 @pytest.mark.parametrize(
-    ("known", "heard", "reason"),
+    ("known", "round_", "reason"),
     [
         (0, 1, None),
         (255, 0, None),
@@ -114,15 +114,15 @@ def test_message_with_no_hop_left_is_not_even_looked_at():
         (7, 7, "duplicate"),
     ],
 )
-def test_newer_round_replaces_the_gradients_and_an_older_one_is_dropped(known, heard, reason):
+def test_newer_round_replaces_the_gradients_and_an_older_one_is_dropped(known, round_, reason):
     node = make_node()
     hear(node, interest(hop=2, round=known))
     sent(node)
-    events = hear(node, interest(hop=3, round=heard))
+    events = hear(node, interest(hop=3, round=round_))
     if reason is None:
         assert gradients(node) == [[(9, 3)]]
         assert of(GradientRemoved, events) == [GradientRemoved(2, "interest", 9, 1, 0, "round")]
-        assert [message.round for _, message in sent(node)] == [heard]
+        assert [message.round for _, message in sent(node)] == [round_]
     else:
         assert reasons(events) == [reason]
         assert sent(node) == []
@@ -130,21 +130,21 @@ def test_newer_round_replaces_the_gradients_and_an_older_one_is_dropped(known, h
 
 
 @pytest.mark.parametrize("missed", [1, 127, 128, 160, 255, 256, 300])
-def test_node_that_was_off_for_any_number_of_rounds_takes_the_next_one_for_new(missed):
+def test_round_after_an_outage_of_any_length_is_new(missed):
     node = make_node(refresh_s=30)
     hear(node, interest(hop=2, round=0))
     events = hear(node, interest(hop=3, round=(missed + 1) % 256), now=30 * (missed + 1) * SECOND)
     assert reasons(events) == [] and gradients(node) == [[(9, 3)]]
 
 
-def test_old_round_that_comes_late_is_dropped_until_two_refreshes_are_over():
+def test_late_old_round_is_dropped_until_two_refreshes_have_passed():
     node = make_node(refresh_s=30)
     hear(node, interest(hop=2, round=5))
     assert reasons(hear(node, interest(hop=3, round=4), now=60 * SECOND - 1)) == ["stale"]
     assert reasons(hear(node, interest(hop=3, round=4), now=60 * SECOND)) == []
 
 
-def test_interest_that_is_heard_again_and_again_is_not_pushed_out_by_what_is_heard_once():
+def test_repeated_interest_is_not_evicted_by_interests_heard_once():
     node = make_node(max_seen_interests=3)
     for round_ in range(4):
         now = 2 * round_
@@ -161,7 +161,7 @@ def test_of_interests_heard_at_once_the_lower_number_is_forgotten():
     assert reasons(hear(node, interest(sink=7))) == []
 
 
-def test_newer_round_leaves_the_gradients_of_other_sinks():
+def test_newer_round_does_not_change_gradients_of_other_sinks():
     node = make_node()
     hear(node, interest(sink=8, hop=4))
     hear(node, interest(sink=9, hop=2))
@@ -182,15 +182,15 @@ def test_interest_is_refreshed_for_ever_and_its_round_wraps_around():
 
 
 @pytest.mark.parametrize(("most", "sent_interests"), [(0, 1), (1, 2), (3, 4)])
-def test_interest_that_no_neighbor_is_heard_to_pass_on_is_sent_again(most, sent_interests):
+def test_interest_that_no_neighbor_forwards_is_sent_again(most, sent_interests):
     node = make_node(5, max_repeats=most, refresh_s=100)
     node.subscribe(parse("TEMP GE 25"), 0, expires_s=1000)
-    heard, times = sent(node), [0]
+    sent_messages, times = sent(node), [0]
     while node.next_wake < 100 * SECOND:
         times.append(node.next_wake)
         node.wake(node.next_wake)
-        heard += sent(node)
-    assert [message.round for _, message in heard] == [0] * sent_interests
+        sent_messages += sent(node)
+    assert [message.round for _, message in sent_messages] == [0] * sent_interests
     waits = [times[i + 1] - times[i] for i in range(len(times) - 1)]
     assert all(SECOND // 2 <= wait < 3 * SECOND // 2 for wait in waits)
     node.wake(100 * SECOND)
@@ -198,7 +198,7 @@ def test_interest_that_no_neighbor_is_heard_to_pass_on_is_sent_again(most, sent_
     assert (node.next_wake < 102 * SECOND) == (most > 0)
 
 
-def test_interest_that_a_neighbor_passes_on_is_sent_once_a_round():
+def test_interest_that_a_neighbor_forwards_is_sent_once_per_round():
     node = make_node(5, refresh_s=100)
     node.subscribe(parse("TEMP GE 25"), 0)
     hear(node, interest(sink=5, sequence=0, hop=2, round=255))  # of another round
@@ -208,15 +208,15 @@ def test_interest_that_a_neighbor_passes_on_is_sent_once_a_round():
     assert node.next_wake == 100 * SECOND
 
 
-def test_interest_is_not_refreshed_when_that_is_not_wanted():
+def test_interest_is_not_refreshed_if_refreshes_are_off():
     network = Network(Diffusion(refresh_s=0), LINE)
     network.subscribe(0, "TEMP GE 25")
     network.advance(10_000)
     assert len(network.hops("interest")) == 4
 
 
-# 0 --- 1 --- 2 --- 3, then the link 1-2 fails and 1-4-2 is there
-def test_refresh_finds_the_way_around_a_link_that_failed():
+# 0 --- 1 --- 2 --- 3, then the link 1-2 fails and the path 1-4-2 appears
+def test_refresh_finds_a_path_around_a_failed_link():
     network = Network(Diffusion(), LINE + [(1, 4), (4, 2)])
     subscription = network.subscribe(0, "TEMP GE 25")
     network.links -= {(1, 2), (2, 1)}
@@ -227,30 +227,30 @@ def test_refresh_finds_the_way_around_a_link_that_failed():
     assert taken(subscription) == ["TEMP IS 27"]
 
 
-# Overlap
+# Interests with the same constraints
 
 
 # 0 --- 1 --- 2 --- 3 --- 4
 def test_two_sinks_with_the_same_constraints_share_an_entry_and_both_are_served():
     network = Network(Diffusion(), LINE + [(3, 4)])
-    one = network.subscribe(0, "TEMP GE 25, HUMIDITY LE 50, INTERVAL IS 10")
-    other = network.subscribe(4, "INTERVAL IS 5, HUMIDITY LE 50, TEMP GE 25")
+    first = network.subscribe(0, "TEMP GE 25, HUMIDITY LE 50, INTERVAL IS 10")
+    second = network.subscribe(4, "INTERVAL IS 5, HUMIDITY LE 50, TEMP GE 25")
     assert len(network.nodes[2].cache.entries) == 1
     network.publish(2, "TEMP IS 26, HUMIDITY IS 40")
-    assert taken(one) == taken(other) == ["TEMP IS 26, HUMIDITY IS 40"]
+    assert taken(first) == taken(second) == ["TEMP IS 26, HUMIDITY IS 40"]
     assert sorted(network.hops("data")) == [(1, 0), (2, 1), (2, 3), (3, 4)]
 
 
 def test_subscriptions_of_one_node_with_the_same_constraints_share_an_interest():
     network = Network(Diffusion(), LINE)
-    one, other = network.subscribe(0, "TEMP GE 25"), network.subscribe(0, "TEMP GE 25, INTERVAL IS 5")
+    first, second = network.subscribe(0, "TEMP GE 25"), network.subscribe(0, "TEMP GE 25, INTERVAL IS 5")
     network.publish(3, "TEMP IS 26")
-    assert taken(one) == taken(other) == ["TEMP IS 26"]
+    assert taken(first) == taken(second) == ["TEMP IS 26"]
     assert len(network.nodes[3].cache.entries) == 1
     assert len(network.hops("data")) == 3
 
 
-def test_interest_that_another_one_covers_is_cached_and_flooded_all_the_same():
+def test_interest_covered_by_another_one_is_cached_and_flooded_too():
     node = make_node()
     hear(node, interest("TEMP GE 25", sink=9))
     sent(node)
@@ -273,7 +273,7 @@ def test_gradient_lives_as_long_as_the_longest_interest_that_set_it(first, secon
 
 # 0 --- 1 --- 2 --- 3
 @pytest.mark.parametrize("longer_s", [100, None])
-def test_second_and_longer_subscription_is_told_to_the_whole_network(longer_s):
+def test_second_and_longer_subscription_is_flooded_through_the_network(longer_s):
     network = Network(Diffusion(), LINE)
     short = network.subscribe(0, "TEMP GE 25", expires_s=5)
     long = network.subscribe(0, "TEMP GE 25", expires_s=longer_s)
@@ -285,7 +285,7 @@ def test_second_and_longer_subscription_is_told_to_the_whole_network(longer_s):
 # Expiry and limits
 
 
-def test_each_gradient_expires_by_itself_and_the_entry_with_the_last():
+def test_gradients_expire_separately_and_the_entry_with_the_last_one():
     node = make_node()
     hear(node, interest(sink=8, hop=2, expiration_s=10))
     hear(node, interest(sink=9, hop=3, expiration_s=20))
@@ -307,7 +307,7 @@ def test_longest_expiration_is_65535_seconds():
     assert data_hops(node) == []
 
 
-def test_oldest_interest_leaves_a_full_cache_and_is_not_flooded_again():
+def test_oldest_interest_is_evicted_from_a_full_cache_and_not_flooded_again():
     node = make_node(max_interests=2)
     for number in (1, 2, 3):
         events = hear(node, interest(f"TEMP GE {number}", sink=number))
@@ -318,20 +318,20 @@ def test_oldest_interest_leaves_a_full_cache_and_is_not_flooded_again():
     assert sent(node) == [] and len(node.cache.entries) == 2
 
 
-def test_full_gradient_list_drops_the_newcomer():
+def test_new_gradient_is_dropped_if_the_list_is_full():
     node = make_node(max_gradients=2)
     for hop in (1, 2, 3):
         hear(node, interest(hop=hop))
     assert gradients(node) == [[(9, 1), (9, 2)]]
 
 
-def test_replacement_of_old_files_is_ignored_unless_it_dropped_the_way_to_the_sink():
+def test_removed_setting_of_old_files_is_ignored_unless_it_dropped_the_path_to_the_sink():
     assert Diffusion(replacement="newcomer") == Diffusion()
     with pytest.raises(ParameterError, match="the parameter replacement was removed; leave it out"):
         Diffusion(replacement="oldest")
 
 
-def test_first_gradient_of_a_further_sink_takes_the_place_of_a_spare_one_only():
+def test_first_gradient_of_another_sink_replaces_only_a_spare_one():
     node = make_node(max_gradients=3)
     for sink, hop in ((7, 1), (7, 2), (8, 1)):
         hear(node, interest(sink=sink, hop=hop))
@@ -358,7 +358,7 @@ def test_unsubscribing_cancels_the_interest_in_the_whole_network():
     assert network.nodes[0].next_wake is None
 
 
-def test_unsubscribing_leaves_other_sinks_and_other_subscriptions_alone():
+def test_unsubscribing_does_not_affect_other_sinks_and_subscriptions():
     network = Network(Diffusion(), LINE)
     first, second = network.subscribe(0, "TEMP GE 25"), network.subscribe(0, "TEMP GE 25")
     other_sink, other_interest = network.subscribe(1, "TEMP GE 25"), network.subscribe(0, "HUMIDITY GE 5")
@@ -373,7 +373,7 @@ def test_unsubscribing_leaves_other_sinks_and_other_subscriptions_alone():
     assert taken(other_interest) == ["HUMIDITY IS 6"]
 
 
-def test_unsubscribing_twice_is_no_error_and_no_message():
+def test_unsubscribing_again_sends_nothing_and_raises_nothing():
     node = make_node()
     subscription = node.subscribe(parse("TEMP GE 25"), 0)
     node.unsubscribe(subscription, 0)

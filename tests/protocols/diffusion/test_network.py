@@ -1,4 +1,4 @@
-"""TinyDiffusion as a network on the reference engine: what whole networks of nodes do together."""
+"""Networks of TinyDiffusion on the reference engine: properties of whole networks."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -21,13 +21,13 @@ def run(topology, workload, duration_s=60, seed=1, radio=IDEAL, **settings_):
     return wb.Scenario(topology, wb.Diffusion(**settings_), workload, radio, duration_s, seed).run()
 
 
-def data_sent_s(run, **where):
-    """When data frames were sent, in seconds."""
-    return [row["time_us"] / SECOND for row in rows(run, "sent", message="data", **where)]
+def data_sent_s(run, **columns):
+    """Return the times at which data frames were sent, in seconds."""
+    return [row["time_us"] / SECOND for row in rows(run, "sent", message="data", **columns)]
 
 
 def received_by(run, sink):
-    """{subscription's number: sorted texts delivered} at a sink."""
+    """Return {subscription number: sorted delivered texts} of a sink."""
     samples = defaultdict(list)
     for row in rows(run, "delivered", node=sink):
         samples[row["value"]].append(row["detail"])
@@ -36,7 +36,7 @@ def received_by(run, sink):
 
 @st.composite
 def connected_graphs(draw, most=14):
-    """Connected networks of two-way links: a random tree and some links more."""
+    """Draw a connected network of two-way links: a random tree and some additional links."""
     count = draw(st.integers(2, most))
     graph = nx.Graph([(node, draw(st.integers(0, node - 1))) for node in range(1, count)])
     spare = sorted(nx.non_edges(graph))
@@ -55,23 +55,23 @@ WANTED = ["TEMP GE 25", "TEMP LT 25", "TEMP GE 20, TEMP LE 30", "HUMIDITY EQ_ANY
 READINGS = ["TEMP IS 20", "TEMP IS 27", "TEMP IS 40", "HUMIDITY IS 50", "TEMP IS 22, HUMIDITY IS 50"]
 
 
-# --- who gets what, with ideal links ---
+# --- delivery on ideal links ---
 
 
 @settings(max_examples=examples(60))
 @given(connected_graphs(), st.data(), SEEDS)
-def test_every_sink_gets_each_matching_reading_exactly_once_and_no_other(graph, data, seed):
+def test_every_sink_gets_each_matching_reading_once_and_no_other_readings(graph, data, seed):
     sinks = [(sink, data.draw(st.sampled_from(WANTED))) for sink in data.draw(several(graph))]
     sources = data.draw(several(graph))
-    workload = [wb.subscribe(sink, what) for sink, what in sinks]
+    workload = [wb.subscribe(sink, constraints) for sink, constraints in sinks]
     for source in sources:
         for i in range(3):
-            what = f"{data.draw(st.sampled_from(READINGS))}, INSTANCE IS {i}"
-            workload.append(wb.publish(source, what, start_s=2 + 11 * i + source / 10))
+            reading = f"{data.draw(st.sampled_from(READINGS))}, INSTANCE IS {i}"
+            workload.append(wb.publish(source, reading, start_s=2 + 11 * i + source / 10))
     played = run(graph, workload, seed=seed)
     published = [wb.parse(row["detail"]) for row in rows(played, "published")]
-    for sink, what in sinks:
-        matching = [wb.to_text(sample) for sample in published if wb.one_way_match(wb.parse(what), sample)]
+    for sink, constraints in sinks:
+        matching = [wb.to_text(sample) for sample in published if wb.one_way_match(wb.parse(constraints), sample)]
         assert received_by(played, sink).get(0, []) == sorted(matching)
     assert (played.metrics["wrong_deliveries"], played.metrics["duplicate_deliveries"]) == (0, 0)
     assert played.metrics["delivered"] == played.metrics["expected"]
@@ -104,7 +104,7 @@ def test_black_list_makes_a_network_with_one_way_links_as_good_as_its_two_way_pa
 
 @settings(max_examples=examples(60))
 @given(connected_graphs(), st.data(), SEEDS)
-def test_no_data_message_is_forwarded_twice_for_a_sink_or_comes_back_to_a_node(graph, data, seed):
+def test_data_is_forwarded_once_per_sink_and_never_returns_to_a_node(graph, data, seed):
     sinks, sources = data.draw(several(graph)), data.draw(several(graph))
     workload = [
         wb.subscribe(sinks, "TEMP GE 25"),
@@ -115,17 +115,17 @@ def test_no_data_message_is_forwarded_twice_for_a_sink_or_comes_back_to_a_node(g
     forwarded = Counter(
         (row["node"], row["origin"], row["sequence"]) for row in rows(played, "forwarded", message="data")
     )
-    # A copy for each sink may come by itself.
+    # Copies for different sinks may arrive separately.
     assert not forwarded or max(forwarded.values()) <= len(sinks)
     if len(sinks) == 1:
-        # With more than one, two sinks' branches may meet in opposite directions; with one there is one path.
+        # With several sources, two sinks' branches may meet in opposite directions; with one source there is one path.
         for path in paths(played).values():
             assert len({receiver for _, receiver in path}) == len(path)
             assert all(receiver == sender for (_, receiver), (sender, _) in pairwise(path))
 
 
 def paths(run):
-    """{(source, sequence): [(sender, receiver), ...]} of the data messages of a run."""
+    """Return {(source, sequence): [(sender, receiver), ...]} of the data messages of a run."""
     hops = defaultdict(list)
     for row in rows(run, "sent", message="data"):
         hops[row["origin"], row["sequence"]].append((row["node"], row["peer"]))
@@ -147,7 +147,7 @@ def test_data_takes_a_shortest_path_to_one_sink_with_ideal_links_and_no_jitter(g
     assert played.metrics["sent_data"] == frames
 
 
-def test_reinforcement_goes_back_the_way_that_data_came():
+def test_reinforcement_follows_the_reverse_path_of_data():
     played = run(wb.topology.grid(4, 4), [wb.subscribe(0, "TEMP GE 25"), wb.publish(15, "TEMP IS 26", start_s=1)], 20)
     data = [(row["node"], row["peer"]) for row in rows(played, "sent", message="data")]
     back = [(row["node"], row["peer"]) for row in rows(played, "sent", message="reinforcement")]
@@ -171,7 +171,7 @@ def test_sinks_with_the_same_constraints_share_entries_and_both_get_everything()
     assert removed <= {"expired"}
 
 
-def test_sinks_with_different_constraints_get_what_each_asked_for():
+def test_sinks_with_different_constraints_get_their_matching_readings():
     # 0 - 1 - 2 - 3 - 4
     workload = [
         wb.subscribe(0, "TEMP GE 25"),
@@ -186,7 +186,7 @@ def test_sinks_with_different_constraints_get_what_each_asked_for():
         1: [f"TEMP IS {value}" for value in (35, 40)],
     }
     carried = Counter(row["sequence"] for row in rows(played, "sent", message="data", node=2))
-    # 20 to the right, 25 and 30 both ways, 35 and 40 both ways
+    # 20 is sent to the right; 25, 30, 35 and 40 in both directions
     assert sorted(carried.values()) == [1, 2, 2, 2, 2]
 
 
@@ -208,14 +208,14 @@ def test_data_stops_after_unsubscribe_and_after_expiry(graph, data, seed, expire
     end = {"expires_s": 40} if expires else {"stop_s": 40}
     workload = [wb.subscribe(sink, "TEMP GE 25", **end), wb.publish("all", "TEMP IS 26", every_s=4, stagger=True)]
     played = run(graph, workload, duration_s=100, seed=seed)
-    sent = data_sent_s(played)
-    assert any(30 < time < 40 for time in sent) and not [time for time in sent if time > 43]
+    times_s = data_sent_s(played)
+    assert any(30 < time < 40 for time in times_s) and not [time for time in times_s if time > 43]
     assert not [row for row in rows(played, "delivered") if row["time_us"] > 40 * SECOND]
     assert not [row for row in rows(played, "sent") if row["time_us"] > 43 * SECOND]
     assert played.metrics["delivery_ratio"] > 0.8
 
 
-def test_subscription_that_is_left_keeps_its_data_when_another_ends():
+def test_remaining_subscription_keeps_its_data_when_another_ends():
     workload = [
         wb.subscribe(0, "TEMP GE 25", stop_s=20),
         wb.subscribe(0, "TEMP GE 25", start_s=1),
@@ -244,12 +244,12 @@ def test_refresh_heals_a_failed_relay():
     played = run(LADDER, [*workload, wb.outage(relay, 10)], duration_s=60)
     arrived = [row["time_us"] / SECOND for row in rows(played, "delivered")]
     assert [round(time) for time in arrived if time < 9.9] == list(range(2, 10))
-    assert not [time for time in arrived if 10.1 < time < 29.9]  # the refresh comes every 30 s
+    assert not [time for time in arrived if 10.1 < time < 29.9]  # interests are refreshed every 30 s
     assert [round(time) for time in arrived if time > 30.9] == list(range(31, 60))
 
 
 @pytest.mark.parametrize("off_s", [100, 128, 200, 260])
-def test_relay_that_was_off_for_long_is_found_within_two_refreshes(off_s):
+def test_relay_is_used_again_within_two_refreshes_after_a_long_outage(off_s):
     workload = [
         wb.subscribe(0, "TEMP GE 25"),
         wb.publish(2, "TEMP IS 26", every_s=1, start_s=1),
@@ -260,14 +260,14 @@ def test_relay_that_was_off_for_long_is_found_within_two_refreshes(off_s):
     assert min(time for time in arrived if time > 5 + off_s) <= 5 + off_s + 2
 
 
-def test_publications_in_phase_with_the_refresh_arrive_round_after_round():
+def test_publications_in_phase_with_the_refresh_arrive_in_every_round():
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(3, "TEMP IS 26", every_s=1, start_s=1)]
     played = run(wb.topology.line(4), workload, duration_s=150, refresh_s=1)
     assert played.metrics["delivery_ratio"] == 1
 
 
 @pytest.mark.parametrize("side", [6, 7])
-def test_more_sources_than_a_sink_remembers_all_arrive_round_after_round(side):
+def test_readings_of_more_sources_than_a_sink_remembers_arrive_in_every_round(side):
     sources = range(side * side - 11, side * side)
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(sources, "TEMP IS 26", every_s=1, start_s=2, stagger=True)]
     for seed in range(3):
@@ -275,38 +275,38 @@ def test_more_sources_than_a_sink_remembers_all_arrive_round_after_round(side):
         assert played.metrics["delivery_ratio"] == 1
 
 
-def test_sinks_that_subscribe_at_once_are_all_heard_though_their_interests_collide():
-    # Everybody hears everybody, so the first flood drowns the others' first frames.
-    crowd = nx.complete_graph(30).to_directed()
+def test_all_simultaneous_subscriptions_are_served_although_interests_collide():
+    # All nodes hear each other, so the first flood collides with the other sinks' first frames.
+    complete_network = nx.complete_graph(30).to_directed()
     workload = [wb.subscribe([0, 1, 2, 3, 4], "TEMP GE 25"), wb.publish(20, "TEMP IS 26", every_s=1, start_s=6)]
-    air = wb.Radio(loss="none", collisions=True, csma=True, retries=3)
-    assert min(run(crowd, workload, 30, seed, air).metrics["delivery_ratio"] for seed in range(3)) > 0.95
+    radio = wb.Radio(loss="none", collisions=True, csma=True, retries=3)
+    assert min(run(complete_network, workload, 30, seed, radio).metrics["delivery_ratio"] for seed in range(3)) > 0.95
 
 
 # --- copies ---
 
 
-def test_copies_do_not_circle_however_little_is_remembered():
+def test_copies_do_not_circulate_even_with_little_memory():
     grid = wb.topology.grid(6, 6)
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(range(10, 30), "TEMP IS 26", every_s=1, start_s=2)]
     played = run(grid, workload, duration_s=4, max_data=2, exploratory_gradients=3)
     assert played.metrics["delivery_ratio"] == 1
-    # A reading costs ten frames; where copies circle, two hundred.
+    # A reading costs ten frames; with circulating copies it would cost two hundred.
     assert played.metrics["sent_data"] < len(grid) * len(rows(played, "published"))
 
 
-def test_sink_that_was_off_goes_on_with_its_subscription():
+def test_subscription_continues_after_an_outage_of_its_sink():
     workload = [
         wb.subscribe(0, "TEMP GE 25"),
         wb.publish(3, "TEMP IS 26", every_s=1, start_s=2.5),
         wb.outage(0, 10, 20),
     ]
     played = run(LADDER, workload, duration_s=60)
-    assert played.metrics["delivery_ratio"] == 1  # what was published while the sink was off is owed to nobody
+    assert played.metrics["delivery_ratio"] == 1  # readings published while the sink was off are not expected
     assert played.metrics["delivered"] == played.metrics["expected"] == 58 - 10
 
 
-def test_source_that_was_off_is_still_asked():
+def test_source_continues_to_send_after_its_outage():
     workload = [wb.subscribe(0, "TEMP GE 25"), wb.publish(7, "TEMP IS 26", every_s=1, start_s=2), wb.outage(7, 5, 40)]
     assert run(LADDER, workload, duration_s=60).metrics["delivery_ratio"] == 1
 
@@ -361,8 +361,10 @@ def test_all_sinks_hear_the_sources_of_a_crowded_testbed(real_data):
     nodes = sorted(network)
     sources = wb.publish(nodes[1::3], "TEMP IS 26", every_s=10, start_s=10, stagger=True)
     workload = [wb.subscribe(nodes[::13], "TEMP GE 25"), sources]
-    for air, seed in itertools.product((wb.Radio(retries=3), wb.Radio(collisions=True, csma=True, retries=3)), (1, 2)):
-        assert run(network, workload, duration_s=60, seed=seed, radio=air).metrics["delivery_ratio"] >= 0.98
+    for radio, seed in itertools.product(
+        (wb.Radio(retries=3), wb.Radio(collisions=True, csma=True, retries=3)), (1, 2)
+    ):
+        assert run(network, workload, duration_s=60, seed=seed, radio=radio).metrics["delivery_ratio"] >= 0.98
 
 
 def test_black_list_leaves_the_good_links_of_a_testbed_of_many_hops(real_data):
@@ -385,17 +387,20 @@ def test_black_list_helps_where_links_are_lossy_and_asymmetric():
                 run(office, workload, seed=seed, radio=wb.Radio(retries=retries), blacklist_loss=limit).metrics
                 for seed in range(3)
             ]
-            assert all(one["interest_coverage"] == 1 and one["wrong_deliveries"] == 0 for one in metrics)
-            ratios[retries, limit] = sum(one["delivery_ratio"] for one in metrics) / len(metrics)
-            frames[retries, limit] = sum(one["sent_data"] for one in metrics)
+            assert all(
+                run_metrics["interest_coverage"] == 1 and run_metrics["wrong_deliveries"] == 0
+                for run_metrics in metrics
+            )
+            ratios[retries, limit] = sum(run_metrics["delivery_ratio"] for run_metrics in metrics) / len(metrics)
+            frames[retries, limit] = sum(run_metrics["sent_data"] for run_metrics in metrics)
     assert ratios[0, 1] < ratios[0, 0.95] < ratios[0, 0.5]
     assert ratios[0, 1] < 0.6 and ratios[0, 0.5] > 0.9
-    # With acknowledgements a node sends again by another neighbor what a bad link has lost; that costs frames.
+    # With acknowledgements a node resends lost data through another neighbor, which costs frames.
     assert ratios[3, 1] == ratios[3, 0.5] == 1
     assert frames[3, 0.5] < 0.9 * frames[3, 1]
 
 
-# --- more interests than there is room for ---
+# --- more interests than fit into the cache ---
 
 
 def test_readings_lost_to_evicted_interests_are_explained():
@@ -418,25 +423,25 @@ def test_readings_lost_to_evicted_interests_are_explained():
 # --- several sinks ---
 
 
-def test_reading_for_several_sinks_needs_as_many_frames_as_shortest_paths_have_arcs():
-    """On a grid with 5 sinks, where copies without lists need three times as many."""
+def test_reading_for_several_sinks_needs_about_as_many_frames_as_its_shortest_paths():
+    """The grid has 5 sinks; copies without lists of sinks would need three times as many frames."""
     grid = wb.topology.grid(7, 7)
     sinks, sources = [0, 6, 24, 42, 48], [3, 10, 22, 33, 47]
-    workload = [wb.subscribe(sink, f"TEMP GE {1 + place}", start_s=1 + 0.3 * place) for place, sink in enumerate(sinks)]
+    workload = [wb.subscribe(sink, f"TEMP GE {1 + index}", start_s=1 + 0.3 * index) for index, sink in enumerate(sinks)]
     workload += [wb.publish(sources, "TEMP IS 30", every_s=10, start_s=15, stop_s=95, stagger=True)]
     played = run(grid, workload, duration_s=100)
     least = 0
     for source in sources:
-        ways = [nx.shortest_path(grid, source, sink) for sink in sinks]
-        least += len({arc for way in ways for arc in pairwise(way)})
+        shortest_paths = [nx.shortest_path(grid, source, sink) for sink in sinks]
+        least += len({arc for path in shortest_paths for arc in pairwise(path)})
     readings = played.metrics["expected"] / len(sinks)
     assert played.metrics["delivery_ratio"] == 1 and played.metrics["duplicate_deliveries"] == 0
     assert played.metrics["sent_data"] / readings <= 1.5 * least / len(sources)
 
 
-def test_burst_costs_as_many_frames_a_reading_as_a_single_one():
-    """Two readings of each of 36 nodes in an instant: more than `max_data`."""
-    workload = [wb.subscribe(node, f"TEMP GE {1 + place}", start_s=1 + place) for place, node in enumerate((0, 5, 30))]
+def test_burst_costs_as_many_frames_per_reading_as_a_single_reading():
+    """All 36 nodes publish two readings at the same time: more than `max_data`."""
+    workload = [wb.subscribe(node, f"TEMP GE {1 + index}", start_s=1 + index) for index, node in enumerate((0, 5, 30))]
     workload += [wb.publish("all", f"TEMP IS {9 + turn}", start_s=10) for turn in range(2)]
     played = run(wb.topology.grid(6, 6), workload, duration_s=20)
     assert played.metrics["delivery_ratio"] == 1 and played.metrics["duplicate_deliveries"] == 0
@@ -444,7 +449,7 @@ def test_burst_costs_as_many_frames_a_reading_as_a_single_one():
 
 
 @pytest.mark.parametrize("profile", ["strict", "wide"])
-def test_more_sinks_than_a_list_has_room_for_cost_frames_and_no_readings(profile):
+def test_more_sinks_than_fit_into_a_list_cost_frames_but_no_readings(profile):
     grid = wb.topology.grid(6, 6)
     workload = [wb.subscribe(list(range(0, 36, 2)), "TEMP GE 1")]
     workload += [wb.publish([7, 21, 35], "TEMP IS 30", every_s=5, start_s=12, stagger=True)]
@@ -452,7 +457,7 @@ def test_more_sinks_than_a_list_has_room_for_cost_frames_and_no_readings(profile
     assert played.metrics["delivery_ratio"] == 1 and played.metrics["duplicate_deliveries"] == 0
 
 
-def test_relay_that_dies_costs_a_reading_or_two_where_the_radio_reports_it():
+def test_failed_relay_costs_few_readings_if_the_radio_reports_losses():
     grid = wb.topology.grid(5, 5)
     workload = [wb.subscribe([0, 4, 20], "TEMP GE 1"), wb.publish([24, 18], "TEMP IS 30", every_s=1, start_s=5.5)]
     radio = wb.Radio(loss="none", retries=3)

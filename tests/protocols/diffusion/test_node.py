@@ -1,4 +1,4 @@
-"""TinyDiffusion's node: data on its way to the sinks, samples that wait, the black list, frames that are wrong."""
+"""TinyDiffusion's node: forwarding of data, waiting samples, the black list, and invalid frames."""
 
 import pytest
 from hypothesis import given, settings
@@ -16,10 +16,10 @@ from workbench.protocols.diffusion.wire import encode_data
 
 LINE = [(0, 1), (1, 2), (2, 3)]
 
-# A start
+# Start
 
 
-def test_neighbors_take_what_a_restarted_node_sends_for_new():
+def test_neighbors_treat_messages_of_a_restarted_node_as_new():
     neighbor = make_node(address=2)
     for boot in (0, 1):
         node = make_node(address=1)
@@ -30,10 +30,10 @@ def test_neighbors_take_what_a_restarted_node_sends_for_new():
         assert [type(event).__name__ for event in neighbor.take_events()][-1] == "Forwarded"
 
 
-# What cannot be asked for or offered
+# Invalid subscriptions and publications
 
 
-def test_wrong_subscription_leaves_no_trace():
+def test_wrong_subscription_does_not_change_the_node():
     node = make_node(profile="strict", max_interests=1, max_attributes=5)
     for wrong, error in [
         ("TEMP IS 25", AttributeFormatError),
@@ -50,7 +50,7 @@ def test_wrong_subscription_leaves_no_trace():
         node.subscribe(parse("TEMP GE 26"), 0)
 
 
-def test_wrong_publication_leaves_no_trace():
+def test_wrong_publication_does_not_change_the_node():
     node = make_node(profile="strict", max_attributes=5)
     for wrong, error in [
         ("", AttributeFormatError),
@@ -64,7 +64,7 @@ def test_wrong_publication_leaves_no_trace():
     assert node.publish(parse("TEMP IS 1"), 0) == 0
 
 
-def test_subscription_that_constrains_nothing_may_be_meant():
+def test_subscription_without_constraints_may_be_explicit():
     network = Network(Diffusion(), LINE)
     everything = network.subscribe(0, "INTERVAL IS 5", match_all=True)
     network.publish(3, "HUMIDITY IS 6")
@@ -80,15 +80,15 @@ def test_parameter_out_of_its_range_is_refused(wrong):
         Diffusion(**wrong)
 
 
-def test_filters_that_are_none_are_refused():
+def test_invalid_filters_are_refused():
     with pytest.raises(ParameterError, match="filters"):
         Diffusion(filters=("running_mean",))
 
 
-# Data: where it goes
+# Data: destinations
 
 
-def test_data_goes_to_the_head_of_the_gradient_list_alone():
+def test_data_goes_only_to_the_head_of_the_gradient_list():
     node = make_node()
     for hop in (2, 3, 4):
         hear(node, interest(hop=hop))
@@ -106,7 +106,7 @@ def test_exploratory_gradients_carry_data_too():
     assert data_hops(node) == [2, 3]
 
 
-def test_exploration_pauses_while_data_comes_faster_than_it_can_be_remembered():
+def test_exploration_pauses_while_data_arrives_faster_than_it_can_be_remembered():
     node = make_node(exploratory_gradients=2, max_data=3)
     for hop in (2, 3):
         hear(node, interest(hop=hop))
@@ -118,18 +118,20 @@ def test_exploration_pauses_while_data_comes_faster_than_it_can_be_remembered():
     assert hops == [[2, 3], [2, 3], [2], [2], [2, 3], [2, 3], [2]]
 
 
-def test_data_goes_once_to_each_neighbor_that_some_matching_interest_names_and_never_back():
+def test_data_goes_once_to_each_neighbor_of_matching_interests_and_never_back():
     node = make_node()
-    for sink, hop, what in [(10, 1, "TEMP GE 20"), (11, 1, "TEMP GE 21"), (12, 2, "TEMP GE 20"), (13, 3, "TEMP GE 22"),
-                            (14, 4, "TEMP GE 27"), (15, 6, "HUMIDITY GE 5")]:  # fmt: skip
-        hear(node, interest(what, sink=sink, hop=hop))
+    for sink, hop, constraints in [
+        (10, 1, "TEMP GE 20"), (11, 1, "TEMP GE 21"), (12, 2, "TEMP GE 20"), (13, 3, "TEMP GE 22"),
+        (14, 4, "TEMP GE 27"), (15, 6, "HUMIDITY GE 5"),
+    ]:  # fmt: skip
+        hear(node, interest(constraints, sink=sink, hop=hop))
     hear(node, data("TEMP IS 26", hop=3))
     assert sorted(data_hops(node)) == [1, 2]
     hear(node, data("TEMP IS 27", hop=7, sequence=2))
     assert sorted(data_hops(node)) == [1, 2, 3, 4]
 
 
-def test_data_with_no_way_on_but_back_is_dropped_with_a_reason():
+def test_data_whose_only_path_leads_back_is_dropped_with_a_reason():
     node = make_node()
     hear(node, interest(hop=3))
     events = hear(node, data(hop=3))
@@ -137,7 +139,7 @@ def test_data_with_no_way_on_but_back_is_dropped_with_a_reason():
     assert reasons(events) == ["no_gradient"]
 
 
-def test_data_nobody_asked_for_is_dropped_with_a_reason():
+def test_data_without_a_matching_interest_is_dropped_with_a_reason():
     node = make_node()
     hear(node, interest("TEMP GE 30"))
     sent(node)
@@ -145,7 +147,7 @@ def test_data_nobody_asked_for_is_dropped_with_a_reason():
     assert sent(node) == []
 
 
-def test_data_the_node_subscribed_to_is_delivered_and_passed_on_to_further_sinks():
+def test_data_that_matches_a_local_subscription_is_delivered_and_forwarded():
     node = make_node(reinforce_after=0)
     subscription = node.subscribe(parse("TEMP GE 20"), 0)
     hear(node, interest("TEMP GE 25", hop=2))
@@ -166,7 +168,7 @@ def test_source_that_is_a_sink_delivers_to_itself():
 
 
 @pytest.mark.parametrize("ttl", [3, 50, 254, 255])
-def test_data_counts_its_hops_and_goes_as_far_as_its_ttl(ttl):
+def test_data_counts_its_hops_up_to_its_ttl(ttl):
     network = Network(Diffusion(ttl=ttl), [(a, a + 1) for a in range(min(ttl, 60))])
     source = min(ttl, 60)
     subscriptions = [network.subscribe(node, "TEMP GE 25") for node in (0, source)]
@@ -200,13 +202,13 @@ def test_duplicate_data_is_dropped():
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("first", "second"),
     [((0x0107, 1), (0x0007, 1)), ((8, 1), (8, 0x01000001)), ((8, 1), (1, 8)), ((1, 0), (0, 1))],
 )
-def test_sources_and_sequence_numbers_are_told_apart_in_all_their_bits(one, other):
+def test_sources_and_sequence_numbers_are_distinguished_by_all_their_bits(first, second):
     node = make_node()
     hear(node, interest())
-    for source, sequence in (one, other):
+    for source, sequence in (first, second):
         assert reasons(hear(node, data(source=source, sequence=sequence))) == []
 
 
@@ -225,7 +227,7 @@ def test_data_list_forgets_the_oldest_first():
     assert outcomes == [[], [], ["duplicate"], [], ["duplicate"], []]
 
 
-def test_data_that_comes_back_sooner_than_from_a_circle_is_a_duplicate():
+def test_data_that_returns_too_soon_for_a_loop_is_a_duplicate():
     node = make_node(5)
     hear(node, interest(hop=2))
     node.publish(parse("TEMP IS 26"), 0)
@@ -238,7 +240,7 @@ def test_data_that_comes_back_sooner_than_from_a_circle_is_a_duplicate():
 
 
 @pytest.mark.parametrize("max_data", [1, 20])
-def test_data_that_has_gone_in_a_circle_goes_on_though_its_source_has_forgotten_it(max_data):
+def test_data_that_returns_from_a_loop_is_forwarded_although_its_source_has_forgotten_it(max_data):
     node = make_node(5, max_data=max_data)
     for hop in (2, 3):
         hear(node, interest(hop=hop))
@@ -246,7 +248,7 @@ def test_data_that_has_gone_in_a_circle_goes_on_though_its_source_has_forgotten_
     for value in (26, 27):
         node.publish(parse(f"TEMP IS {value}"), 0)
     first = sent(node)[0][1]
-    # A reinforcement has led the path back here and, meanwhile, from here another way.
+    # Reinforcements have led the path back to this node and, meanwhile, from this node to another neighbor.
     hear(node, interest(hop=3, sequence=7), unicast=True)
     assert reasons(hear(node, data(hop=2, source=5, sequence=first.sequence, ttl=48))) == []
     assert data_hops(node) == [3]
@@ -254,8 +256,8 @@ def test_data_that_has_gone_in_a_circle_goes_on_though_its_source_has_forgotten_
 
 
 @pytest.mark.parametrize("is_circle", [False, True])
-def test_copies_for_two_sinks_go_on_though_both_have_gone_in_a_circle(is_circle):
-    """The copy for sink 6 comes here for the first time, or in a circle of its own; that for sink 0 has circled."""
+def test_copies_for_two_sinks_are_forwarded_although_both_return_from_a_loop(is_circle):
+    """The copy for sink 6 arrives for the first time or from its own loop; that for sink 0 returns from a loop."""
     node = make_node()
     for sink in (0, 6):
         hear(node, interest(sink=sink, hop=2 + sink, sequence=sink))
@@ -266,7 +268,7 @@ def test_copies_for_two_sinks_go_on_though_both_have_gone_in_a_circle(is_circle)
     assert data_hops(node) == ([2, 8] if is_circle else [2]) + [8, 2]
 
 
-def test_data_that_goes_on_in_a_circle_ends():
+def test_data_that_stays_in_a_loop_is_dropped():
     node = make_node()
     hear(node, interest(hop=2))
     sent(node)
@@ -277,24 +279,24 @@ def test_data_that_goes_on_in_a_circle_ends():
     assert hops == [2, 2, 2, 2]
 
 
-# Data: samples that wait, aggregation
+# Data: waiting samples, aggregation
 
 
 # 0 --- 1 --- 2 --- 3
-def test_sample_nobody_wants_waits_and_is_sent_a_tick_after_an_interest_arrives():
+def test_sample_without_an_interest_waits_and_is_sent_a_tick_after_an_interest_arrives():
     network = Network(Diffusion(), LINE)
     network.publish(3, "TEMP IS 26")
     network.advance(50)
     assert network.nodes[3].next_wake == 60 * SECOND
-    other = network.subscribe(0, "HUMIDITY GE 5")
+    unmatched = network.subscribe(0, "HUMIDITY GE 5")
     subscription = network.subscribe(0, "TEMP GE 25")
     network.advance(0.999)
     assert network.hops("data") == []
     network.advance(0.001)
-    assert (taken(subscription), taken(other)) == (["TEMP IS 26"], [])
+    assert (taken(subscription), taken(unmatched)) == (["TEMP IS 26"], [])
 
 
-def test_sample_that_has_waited_too_long_is_dropped_on_time_and_reaches_nobody():
+def test_sample_that_has_waited_too_long_is_dropped_on_time_and_not_delivered():
     network = Network(Diffusion(sample_lifetime_s=20), LINE)
     network.publish(3, "TEMP IS 26")
     network.advance(5)
@@ -321,7 +323,7 @@ def test_sample_too_old_is_not_sent_by_a_node_that_was_woken_late():
     assert node.drops == {"expired": 1}
 
 
-def test_sample_that_waits_is_found_by_a_subscription_of_the_same_node():
+def test_waiting_sample_is_delivered_to_a_new_subscription_of_the_same_node():
     network = Network(Diffusion(), LINE)
     network.publish(3, "TEMP IS 26")
     subscription = network.subscribe(3, "TEMP GE 25")
@@ -329,7 +331,7 @@ def test_sample_that_waits_is_found_by_a_subscription_of_the_same_node():
     assert taken(subscription) == ["TEMP IS 26"]
 
 
-def test_oldest_sample_gives_way_when_too_many_wait():
+def test_oldest_sample_is_dropped_when_too_many_wait():
     network = Network(Diffusion(max_data=2), LINE)
     for value in (26, 27, 28):
         network.publish(3, f"TEMP IS {value}")
@@ -340,7 +342,7 @@ def test_oldest_sample_gives_way_when_too_many_wait():
 
 
 # 0 --- 1 --- 2 --- 3
-def test_samples_travel_together_and_the_sink_is_handed_those_that_match():
+def test_samples_are_aggregated_and_the_sink_gets_the_matching_ones():
     network = Network(Diffusion(), LINE)
     for value in (26, 10, 30):
         network.publish(3, f"TEMP IS {value}, INSTANCE IS 7")
@@ -353,10 +355,10 @@ def test_samples_travel_together_and_the_sink_is_handed_those_that_match():
     assert originated == [(0, 0), (0, 1), (0, 2)]
 
 
-def test_samples_that_do_not_fit_or_begin_otherwise_travel_by_themselves():
+def test_samples_that_are_too_long_or_start_with_another_key_are_not_aggregated():
     node = make_node(profile="strict")
-    for what in ("TEMP IS 1, X IS 1", "TEMP IS 2, X IS 2", "TEMP IS 3", "HUMIDITY IS 4", "TEMP IS 5"):
-        node.publish(parse(what), 0)
+    for reading in ("TEMP IS 1, X IS 1", "TEMP IS 2, X IS 2", "TEMP IS 3", "HUMIDITY IS 4", "TEMP IS 5"):
+        node.publish(parse(reading), 0)
     hear(node, interest("INSTANCE IS 0"))
     sent(node)
     node.wake(SECOND)
@@ -369,10 +371,10 @@ def test_samples_that_do_not_fit_or_begin_otherwise_travel_by_themselves():
 
 
 # 0 --- 1 --- 2 --- 3
-def test_reading_with_its_first_key_twice_travels_alone_and_arrives_as_one():
+def test_reading_with_its_first_key_twice_is_not_aggregated_and_arrives_complete():
     network = Network(Diffusion(), LINE)
-    for what in ("TEMP IS 26", "TEMP IS 1, HUMIDITY IS 2, TEMP IS 30", "TEMP IS 27"):
-        network.publish(3, what)
+    for reading in ("TEMP IS 26", "TEMP IS 1, HUMIDITY IS 2, TEMP IS 30", "TEMP IS 27"):
+        network.publish(3, reading)
     both, warm = network.subscribe(0, "TEMP GE 28, HUMIDITY GE 1"), network.subscribe(0, "TEMP GE 25")
     network.advance(1)
     assert taken(both) == ["TEMP IS 1, HUMIDITY IS 2, TEMP IS 30"]
@@ -380,7 +382,7 @@ def test_reading_with_its_first_key_twice_travels_alone_and_arrives_as_one():
     assert len(network.hops("data")) == 3 * 3
 
 
-def test_relay_passes_on_that_a_message_is_an_aggregate_and_a_filter_sees_its_readings():
+def test_relay_preserves_the_aggregate_flag_and_filters_get_single_readings():
     halved = Filter("running_minimum", 200, "TEMP GE 25", window=9)
     for is_aggregate, expected in (
         (True, "TEMP IS 26, TEMP IS 10, TEMP IS 26"),
@@ -394,7 +396,7 @@ def test_relay_passes_on_that_a_message_is_an_aggregate_and_a_filter_sees_its_re
         assert (message.is_aggregate, to_text(message.attributes)) == (is_aggregate, expected)
 
 
-def test_relay_neither_splits_nor_merges():
+def test_relay_neither_splits_nor_merges_messages():
     node = make_node()
     hear(node, interest("TEMP GE 25"))
     sent(node)
@@ -407,7 +409,7 @@ def test_relay_neither_splits_nor_merges():
 # Black list
 
 
-def test_neighbor_is_black_above_the_limit_and_good_again_below_it_less_the_hysteresis():
+def test_neighbor_is_blacklisted_above_the_limit_and_released_below_it_minus_the_hysteresis():
     node = make_node(blacklist_loss=0.5, blacklist_hysteresis=0.1)
     changes = []
     for inbound, outbound in [(1, 0.5), (0.7, 0.7), (0.7, 0.8), (1, 0.6), (1, 0.61), (0.7, 0.8), (0.1, 1), (1, 0.5)]:
@@ -416,7 +418,7 @@ def test_neighbor_is_black_above_the_limit_and_good_again_below_it_less_the_hyst
     assert changes == [[], [1], [], [], [0], [], [1], []]
 
 
-def test_everything_from_a_black_neighbor_is_dropped_and_counted():
+def test_everything_from_a_blacklisted_neighbor_is_dropped_and_counted():
     node = make_node(blacklist_loss=0.5)
     hear(node, interest(hop=2, sink=10))
     sent(node)
@@ -429,7 +431,7 @@ def test_everything_from_a_black_neighbor_is_dropped_and_counted():
     assert reasons(hear(node, data(hop=4))) == []
 
 
-def test_neighbor_that_turns_black_loses_its_gradients_and_the_next_one_takes_over():
+def test_blacklisted_neighbor_loses_its_gradients_and_the_next_one_takes_over():
     node = make_node(blacklist_loss=0.5)
     hear(node, interest(hop=2))
     hear(node, interest(hop=3))
@@ -441,13 +443,13 @@ def test_neighbor_that_turns_black_loses_its_gradients_and_the_next_one_takes_ov
     assert reasons(hear(node, data(hop=7, sequence=2))) == ["no_gradient"]
 
 
-def test_no_neighbor_is_black_at_a_limit_of_one():
+def test_no_neighbor_is_blacklisted_at_a_limit_of_one():
     node = make_node(blacklist_loss=1.0)
     node.link_quality(3, 0, 0, 0)
     assert node.take_events() == []
 
 
-# Frames that are wrong
+# Invalid frames
 
 
 def test_frame_whose_previous_hop_is_not_its_sender_is_dropped():
@@ -476,8 +478,8 @@ def encode(message):
 
 
 @st.composite
-def heard(draw):
-    """(frame, previous hop, broadcast): mostly sound, sometimes from elsewhere, damaged, cut short or noise."""
+def received_frames(draw):
+    """Draw (frame, previous hop, broadcast): mostly valid, sometimes from another node, damaged, truncated or noise."""
     message = draw(messages)
     frame, previous_hop = bytearray(encode(message)), message.previous_hop
     damage = draw(st.integers(0, 9))
@@ -492,19 +494,19 @@ def heard(draw):
     return bytes(frame), previous_hop, draw(st.booleans())
 
 
-def test_data_goes_to_no_more_neighbors_than_there_is_room_for():
+def test_data_goes_to_a_limited_number_of_neighbors():
     node = make_node(max_next_hops=2)
     for sink in (6, 7, 8, 9):
         hear(node, interest(f"TEMP GE {sink}", hop=sink, sink=sink))
     sent(node)
     assert reasons(hear(node, data(hop=3, source=30))) == ["full"]
-    # Neither lists the sinks that are left out: both neighbors try these.
+    # Neither copy lists the omitted sinks: both neighbors try to serve them.
     assert [(hop, message.listed_sinks) for hop, message in sent(node)] == [(6, (7,)), (7, (6,))]
     assert reasons(hear(node, data(hop=6, source=30, sequence=2))) == ["full"]
     assert data_hops(node) == [7, 8]
 
 
-def test_further_subscription_than_there_is_room_for_is_refused():
+def test_subscription_beyond_the_limit_is_refused():
     node = make_node(max_subscriptions=2)
     first, _ = (node.subscribe(parse("TEMP GE 25"), 0) for _ in range(2))
     node.take_frames()
@@ -517,7 +519,7 @@ def test_further_subscription_than_there_is_room_for_is_refused():
     assert node.subscribe(parse("TEMP GE 25"), 0).number == 2
 
 
-def test_neighbor_that_the_black_list_has_no_room_for_is_counted_and_stays_off_it():
+def test_neighbor_is_counted_but_not_added_to_a_full_black_list():
     node = make_node(max_black=1)
     for neighbor in (3, 4):
         node.link_quality(neighbor, 0, 0, 0)
@@ -530,7 +532,7 @@ def assert_within_its_sizes(node):
     assert len(node.samples) <= 2 and len(node.seen_data) <= 2 and len(node.seen_interests) <= 3
     for owner in node.cache.entries + node.own_interests:
         assert len(owner.data_gradients.list) <= 2
-        assert all(len(one.reinforced_for) <= 1 for one in owner.data_gradients.list)
+        assert all(len(gradient.reinforced_for) <= 1 for gradient in owner.data_gradients.list)
     for entry in node.cache.entries:
         assert len(entry.gradients) <= 2
 
@@ -546,8 +548,8 @@ SMALL = {
 
 
 @settings(max_examples=150)
-@given(st.lists(heard(), max_size=25), st.sampled_from(["strict", "wide"]), st.integers(1, 3))
-def test_whatever_is_heard_is_accounted_for_and_no_memory_outgrows_its_size(all_heard, profile, exploratory):
+@given(st.lists(received_frames(), max_size=25), st.sampled_from(["strict", "wide"]), st.integers(1, 3))
+def test_all_received_frames_are_accounted_for_and_all_memory_is_bounded(all_heard, profile, exploratory):
     filters = (Filter("running_mean", 200, "TEMP EQ_ANY"), Filter("rate_limit", 201, "X EQ_ANY"))
     node = make_node(
         0, profile=profile, exploratory_gradients=exploratory, filters=filters, blacklist_loss=0.5, **SMALL
@@ -579,7 +581,7 @@ def test_malformed_frame_is_counted_and_dropped(frame):
 
 @st.composite
 def networks(draw):
-    """A connected random graph whose links deliver in any order, each first in first out."""
+    """Draw a connected random network; frames of different links arrive in any order, those of one link in order."""
     nx = pytest.importorskip("networkx")
     size = draw(st.integers(2, 12))
     graph = nx.connected_watts_strogatz_graph(size, min(4, size), 0.5, seed=draw(st.integers(0, 999)))
@@ -604,9 +606,9 @@ def test_every_sink_gets_every_matching_reading_once_and_nothing_when_it_has_uns
             value = 15 + (7 * number + source) % 20
             published.append(value)
             network.nodes[source].publish(parse(f"TEMP IS {value}"), network.now)
-            # One after the other: a reading may be lost to a reinforcement that overtakes it (see the node's limits).
+            # One at a time: a reading may be lost to a reinforcement that overtakes it (see the node's limits).
             network.settle()
-        network.advance(8)  # every fourth time the interests are refreshed
+        network.advance(8)  # interests are refreshed every fourth time
     for subscription, limit in zip(subscriptions, limits, strict=True):
         expected = sorted(f"TEMP IS {value}" for value in published if value >= limit)
         assert sorted(taken(subscription)) == expected
@@ -625,7 +627,10 @@ def test_every_sink_gets_every_matching_reading_once_and_nothing_when_it_has_uns
 
 
 def two_sinks(**settings):
-    """A node with gradients to sink 9 by neighbors 2 and 4, to sink 6 by 3 and 4; 4 is as near as the heads."""
+    """Return a node with gradients to sink 9 by neighbors 2 and 4, and to sink 6 by neighbors 3 and 4.
+
+    Neighbor 4 is as near to the sinks as the heads.
+    """
     node = make_node(**settings)
     for sink, hop in ((9, 2), (6, 3), (9, 4), (6, 4)):
         hear(node, interest(f"TEMP GE {sink}", hop=hop, sink=sink))
@@ -639,7 +644,7 @@ def test_sinks_share_a_neighbor_that_is_as_near_to_both_as_the_heads():
     assert listed_hops(node) == {4: ()}
 
 
-def test_sinks_share_no_neighbor_that_is_farther_than_a_head_or_where_a_reinforcement_has_chosen():
+def test_sinks_share_no_neighbor_that_is_farther_than_a_head_or_against_a_reinforcement():
     node = make_node()
     for sink, hop, ttl in ((9, 2, 50), (6, 3, 50), (9, 4, 49), (6, 4, 50)):
         hear(node, interest(f"TEMP GE {sink}", hop=hop, sink=sink, ttl=ttl))
@@ -653,11 +658,11 @@ def test_sinks_share_no_neighbor_that_is_farther_than_a_head_or_where_a_reinforc
     assert listed_hops(node) == {2: (6,), 3: (9,)}
 
 
-def test_sink_that_another_copy_serves_is_left_out_and_listed_further():
+def test_sink_served_by_another_copy_is_skipped_and_remains_listed():
     node = two_sinks()
     hear(node, data(hop=7, others=(9, 11)))
     assert listed_hops(node) == {3: (9, 11)}
-    # With the next copy for the others the node serves the sinks that it has not served.
+    # The node serves the remaining sinks with the next copy for other sinks.
     assert reasons(hear(node, data(hop=8, others=(6,)))) == []
     assert listed_hops(node) == {2: (6,)}
     assert reasons(hear(node, data(hop=8, others=(6,)))) == ["duplicate"]
@@ -665,13 +670,13 @@ def test_sink_that_another_copy_serves_is_left_out_and_listed_further():
     assert not sent(node)
 
 
-def test_data_for_sinks_that_all_have_their_copies_ends_here():
+def test_data_ends_at_a_node_if_all_its_sinks_have_copies():
     node = two_sinks()
     assert reasons(hear(node, data(hop=7, others=(6, 9)))) == ["no_gradient"]
     assert not sent(node)
 
 
-def test_sink_on_the_way_lists_itself_and_a_receiver_is_never_listed():
+def test_sink_on_the_path_lists_itself_and_a_receiver_is_never_listed():
     node = make_node()
     node.subscribe(parse("TEMP GE 20"), 0)
     for sink in (3, 4):
@@ -682,14 +687,14 @@ def test_sink_on_the_way_lists_itself_and_a_receiver_is_never_listed():
 
 
 @pytest.mark.parametrize(("profile", "room"), [("strict", 7), ("wide", 22)])
-def test_list_longer_than_its_frame_loses_the_sinks_that_this_node_does_not_serve(profile, room):
+def test_list_that_is_too_long_loses_the_sinks_that_this_node_does_not_serve(profile, room):
     node = make_node(profile=profile)
     for sink in (100, 101):
         hear(node, interest(f"TEMP GE {sink - 90}", hop=sink, sink=sink))
     sent(node)
     hear(node, data(hop=7, others=tuple(range(10, 10 + room))))
-    others = tuple(range(10, 9 + room))
-    assert listed_hops(node) == {100: (101,) + others, 101: (100,) + others}
+    other_sinks = tuple(range(10, 9 + room))
+    assert listed_hops(node) == {100: (101,) + other_sinks, 101: (100,) + other_sinks}
 
 
 def test_filter_that_changes_data_decides_for_all_sinks_and_for_later_copies():
@@ -707,20 +712,20 @@ def test_filter_that_drops_data_drops_its_later_copies_too():
     node = two_sinks(filters=(Filter("rate_limit", 200, interval_s=9.0),))
     hear(node, data(hop=7, others=(9,)))
     assert listed_hops(node) == {3: (9,)}
-    assert reasons(hear(node, data(hop=8, others=(6,)))) == []  # It passed: so do its copies.
+    assert reasons(hear(node, data(hop=8, others=(6,)))) == []  # like the first copy
     assert listed_hops(node) == {2: (6,)}
     assert reasons(hear(node, data(hop=7, sequence=2, others=(9,)))) == ["filter"]
     assert reasons(hear(node, data(hop=8, sequence=2, others=(6,)))) == ["duplicate"]
     assert not sent(node)
 
 
-def test_exploring_sends_each_sink_its_copies_and_lists_what_is_served_elsewhere():
+def test_exploration_sends_copies_to_each_sink_and_lists_sinks_served_elsewhere():
     node = two_sinks(exploratory_gradients=2)
     hear(node, data(hop=7))
     assert listed_hops(node) == {4: (), 2: (6,), 3: (9,)}
 
 
-def test_bit_of_a_sink_that_has_gone_serves_a_new_one():
+def test_bit_of_a_removed_sink_is_reused():
     node = make_node(max_interests=1, max_gradients=1)
     hear(node, interest(sink=9, hop=2))
     hear(node, data(hop=7))
@@ -732,17 +737,17 @@ def test_bit_of_a_sink_that_has_gone_serves_a_new_one():
     assert reasons(hear(node, data(hop=7))) == ["duplicate"]
 
 
-# What the radio reports
+# Reports of the radio
 
 
 def failed(node, now=0):
-    """Report that the frames sent since the last time were not acknowledged; returns when the node wakes."""
+    """Report that the frames sent since the last time were not acknowledged; return when the node wakes."""
     for destination, frame in node.take_frames():
         node.sent(destination, frame, False, now)
     return node.next_wake
 
 
-def test_data_that_was_not_acknowledged_is_sent_again_by_another_neighbor_and_three_times_at_most():
+def test_unacknowledged_data_is_sent_again_through_other_neighbors_at_most_three_times():
     node = make_node()
     for hop in (2, 7, 4):
         hear(node, interest(hop=hop))
@@ -761,7 +766,7 @@ def test_data_that_was_not_acknowledged_is_sent_again_by_another_neighbor_and_th
     assert failed(node) is None and not node.outbox
 
 
-def test_only_neighbor_gets_data_again_and_one_that_brought_it_never_does():
+def test_data_is_resent_to_the_only_neighbor_but_never_to_its_previous_hop():
     node = make_node()
     for hop in (2, 7):
         hear(node, interest(hop=hop))
@@ -771,11 +776,11 @@ def test_only_neighbor_gets_data_again_and_one_that_brought_it_never_does():
     assert data_hops(node) == [2]
 
 
-def test_data_that_was_acknowledged_or_forgotten_and_other_frames_are_not_sent_again():
+def test_acknowledged_or_forgotten_data_and_other_frames_are_not_sent_again():
     node = make_node(max_data=1)
     hear(node, interest(hop=2))
     node.sent(2, b"", False, 0)
-    node.sent(2, encode_data(data(hop=3)), False, 0)  # Not this node's.
+    node.sent(2, encode_data(data(hop=3)), False, 0)  # A frame of another node.
     node.sent(2, sent_interest(node), False, 0)
     hear(node, data(hop=7))
     ((hop, frame),) = node.take_frames()
@@ -791,7 +796,7 @@ def sent_interest(node):
     return frame
 
 
-def test_fifth_frame_that_would_wait_is_sent_again_at_once():
+def test_fifth_waiting_frame_is_sent_again_at_once():
     node = make_node()
     hear(node, interest(hop=2))
     sent(node)
@@ -802,10 +807,10 @@ def test_fifth_frame_that_would_wait_is_sent_again_at_once():
     assert len(node.waiting) == 4
 
 
-# Interests that had to go
+# Evicted interests
 
 
-def test_data_for_an_interest_that_had_to_go_says_so():
+def test_data_for_an_evicted_interest_is_dropped_with_that_reason():
     node = make_node(max_interests=1)
     hear(node, interest("TEMP GE 25", sink=9))
     assert reasons(hear(node, data("HUMIDITY IS 50", hop=7))) == ["no_interest"]
@@ -814,7 +819,7 @@ def test_data_for_an_interest_that_had_to_go_says_so():
     assert reasons(hear(node, data("TEMP IS 26", hop=7, sequence=2))) == ["evicted"]
 
 
-# The first of a sink's gradients
+# The first gradient of a sink
 
 
 def test_first_gradient_of_a_sink_is_reported_when_it_changes():
@@ -832,7 +837,7 @@ def test_first_gradient_of_a_sink_is_reported_when_it_changes():
     assert of(HeadSet, node.take_events()) == []
 
 
-def test_gradient_that_a_reinforcement_had_set_gets_the_number_of_the_interest_that_takes_it_over():
+def test_gradient_set_by_a_reinforcement_gets_the_number_of_the_next_interest():
     node = make_node()
     hear(node, interest("TEMP GE 20", hop=2, sequence=1))
     events = hear(node, interest("TEMP GE 25", hop=2, sequence=7), unicast=True)

@@ -1,4 +1,4 @@
-"""TinyDiffusion's reinforcement: which way it goes, what it may ask for, what it does to gradients."""
+"""TinyDiffusion's reinforcement: its path, its constraints, and its effect on gradients."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ DIAMOND = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4)]
 
 
 def heads(node):
-    """Where data for each cached interest would go now."""
+    """Return the next hops of data for each cached interest."""
     return [sorted(set(next_hops(entry))) for entry in node.cache.entries]
 
 
@@ -33,7 +33,7 @@ def reinforcements(node):
 
 
 def cached(*hops, **settings):
-    """A node that heard an interest of sink 9 from these neighbors."""
+    """Return a node that heard an interest of sink 9 from these neighbors."""
     node = make_node(**settings)
     for hop in hops:
         hear(node, interest(hop=hop))
@@ -41,7 +41,7 @@ def cached(*hops, **settings):
     return node
 
 
-# The way of a reinforcement
+# The path of a reinforcement
 
 
 # 0 --- 1 --- 2 --- 3      sink 0, source 3
@@ -50,8 +50,8 @@ def test_reinforcement_goes_hop_by_hop_from_the_sink_to_the_source():
     network.subscribe(0, "TEMP GE 25")
     network.publish(3, "TEMP IS 26")
     assert network.hops("reinforcement") == [(0, 1), (1, 2), (2, 3)]
-    told = [(node, event.peer, event.value) for node, event in network.events if isinstance(event, Reinforced)]
-    assert told == [(0, 1, 3), (1, 2, 3), (2, 3, 3)]
+    reinforced = [(node, event.peer, event.value) for node, event in network.events if isinstance(event, Reinforced)]
+    assert reinforced == [(0, 1, 3), (1, 2, 3), (2, 3, 3)]
     towards_sink = [
         (n, e.peer) for n, e in network.events if isinstance(e, GradientSet) and e.detail == "reinforcement"
     ]
@@ -83,7 +83,7 @@ def test_exploration_ends_when_a_path_is_reinforced():
     assert taken(subscription) == ["TEMP IS 26", "TEMP IS 27"]
 
 
-def test_neighbor_that_brought_the_first_new_copy_is_reinforced():
+def test_neighbor_of_the_first_new_copy_is_reinforced():
     node = make_node()
     node.subscribe(parse("TEMP GE 25"), 0)
     sent(node)
@@ -92,7 +92,7 @@ def test_neighbor_that_brought_the_first_new_copy_is_reinforced():
     assert reinforcements(node) == [3]
 
 
-def test_reinforced_gradient_goes_before_the_first_one():
+def test_reinforced_gradient_becomes_the_first_one():
     node = cached(2, 3, 4)
     assert heads(node) == [[2]]
     events = hear(node, interest(hop=4, sequence=2, expiration_s=50), unicast=True)
@@ -107,7 +107,7 @@ def test_each_source_is_reinforced_by_its_own_first_hop():
         hear(node, data(source=source, hop=hop))
     sent(node)
     hear(node, interest(hop=2, sequence=2), unicast=True)
-    assert reinforcements(node) == [3, 4]  # once to each, never back
+    assert reinforcements(node) == [3, 4]  # once to each of them, never back
 
 
 def test_source_is_reinforced_once_a_round():
@@ -135,7 +135,7 @@ def test_source_is_reinforced_after_so_many_messages(after, expected):
     assert reinforcements(node) == expected
 
 
-def test_new_round_undoes_a_reinforcement_and_opens_its_path_again():
+def test_new_round_cancels_a_reinforcement_and_allows_another_one():
     node = cached(2, 3)
     hear(node, data(hop=7))
     hear(node, interest(hop=3, sequence=2), unicast=True)
@@ -158,7 +158,7 @@ def test_reinforced_gradient_expires_like_any_other():
         assert [destination for destination, _ in sent(node)] == [hop]
 
 
-def test_reinforcement_that_overtakes_its_round_keeps_the_path_when_the_interest_arrives():
+def test_reinforcement_that_overtakes_its_round_is_still_valid_when_the_interest_arrives():
     node = cached(2, 3)
     hear(node, data(hop=7))
     hear(node, interest(hop=3, sequence=2, round=1), unicast=True)
@@ -169,7 +169,7 @@ def test_reinforcement_that_overtakes_its_round_keeps_the_path_when_the_interest
     assert heads(node) == [[2]]
 
 
-def test_path_of_an_interest_that_was_asked_anew_is_not_kept_for_the_same_round():
+def test_path_of_a_renewed_subscription_is_not_kept_for_the_same_round_number():
     node = cached(2, 3)
     hear(node, interest(hop=3, sequence=2), unicast=True)
     hear(node, interest(hop=2, sequence=5))
@@ -183,7 +183,7 @@ def test_reinforcement_of_an_older_round_than_the_interests_is_dropped():
     assert heads(node) == [[2]]
 
 
-def test_reinforcements_do_not_push_the_interest_out_of_what_has_been_seen():
+def test_reinforcements_do_not_evict_the_interest_from_the_list_of_seen_messages():
     node = cached(2)
     for sequence in range(2, 102):
         hear(node, interest(hop=3, sequence=sequence), unicast=True)
@@ -191,11 +191,11 @@ def test_reinforcements_do_not_push_the_interest_out_of_what_has_been_seen():
     assert heads(node) == [[3]]
 
 
-# What a reinforcement may ask for
+# Constraints of reinforcements
 
 
 @pytest.mark.parametrize(
-    ("what", "reason"),
+    ("constraints", "reason"),
     [
         ("TEMP GE 25, TEMP LE 40", []),
         ("TEMP LE 40, TEMP GE 25, INTERVAL IS 1", []),
@@ -209,21 +209,21 @@ def test_reinforcements_do_not_push_the_interest_out_of_what_has_been_seen():
         ("INTERVAL IS 1", ["no_interest"]),
     ],
 )
-def test_reinforcement_lies_within_a_cached_interest_or_is_dropped(what, reason):
+def test_reinforcement_that_is_not_within_a_cached_interest_is_dropped(constraints, reason):
     node = make_node()
     hear(node, interest("TEMP GE 25, TEMP LE 40, INTERVAL IS 10", hop=2))
-    events = hear(node, interest(what, hop=3, sequence=2), unicast=True)
+    events = hear(node, interest(constraints, hop=3, sequence=2), unicast=True)
     assert reasons(events) == reason
     assert bool(of(GradientSet, events)) is not bool(reason)
 
 
-def test_reinforcement_nobody_prepared_is_dropped():
+def test_reinforcement_without_an_interest_is_dropped():
     node = make_node()
     assert reasons(hear(node, interest(), unicast=True)) == ["no_interest"]
     assert node.cache.entries == []
 
 
-def test_further_constrained_reinforcement_goes_to_the_sources_it_means_and_moves_their_data_alone():
+def test_narrower_reinforcement_goes_to_its_sources_and_moves_only_their_data():
     node = cached(2)
     hear(node, data("TEMP IS 26, INSTANCE IS 3", source=7, hop=3))
     hear(node, data("TEMP IS 26, INSTANCE IS 4", source=8, hop=4))
@@ -236,7 +236,7 @@ def test_further_constrained_reinforcement_goes_to_the_sources_it_means_and_move
     assert sorted(destination for destination, _ in sent(node)) == [2, 6]
 
 
-def test_neighbor_hears_a_reinforcement_once_however_many_interests_cover_it():
+def test_neighbor_gets_a_reinforcement_once_for_any_number_of_covering_interests():
     node = make_node()
     hear(node, interest("TEMP GE 20", hop=2, sequence=1))
     hear(node, interest("INSTANCE EQ 4", hop=2, sequence=2))
@@ -248,7 +248,7 @@ def test_neighbor_hears_a_reinforcement_once_however_many_interests_cover_it():
 
 
 # 0 --- 1 --- 2 --- 3      sink 0, sources 2 and 3
-def test_sink_reinforces_a_part_of_what_it_asked_for():
+def test_sink_reinforces_a_part_of_its_interest():
     network = Network(Diffusion(reinforce_after=0), LINE)
     subscription = network.subscribe(0, "TEMP GE 25")
     network.publish(2, "TEMP IS 26, INSTANCE IS 2")
@@ -276,7 +276,7 @@ def test_part_of_an_interest_is_reinforced_to_the_source_in_every_round():
         network.advance(30)
 
 
-def test_sink_may_reinforce_whenever_it_likes():
+def test_sink_may_reinforce_at_any_time():
     node = make_node(reinforce_after=0)
     subscription = node.subscribe(parse("TEMP GE 25"), 0)
     assert node.reinforce(subscription, 0) == 0
@@ -288,7 +288,7 @@ def test_sink_may_reinforce_whenever_it_likes():
     assert node.reinforce(subscription, 0) == 0
 
 
-def test_sink_cannot_reinforce_more_than_it_asked_for_or_than_fits():
+def test_sink_cannot_reinforce_more_than_its_interest_or_than_fits():
     node = make_node(profile="strict")
     subscription = node.subscribe(parse("TEMP GE 25"), 0)
     hear(node, data("TEMP IS 26, X IS 1", hop=3))
@@ -320,14 +320,14 @@ def test_reinforcement_heard_again_is_a_duplicate():
     assert heads(node) == [[3]]
 
 
-def test_own_reinforcement_that_comes_back_is_a_duplicate():
+def test_own_reinforcement_that_returns_is_a_duplicate():
     node = make_node(9)
     node.subscribe(parse("TEMP GE 25"), 0)
     hear(node, interest(sink=8, hop=2))
     assert reasons(hear(node, interest(sink=9, hop=2, sequence=50), unicast=True)) == ["duplicate"]
 
 
-def test_reinforcement_of_one_sink_leaves_the_gradients_of_another():
+def test_reinforcement_of_one_sink_does_not_change_the_gradients_of_another():
     node = make_node()
     for sink, hop in ((8, 1), (9, 2), (8, 2), (9, 1)):
         hear(node, interest(sink=sink, hop=hop))
@@ -340,14 +340,14 @@ def test_reinforcement_of_one_sink_leaves_the_gradients_of_another():
 # Limits
 
 
-def test_reinforced_gradient_takes_the_place_of_the_slowest_in_a_full_list():
+def test_reinforced_gradient_replaces_the_slowest_one_of_a_full_list():
     node = cached(2, 3, max_gradients=2)
     events = hear(node, interest(hop=4, sequence=2), unicast=True)
     assert of(GradientRemoved, events) == [GradientRemoved(3, "interest", 9, 1, 0, "evicted")]
     assert [gradient.neighbor for gradient in node.cache.entries[0].gradients] == [4, 2]
 
 
-def test_reinforced_gradient_leaves_another_sink_its_only_one():
+def test_reinforced_gradient_does_not_replace_the_only_one_of_another_sink():
     node = make_node(max_gradients=3)
     for sink, hop in ((9, 2), (9, 3), (8, 1)):
         hear(node, interest(sink=sink, hop=hop))
@@ -356,7 +356,7 @@ def test_reinforced_gradient_leaves_another_sink_its_only_one():
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_data_gradients_of_the_oldest_sources_give_way(size):
+def test_data_gradients_of_the_oldest_sources_are_replaced(size):
     node = cached(2, max_reinforcements=size)
     for source in (11, 12, 13):
         hear(node, data(source=source, hop=source))
@@ -366,23 +366,23 @@ def test_data_gradients_of_the_oldest_sources_give_way(size):
 
 
 @pytest.mark.parametrize("size", [1, 2])
-def test_reinforcement_of_a_further_sink_is_dropped_where_its_source_has_no_room_for_it(size):
+def test_reinforcement_of_another_sink_is_dropped_if_its_source_is_full(size):
     node = make_node(max_sinks=size)
     for sink in (7, 8, 9):
         hear(node, interest(hop=sink, sink=sink))
     hear(node, data(source=11, hop=3))
     sent(node)
-    heard = [hear(node, interest(hop=sink, sink=sink, sequence=2), unicast=True) for sink in (7, 8, 9)]
-    assert [reasons(events) for events in heard] == [[]] * size + [["full"]] * (3 - size)
-    assert of(Dropped, heard[2]) == [Dropped(3, "reinforcement", 9, 2, 0, "full")]
+    event_lists = [hear(node, interest(hop=sink, sink=sink, sequence=2), unicast=True) for sink in (7, 8, 9)]
+    assert [reasons(events) for events in event_lists] == [[]] * size + [["full"]] * (3 - size)
+    assert of(Dropped, event_lists[2]) == [Dropped(3, "reinforcement", 9, 2, 0, "full")]
     assert reinforcements(node) == [3] * size
-    # The next round of a sink's interest makes room again.
+    # The next round of a sink's interest frees its entry.
     hear(node, interest(hop=7, sink=7, round=1))
     assert reasons(hear(node, interest(hop=9, sink=9, sequence=3), unicast=True)) == []
     assert reinforcements(node) == [3]
 
 
-def test_reinforcement_with_no_hop_left_is_dropped_where_it_would_go_on():
+def test_reinforcement_without_remaining_hops_is_dropped_instead_of_forwarded():
     node = cached(2)
     assert reasons(hear(node, interest(hop=2, sequence=2, ttl=1), unicast=True)) == []
     hear(node, data(hop=3))
@@ -391,7 +391,7 @@ def test_reinforcement_with_no_hop_left_is_dropped_where_it_would_go_on():
     assert reinforcements(node) == []
 
 
-def test_reinforcement_goes_on_to_no_more_neighbors_than_there_is_room_for():
+def test_reinforcement_is_forwarded_to_a_limited_number_of_neighbors():
     node = cached(2, max_next_hops=2)
     for source in (11, 12, 13, 14):
         hear(node, data(source=source, hop=min(source, 13)))
@@ -402,7 +402,7 @@ def test_reinforcement_goes_on_to_no_more_neighbors_than_there_is_room_for():
     assert reinforcements(node) == [11, 12]
 
 
-def test_wrong_reinforcement_of_an_application_leaves_no_trace():
+def test_wrong_reinforcement_of_an_application_does_not_change_the_node():
     node = make_node(profile="strict", max_attributes=5)
     subscription = node.subscribe(parse("TEMP GE 25"), 0)
     hear(node, data(hop=3))
@@ -418,7 +418,7 @@ def test_wrong_reinforcement_of_an_application_leaves_no_trace():
 
 
 @pytest.mark.parametrize("unicast", [False, True])
-def test_interest_message_too_long_for_the_own_profile_is_dropped_where_it_is_heard(unicast):
+def test_interest_message_too_long_for_the_nodes_profile_is_dropped(unicast):
     node = cached(2, profile="strict")
     hear(node, data("TEMP IS 26, X IS 1", hop=3))
     sent(node)
@@ -427,7 +427,7 @@ def test_interest_message_too_long_for_the_own_profile_is_dropped_where_it_is_he
     assert not node.outbox and len(node.cache.entries) == 1
 
 
-def test_reinforcement_towards_a_black_neighbor_is_dropped_and_counted():
+def test_reinforcement_towards_a_blacklisted_neighbor_is_dropped_and_counted():
     node = cached(2, blacklist_loss=0.5)
     hear(node, data(source=7, hop=3))
     hear(node, data(source=8, hop=4))
@@ -437,11 +437,11 @@ def test_reinforcement_towards_a_black_neighbor_is_dropped_and_counted():
     assert reinforcements(node) == [4]
 
 
-# The end
+# The end of reinforced subscriptions
 
 
 # 0 --- 1 --- 2 --- 3      sink 0, source 3
-def test_unsubscribing_takes_reinforcements_of_a_part_along():
+def test_unsubscribing_ends_narrower_reinforcements_too():
     network = Network(Diffusion(), LINE)
     subscription = network.subscribe(0, "TEMP GE 25")
     network.publish(3, "TEMP IS 31")
@@ -457,7 +457,7 @@ def test_unsubscribing_takes_reinforcements_of_a_part_along():
     assert network.hops("data") == []
 
 
-def test_unsubscribing_spares_a_narrower_interest_of_the_same_sink():
+def test_unsubscribing_does_not_end_a_narrower_interest_of_the_same_sink():
     network = Network(Diffusion(), LINE)
     wide, narrow = network.subscribe(0, "TEMP GE 25"), network.subscribe(0, "TEMP GE 30")
     network.publish(3, "TEMP IS 31")
@@ -471,7 +471,7 @@ def test_unsubscribing_spares_a_narrower_interest_of_the_same_sink():
 
 
 @given(st.lists(st.tuples(st.integers(2, 5), st.integers(2, 30)), min_size=1, max_size=12))
-def test_gradient_of_the_newest_reinforcement_carries_data_in_whatever_order_they_come(all_heard):
+def test_gradient_of_the_newest_reinforcement_carries_data_in_any_order_of_arrival(all_heard):
     node = cached(2)
     for hop, sequence in all_heard:
         hear(node, interest(hop=hop, sequence=sequence), unicast=True)
@@ -480,7 +480,7 @@ def test_gradient_of_the_newest_reinforcement_carries_data_in_whatever_order_the
     assert next_hops(node.cache.entries[0], exploratory=9) == [first_hop]
 
 
-def test_a_sink_with_more_sources_than_it_remembers_reinforces_no_more_than_those_in_a_round():
+def test_a_sink_reinforces_only_as_many_sources_per_round_as_it_remembers():
     node = make_node(max_reinforcements=2)
     node.subscribe(parse("TEMP GE 25"), 0)
     node.take_frames()

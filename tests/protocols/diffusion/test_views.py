@@ -1,4 +1,4 @@
-"""What the views show of TinyDiffusion beside what its nodes hold: caches and gradients, from the events alone."""
+"""Layers of TinyDiffusion, computed from events, compared with the state of a node: caches and gradients."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,15 +14,15 @@ from workbench.sim.trace import EVENT_NAMES
 
 SECOND = 1_000_000
 NODE = 5
-# A number for each interest of a sink, as their sinks number them.
+# Each interest has the number that its sink gave it.
 INTERESTS = [(8, 1, "TEMP GE 25"), (9, 1, "TEMP GE 25"), (6, 2, "HUMIDITY GE 5"), (7, 3, "TEMP GE 20")]
 
 
 @st.composite
-def heard(draw):
-    """What a node hears, one after the other: (seconds passed, message, whether it is a reinforcement), or None."""
+def receptions(draw):
+    """Draw a reception of a node: (seconds since the previous one, message, whether it is a reinforcement)."""
     kind = draw(st.sampled_from(["interest", "interest", "interest", "reinforcement", "data", "black", "cancel"]))
-    sink, sequence, what = draw(st.sampled_from(INTERESTS))
+    sink, sequence, constraints = draw(st.sampled_from(INTERESTS))
     hop = draw(st.integers(1, 4))
     if kind == "data":
         return draw(st.integers(0, 3)), data(hop=hop, source=20, sequence=draw(st.integers(0, 5))), False
@@ -32,26 +32,26 @@ def heard(draw):
     unicast = kind == "reinforcement"
     if unicast:
         sequence = draw(st.integers(10, 30))
-    message = interest(what, hop, sink, sequence, draw(st.integers(0, 3)), 50, expiration_s)
+    message = interest(constraints, hop, sink, sequence, draw(st.integers(0, 3)), 50, expiration_s)
     return draw(st.integers(0, 3)), message, unicast
 
 
-def held(node, now):
-    """What a node holds: {(sink, neighbor, look)}, and the texts of its cache."""
-    found = set()
+def looks_of_gradients(node, now):
+    """Return {(sink, neighbor, look)} of the gradients that a node holds."""
+    looks = set()
     for entry in node.cache.entries:
         heads = entry.heads()
         for gradient in entry.gradients:
             if gradient.expires_us > now:
                 is_head = heads[gradient.sink] is gradient
                 look = RESERVE if not is_head else HEAD if gradient.reinforced_by is None else REINFORCED
-                found.add((gradient.sink, gradient.neighbor, look))
-    return found
+                looks.add((gradient.sink, gradient.neighbor, look))
+    return looks
 
 
 @settings(max_examples=300)
-@given(st.lists(heard(), max_size=40), st.sampled_from([2, 10]))
-def test_gradients_and_caches_are_those_that_the_node_holds(all_heard, most):
+@given(st.lists(receptions(), max_size=40), st.sampled_from([2, 10]))
+def test_gradients_and_caches_equal_those_of_the_node(all_heard, most):
     node = make_node(NODE, max_interests=most, max_gradients=4, blacklist_loss=0.5)
     rows, states, now = [], [], 0
     for seconds, message, unicast in all_heard:
@@ -69,7 +69,7 @@ def test_gradients_and_caches_are_those_that_the_node_holds(all_heard, most):
             text = to_text(detail) if isinstance(detail, tuple) else detail
             more = {"peer": peer, "message": name, "origin": origin, "sequence": sequence, "value": value}
             rows.append((now, NODE, EVENT_NAMES[type(event)], more | {"detail": text}))
-        states.append((now, held(node, now), [to_text(entry.attributes) for entry in node.cache.entries]))
+        states.append((now, looks_of_gradients(node, now), [to_text(entry.attributes) for entry in node.cache.entries]))
     duration_us = now + 1
     columns = Columns(trace_of(*rows))
     shown, (interests, words) = gradients(columns, duration_us), cached_interests(columns, duration_us)
@@ -79,11 +79,11 @@ def test_gradients_and_caches_are_those_that_the_node_holds(all_heard, most):
         names = ("origin", "peer", "look")
         assert set(zip(*[shown[name][is_now].tolist() for name in names], strict=True)) == state
         is_now = (interests["from_us"] <= time_us) & (time_us < interests["until_us"])
-        seen = [words[text] for text in interests["text"][is_now].tolist()]
-        assert set(seen) <= set(texts) and len(seen) == len(set(seen))
+        cached_texts = [words[text] for text in interests["text"][is_now].tolist()]
+        assert set(cached_texts) <= set(texts) and len(cached_texts) == len(set(cached_texts))
 
 
-def test_gradients_of_a_run_lead_to_each_sink_by_one_head_a_node():
+def test_gradients_of_a_run_have_one_head_per_node_and_sink():
     workload = [
         wb.subscribe(at=[0, 8], what="TEMP GE 25"),
         wb.publish(at=4, what="TEMP IS 26", every_s=3, start_s=2),

@@ -1,4 +1,4 @@
-"""TinyDiffusion's frames: golden bytes both ways, sizes, limits, and what bytes that are no message come to."""
+"""TinyDiffusion's frames: golden bytes in both directions, sizes, limits, and invalid bytes."""
 
 import pytest
 from hypothesis import example, given
@@ -22,7 +22,7 @@ from workbench.protocols.diffusion.wire import (
 
 REGION = parse("TARGET EQ_ANY, LATITUDE GE 30, LATITUDE LE 31, LONGITUDE GE 104, LONGITUDE LE 104.5")
 
-# Worked out by hand from the layout: type, header, attributes (key, operator, value or length and bytes).
+# Composed by hand from the layout: type, header, attributes (key, operator, value or length and bytes).
 STRICT = [
     (
         "01 04030201 0605 07 0908 32 2c01 01  33 05 c409",
@@ -78,7 +78,7 @@ def encode(message, profile="wide"):
 
 
 @pytest.mark.parametrize(("frame", "message"), GOLDEN)
-def test_frame_and_message_are_each_others_translation(frame, message):
+def test_frames_encode_their_messages_and_decode_to_them(frame, message):
     assert encode(message).hex(" ") == frame.hex(" ")
     assert decode(frame) == message
     assert decode(bytearray(frame)) == message
@@ -107,7 +107,7 @@ def test_message_has_the_size_of_the_design_note(count, interest_B, data_B):
 
 
 @pytest.mark.parametrize(("profile", "interest_room", "data_room"), [("strict", 4, 4), ("wide", 11, 12)])
-def test_profile_holds_as_many_attributes_as_fit_behind_the_header(profile, interest_room, data_room):
+def test_profile_allows_as_many_attributes_as_fit_after_the_header(profile, interest_room, data_room):
     for message, room in (
         (Interest(1, 2, 3, 4, 5, 6, ()), interest_room),
         (Data(1, 2, 3, 4, False, (), ()), data_room),
@@ -119,7 +119,7 @@ def test_profile_holds_as_many_attributes_as_fit_behind_the_header(profile, inte
             encode(type(message)(*message[:-1], parse("TEMP IS 1") * (room + 1)), profile)
 
 
-def test_blob_takes_three_bytes_more_than_its_contents():
+def test_blob_takes_three_bytes_more_than_its_content():
     for length in (0, 1, 16):
         assert (
             len(encode(Data(1, 2, 3, 4, False, (), (Attribute(69, IS, bytes(length)),)), "strict"))
@@ -127,7 +127,7 @@ def test_blob_takes_three_bytes_more_than_its_contents():
         )
 
 
-# What cannot be sent
+# Messages that cannot be encoded
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_field_out_of_range_is_an_error_and_never_wraps(message, wrong):
 
 
 @pytest.mark.parametrize(("i", "bits"), [(0, 32), (1, 16), (2, 8), (3, 16), (4, 8), (5, 16)])
-def test_interest_field_is_as_wide_as_the_design_note_says(i, bits):
+def test_interest_field_has_the_width_of_the_design_note(i, bits):
     message = Interest(1, 2, 3, 4, 5, 6, REGION)
     widest = Interest(*message[:i], (1 << bits) - 1, *message[i + 1 :])
     assert decode(encode(widest)) == widest
@@ -153,13 +153,13 @@ def test_interest_field_is_as_wide_as_the_design_note_says(i, bits):
 @pytest.mark.parametrize(
     "attribute", [Attribute(51, IS, 40000), Attribute(51, 9, 0), Attribute(255, IS, 0), Attribute(69, GE, b"a")]
 )
-def test_attribute_that_is_not_valid_is_not_sent(attribute):
+def test_invalid_attribute_is_not_sent(attribute):
     with pytest.raises(EncodeError):
         encode(Interest(1, 2, 3, 4, 5, 6, (attribute,)))
 
 
 @pytest.mark.parametrize("attributes", ["TEMP GE 25", "TEMP IS 26, INSTANCE EQ 1"])
-def test_data_of_anything_but_is_attributes_is_neither_sent_nor_read(attributes):
+def test_data_with_operators_other_than_is_is_neither_sent_nor_read(attributes):
     with pytest.raises(EncodeError, match="only IS attributes"):
         encode(Data(1, 2, 3, 4, False, (), parse(attributes)))
     forged = b"\x02" + bytes(9) + encode(Interest(0, 0, 0, 0, 0, 0, parse(attributes)))[13:]
@@ -167,7 +167,7 @@ def test_data_of_anything_but_is_attributes_is_neither_sent_nor_read(attributes)
         decode(forged)
 
 
-# What is no message
+# Bytes that are not a message
 
 
 @pytest.mark.parametrize(("frame", "message"), GOLDEN)
@@ -223,7 +223,7 @@ def assert_decodes_to_itself_or_not_at_all(frame):
         ("02 00000000 0000 0000 01 01  45 01 ff 33010000", "attribute 1 of 1 is cut off"),
     ],
 )
-def test_decode_error_says_what_is_wrong(frame, complaint):
+def test_decode_error_names_the_problem(frame, complaint):
     with pytest.raises(DecodeError, match=complaint):
         decode(bytes.fromhex(frame))
 
@@ -236,18 +236,18 @@ integers = st.builds(Attribute, keys, st.integers(1, 8), st.integers(-32768, 327
 blobs = st.builds(Attribute, st.sampled_from([69, 70, 140]), st.sampled_from([1, 2, 3, 8]), st.binary(max_size=9))
 lists = st.lists(integers | blobs, max_size=3).map(tuple)
 interests = st.builds(Interest, u32, u16, u8, u16, u8, u16, lists)
-others = st.lists(u16, max_size=5).map(tuple)
+other_sinks = st.lists(u16, max_size=5).map(tuple)
 readings = lists.map(lambda all_: tuple(Attribute(k, IS, v) for k, _, v in all_))
-data = st.builds(Data, u32, u16, u16, u8, st.booleans(), others, readings)
+data = st.builds(Data, u32, u16, u16, u8, st.booleans(), other_sinks, readings)
 
 
 @given(interests | data)
-def test_every_message_comes_back_as_it_was(message):
+def test_every_message_is_decoded_unchanged(message):
     register_key(140, "SOUND", type="blob")
     assert decode(encode(message)) == message
 
 
-def test_value_of_eq_any_is_passed_on_untouched():
+def test_value_of_eq_any_is_forwarded_unchanged():
     message = Interest(1, 2, 3, 4, 5, 6, (Attribute(51, EQ_ANY, 77),))
     assert decode(encode(message)) == message
 

@@ -175,7 +175,7 @@ def test_late_subscriber_is_given_what_is_retained_and_every_publisher_hears_of_
     ("protocol", "reason"),
     [
         (wb.DPS(max_links=3), "4 neighbors; the fast engine supports at most 3"),
-        (wb.DPS(max_subscriptions=1), "more subscriptions than max_subscriptions"),
+        (wb.DPS(max_subscriptions=1), "exceed max_subscriptions"),
     ],
 )
 def test_what_may_be_refused_in_a_run_stays_with_the_reference_engine_and_the_run_says_so(protocol, reason):

@@ -1,4 +1,4 @@
-"""Under which name a loop is kept on disk: another one for each change of what it is made of, in any package."""
+"""Names of compiled loops on disk: a change to any source of a loop, in any package, changes its name."""
 
 import importlib
 import os
@@ -90,7 +90,7 @@ def load(folder, **files):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
-    # A file that is written twice within a second, at the same length, would be taken from its byte code.
+    # Python would reuse the byte code of a file that is rewritten within a second at the same length.
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     yield tmp_path
     for name in [name for name in sys.modules if name.partition(".")[0] == "coin_flooding"]:
@@ -108,14 +108,14 @@ def folder(tmp_path, monkeypatch):
     ],
     ids=["a number of a module", "a rule", "a number that a rule imports", "the twin's layout", "the twin"],
 )
-def test_change_of_a_part_outside_the_workbench_changes_the_name(folder, change):
+def test_change_of_a_source_outside_the_workbench_changes_the_name(folder, change):
     before = loop.name_of(load(folder))
     assert loop.name_of(load(folder)) == before
     assert loop.name_of(load(folder, **change)) != before
 
 
 @pytest.mark.parametrize("protocol", TWINS)
-def test_the_name_stays_while_the_process_loads_and_runs(protocol):
+def test_the_name_is_constant_while_the_process_loads_and_runs(protocol):
     twin = importlib.import_module(f"workbench.protocols.{protocol}.fast")
     name = loop.name_of(twin)
     with code_cache.loading():
@@ -123,7 +123,7 @@ def test_the_name_stays_while_the_process_loads_and_runs(protocol):
     assert loop.name_of(twin) == name
 
 
-def test_nodes_of_the_workbench_are_no_part_of_a_loop_and_rules_are():
+def test_rules_of_the_workbench_are_sources_of_a_loop_and_nodes_are_not():
     parts = loop._collect_parts(importlib.import_module("workbench.protocols.diffusion.fast"))
     assert "workbench.protocols.diffusion.rules" in parts
     assert "workbench.protocols.diffusion.fast.memory" in parts
@@ -144,7 +144,7 @@ assert run.trace_hash == scenario.run(engine="reference").trace_hash
 """
 
 
-@pytest.mark.family  # it compiles a twin, twice
+@pytest.mark.family  # it compiles a twin twice
 def test_twin_from_another_package_runs_and_the_next_process_finds_its_loop(folder):
     load(folder)
     cache_folder = folder / "kept"
@@ -154,5 +154,5 @@ def test_twin_from_another_package_runs_and_the_next_process_finds_its_loop(fold
         subprocess.run([sys.executable, "-c", PLAY], env=environment, cwd=folder, timeout=600, check=True)
         # Other twins' machine code is in separate files: it can be read without this package.
         assert [path.name.split(".")[1] for path in cache_folder.rglob("loop.*.nbc")] == ["coin_flooding"]
-        # ... and whoever asks later need not compile, nor import numba, to know.
+        # ... and later callers can query it without compiling or importing numba.
         assert [path.name.split(".")[1] for path in cache_folder.rglob("loop.*.json")] == ["coin_flooding"]

@@ -1,4 +1,4 @@
-"""The fast engine: the reference engine's runs row by row, the same numbers without a trace, which one is taken."""
+"""The fast engine: the rows of the reference engine, the same numbers without a trace, and the choice of engine."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ from workbench.sim.fast import engine, layout
 
 FLOODS = st.one_of(
     st.builds(wb.Flooding, ttl=st.sampled_from([255, 1, 2, 5])),
-    # A memory of so few events lets floods chase each other round until their ttl runs out.
+    # With a memory of so few events, floods circulate until their ttl runs out.
     st.builds(wb.Flooding, ttl=st.sampled_from([3, 5]), max_events=st.sampled_from([1, 2, 3])),
     st.builds(
         wb.Gossip,
@@ -37,12 +37,12 @@ FLOODS = st.one_of(
 def scenarios(draw):
     topology = draw(topologies(7))
     if draw(st.booleans()):
-        # Addresses that are not places.
+        # Addresses that differ from positions in the topology.
         topology = nx.relabel_nodes(topology, {node: 3 * node + 5 for node in topology})
     more = draw(st.lists(st.sampled_from(["subscribe", "publish", "outage"]), max_size=5))
     workload = [draw(items(8, kind)) for kind in ["subscribe", "publish", *more]]
-    place = sorted(topology)
-    workload = [_at_nodes(item, place) for item in workload]
+    nodes = sorted(topology)
+    workload = [_at_nodes(item, nodes) for item in workload]
     return wb.Scenario(topology, draw(FLOODS), workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
 
 
@@ -59,24 +59,24 @@ def test_both_engines_give_the_same_trace(scenario):
 
 @settings(max_examples=examples(150))
 @given(scenarios())
-def test_both_engines_count_the_same_without_a_trace(scenario):
+def test_both_engines_have_the_same_metrics_without_a_trace(scenario):
     assert_same_numbers(scenario)
 
 
 @pytest.mark.parametrize("radio", [wb.Radio(), wb.Radio(collisions=True), wb.Radio(collisions=True, csma=True)])
-def test_busy_network_outgrows_every_array_it_began_with(radio):
-    # A hundred publications at one instant, over and over: frames, messages and what is audible pile up.
+def test_busy_network_outgrows_the_initial_size_of_every_array(radio):
+    # A hundred publications at one instant, repeatedly: frames, messages and audible transmissions accumulate.
     network = wb.topology.disc(100, 100, 100, radius_m=18)
     workload = [wb.subscribe([0, 5], "TEMP GE 20"), wb.publish("all", wb.SensorField(), every_s=2, start_s=1)]
     assert_same_trace(wb.Scenario(network, wb.Flooding(ttl=9), workload, radio, 6))
 
 
-def test_events_far_beyond_the_ring_come_in_their_order():
+def test_events_far_beyond_the_ring_are_played_in_order():
     workload = [wb.publish("all", "TEMP IS 26", every_s=0.4, stagger=True)]
     assert_same_trace(wb.Scenario(wb.topology.grid(5, 5), wb.Flooding(), workload, wb.Radio(jitter_ms=(0, 700)), 3))
 
 
-def test_several_samples_blobs_and_payloads_are_matched_alike():
+def test_both_engines_match_several_samples_blobs_and_payloads_alike():
     workload = [
         wb.subscribe(0, "TEMP GE 25, TEMP LE 30"),
         wb.subscribe(1, "PAYLOAD EQ 0x0102"),
@@ -90,7 +90,7 @@ def test_several_samples_blobs_and_payloads_are_matched_alike():
     assert scenario.run(engine="fast").metrics["delivered"] == 18
 
 
-def test_network_without_a_graph_plays_as_the_scenario_does():
+def test_network_without_a_graph_gives_the_trace_of_its_scenario():
     from workbench.sim.fast import network
 
     graph = wb.topology.disc(60, 60, 60, radius_m=15)
@@ -124,12 +124,12 @@ def test_both_engines_store_rows_of_events_that_metrics_read(monkeypatch, protoc
     assert names.count(event) == scenario.run("reference").trace.column("event").to_pylist().count(event) > 0
 
 
-# --- who takes which ---
+# --- choice of engine ---
 
 SMALL = wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), [wb.publish(0, "TEMP IS 26")])
 
 
-def test_run_says_which_engine_ran_and_why_not_the_fast_one():
+def test_run_reports_its_engine_and_why_the_fast_one_was_not_used():
     run = SMALL.run(engine="fast")
     assert (run.engine, run.engine_reason) == ("fast", "")
     run = SMALL.run(engine="reference")
@@ -141,7 +141,7 @@ def test_run_says_which_engine_ran_and_why_not_the_fast_one():
         talk.run(engine="fast")
 
 
-def test_fault_of_a_twin_is_no_reason_to_take_the_other_engine(monkeypatch):
+def test_fault_of_a_twin_is_raised_and_does_not_select_the_reference_engine(monkeypatch):
     class Loop:
         overloads = (None,)
 
@@ -149,13 +149,13 @@ def test_fault_of_a_twin_is_no_reason_to_take_the_other_engine(monkeypatch):
             return layout.Status.STUCK_NODE
 
     monkeypatch.setattr(engine, "loop_of", lambda twin: Loop())
-    for asked in ("compiled", "auto"):  # the first one loads the twin, so that the second finds it worth while
+    for selected_engine in ("compiled", "auto"):  # the first run loads the twin, so that the second run selects it
         with pytest.raises(RuntimeError, match=r"the twin's wake\(\) must set a later next_wake"):
-            SMALL.run(engine=asked)
+            SMALL.run(engine=selected_engine)
 
 
-def test_twin_is_not_inherited_unless_the_subclass_says_so():
-    # Its nodes may do something else. Nothing in the class tells for sure: they may be made in another way.
+def test_twin_is_inherited_only_if_the_subclass_declares_it():
+    # The subclass may create different nodes, which cannot be detected from the class.
     class Silent(wb.Flooding):
         def make_node(self, address, random):
             return Talker().make_node(address, random)
@@ -173,7 +173,7 @@ def test_twin_is_not_inherited_unless_the_subclass_says_so():
     assert_same_trace(SMALL.replace(protocol=Loud()))
 
 
-def test_twin_that_is_not_on_this_machine_leaves_the_run_to_the_reference_engine(monkeypatch):
+def test_the_reference_engine_plays_a_run_whose_twin_is_not_installed(monkeypatch):
     class Travelled(wb.Flooding):
         fast = "no_such_package.fast"
 
@@ -185,12 +185,12 @@ def test_twin_that_is_not_on_this_machine_leaves_the_run_to_the_reference_engine
     )
 
 
-def test_protocol_may_say_why_it_has_no_twin():
+def test_protocol_may_give_a_reason_for_having_no_twin():
     with pytest.raises(fast.NoFastTwinError, match="TinyMQ has no fast twin: algorithms .* as published"):
         fast.twin_of(wb.TinyMQ(literal=True))
 
 
-def test_parameter_with_the_name_of_something_that_every_protocol_has_is_refused():
+def test_parameter_with_the_name_of_a_protocol_attribute_is_refused():
     class Cutter(Talker):
         parameters = (Parameter("fast", 3, 1, 9, "pieces", "any"),)
 
@@ -204,7 +204,7 @@ def test_progress_ends_at_one():
     assert shares[-1] == 1.0
 
 
-def test_small_run_loads_no_numba_and_a_large_one_does():
+def test_numba_is_loaded_for_a_large_run_only():
     code = (
         "import sys, workbench as wb\n"
         "def run(n):\n"

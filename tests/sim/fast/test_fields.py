@@ -1,4 +1,4 @@
-"""A twin's fields: what is made of a table, and what is longer after it grew."""
+"""A twin's state: the arrays of a table of fields, and their sizes after growth."""
 
 from collections import namedtuple
 
@@ -26,8 +26,8 @@ FIELDS: Fields = {
 State = namedtuple("State", FIELDS)
 
 
-def made(forgets=False, **more):
-    return made_of(State, FIELDS, {"nodes": 3, "messages": 4, "marks": 5}, ttl=7, forgets=forgets, **more)
+def make_state(forgets=False, **settings):
+    return made_of(State, FIELDS, {"nodes": 3, "messages": 4, "marks": 5}, ttl=7, forgets=forgets, **settings)
 
 
 def free_rows(state):
@@ -39,8 +39,8 @@ def free_rows(state):
     return rows
 
 
-def test_state_has_what_the_table_says():
-    state = made()
+def test_state_has_the_arrays_of_its_table():
+    state = make_state()
     assert state._fields == tuple(FIELDS)
     assert (state.ttl, state.forgets) == (7, False)
     assert state.nodes["tick_us"].tolist() == [NONE] * 3
@@ -51,26 +51,26 @@ def test_state_has_what_the_table_says():
     assert free_rows(state) == [1, 2, 3, 4]
 
 
-def test_array_that_a_run_has_no_use_for_is_one_row_and_stays_it():
-    assert made().ordinals.shape == (1, 1)
-    assert grown(FIELDS, made(), "messages", 9).ordinals.shape == (1, 1)
-    assert grown(FIELDS, made(forgets=True), "messages", 9).ordinals.shape == (9, 3)
+def test_unused_array_has_one_row_and_does_not_grow():
+    assert make_state().ordinals.shape == (1, 1)
+    assert grown(FIELDS, make_state(), "messages", 9).ordinals.shape == (1, 1)
+    assert grown(FIELDS, make_state(forgets=True), "messages", 9).ordinals.shape == (9, 3)
 
 
 def test_given_rows_are_the_first_ones():
-    state = made(known=np.ones((2, 3), np.uint8))
+    state = make_state(known=np.ones((2, 3), np.uint8))
     assert state.known.tolist() == [[1, 1, 1], [1, 1, 1], [0, 0, 0], [0, 0, 0]]
 
 
-def test_what_is_not_given_is_missed():
+def test_a_missing_value_or_size_is_an_error():
     with pytest.raises(TypeError, match="ttl"):
         made_of(State, FIELDS, {"nodes": 3, "messages": 4, "marks": 5}, forgets=False)
     with pytest.raises(KeyError, match="marks"):
         made_of(State, FIELDS, {"nodes": 3, "messages": 4}, ttl=7, forgets=False)
 
 
-def test_all_arrays_of_a_size_grow_and_no_others():
-    before = made()
+def test_only_the_arrays_of_a_size_grow_with_it():
+    before = make_state()
     before.known[2, 1] = 1
     state = grown(FIELDS, before, "messages", 6)
     assert state.known.shape == (6, 3) and state.known.sum() == state.known[2, 1] == 1
@@ -79,17 +79,17 @@ def test_all_arrays_of_a_size_grow_and_no_others():
 
 
 def test_pool_grows_with_its_arrays_and_new_rows_are_free_first():
-    before = made()
+    before = make_state()
     before.masks[4, 1] = 9
-    # Row 1 is taken.
+    # Row 1 is in use.
     before.numbers[[FREE_MARK, FREE_MARKS]] = 2, 3
     state = grown(FIELDS, before, "marks", 8)
     assert free_rows(state) == [5, 6, 7, 2, 3, 4]
     assert state.masks.shape == (8, 2) and state.masks[4, 1] == 9
 
 
-def test_pool_grows_from_none_free():
-    state = made()
+def test_pool_without_free_rows_grows():
+    state = make_state()
     state.numbers[[FREE_MARK, FREE_MARKS]] = NONE, 0
     assert free_rows(grown(FIELDS, state, "marks", 7)) == [5, 6]
 

@@ -1,4 +1,4 @@
-"""Twins without `private_numba`, as with a version of numba that it was not written for: the same traces."""
+"""Twins compiled without `private_numba`, as with an unsupported version of numba, give the same traces."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Twins that are compiled beforehand: who knows that they are, who compiles, who waits."""
+"""Twins that are compiled in advance: how a process detects them, which process compiles, and which ones wait."""
 
 import importlib
 import os
@@ -21,7 +21,7 @@ TWIN = "workbench.protocols.flooding.fast"
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """Return a folder with the machine code of a loop of `TWIN`, as if this process had not loaded any."""
+    """Return the folder for the machine code of `TWIN`'s loop, as if this process had loaded none of it."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(code_cache, "_loaded", set())
     monkeypatch.setattr(warming, "_started", {})
@@ -41,14 +41,14 @@ def test_twin_is_warm_once_it_is_noted(folder):
     assert not fast.is_warm(wb.Diffusion())
 
 
-def test_what_this_process_has_loaded_is_warm_without_a_file(folder):
+def test_a_twin_loaded_by_this_process_is_warm_without_a_file(folder):
     code_cache.record_loaded(TWIN, None, "flood")
     assert fast.is_warm(wb.Flooding())
     assert not list(folder.glob("*.json"))
 
 
 @pytest.mark.parametrize("change", ["the machine code is gone", "a source has changed", "the note is torn"])
-def test_note_that_no_longer_holds(folder, change, tmp_path_factory, monkeypatch):
+def test_outdated_note_is_ignored(folder, change, tmp_path_factory, monkeypatch):
     source = tmp_path_factory.mktemp("package") / "rules.py"
     source.write_text("TTL = 1\n")
     monkeypatch.setattr(code_cache, "_numba_source", lambda: [str(source)])
@@ -71,7 +71,7 @@ def test_protocol_without_a_twin_is_refused_by_name():
         fast.warm(wb.PrintedTinyMQ())
 
 
-def test_asking_imports_no_numba(folder):
+def test_the_warm_query_does_not_import_numba(folder):
     note_as_another_process_does(folder)
     code = (
         "import sys, workbench as wb\nfrom workbench.sim import fast\n"
@@ -81,11 +81,11 @@ def test_asking_imports_no_numba(folder):
 
 
 class Stop(Exception):
-    """Ends a run where machine code would be needed."""
+    """Raised to end a run where it would need machine code."""
 
 
 @pytest.mark.parametrize("name", [name for name in PROTOCOLS if "fast" in vars(getattr(wb, name))])
-def test_what_is_compiled_beforehand_is_what_any_run_needs(name, monkeypatch):
+def test_types_compiled_in_advance_are_those_that_runs_need(name, monkeypatch):
     types = []
 
     def note_types(twin, setup, core, state, needs, *_):
@@ -149,7 +149,7 @@ def test_warm_twin_starts_no_process(folder, monkeypatch):
     assert handle.error == ""
 
 
-def test_process_ends_with_the_one_that_started_it(folder):
+def test_compiler_process_ends_with_the_process_that_started_it(folder):
     code = (
         "import os, workbench as wb\nfrom workbench.sim import fast\n"
         "print(fast.warm(wb.Diffusion())._process.pid, flush=True)\nos._exit(0)"
@@ -162,7 +162,7 @@ def test_process_ends_with_the_one_that_started_it(folder):
 def is_running(pid):
     try:
         os.kill(pid, 0)
-        with open(f"/proc/{pid}/stat") as file:  # nobody may be there to bury it
+        with open(f"/proc/{pid}/stat") as file:  # a zombie counts as ended: its parent may not have collected it
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except (OSError, ProcessLookupError):
         return False
@@ -186,7 +186,7 @@ def test_second_compiler_waits_for_the_first(folder):
     assert order == ["waits", "first", "second"]
 
 
-def test_compiling_is_announced_and_loading_from_disk_is_not(tmp_path, monkeypatch, capsys):
+def test_compilation_is_announced_but_loading_from_disk_is_not(tmp_path, monkeypatch, capsys):
     (tmp_path / "loops_of_a_test.py").write_text(
         "from numba import njit\n@njit(cache=True)\ndef loop(core, state, first, second, events):\n    return events\n"
     )

@@ -59,7 +59,11 @@ def galois_class(field: Field) -> Any:
 
 
 def _lanes(field: Field) -> np.ndarray:
-    """Return the four words that describe a field GF(2^k) to the functions of `kernels`, which defines them."""
+    """Return ``lanes``, the four 64-bit words that describe a field GF(2^k) to the functions of `kernels`.
+
+    They are a mask of all bits but the highest of each symbol, a mask of the lowest bit of each symbol, the polynomial
+    without x^k in each symbol, and k.
+    """
     lowest_bits = sum(1 << shift for shift in range(0, 64, field.degree))
     polynomials = (field.polynomial ^ field.order) * lowest_bits
     low_bits = lowest_bits * (field.order - 1) ^ lowest_bits << (field.degree - 1)
@@ -177,7 +181,10 @@ class Rows:
         return self.combine_all([coefficients])[0]
 
     def combine_all(self, coefficients: Any) -> list[bytes]:
-        """Return a list of linear combinations: one for each row of a matrix of coefficients (combinations, rows)."""
+        """Return a list of linear combinations of the rows, as bytes.
+
+        ``coefficients``: a matrix with a row for each combination and a column for each of the rows.
+        """
         combined = self.arithmetic.combine(self.rows, np.asarray(coefficients, np.uint16))
         return [self.arithmetic.unload(row, self.size_B) for row in combined]
 
@@ -185,8 +192,9 @@ class Rows:
 class Elimination:
     """A matrix in reduced row echelon form that grows row by row, as `workbench.coding.rlnc.Elimination`.
 
-    If ``has_row[pivot]`` is true, row ``pivot`` of ``matrix`` contains the encoding vector with that pivot and its
-    origin (see the module). ``information_vectors`` contains those of the innovative packets in the order of arrival.
+    If ``has_row[pivot]`` is true, row ``pivot`` of ``matrix`` contains the encoding vector with that pivot, followed by
+    its origin: the coefficients by which it combines the innovative packets. ``information_vectors`` contains the
+    information vectors of these packets in the order of arrival.
     """
 
     def __init__(self, field: Field, generation_size: int, information_B: int) -> None:
@@ -231,13 +239,19 @@ class Elimination:
         return self._informations(self.matrix[list(pivots)])
 
     def combine(self, pivots: Sequence[int], coefficients: Sequence[int]) -> tuple[bytes, bytes]:
-        """Return (packed encoding vector, information vector) of a linear combination of these rows."""
+        """Return (packed encoding vector, information vector) of a linear combination of rows.
+
+        It is the sum of the rows with these pivots, each multiplied by its coefficient.
+        """
         rows = self.matrix[list(pivots)]
         row = self.arithmetic.combine(rows, np.array([coefficients], np.uint16))
         return self.arithmetic.unload(row[0, : self._width], self._vector_B), self._informations(row)[0]
 
     def _informations(self, rows: np.ndarray) -> list[bytes]:
-        """Return the information vectors of rows of the matrix, computed from their origins."""
+        """Return the information vectors of ``rows``, computed from their origins.
+
+        Each row is an encoding vector followed by its origin, as in ``matrix``.
+        """
         origins = self.arithmetic.unpack(rows[:, self._width :], self.rank)
         combined = self.arithmetic.combine(self.information_vectors[: self.rank], origins)
         return [self.arithmetic.unload(row, self._information_B) for row in combined]

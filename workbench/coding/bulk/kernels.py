@@ -32,32 +32,33 @@ def _multiply_by_x(words: np.ndarray, lanes: np.ndarray) -> None:
 
 @njit(cache=True)
 def _add_selected(total: np.ndarray, rows: np.ndarray, selected: np.ndarray, count: Integer, start: Integer) -> None:
-    """Add to ``total`` the words from ``start`` of the rows whose indices are the first ``count`` of ``selected``.
+    """Add (exclusive or) to ``total`` the rows whose indices are ``selected[:count]``.
 
-    Four rows at a time save loads and stores.
+    Of each row, the words from ``start`` on are added, as many as ``total`` has. Four rows are added at a time, to save
+    loads and stores of ``total``.
     """
-    size = total.size
-    index = 0
-    while index + 4 <= count:
-        a = rows[selected[index], start : start + size]
-        b = rows[selected[index + 1], start : start + size]
-        c = rows[selected[index + 2], start : start + size]
-        d = rows[selected[index + 3], start : start + size]
-        for i in range(size):
+    word_count = total.size
+    next_index = 0
+    while next_index + 4 <= count:
+        a = rows[selected[next_index], start : start + word_count]
+        b = rows[selected[next_index + 1], start : start + word_count]
+        c = rows[selected[next_index + 2], start : start + word_count]
+        d = rows[selected[next_index + 3], start : start + word_count]
+        for i in range(word_count):
             total[i] ^= (a[i] ^ b[i]) ^ (c[i] ^ d[i])
-        index += 4
-    while index < count:
-        a = rows[selected[index], start : start + size]
-        for i in range(size):
+        next_index += 4
+    while next_index < count:
+        a = rows[selected[next_index], start : start + word_count]
+        for i in range(word_count):
             total[i] ^= a[i]
-        index += 1
+        next_index += 1
 
 
 @njit(cache=True)
 def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) -> None:
-    """Store in selected[k, bit] the indices of the rows whose coefficient in combination k has that bit.
+    """Store in selected[k, bit] the indices of the rows whose coefficient in combination k has this bit set.
 
-    Their number is stored in counts[k, bit].
+    The number of these rows is stored in counts[k, bit]. ``coefficients`` has the axes (combination, row).
     """
     combinations, degree, count = selected.shape
     for k in range(combinations):
@@ -72,18 +73,21 @@ def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) 
 
 @njit(cache=True)
 def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
-    """Return (selected, counts) as in `_select`, but with indices of the sums that `_make_sums` stores."""
+    """Return (selected, counts) as `_select` stores them, but with indices of ``sums`` instead of rows.
+
+    ``sums`` is the array that `_make_sums` fills; an index of it stands for a subset of a group of four rows.
+    """
     combinations, count = coefficients.shape
     groups = (count + GROUP - 1) // GROUP
     selected = np.empty((combinations, degree, groups), np.uint32)
     counts = np.zeros((combinations, degree), np.int64)
     for k in range(combinations):
         for group in range(groups):
-            first = group * GROUP
+            first_row = group * GROUP
             for bit in range(degree):
                 subset = 0
-                for j in range(first, min(first + GROUP, count)):
-                    subset |= (coefficients[k, j] >> bit & 1) << (j - first)
+                for j in range(first_row, min(first_row + GROUP, count)):
+                    subset |= (coefficients[k, j] >> bit & 1) << (j - first_row)
                 if subset:
                     selected[k, bit, counts[k, bit]] = group * SUMS + subset
                     counts[k, bit] += 1
@@ -92,9 +96,11 @@ def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray,
 
 @njit(cache=True)
 def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer) -> None:
-    """Store the sums of all subsets of each group of four rows, for ``size`` words that begin at word ``start``.
+    """Store in ``sums`` the sums (exclusive or) of all 16 subsets of each group of four consecutive rows.
 
-    Row ``group * SUMS + subset`` of ``sums`` is the sum of the rows whose bits are set in ``subset``.
+    Of each row, only the ``size`` words from word ``start`` on are added. Row ``group * 16 + subset`` of ``sums`` is
+    the sum of those rows of the group whose bits in the number ``subset`` are 1; the group's first row has bit 0. The
+    sum of an empty subset must be zero already.
     """
     for j in range(rows.shape[0]):
         base, bit = j // GROUP * SUMS, 1 << (j % GROUP)
@@ -107,9 +113,9 @@ def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer
 
 @njit(cache=True)
 def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, lanes: np.ndarray) -> None:
-    """Store in out[k] the sum over j of coefficients[k, j] times rows[j], in a binary field.
+    """Store in out[k] the sum over j of coefficients[k, j] times rows[j], in a field GF(2^k).
 
-    Rows are symbols packed into 64-bit words.
+    Rows are symbols packed into 64-bit words. ``lanes`` describes the field (see the module).
     """
     words, degree = rows.shape[1], np.int64(lanes[3])
     by_sums = coefficients.shape[0] >= SUMS_FROM
@@ -122,17 +128,17 @@ def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, 
         _select(selected, counts, coefficients)
         sums = rows
     for start in range(0, words, BLOCK_WORDS):
-        size = min(BLOCK_WORDS, words - start)
+        block_words = min(BLOCK_WORDS, words - start)
         if by_sums:
-            _make_sums(sums, rows, start, size)
+            _make_sums(sums, rows, start, block_words)
         source, source_start = sums, 0 if by_sums else start
         for k in range(out.shape[0]):
-            total = out[k, start : start + size]
-            total[:] = 0
+            out_block = out[k, start : start + block_words]
+            out_block[:] = 0
             for bit in range(degree - 1, -1, -1):
                 if bit < degree - 1:
-                    _multiply_by_x(total, lanes)
-                _add_selected(total, source, selected[k, bit], counts[k, bit], source_start)
+                    _multiply_by_x(out_block, lanes)
+                _add_selected(out_block, source, selected[k, bit], counts[k, bit], source_start)
 
 
 @njit(cache=True)
@@ -143,9 +149,9 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 
 @njit(cache=True)
 def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, lanes: np.ndarray) -> None:
-    """Subtract multiples of the matrix's rows from each of ``rows``, in place, until its pivot columns are zero.
+    """Subtract multiples of the matrix's rows from each row of ``rows``, until it is 0 in their pivot columns.
 
-    The matrix may have more columns than ``rows``.
+    ``rows`` is changed in place. If the matrix has more columns than ``rows``, its last columns are ignored.
     """
     degree = np.int64(lanes[3])
     total = np.empty(rows.shape[1], np.uint64)
@@ -200,25 +206,27 @@ def insert_binary(
     rank: Integer,
     lanes: np.ndarray,
 ) -> Integer:
-    """Insert an encoding vector (packed bytes) if it is linearly independent; return its pivot, or -1.
+    """Insert an encoding vector into the matrix if it is linearly independent; return its pivot, or else -1.
 
-    A row of the matrix is an encoding vector and its origin. ``rank`` is the number of innovative packets so far, and
-    thus the index of the new packet. The origin of the new row is that packet alone before the row is reduced.
+    ``vector``: the encoding vector as packed bytes. A row of ``matrix`` is an encoding vector followed by its origin:
+    the coefficients by which it combines the innovative packets in the order of arrival. ``has_row[pivot]``: whether
+    the matrix has a row with that pivot. ``rank``: the number of earlier innovative packets; so the origin of
+    ``vector`` is 1 at index ``rank``, else 0. ``lanes``: the field (see the module).
     """
     degree, generation_size = np.int64(lanes[3]), has_row.size
     rows = np.zeros((1, matrix.shape[1]), np.uint64)
     row = rows[0]
     for i in range(vector.size):
         row[i >> 3] |= np.uint64(vector[i]) << np.uint64((i & 7) * 8)
-    origin = rank * degree
-    row[row.size // 2 + (origin >> 6)] = np.uint64(1) << np.uint64(origin & 63)
+    origin_bit = rank * degree
+    row[row.size // 2 + (origin_bit >> 6)] = np.uint64(1) << np.uint64(origin_bit & 63)
     _reduce_binary(rows, matrix, has_row, lanes)
     pivot = -1
     coefficient: Integer = 0
-    for index in range(generation_size):
-        coefficient = _get(row, index, degree)
+    for column in range(generation_size):
+        coefficient = _get(row, column, degree)
         if coefficient:
-            pivot = index
+            pivot = column
             break
     if pivot < 0:
         return pivot
@@ -229,9 +237,9 @@ def insert_binary(
     row[:] = 0
     _add_multiple(row, inverse, sums)
     _make_multiples(sums, multiples, row, lanes)
-    for other in range(generation_size):
-        if has_row[other]:
-            _add_multiple(matrix[other], _get(matrix[other], pivot, degree), sums)
+    for other_pivot in range(generation_size):
+        if has_row[other_pivot]:
+            _add_multiple(matrix[other_pivot], _get(matrix[other_pivot], pivot, degree), sums)
     matrix[pivot] = row
     has_row[pivot] = True
     return pivot
@@ -239,9 +247,9 @@ def insert_binary(
 
 @njit(cache=True)
 def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, lanes: np.ndarray) -> None:
-    """Store in ``multiples`` the row times 1, x, x^2, ...
+    """Store in ``multiples`` the products of ``row`` with 1, x, x^2, ..., and in ``sums`` their sums.
 
-    The sums of all subsets of each four of these multiples are stored in ``sums``.
+    ``sums`` gets the sums of all subsets of each group of four products, as from `_make_sums`.
     """
     multiples[0] = row
     for bit in range(1, multiples.shape[0]):
@@ -264,7 +272,7 @@ def are_innovative_binary(
 ) -> None:
     """Store in out[k] whether the encoding vector rows[k] is linearly independent of the matrix's rows.
 
-    ``rows`` is overwritten.
+    ``rows`` are packed into 64-bit words, and are overwritten. ``has_row`` and ``lanes``: see the module.
     """
     _reduce_binary(rows, matrix, has_row, lanes)
     for k in range(out.size):
@@ -276,7 +284,10 @@ def are_innovative_binary(
 
 @njit(cache=True)
 def pack_binary(rows: np.ndarray, symbols: np.ndarray, degree: Integer) -> None:
-    """Pack each row of ``symbols``, one symbol an element, into the 64-bit words of ``rows``, which must be zero."""
+    """Pack the symbols in each row of ``symbols`` into the 64-bit words of the same row of ``rows``.
+
+    ``rows`` must contain zeros. ``degree``: the number of bits of a symbol.
+    """
     for k in range(symbols.shape[0]):
         for index in range(symbols.shape[1]):
             position = index * degree
@@ -328,7 +339,10 @@ def insert_prime(
     rank: Integer,
     prime: Integer,
 ) -> Integer:
-    """Insert an encoding vector, as `insert_binary` does; ``vector`` is an array of symbols, not packed bytes."""
+    """Insert an encoding vector over a prime field into the matrix, as `insert_binary` does over GF(2^k).
+
+    ``vector`` is an array of symbols, not packed bytes. Returns the pivot, or -1 if the vector is linearly dependent.
+    """
     row = np.zeros(matrix.shape[1], np.uint16)
     row[: vector.size] = vector
     row[vector.size + rank] = 1
@@ -346,9 +360,9 @@ def insert_prime(
         exponent >>= 1
     for i in range(row.size):
         row[i] = np.int64(row[i]) * inverse % prime
-    for other in range(has_row.size):
-        if has_row[other] and matrix[other, pivot]:
-            _subtract_prime(matrix[other], np.int64(matrix[other, pivot]), row, prime)
+    for other_pivot in range(has_row.size):
+        if has_row[other_pivot] and matrix[other_pivot, pivot]:
+            _subtract_prime(matrix[other_pivot], np.int64(matrix[other_pivot, pivot]), row, prime)
     matrix[pivot] = row
     has_row[pivot] = True
     return pivot
@@ -358,7 +372,10 @@ def insert_prime(
 def are_innovative_prime(
     out: np.ndarray, rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, prime: Integer
 ) -> None:
-    """Store in out[k] whether rows[k] is linearly independent of the matrix's rows; ``rows`` is overwritten."""
+    """Store in out[k] whether the encoding vector rows[k] is linearly independent of the matrix's rows.
+
+    ``rows`` is overwritten. ``has_row``: see the module.
+    """
     for k in range(out.size):
         _reduce_prime(rows[k], matrix, has_row, prime)
         out[k] = np.any(rows[k] != 0)

@@ -1,8 +1,8 @@
-"""The application of a live run: it executes the workload on motes, and handles lost and reconnected motes.
+"""The application of a live run, which executes the workload on motes, and handles lost and reconnected motes.
 
-It replaces the simulator's application (`workbench.sim.application`): the kernel calls ``act`` for each action of the
-workload. Commands are sent without waiting for answers. The motes report subscriptions, publications and refusals when
-they have executed a command.
+The application replaces the simulator's application (`workbench.sim.application`): the kernel calls ``act`` for each
+action of the workload. Commands are sent without waiting for answers. The motes report subscriptions, publications and
+refusals when they have executed a command.
 
 A command to end a subscription needs the number that the mote gave to the subscription. If the mote has not yet
 answered with that number, the command is sent when the answer arrives. If the mote is lost at the subscription's end,
@@ -36,8 +36,8 @@ Key = tuple[int, int]  # node, workload item
 class Commands:
     """A sender of commands to a session's motes. Commands to a lost mote are dropped.
 
-    Reading threads put answers into ``inbox`` as (node, kind, value), like the motes' reports. The live driver reads
-    both from there.
+    Reading threads put answers into ``inbox`` as (node, kind, value), like the motes' reports. The live driver takes
+    both from this queue.
     """
 
     def __init__(self, session: MoteSession, notes: Notes, inbox: SimpleQueue[tuple[int, str, Any]]) -> None:
@@ -56,7 +56,10 @@ class Commands:
         self.post(node, messages.SET_TIME, now, messages.HELD)
 
     def release(self, node: int, now: int) -> None:
-        """Set a mote's clock to ``now`` and let it run. Discard earlier readings of it, and request a new one."""
+        """Set a mote's clock to ``now`` and let it run.
+
+        Discard earlier readings of the clock, and request a new one.
+        """
         mote = self.session.motes[node]
         mote.clock.forget()
         self.post(node, messages.SET_TIME, now, messages.RUNNING)
@@ -68,7 +71,7 @@ class Commands:
         self.inbox.put((node, kind, value))
 
     def refusal_callback(self, node: int) -> Callable[[Answer | LinkError], None]:
-        """Return a callback for `post` that puts an error, but not a successful answer, into the inbox as "refused"."""
+        """Return a callback for `post`, which puts an error into the inbox as "refused" and ignores other answers."""
 
         def put_refusal(answer: Answer | LinkError) -> None:
             if isinstance(answer, LinkError):
@@ -103,7 +106,7 @@ class Subscriptions:
             self._post(action.node, messages.UNSUBSCRIBE, number)
 
     def store_number(self, key: Key, number: int) -> None:
-        """Store the number that a mote gave to a subscription.
+        """Store the number that a mote gave to the subscription ``key``.
 
         If the subscription has ended meanwhile, send the command that ends it.
         """
@@ -141,7 +144,7 @@ class Subscriptions:
 
 
 class MoteOutages:
-    """Failures and recoveries of nodes on motes: outages of the workload, and motes lost and reconnected.
+    """A handler of failures and recoveries of nodes on motes: outages of the workload, lost and reconnected motes.
 
     ``outages`` applies failures and recoveries to kernel and channel. The clock of a failed node's mote is stopped.
     """

@@ -31,7 +31,7 @@ Post = Callable[..., None]  # (node, kind, *fields, rest, then)
 
 
 class LiveNode(Node):
-    """A stand-in for a node on a mote, with the methods that channel and kernel call.
+    """A stand-in, in the host's kernel, for a node on a mote: it has the methods that channel and kernel call.
 
     Received frames, link qualities and outcomes of unicast frames are sent to the mote as commands, without waiting.
     The mote's frames and events reach the live driver as messages, so the kernel finds none in this object. The mote
@@ -51,12 +51,14 @@ class LiveNode(Node):
         self._post(self.address, messages.LINK_QUALITY, neighbor, inbound, outbound)
 
     def sent(self, destination: int, frame: bytes, ok: bool, now: int) -> None:
-        """Send the mote the outcome of a unicast frame that it sent; ``ok``: the frame was acknowledged."""
+        """Send the mote the outcome of a unicast frame that it sent; ``ok`` is whether it was acknowledged."""
         self._post(self.address, messages.OUTCOME, destination, ok, rest=frame)
 
 
 class LiveDriver:
-    """The loop that runs kernel and channel by the wall clock. Nodes of ``session`` are on motes, others simulated.
+    """The loop of a live run, in which kernel and channel run by the wall clock.
+
+    The nodes with a mote in ``session`` are on motes; all other nodes are simulated.
 
     ``inbox`` receives the motes' reports and answers as (node, kind, value). A sentence for each problem is appended to
     ``notes``. To end the run early, set the event ``stopped``.
@@ -137,7 +139,10 @@ class LiveDriver:
             self.commands.hold(node, self.clock.now_us())
 
     def _listen(self, wait_s: float) -> bool:
-        """Process the messages in the inbox. Wait up to ``wait_s`` for the first; return whether one arrived."""
+        """Process the messages in the inbox.
+
+        Wait up to ``wait_s`` for the first message; return whether any arrived.
+        """
         try:
             node, kind, value = self.inbox.get(timeout=wait_s) if wait_s > 0 else self.inbox.get_nowait()
         except Empty:

@@ -1,4 +1,4 @@
-"""The recording of a live run in progress: its clock, its notes, and rows that can be read while more arrive."""
+"""The recording of a live run: its clock, its notes, and trace rows that can be read while more arrive."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ROWS_PER_BATCH = 5000
 
 
 class RunClock:
-    """The run's time in µs: wall-clock time since its start, times ``speed``."""
+    """The clock of a live run: the wall-clock time since the start of the run, times ``speed``."""
 
     def __init__(self, speed: float) -> None:
         self.speed = speed
@@ -31,13 +31,16 @@ class RunClock:
 
 
 class Notes:
-    """Problems during a live run: each is a sentence in ``texts`` for the user, and a row of the trace."""
+    """The problems during a live run. Each is a sentence in ``texts`` for the user, and a row of the trace."""
 
     def __init__(self, recorder: Recorder, clock: RunClock, texts: list[str]) -> None:
         self._recorder, self._clock, self.texts = recorder, clock, texts
 
     def add(self, node: int, event: str, text: str, now: int | None = None) -> None:
-        """Add a note and a row ``event`` for a problem at a node, at time ``now`` in µs (None: the present)."""
+        """Add a note, and a trace row with the name ``event``, for a problem at a node at ``now`` µs (None.
+
+        The present).
+        """
         self.texts.append(f"node {node}: {text}")
         time_us = self._clock.now_us() if now is None else now
         self._recorder.append((time_us, node, event, NOBODY, "", node, 0, 0, 0, text))

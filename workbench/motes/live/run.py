@@ -1,4 +1,4 @@
-"""A run on motes, which can be used from its beginning on: `LiveRun`."""
+"""`LiveRun`: a run on motes that can be read while it is still in progress."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class LiveRun(Run):
 
     @property
     def notes(self) -> list[str]:
-        """Problems during the run, one sentence each."""
+        """The problems during the run, one sentence each."""
         return list(self._notes)
 
     def note(self, text: str) -> None:

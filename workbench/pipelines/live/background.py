@@ -1,4 +1,4 @@
-"""Work in a background thread, with `wait` and `stop`. `wait` raises the error that ended the work."""
+"""The base class of work in a background thread, with `wait` and `stop`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Self
 
 
 class Background:
-    """Work in a background thread. ``folder``: its output. ``error``: the exception that ended it, or None."""
+    """The base class of work in a background thread; subclasses define `_work`.
+
+    ``folder`` is the folder of its output. ``error`` is the exception that ended the work, or None.
+    """
 
     folder: Path
 
@@ -39,7 +42,7 @@ class Background:
 
     @property
     def state(self) -> str:
-        """The state in words: "running", "has ended", or "ended early" with the error."""
+        """The state of the work in words: "running", "has ended", or "ended early" with the error."""
         if self.error is not None:
             return f"ended early: {self.error}"
         return "running" if self.is_running else "has ended"

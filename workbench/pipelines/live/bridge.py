@@ -12,11 +12,12 @@ from workbench.pipelines.live.sources import Source, make_source
 
 
 class Stream(Background):
-    """A source that is being captured, as `stream` returns it. ``folder``: the folder of the capture.
+    """The result of `stream`: a thread that captures the readings of a source in ``folder``.
 
     A source that can wait, such as a scenario, delivers more only when its previous readings are written. Other sources
-    have a bounded queue; readings that do not fit in it are counted in ``lost``. ``refused``: {reason: number of
-    invalid readings}. After `stop` the capture contains everything that the source has delivered.
+    have a bounded queue; readings that do not fit in the queue are counted in ``lost``. ``refused`` is {reason: number
+    of invalid readings}, which are not captured. After `stop` the capture contains everything that the source has
+    delivered.
     """
 
     def __init__(self, source: Source, capture: Capture) -> None:
@@ -66,7 +67,7 @@ def stream(
 ) -> Stream:
     """Capture the readings of a source in the folder ``out``, in the background; return a `Stream`.
 
-    source    a scenario, which this simulates; a run, which is replayed; a run on motes, also while it is running;
+    source    a scenario, which is simulated; a run, which is replayed; a run on motes, also while it is running;
               an `Inbox`; a subscription of a node on this machine's network, or a mesh of such nodes
     pace      seconds of the scenario or run that are played in one second; None: as fast as possible
     regions   (columns, rows) of a grid over the network, 2 x 2 by default, or a mapping from nodes to regions

@@ -43,7 +43,7 @@ _encode = json.JSONEncoder(separators=(",", ":")).encode
 
 
 class Lock:
-    """A lock that one process holds while it writes to a folder.
+    """A lock that a process holds while it writes to a folder, so that other processes do not.
 
     Raises DataError if another process holds the lock, or if the folder cannot be written.
     """
@@ -61,7 +61,7 @@ class Lock:
             raise DataError(f"{folder} is being written by another process; stop it, or use another folder") from None
 
     def release(self) -> None:
-        """Release the lock, also if forked processes still have its file open."""
+        """Release the lock, even if forked processes still have the lock's file open."""
         if not self._file.closed:
             fcntl.flock(self._file, fcntl.LOCK_UN)
         self._file.close()
@@ -70,12 +70,14 @@ class Lock:
 class Capture:
     """A writer of readings into a folder; it continues an existing capture.
 
-    ``source`` describes the source of the readings; a folder has one source. ``replays``: the source delivers the same
-    readings from its beginning each time, so those already captured are skipped. ``is_over``: the capture of such a
-    source is complete, and the caller must not append to it. ``most_B``: the largest size of the capture in bytes.
+    source       a description of the source of the readings; a folder has one source
+    replays      whether the source delivers the same readings from its beginning each time; readings that are already
+                 captured are then skipped
+    most_B       the largest size of the capture in bytes; None: without a limit
+    is_over      whether the capture of a source that replays is complete; the caller must not append to it
 
-    Raises DataError if the folder cannot be written, or if it has a capture of another source. Raises DataError, too,
-    if the capture in it has ended, unless ``is_over`` applies.
+    Raises DataError if the folder cannot be written, if it has a capture of another source, or if its capture has ended
+    and ``is_over`` is False.
     """
 
     def __init__(
@@ -117,7 +119,7 @@ class Capture:
         self._file = self._last_segment.path.open("ab", buffering=0)
 
     def _repair_last_segment(self) -> Segment:
-        """Remove an incomplete last line; return the last segment, or in an empty folder a new first segment."""
+        """Remove an incomplete last line. Return the last segment, or a new first segment if the folder is empty."""
         old_segments = segments(self.folder)
         if not old_segments:
             return Segment(0, self.folder / _segment_name(0))
@@ -139,9 +141,9 @@ class Capture:
         return self._last_segment.start + self._file.tell()
 
     def append(self, readings: Iterable[Reading]) -> int:
-        """Write readings; return the number of readings written. Invalid readings are counted in ``refused``.
+        """Write readings, and return the number of readings written. Invalid readings are counted in ``refused``.
 
-        Raises DataError if they cannot be written or the capture would exceed its largest size.
+        Raises DataError if the file cannot be written, or if the capture would exceed its largest size.
         """
         lines = []
         for reading in readings:
@@ -189,7 +191,7 @@ class Capture:
     def end(self, is_whole: bool = True) -> None:
         """Mark the capture as ended, so that followers close their windows.
 
-        ``is_whole``: whether the source has delivered all of its readings.
+        ``is_whole`` states whether the source has delivered all of its readings.
         """
         from workbench.sweeps.store import files
 
@@ -207,7 +209,7 @@ class Capture:
 
 
 class Segment(NamedTuple):
-    """A file of the capture, and the offset of its first byte in the capture."""
+    """A file of a capture: its path, and the offset of its first byte in the whole capture."""
 
     start: int
     path: Path
@@ -218,12 +220,12 @@ def _segment_name(start: int) -> str:
 
 
 def segments(folder: Path) -> list[Segment]:
-    """Return the segments of a capture, by ascending offset."""
+    """Return the segments (files) of a capture, by ascending offset."""
     return [Segment(int(path.stem.partition("-")[2]), path) for path in sorted(folder.glob(_SEGMENTS))]
 
 
 def read_description(folder: str | Path) -> dict[str, Any]:
-    """Return the content of capture.json. Raises DataError if it is missing, damaged or of another version."""
+    """Return the content of capture.json. Raises DataError if this file is missing, damaged or of another version."""
     try:
         description = json.loads((Path(folder) / DESCRIPTION).read_bytes())
     except OSError:
@@ -242,7 +244,7 @@ def read_description(folder: str | Path) -> dict[str, Any]:
 
 
 def end_offset(folder: Path) -> int | None:
-    """Return the offset of a capture's end, or None if the capture has not ended."""
+    """Return the offset in bytes at which a capture has ended, or None if it has not ended."""
     try:
         return int(_read_end(folder)["offset"])
     except FileNotFoundError:
@@ -254,9 +256,9 @@ def _read_end(folder: Path) -> dict[str, Any]:
 
 
 def _tail(path: Path) -> bytes:
-    """Return the last _TAIL_B bytes of a segment; the first line may be incomplete.
+    """Return the last `_TAIL_B` bytes of a segment, whose first line may be incomplete.
 
-    Of a smaller segment, return a line break and the whole content.
+    If the segment is smaller, return a line break and its whole content.
     """
     with path.open("rb") as file:
         begin = max(0, path.stat().st_size - _TAIL_B)
@@ -270,7 +272,7 @@ def _line_count(path: Path) -> int:
 
 
 class Chunk(NamedTuple):
-    """A chunk of a capture: rows as in `readings.SCHEMA`, the offset after them, and the number of damaged lines."""
+    """A chunk of a capture: its rows (`readings.SCHEMA`), the offset of its end, and the number of damaged lines."""
 
     rows: list[list[Any]]
     offset: int
@@ -278,9 +280,10 @@ class Chunk(NamedTuple):
 
 
 def read(folder: Path, offset: int, most_B: int = READ_B) -> Chunk:
-    """Read whole lines from an offset to at most the end of its segment; return their rows.
+    """Read whole lines from ``offset`` on, at most to the end of the segment, and return them as a chunk.
 
-    ``most_B``: largest number of bytes to read. If the capture has no line at the offset yet, the chunk is empty.
+    ``most_B`` is the largest number of bytes to read. The chunk is empty if the capture does not have a whole line at
+    the offset yet.
     """
     candidates = [segment for segment in segments(folder) if segment.start <= offset]
     if not candidates:
@@ -295,10 +298,10 @@ def read(folder: Path, offset: int, most_B: int = READ_B) -> Chunk:
 
 
 def split_into_pieces(folder: Path, offset: int, most_B: int | None, piece_B: int) -> list[tuple[int, int]]:
-    """Return (offset, end) of consecutive pieces of whole lines, the first of which begins at ``offset``.
+    """Return [(offset, end), ...] of consecutive pieces of whole lines, the first of which begins at ``offset``.
 
-    A piece has at most ``piece_B`` bytes, all together at most ``most_B`` (None: no limit). A later call whose
-    ``most_B`` reaches exactly to the end of a piece returns the same pieces, even if the capture has grown since.
+    A piece has at most ``piece_B`` bytes, all pieces together at most ``most_B`` (None: without a limit). A later call
+    whose ``most_B`` reaches exactly to the end of a piece returns the same pieces, even if the capture has grown since.
     """
     pieces = []
     end_limit = math.inf if most_B is None else offset + most_B
@@ -309,9 +312,10 @@ def split_into_pieces(folder: Path, offset: int, most_B: int | None, piece_B: in
 
 
 def _line_end(folder: Path, offset: int, before: float) -> int:
-    """Return the offset after the last whole line that ends by ``before``, in the segment that contains ``offset``.
+    """Return the offset after the last whole line that ends at or before the offset ``before``.
 
-    Without such a line, the result is not greater than ``offset``.
+    Only the segment that contains ``offset`` is searched. The result is at most ``offset`` if no line ends between
+    both.
     """
     start, path = [segment for segment in segments(folder) if segment.start <= offset][-1]
     limit = min(before, start + path.stat().st_size)

@@ -28,10 +28,10 @@ SAVE_S = 1.0  # between two checkpoints, while no window closes
 
 @extensible
 class Following(Background):
-    """A follower of a capture, as `follow` returns it: a thread that computes and writes windows.
+    """The result of `follow`: a thread that reads a capture, and computes and writes its windows.
 
-    ``folder``: the folder of the windows. Following the same capture into this folder again continues the work.
-    ``charts``: threads that draw the windows.
+    ``folder`` is the folder of the windows. Following the same capture into this folder again continues the work.
+    ``charts`` has the threads that draw the windows.
     """
 
     engine = ""
@@ -52,13 +52,13 @@ class Following(Background):
         self._thread.start()
 
     def _prepare(self) -> None:
-        """Prepare the work, continuing from the state in the folder. Called before the thread starts."""
+        """Prepare the work before the thread starts. A state in the folder is continued."""
 
     def _clean_up(self) -> None:
         self._lock.release()
 
     def windows(self) -> pd.DataFrame:
-        """Return the closed windows, which cannot change any more. When the capture has ended, these are all windows.
+        """Return a frame of the closed windows, which cannot change any more. At the end of the capture all are closed.
 
         The columns are those of `wb.pipelines.windows`.
         """

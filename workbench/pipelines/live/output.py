@@ -34,7 +34,7 @@ _PARTS = "part-*.parquet"
 class Output:
     """A folder of windows, to which one follower writes.
 
-    ``description``: the capture's id and the engine's name. Raises DataError if the folder has windows of another
+    ``description`` has the capture's id and the engine's name. Raises DataError if the folder has windows of another
     capture, of another engine or with other settings.
     """
 
@@ -55,13 +55,13 @@ class Output:
             write_whole(folder, DESCRIPTION, json.dumps(content, indent=2).encode())
 
     def write_part(self, number: int, rows: pa.Table) -> None:
-        """Write windows as part ``number``, in place of an earlier part of this number."""
+        """Write the windows ``rows`` as the file of part ``number``, in place of an earlier file of this part."""
         sink = io.BytesIO()
         pq.write_table(rows.cast(self.schema), sink, compression="zstd")
         write_whole(self.folder, _part_name(number), sink.getvalue())
 
     def write_rows(self, number: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write windows as part ``number``; ``rows`` are tuples with the columns of the windows."""
+        """Write windows as the file of part ``number``; ``rows`` are tuples with the columns of the windows."""
         columns = zip(*rows, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
         self.write_part(number, pa.Table.from_arrays(arrays, schema=self.schema))
@@ -73,7 +73,7 @@ class Output:
                 path.unlink()
 
     def windows(self) -> pa.Table:
-        """Return all closed windows, by ascending start and group. Each part file is read only once."""
+        """Return all closed windows, sorted by start and group. A part file is read once, and then cached."""
         with self._read_lock:
             new_paths = [path for path in sorted(self.folder.glob(_PARTS)) if path.name not in self._read_parts]
             if new_paths:

@@ -89,7 +89,7 @@ def _is_text(value: Any) -> bool:
 
 
 def to_table(rows: list[list[Any]]) -> pa.Table:
-    """Return rows of a capture as an Arrow table of `SCHEMA`."""
+    """Return rows, each a list of values in the order of `SCHEMA`, as an Arrow table."""
     columns = list(zip(*rows, strict=True)) or [()] * len(SCHEMA)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)

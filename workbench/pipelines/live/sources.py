@@ -42,7 +42,7 @@ _EVENTS = ("published", "originated", "delivered")
 
 
 class LiveSource(Protocol):
-    """A source that cannot wait: its queue is bounded, and ``lost`` counts the readings that did not fit."""
+    """An interface of sources that cannot wait. The queue is bounded; ``lost`` counts readings that did not fit."""
 
     lost: int
 
@@ -51,13 +51,13 @@ class LiveSource(Protocol):
         """Whether no more readings will arrive."""
 
     def next_reading(self, timeout_s: float) -> Reading | dict[str, Any] | None:
-        """Return the next reading, as a `Reading` or a dict of its fields; None after the timeout."""
+        """Return the next reading, as a `Reading` or a dict of its fields; None if none arrives within the timeout."""
 
 
 class Source(NamedTuple):
-    """A source, with the methods that the bridge calls.
+    """A source of readings, with the functions that the bridge to a capture calls.
 
-    ``name``: the description of the source that is stored in the capture. ``replays``: whether the source delivers the
+    ``name`` is the description of the source that is stored in the capture. With ``replays`` the source delivers the
     same readings from the beginning each time. ``chunks(stopped)`` yields lists of readings, also empty ones, until the
     source ends or ``stopped()`` is true. ``lost()`` returns the number of readings that the source has lost.
     """
@@ -107,7 +107,7 @@ def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Sou
 
 @runtime_checkable
 class FollowedRun(Protocol):
-    """A run whose rows can be read while it is in progress: a run on motes. ``token`` identifies the run."""
+    """The interface of a run whose rows can be read while it is in progress, on motes. ``token`` identifies the run."""
 
     token: str
     is_running: bool
@@ -117,7 +117,7 @@ class FollowedRun(Protocol):
 
 
 class _RowCollector(MetricsRecorder):
-    """A recorder that keeps only rows from which readings are made, until `take` removes them."""
+    """A recorder that keeps only the trace rows from which readings are made, until `take` removes them."""
 
     def __init__(self) -> None:
         super().__init__(frozenset(), frozenset(_EVENTS))
@@ -147,9 +147,9 @@ def _simulate(scenario: Scenario, pace: float | None, stopped: Callable[[], bool
 
 
 def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) -> Iterator[int]:
-    """Yield the ends of the steps in which a run is played: simulation times in µs, below the duration.
+    """Yield the simulation times (µs, below the duration) at which the steps of a run end.
 
-    With a ``pace``, yield each time when it is due by the wall clock. End early if ``stopped()`` is true.
+    With a ``pace``, wait before each time until it is due by the wall clock. End early if ``stopped()`` is true.
     """
     began_s, until_us = time.perf_counter(), 0
     step_us = 1_000_000 if pace is None else max(1, round(pace * STEP_S * 1e6))
@@ -161,7 +161,7 @@ def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) ->
 
 
 def _replay(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows of a finished run's trace that make readings, step by step at the pace."""
+    """Yield the rows of a finished run's trace from which readings are made, in lists, step by step at the pace."""
     trace = _select_events(run.trace)
     times_us, row = trace.column("time_us").to_numpy(), 0
     for until_us in _steps(engine.duration_us(run.scenario), pace, stopped):
@@ -173,7 +173,7 @@ def _replay(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterat
 
 
 def _follow_run(run: FollowedRun, deliveries: Deliveries, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
-    """Yield the readings of a run on motes: those so far, then new ones as they arrive."""
+    """Yield lists of readings of a run on motes: first all readings so far, then new ones as they arrive."""
     row = 0
     while True:
         is_last = stopped() or not run.is_running
@@ -196,7 +196,7 @@ def _rows(trace: pa.Table) -> Iterator[list[tuple[Any, ...]]]:
 
 
 def _poll(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Reading]]:
-    """Poll a source that cannot wait; yield lists of its new readings, also empty ones."""
+    """Poll a source that cannot wait, and yield lists of its new readings; a list may be empty."""
     while not stopped():
         chunk: list[Reading] = []
         while len(chunk) < CHUNK and (reading := source.next_reading(0.0 if chunk else STEP_S)) is not None:
@@ -209,7 +209,7 @@ def _poll(source: LiveSource, stopped: Callable[[], bool]) -> Iterator[list[Read
 def regions(topology: Any, columns: int = 2, rows: int = 2) -> dict[int, str]:
     """Return {node: name of its cell} in a grid over the nodes: "A1" is lower left, "B1" to its right.
 
-    ``topology``: a graph with ``pos`` (metres) at its nodes. ``columns``: 1 to 26. ``rows``: 1 to 1000. Raises
+    ``topology`` is a graph with ``pos`` (metres) at its nodes. ``columns`` is 1 to 26, ``rows`` 1 to 1000. Raises
     ParameterError for other values.
     """
     for name, number, most in (("columns", columns, MOST_COLUMNS), ("rows", rows, 1000)):
@@ -230,7 +230,10 @@ def regions(topology: Any, columns: int = 2, rows: int = 2) -> dict[int, str]:
 
 
 def assign_regions(topology: Any, choice: Any) -> Mapping[int, str]:
-    """Return {node: region} for a choice: None (2 x 2), (columns, rows), or a mapping from nodes to names."""
+    """Return {node: region}.
+
+    ``choice`` is (columns, rows) of a grid, None (2 x 2), or a mapping from nodes to names.
+    """
     if choice is None:
         return regions(topology)
     if isinstance(choice, Mapping):
@@ -243,19 +246,19 @@ def assign_regions(topology: Any, choice: Any) -> Mapping[int, str]:
 class Deliveries:
     """A converter of trace rows, given in the order of the trace, into delivered readings.
 
-    ``regions``: {node: region}.
+    ``regions`` is {node: name of its region}.
 
     Theory of operation
         A row "published" gives the time of a reading, a row "originated" the message that carries the reading. A row
         "delivered" gives the time at which a sample of a message arrived at a sink. A delivered sample is matched with
         the first reading of its message that has the same text. If the protocol changed the text, the sample is matched
         with the first reading of its message. Each number of a sample becomes a `Reading`; blobs and the application
-        type do not.
+        type are left out.
 
     Limits
-        The last `MOST_REMEMBERED` messages and publications are remembered. Of an older sample, the time of arrival is
-        taken as the time of measurement. On motes, a row "delivered" can precede the row "published" of its reading;
-        the same then applies.
+        The last `MOST_REMEMBERED` messages and publications are remembered. The time of measurement of an older
+        sample is unknown; its time of arrival is used instead. On motes, a row "delivered" can precede the row
+        "published" of its reading; the same then applies.
     """
 
     def __init__(self, regions: Mapping[int, str]) -> None:
@@ -293,7 +296,7 @@ def _remember(memory: OrderedDict[Any, Any], key: tuple[int, int], value: Any) -
 
 @lru_cache(maxsize=4096)
 def _numbers(sample: str) -> tuple[tuple[str, float], ...]:
-    """Return a (key, value in the key's unit) pair for each number in a sample's text."""
+    """Return ((key, value in the key's unit), ...) for the numbers in a sample's text."""
     numbers = [attribute for attribute in parse(sample) if attribute.key != APP and not is_blob(attribute.key)]
     return tuple((key_of(attribute.key).name, attribute.value / key_of(attribute.key).steps) for attribute in numbers)
 

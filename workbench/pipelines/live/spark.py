@@ -57,11 +57,11 @@ class ReadingsSource(DataSource):
         return ", ".join(f"`{field.name}` {_TYPES[field.type]}" for field in SCHEMA)
 
     def reader(self, schema: Any) -> _Reader:
-        """Return the reader for ``spark.read``, which reads all readings so far."""
+        """Return the reader for ``spark.read``, which reads all readings captured so far."""
         return _Reader(self._folder())
 
     def streamReader(self, schema: Any) -> _StreamReader:
-        """Return the reader for ``spark.readStream``."""
+        """Return the reader for ``spark.readStream``, which also follows new readings."""
         nulls_after_s = self.options.get("nulls_after_s")
         return _StreamReader(self._folder(), None if nulls_after_s is None else float(nulls_after_s))
 
@@ -130,7 +130,7 @@ class _StreamReader(DataSourceStreamReader):
 
 
 class SparkFollowing(Following):
-    """The engine on Spark: a streaming query computes the windows. ``query``: its StreamingQuery."""
+    """A follower on Spark, whose streaming query (``query``) computes the windows."""
 
     engine = "on Spark"
 

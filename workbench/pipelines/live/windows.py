@@ -25,7 +25,7 @@ BY = ("node", "sink", "region", "key")
 
 
 class WindowSettings(NamedTuple):
-    """The settings of windows: length, allowed lateness, and grouping columns; made by `window_settings`."""
+    """The settings of windows, made by `window_settings`: length, allowed lateness, and grouping columns."""
 
     every_us: int
     late_us: int
@@ -50,11 +50,11 @@ class WindowSettings(NamedTuple):
 
     @property
     def counted_us(self) -> str:
-        """The SQL expression of the time (µs) at which a reading counts: its own, or newest_us if it is late."""
+        """The SQL expression of the time (µs) at which a reading counts: time_us, or newest_us for a late reading."""
         return f"CASE WHEN {self.is_late} THEN newest_us ELSE time_us END"
 
     def start_of(self, time_us: str) -> str:
-        """Return the SQL expression of the start (µs) of the window that contains ``time_us``, an expression too."""
+        """Return the SQL expression of the start (µs) of the window that contains the SQL expression ``time_us``."""
         return f"({time_us} - {time_us} % {self.every_us})"
 
 
@@ -90,17 +90,18 @@ def windows(
     late_s: float = 30.0,
     value: str = "value",
 ) -> Any:
-    """Return windows of readings: a row for each window and combination of ``by`` with readings, in ascending order.
+    """Return windows of readings: a row for each window and combination of values in ``by`` that has readings.
 
-    ``readings``: a `Stream` or the folder of a capture; a pandas frame, an Arrow table or a path to Parquet with at
+    ``readings`` is a `Stream` or the folder of a capture; a pandas frame, an Arrow table or a path to Parquet with at
     least time_s, the columns in ``by`` and the column named by ``value``; or a DataFrame of Spark with these columns.
     The result is a DataFrame of Spark for such a DataFrame, otherwise a pandas frame. Missing values are skipped.
 
-    The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. A reading is late if its window
-    ended ``late_s`` or more before the newest time so far. It then counts only in ``late`` of the window that contains
-    the newest time. The newest time so far is the column newest_s, which captures have; without it, the latest time_s
-    in the order of arrived_s. Without both columns no reading is late. Raises ParameterError for invalid settings,
-    DataError for a missing column.
+    The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. The rows are sorted. A
+    reading is late if its window ended ``late_s`` or more before the newest time so far. A late reading counts only in
+    the column ``late`` of the window that contains the newest time. The newest time so far is in the column newest_s,
+    which captures have. Without this column it is the latest time_s of the readings with an earlier arrived_s. Without
+    both columns no reading is late. Raises ParameterError for invalid settings, DataError for a
+    missing column.
     """
     settings = window_settings(every_s, by, late_s)
     table = _table_of(readings)
@@ -155,7 +156,7 @@ _COUNT, _SUM, _MIN, _MAX, _LATE = range(5)
 
 
 class Fold:
-    """The open windows of readings that arrive one by one. `close` returns the windows that cannot change any more.
+    """A computation of windows from readings that arrive one by one. `close` returns windows that cannot change.
 
     Readings are added in the order of the capture. So the windows are the same to the last bit, however the lines were
     cut into batches, and however often the process was killed and continued from its stored state.
@@ -169,7 +170,7 @@ class Fold:
         self._by_indices = tuple(_INDICES[key] for key in settings.by)
 
     def add(self, rows: Iterable[list[Any]]) -> None:
-        """Add rows of a capture, in their order."""
+        """Add rows of a capture (`readings.SCHEMA`), in the order of the capture."""
         every_us, late_us, by = self.settings.every_us, self.settings.late_us, self._by_indices
         for row in rows:
             time_us, value, newest_us = round(row[0] * 1e6), row[6], round(row[8] * 1e6)
@@ -193,7 +194,7 @@ class Fold:
     def close(self, is_over: bool = False) -> list[tuple[Any, ...]]:
         """Remove and return the windows that cannot change any more, in ascending order.
 
-        ``is_over``: the capture has ended, so all windows are closed. The rows have the columns of
+        With ``is_over`` the capture has ended, so all windows are closed. The rows have the columns of
         `WindowSettings.schema`.
         """
         closed_until_us = math.inf if is_over else self.newest_us - self.settings.late_us

@@ -60,16 +60,16 @@ def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
     `Log`. ``rules`` is {name of the rule: its setting}; rules apply in this order:
 
     unit        {"temperature_F": "temperature_C"}: convert a column and rename it; both names end with their unit
-    duplicate   ("node", "epoch"): of readings that are equal in these columns, only one is kept: the one with the
-                smallest values, compared column by column; a missing value counts as largest
-    range       {"temperature_C": (-20, 60), "humidity_pct": "HUMIDITY"}: remove values outside of the range; the name "
-        "of a key stands for the range of values that can be published with this key
+    duplicate   ("node", "epoch"): of readings that are equal in these columns, only the reading with the smallest
+                values is kept; they are compared column by column, and a missing value counts as largest
+    range       {"temperature_C": (-20, 60), "humidity_pct": "HUMIDITY"}: remove values outside of the range. The
+                name of a key stands for the range of values that can be published with this key
     jump        {"temperature_C": 5}: remove a value that differs by more than 5 from both the previous and the next
     stuck       {"temperature_C": 50}: of more than 50 equal values in a row, those after the first 50 are removed
     gap         300: report more than 300 seconds between two readings of a node
 
-    The default is ``{"duplicate": ("node", "time_s"), "range": {"temperature_C": "TEMP", "humidity_pct": "
-        ""HUMIDITY"}}``, without columns that do not exist. Raises DataError for an unknown rule or column, and for an
+    The default is ``{"duplicate": ("node", "time_s"), "range": {"temperature_C": "TEMP", "humidity_pct":
+    "HUMIDITY"}}``, without columns that do not exist. Raises DataError for an unknown rule or column, and for an
     invalid limit.
     """
     table = readings.rows if isinstance(readings, Log) else readings
@@ -122,16 +122,19 @@ class _Plan:
 
     @property
     def names(self) -> list[str]:
-        """The columns' names after the conversion of units."""
+        """The names of the columns after the conversion of units."""
         return [self.units.get(column, column) for column in self.columns]
 
     @property
     def checked_columns(self) -> list[str]:
-        """The columns whose values are checked by a rule."""
+        """The names of the columns whose values a rule checks: range, jump or stuck."""
         return [name for name in self.names if name in {*self.ranges, *self.jumps, *self.stuck}]
 
     def numbered(self) -> str:
-        """Return an SQL query for all readings in converted units; copy__ numbers duplicates of a reading from 1."""
+        """Return an SQL query for all readings in converted units.
+
+        The column copy__ numbers the duplicates of a reading from 1.
+        """
         columns = ", ".join(_conversion(column, self.units.get(column)) for column in self.columns)
         copies = "1"
         if self.identity:
@@ -142,7 +145,7 @@ class _Plan:
     def judged(self) -> str:
         """Return an SQL query for the readings without duplicates.
 
-        For each checked column a column ends in __rule: the rule that the value breaks, or NULL. gap__ is the time in
+        Each checked column C has a column C__rule: the rule that the value breaks, or NULL. gap__ is the time in
         seconds since the node's previous reading.
         """
         of_node = "OVER (PARTITION BY node ORDER BY time_s)"
@@ -242,7 +245,7 @@ def _conversion(column: str, to: str | None) -> str:
 
 
 def _range(column: str, limits: Any) -> tuple[float, float]:
-    """Return (low, high) of ``limits``: a user's range, or the name of a key, which has a range."""
+    """Return (low, high) of ``limits``, which is a pair of numbers or the name of a key: then the range of the key."""
     if isinstance(limits, str):
         key = attributes.key_of(limits)
         return float(key.minimum), float(key.maximum)

@@ -52,7 +52,7 @@ class LogFormat(LineFormat):
     columns     {column: kind} in the order of the fields. Kinds: int, float, str; "node", a number from 0; "unix_s" and
                 "unix_ms", Unix time in seconds or whole milliseconds; "iso", a date and time in ISO 8601, UTC if it has
                 no offset. Times become seconds. None: skip the field
-    separator   a character, such as "," or a tab; None: blanks
+    separator   the character between fields, such as "," or a tab; None: blanks
     header      number of lines at the top of a file before the rows (True: one)
     checks      {reason: condition}: a row is rejected if the condition, which is SQL over the columns, is not true. The
                 reason may contain values: {"voltage_V is {voltage_V}": "voltage_V BETWEEN 1 AND 4"}
@@ -92,7 +92,7 @@ class LogFormat(LineFormat):
         self._try_checks()
 
     def _try_checks(self) -> None:
-        """Try the conditions on an empty table, so that an invalid one is reported before a log is read."""
+        """Try the conditions on an empty table, so that an invalid condition is reported before a log is read."""
         import duckdb
 
         for reason, condition in self.checks.items():
@@ -125,7 +125,7 @@ def _fast(column: str, kind: Kind | None, separator: str | None) -> Field:
 
 
 def _parser(kinds: tuple[Kind | None, ...]) -> Parser:
-    """Return a function that converts the fields of a line to values of these kinds; it skips fields of kind None."""
+    """Return a function that converts a line's fields to values of these kinds, and skips fields of kind None."""
 
     def parse(fields: list[bytes]) -> list[Any]:
         pairs = zip(kinds, read.exactly(fields, len(kinds)), strict=True)
@@ -135,7 +135,7 @@ def _parser(kinds: tuple[Kind | None, ...]) -> Parser:
 
 
 def _divide_times(divisors: Mapping[str, float | None], table: pa.Table) -> pa.Table:
-    """Return the table with all times in seconds."""
+    """Divide the columns of times by their ``divisors`` ({column: divisor or None}), so that all are in seconds."""
     for index, (column, divisor) in enumerate(divisors.items()):
         if divisor is not None:
             numbers = pc.cast(pc.cast(table[column], INT), FLOAT)

@@ -74,7 +74,8 @@ def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = N
     rows     a `Log`, or its rows: a pandas frame, a Parquet file, a DataFrame of Spark; or any table with the columns
              time_s, transmitter, receiver, transaction, packet, sent, rssi_dBm. If the rows have the column file, nodes
              of different files are not paired
-    by       columns that are constant within a transaction, such as channel or power_dBm
+    by       names of columns by which to separate the rows, such as channel or power_dBm; their values must be constant
+             within a transaction
     every_s  length of intervals in seconds; a transaction belongs to the interval in which it begins. None: one
              interval
 

@@ -46,11 +46,11 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 @dataclass(frozen=True)
 class Log:
-    """A log that was read: ``rows``, with the column file, and ``rejected``, its lines without a valid row.
+    """The result of `read_log`: the valid ``rows`` of a log, with the column file, and its ``rejected`` lines.
 
-    Both are pandas frames, Parquet files (paths), or DataFrames of Spark. Columns of ``rejected``: file, line, rule
-    ("unreadable", or the first check that the row breaks, with "…" for its values: "length … of …"), reason (all broken
-    checks, with the values: "length 37 of 100"), text (the line's first 120 characters).
+    Both tables are pandas frames, Parquet files (paths), or DataFrames of Spark. Columns of ``rejected``: file, line,
+    rule ("unreadable", or the first check that the row breaks, with "…" for its values: "length … of …"), reason (all
+    broken checks, with the values: "length 37 of 100"), text (the line's first 120 characters).
     """
 
     rows: Any
@@ -128,7 +128,7 @@ def _name_tables(chunk: Chunk, name: str, form: LineFormat) -> tuple[pa.Table, p
 def _read(
     names: list[str], form: LineFormat, progress: Callable[[float], Any] | None
 ) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Yield the tables of rows and of rejected lines, piece by piece."""
+    """Yield (table of rows, table of rejected lines) for each piece of each file."""
     total_B = max(1, sum(os.path.getsize(name) for name in names if os.path.isfile(name)))
     done_B = 0
     for name in names:
@@ -180,7 +180,7 @@ def _read_on_spark(spark: Any, names: list[str], form: LineFormat) -> Log:
 
 
 def _ranges(name: str, form: LineFormat) -> Iterator[_Range]:
-    """Yield the byte ranges of a file's pieces. Raises DataError if the file's beginning is not of this format."""
+    """Yield the byte ranges of a file's pieces. Raises DataError if the file's beginning has another format."""
     for piece in chunks(name, _size_B(name, form)):
         if piece.start == 0:
             checked_B = piece.data.rfind(b"\n", 0, CHECKED_B) + 1
@@ -195,9 +195,10 @@ def _size_B(name: str, form: LineFormat) -> int:
 
 
 def _map_ranges(spark: Any, ranges: list[_Range], names: list[str], form: LineFormat, index: int) -> Any:
-    """Return a DataFrame of the rows (``index`` 0) or rejected lines (1) of all ranges, one task a range.
+    """Return a Spark DataFrame of the rows (``index`` 0) or the rejected lines (``index`` 1) of all byte ranges.
 
-    Workers send a file's index instead of its name, which would be the longest column.
+    Each range is a task. Workers send the index of a file's name in ``names``, since the name would be the longest
+    column.
     """
     from pyspark.sql.functions import array, col, element_at, lit
     from pyspark.sql.pandas.types import from_arrow_schema

@@ -93,7 +93,7 @@ def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _select_rows(readings: Any, keys: Mapping[str, str], from_s: float | None, until_s: float | None) -> Any:
-    """Return the rows in [from_s, until_s) that have a value, in order of node and time, as a pandas frame."""
+    """Return the rows in [from_s, until_s) with a value in a column of ``keys``, as a frame sorted by node and time."""
     names = [f"CAST({column} AS DOUBLE) AS {column}" for column in keys]
     has_value = " OR ".join(f"({column} IS NOT NULL AND NOT isnan({column}))" for column in keys)
     limits = [

@@ -31,7 +31,7 @@ _MATCHES = {
 
 
 def _matched_column(match: str, column: str) -> str:
-    """Return SQL for a column of the published item that matches a delivery; the value is null if no item matches.
+    """Return the SQL expression of a column of the published item that matches a delivery; NULL if none matches.
 
     ``match`` is "text" to match items by their text, or "place" to match them by their position in the message, which
     is needed if a filter has changed the text.
@@ -112,9 +112,10 @@ _DELIVERIES = f"""
 
 
 def latency(traces: Any, over_runs: bool = False) -> Any:
-    """Return each run's latency from publication to delivery: delivered, latency_ms_p50, latency_ms_p95, as in metrics.
+    """Return a table of the latency from publication to delivery, with a row for each run.
 
-    A run without a delivery has no row, and is left out of means over runs.
+    Columns: scenario, delivered, latency_ms_p50, latency_ms_p95, as in a run's metrics. A run without a delivery has no
+    row. With ``over_runs`` the result is a single row of means over runs, without such runs.
     """
     query = f"""
         WITH {_DELIVERIES}
@@ -129,9 +130,10 @@ def latency(traces: Any, over_runs: bool = False) -> Any:
 
 
 def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
-    """Return the percentiles of each run's latency: percent (1 to 100), latency_ms.
+    """Return a table of the percentiles of each run's latency. Columns: scenario, percent (1 to 100), latency_ms.
 
-    latency_ms is the smallest latency that this percentage of deliveries does not exceed, as in a run's metrics.
+    latency_ms is the smallest latency that this percentage of deliveries does not exceed, as in a run's metrics. With
+    ``over_runs`` the rows are means over runs (`band`).
     """
     percents = ", ".join(f"({percent})" for percent in range(1, 101))
     query = f"""
@@ -145,11 +147,12 @@ def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
 
 
 def flows(traces: Any, over_runs: bool = False) -> Any:
-    """Return the deliveries between nodes: publisher, sink, last_hop, delivered, latency_ms, hops.
+    """Return a table of the deliveries from each publisher to each sink, by last hop.
 
-    last_hop: the neighbor from which the sink received the readings, -1 if the sink is the publisher; latency_ms: mean;
-    hops: mean number of hops of the messages, null if the protocol does not record hops (rows "held"). With
-    ``over_runs`` there are means only of delivered.
+    Columns: scenario, publisher, sink, last_hop (the neighbor from which the sink received the readings; -1 if the sink
+    is the publisher), delivered (number of readings), latency_ms (mean), hops (mean of the messages; null if the
+    protocol does not record hops in rows "held"). With ``over_runs`` only delivered is averaged; latency_ms and hops
+    are left out.
     """
     query = f"""
         WITH {_DELIVERIES},
@@ -171,11 +174,13 @@ def flows(traces: Any, over_runs: bool = False) -> Any:
 
 
 def paths(traces: Any, over_runs: bool = False) -> Any:
-    """Return the number of delivered readings on each link: publisher, sink, sender, receiver, delivered.
+    """Return a table of the delivered readings that traversed each link.
+
+    Columns: scenario, publisher, sink, sender, receiver, delivered (their number).
 
     A path is traced back from the sink: each node's previous hop is the neighbor from which the node first received the
     message (row "held"). A path ends at a node without such a row, or after `MOST_HOPS` links. So for some protocols
-    only the last link is known, or none.
+    only the last link is known, or none. With ``over_runs`` the rows are means over runs (`band`).
     """
     query = f"WITH {_DELIVERIES} SELECT {_MESSAGE}, publisher, sink FROM arrived"
     arrived = checkpoint(run_query(query, traces=traces))
@@ -206,5 +211,5 @@ def paths(traces: Any, over_runs: bool = False) -> Any:
 
 
 def _percentile(percent: int) -> str:
-    """Return SQL for the smallest latency, in ms, that this percentage of a run's deliveries does not exceed."""
+    """Return the SQL expression of the smallest latency, in ms, that ``percent`` % of the deliveries do not exceed."""
     return f"min(CASE WHEN place * 100 >= {percent} * deliveries THEN latency_us END) / 1000e0"

@@ -72,11 +72,11 @@ class FolderReader(DataSourceReader):
         self._runs = select_runs(Path(options["path"]).absolute(), only, options.get("code"))
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return ranges of whole runs, each with at most about two million rows unless it is a single longer run."""
+        """Return a partition for each range of whole runs, of about two million rows at most or a single long run."""
         return [rows_range for path, runs in self._runs.items() for rows_range in _ranges_of_runs(str(path), runs)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a range, in order."""
+        """Yield the trace rows of a partition, in order."""
         path, first, rows = partition.value
         yield from map(without_dictionaries, File(Path(path)).batches(StoredRun("", "", first, rows)))
 
@@ -108,7 +108,7 @@ class RunReader(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return one partition per Spark task: its runs as pairs (index of the scenario, seed).
 
-        Runs are assigned to tasks in turn. Neighbors in the list take about the same time, so the tasks do, too.
+        Runs are assigned to tasks in turn. Neighboring runs of the list take about the same time, so all tasks do, too.
         """
         return [InputPartition(self._runs[first :: self._tasks]) for first in range(self._tasks)]
 

@@ -20,9 +20,12 @@ _MOST_STEPS = 10_000
 
 
 def load_per_node(traces: Any, over_runs: bool = False) -> Any:
-    """Return the number of frames and bytes of each node: node, sent, sent_B, received, received_B, lost, lost_B.
+    """Return a table of the frames and bytes that each node sent, received and lost.
 
-    A lost frame counts at the node that should have heard it. Nodes without any row in a trace are missing.
+    Columns: scenario, node, sent, received, lost (numbers of frames), sent_B, received_B, lost_B (bytes).
+
+    A lost frame counts at the node that should have heard it. Nodes without any row in a trace are missing. With
+    ``over_runs`` the rows are means over runs (`band`).
     """
     columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in _FRAMES)
     query = f"SELECT scenario, node, {columns} FROM {{traces}} GROUP BY scenario, node"
@@ -32,9 +35,11 @@ def load_per_node(traces: Any, over_runs: bool = False) -> Any:
 
 
 def load_per_link(traces: Any, over_runs: bool = False) -> Any:
-    """Return frames and bytes of each link: sender, receiver, sent, sent_B, received, received_B, lost, lost_B.
+    """Return a table of the frames and bytes that were sent, received and lost on each link.
 
-    ``sent`` counts the frames, broadcasts included, that the receiver could have heard: received plus lost.
+    Columns: scenario, sender, receiver, sent, received, lost (numbers of frames), sent_B, received_B, lost_B. ``sent``
+    counts the frames, broadcasts included, that the receiver could have heard: received plus lost. With
+    ``over_runs`` the rows are means over runs (`band`).
     """
     columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in ("received", "lost"))
     query = f"""
@@ -48,7 +53,9 @@ def load_per_link(traces: Any, over_runs: bool = False) -> Any:
 
 
 def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
-    """Return what each reason for a loss costs: event (lost, dropped or given_up), reason, frames, bytes_B, energy_mJ.
+    """Return a table of the cost of losses, with a row for each reason.
+
+    Columns: scenario, event ("lost", "dropped" or "given_up"), reason, and
 
     frames     number of rows with this reason, as in a run's metrics ``lost_``, ``dropped_`` and ``given_up_``
     bytes_B    bytes of the frames lost or given up; for a dropped message those of the frame that carried it, or 0 if
@@ -56,7 +63,7 @@ def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
     energy_mJ  energy that the receiver spent on hearing the frames. It is 0 for a frame that was never sent, or did not
                reach the receiver (lost on the link, or because the receiver was sending or down)
 
-    ``radio`` is the radio of the runs.
+    ``radio`` is the radio of the runs. With ``over_runs`` the rows are means over runs (`band`).
     """
     mJ_per_B = radio.rx_uJ_per_B / 1000
     query = f"""
@@ -90,13 +97,14 @@ def over_time(
     until_s: float = 60.0,
     over_runs: bool = False,
 ) -> Any:
-    """Return the number and the sum of the values that are set at each time: time_s, standing, total.
+    """Return a table of the number and sum of state values over time, such as the ranks of nodes that decode.
 
-    A row with ``event`` sets the value of the state that the columns ``of`` identify; a row with ``ended`` removes it.
-    standing: number of states with a value; total: sum of these values. time_s is 0, every_s, ... until_s.
+    A trace row with ``event`` sets the value of a state, which the columns ``of`` identify. A row with the event
+    ``ended`` removes the value. Columns: scenario, time_s (0, every_s, ... until_s), standing (number of states with a
+    value), total (sum of these values).
 
-    Ranks of nodes that decode, per publication: ``over_time(traces, "innovative")``; the mean rank is total / standing.
-    Gradients: ``over_time(traces, "gradient_set", "gradient_removed", of=("node", "peer", "origin"))``.
+    Ranks per publication: ``over_time(traces, "innovative")``; the mean rank is total / standing. Gradients:
+    ``over_time(traces, "gradient_set", "gradient_removed", of=("node", "peer", "origin"))``.
     """
     for name in (event, *([ended] if ended else ()), *of):
         if not name.isidentifier():
@@ -111,19 +119,19 @@ def over_time(
     steps = ", ".join(
         f"({step}, {double_literal(step * every_s)})" for step in range(math.floor(until_s / every_s + 1e-9) + 1)
     )
-    things = ", ".join(("scenario", *of))
+    state_columns = ", ".join(("scenario", *of))
     step = f"CAST(ceil(time_us / {double_literal(every_s * 1e6)}) AS INT)"
     is_set = f"event = '{event}'"
     query = f"""
         WITH states AS (
-            SELECT {things}, row, time_us,
+            SELECT {state_columns}, row, time_us,
                 CASE WHEN {is_set} THEN 1 ELSE 0 END AS is_open, CASE WHEN {is_set} THEN value ELSE 0 END AS level
             FROM {{traces}} WHERE event IN ('{event}', '{ended or event}')
         ),
         changes AS (
             SELECT scenario, time_us,
-                is_open - lag(is_open, 1, 0) OVER (PARTITION BY {things} ORDER BY row) AS opened,
-                level - lag(level, 1, CAST(0 AS BIGINT)) OVER (PARTITION BY {things} ORDER BY row) AS risen
+                is_open - lag(is_open, 1, 0) OVER (PARTITION BY {state_columns} ORDER BY row) AS opened,
+                level - lag(level, 1, CAST(0 AS BIGINT)) OVER (PARTITION BY {state_columns} ORDER BY row) AS risen
             FROM states
         ),
         steps AS (SELECT scenario, step, time_s FROM (SELECT DISTINCT scenario FROM {{traces}}) AS ran
@@ -159,17 +167,18 @@ LOW, HIGH = 0.05, 0.95
 
 
 def run_sorted(query: str, keys: Sequence[str], **tables: Any) -> Any:
-    """Run an SQL query over tables. If the result is a pandas frame, sort it by the columns ``keys``."""
+    """Return the result of `run_query`, sorted by the columns ``keys`` if it is a pandas frame."""
     answer = run_query(query, **tables)
     return answer if is_spark(answer) else answer.sort_values(list(keys), ignore_index=True)
 
 
 def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], absent: str = "0") -> Any:
-    """Return the mean and percentiles over runs of each measure, for each combination of ``keys``.
+    """Return the mean and percentiles over runs of the columns ``measures``, for each combination of ``keys``.
 
-    ``answer`` has a row for each scenario and ``keys``. ``runs`` has the column scenario of all runs, including those
-    without a row in ``answer``. Such a run counts with the value ``absent``: "0", or "NULL" to leave it out. Columns:
-    the keys, runs, and for each measure its mean (under its own name), 5th and 95th percentile (``_low``, ``_high``).
+    ``answer`` is a table with a row for each scenario and combination of values in the columns ``keys``. ``runs`` has
+    the column scenario of all runs, including runs without a row in ``answer``. Such a run counts with the value
+    ``absent``: "0", or "NULL" to leave it out. Columns: the keys, runs, and for each measure its mean (under its own
+    name), 5th and 95th percentile (``_low``, ``_high``).
     """
     is_complete = runs is answer
     answer = checkpoint(answer)
@@ -191,12 +200,12 @@ def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], a
 
 
 def checkpoint(answer: Any) -> Any:
-    """Compute a small table of Spark now, because several queries use it; return other tables unchanged."""
+    """Compute a small Spark DataFrame now, because several queries use it; return other tables unchanged."""
     return answer.localCheckpoint() if is_spark(answer) else answer
 
 
 def mean_columns(measures: Sequence[str]) -> str:
-    """Return SQL for the mean, 5th and 95th percentile of columns."""
+    """Return SQL for the mean, 5th and 95th percentile of the columns ``measures``, separated by commas."""
     return ", ".join(
         f"avg({name}) AS {name}, percentile({name}, {LOW}) AS {name}_low, percentile({name}, {HIGH}) AS {name}_high"
         for name in measures

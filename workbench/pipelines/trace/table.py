@@ -32,10 +32,12 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
     """Return a table of the rows of many runs, for `load_per_node` and the other statistics.
 
     source  a folder of results (``Sweep(..., keep="trace").run(out=folder)``), runs, or scenarios, which are simulated
-    spark   a Spark session: the table is then a DataFrame, and its workers simulate the scenarios. Without a session
-            the table is the folder's path, which DuckDB reads piece by piece, or an Arrow table
-    only    hashes of the scenarios to read from a folder; without Spark, their rows are loaded into memory
+    spark   a Spark session: the result is then a DataFrame, and the session's workers simulate the scenarios
+    only    hashes of the scenarios to read from a folder; None: all
     code    digest of the code whose runs are read; needed if different code has run the same scenarios
+
+    Without a Spark session, the result for a folder is the path of its traces, which DuckDB reads piece by piece. With
+    ``only`` or ``code``, and for runs or scenarios, it is an Arrow table in memory.
 
     Raises DataError for a folder without traces, and for a folder with runs of the same scenario by different
     code unless ``code`` is given.
@@ -57,7 +59,7 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
 
 
 def batches_of_run(run: Run) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a run with all columns of the table: scenario, code and row come first."""
+    """Yield the trace of a run in batches, with the columns scenario, code and row in front."""
     code, rows = Codes().digest(run.scenario.protocol), 0
     for batch in run.trace.to_batches():
         yield with_key(batch, run.scenario.hash, code, rows)
@@ -75,30 +77,30 @@ PLAIN_SCHEMA = pa.schema(
 
 
 def _table_of_folder(folder: Path, spark: Any, only: Collection[str] | None, code: str | None) -> Any:
-    chosen = select_runs(folder, only, code)
+    runs_by_file = select_runs(folder, only, code)
     if spark is not None:
-        frame = spark.read.option(_VERIFY, "true").parquet(*map(str, chosen))
+        frame = spark.read.option(_VERIFY, "true").parquet(*map(str, runs_by_file))
         frame = frame if only is None else frame.where(frame.scenario.isin(list(only)))
         return frame if code is None else frame.where(frame.code == code)
     if only is None and code is None:
-        return next(iter(chosen)).parent
-    for path in chosen:
+        return next(iter(runs_by_file)).parent
+    for path in runs_by_file:
         damage.check(path)
-    batches = [batch for path, runs in chosen.items() for run in runs for batch in File(path).batches(run)]
+    batches = [batch for path, runs in runs_by_file.items() for run in runs for batch in File(path).batches(run)]
     return pa.Table.from_batches(batches, SCHEMA).unify_dictionaries()
 
 
 def select_runs(
     folder: Path, only: Collection[str] | None = None, code: str | None = None
 ) -> dict[Path, list[StoredRun]]:
-    """Return {file: the runs in it that ``only`` and ``code`` select, in order}. Raises DataError as `traces` does."""
+    """Return {file: its runs that ``only`` and ``code`` select, in order}. Raises DataError as `traces` does."""
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist")
     stored = list_runs(folder)
     if not stored:
         raise DataError(f'{folder} has no traces; a sweep stores them with Sweep(..., keep="trace").run(out=folder)')
     wanted_hashes = None if only is None else set(only)
-    chosen = {
+    selected = {
         path: [
             run
             for run in runs
@@ -106,7 +108,7 @@ def select_runs(
         ]
         for path, runs in stored.items()
     }
-    every = [run for runs in chosen.values() for run in runs]
+    every = [run for runs in selected.values() for run in runs]
     missing = sorted((wanted_hashes or set()) - {run.scenario for run in every})
     if missing:
         raise DataError(f"{folder} contains no trace of these scenarios: {', '.join(missing[:_MOST_NAMED])}")
@@ -117,4 +119,4 @@ def select_runs(
         )
     if not every:
         raise DataError(f"{folder} contains no trace of a run by code {code}")
-    return {path: runs for path, runs in chosen.items() if runs}
+    return {path: runs for path, runs in selected.items() if runs}

@@ -37,7 +37,7 @@ def _rank_text(rank: int) -> str:
 
 
 def _read_coded(cutter: Cutter) -> None:
-    *_, size, number, length_B = cutter.numbers(
+    *_, generation_size, field_number, length_B = cutter.numbers(
         wire.CODED_LAYOUT,
         ("type", "coded packet"),
         *_EVENT_ID,
@@ -46,14 +46,16 @@ def _read_coded(cutter: Cutter) -> None:
         ("field", _field_text),
         ("event length", "{} bytes"),
     )
-    if not size or number >= len(wire.FIELD_ORDERS) or not length_B:
+    if not generation_size or field_number >= len(wire.FIELD_ORDERS) or not length_B:
         raise DecodeError(
-            f"invalid coded packet: event of {length_B} bytes, {size} chunks, field {number}; "
-            f"field must be < {len(wire.FIELD_ORDERS)}, others > 0"
+            f"invalid coded packet: event of {length_B} bytes, {generation_size} chunks, finite field number "
+            f"{field_number}; allowed: 1 byte or more, 1 chunk or more, field numbers below {len(wire.FIELD_ORDERS)}"
         )
-    field = _field(number)
-    cutter.octets("encoding vector", field.size_B(size), lambda row: _coefficients_text(field, row, size))
-    information_B = wire.information_B(length_B, size, field.order)
+    field = _field(field_number)
+    cutter.octets(
+        "encoding vector", field.size_B(generation_size), lambda row: _coefficients_text(field, row, generation_size)
+    )
+    information_B = wire.information_B(length_B, generation_size, field.order)
     cutter.octets("information vector", information_B, lambda row: _symbols_text(field, row))
 
 
@@ -66,7 +68,10 @@ def _field(number: int) -> Any:
 
 
 def _coefficients_text(field: Any, row: bytes, size: int) -> str:
-    """Return the numbers in a packed row of coefficients as text; if the row is invalid, the text gives the reason."""
+    """Return the ``size`` coefficients in a packed row as text, such as "3, 0, 7".
+
+    If the row is invalid, the text also gives the reason.
+    """
     vector = field.unpack(row, size)
     text = ", ".join(map(str, vector))
     if not any(vector):

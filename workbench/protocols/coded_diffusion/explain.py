@@ -17,8 +17,8 @@ HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
     """Yield one sentence if all neighbors of some publisher together send at most m combinations of each reading.
 
-    A reading with m chunks needs m independent combinations, so a single loss prevents decoding. With requests nothing
-    is yielded, as nodes then request lost combinations.
+    ``missing``: the readings that were not delivered. A reading with m chunks needs m independent combinations, so a
+    single loss prevents decoding. With requests no sentence is yielded, as nodes then request lost combinations.
     """
     protocol = scenario.protocol
     if protocol.max_requests:
@@ -42,7 +42,10 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause on a node that had too few combinations to decode, or None if the cause is another."""
+    """Return the clause, part of an explanation's sentence, about a node with too few combinations to decode.
+
+    ``account``: the cause of a missing reading. Returns None if that cause is not "incomplete".
+    """
     if account.cause != "incomplete":
         return None
     node, graph = account.node, scenario.topology

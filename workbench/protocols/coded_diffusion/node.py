@@ -45,7 +45,7 @@ class Generation:
 
 
 def _common_header(coded):
-    """Return the header fields that all packets of an event have in common."""
+    """Return (generation size, field order, event length in bytes), equal in all packets of an event."""
     return coded.generation_size, coded.field, coded.length_B
 
 
@@ -192,7 +192,10 @@ class CodedDiffusionNode(Node):
             generation.due_us = now + self._request_after_us
 
     def _allow_request(self, generation, now):
-        """Allow one request beyond the limit: a neighbor is sending, and its next packet is likely to be innovative."""
+        """Allow one more request for an incomplete generation, if ``max_requests`` requests were sent already.
+
+        A neighbor is sending, and its next packet is likely to be innovative.
+        """
         if 0 < generation.requests == self.settings.max_requests:
             generation.requests -= 1
             if generation.due_us is None:
@@ -200,7 +203,11 @@ class CodedDiffusionNode(Node):
                 self._plan_wake()
 
     def _plan_forgetting(self, event_id, generation, now):
-        """Plan when to forget a decoded event: after the time for requests or, without requests, after its timer."""
+        """Plan when to forget a decoded event.
+
+        With requests: after the time in which neighbors may request packets. Without: at once, or when its running
+        timer fires.
+        """
         if self._keep_us:
             generation.due_us = now + self._keep_us
             if generation.requested:
@@ -267,9 +274,9 @@ class CodedDiffusionNode(Node):
         return True
 
     def _has_room(self, now, matrices):
-        """Return whether there is memory for another event and ``matrices`` more matrices.
+        """Return whether there is memory for another event and ``matrices`` (0 or 1) more decoding matrices.
 
-        If it is full, forget quiet events first.
+        If the memory is full, forget quiet events first.
         """
         if matrices:
             self._make_room()
@@ -282,7 +289,10 @@ class CodedDiffusionNode(Node):
         return rules.is_full(len(self.known), settings.max_known, len(self._ids) + matrices, settings.max_events)
 
     def _make_room(self):
-        """Forget the oldest event that is stored only to answer requests, unless there is memory for another matrix."""
+        """Make room for another matrix, unless there is room.
+
+        To do so, forget the oldest event that is stored only to answer requests.
+        """
         if len(self._ids) < self.settings.max_events:
             return
         for event_id in self._ids:
@@ -315,7 +325,10 @@ class CodedDiffusionNode(Node):
             self._plan_wake()
 
     def _hold(self, event_id, attributes, previous_hop, name, hops, now):
-        """Record that this node holds the event and deliver it to matching subscriptions."""
+        """Record that this node holds the event, and deliver its attributes to matching subscriptions.
+
+        The other arguments describe the message that completed the event: its sender, its name and its hops.
+        """
         origin, sequence = event_id
         self.events.append(Held(previous_hop, name, origin, sequence, hops, ""))
         self.deliver_to(self.subscriptions.open, attributes, previous_hop, name, origin, sequence, now)
@@ -350,7 +363,10 @@ class CodedDiffusionNode(Node):
             self._forget(event_id)
 
     def _send_request(self, event_id, generation, now):
-        """Request more packets: first from the sender of the last innovative packet, later from all neighbors."""
+        """Request more packets for a generation that is incomplete, if ``max_requests`` allows another request.
+
+        The first request goes to the sender of the last innovative packet, later ones go to all neighbors.
+        """
         if generation.requests == self.settings.max_requests:
             generation.due_us = None
             return

@@ -23,9 +23,10 @@ def request_after_us(collecting_us):
 
 
 def keep_us(max_requests, collecting_us, request_after_us):
-    """Return how long a node stores a decoded event (µs): until its timer fires, then while neighbors may request it.
+    """Return how long a node stores a decoded event, in µs.
 
-    Without requests the result is 0: the node stores the event only until its timer fires.
+    It stores the event until its own timer fires, and then as long as neighbors may request packets. Without requests
+    the result is 0: the node stores the event only until its timer fires.
     """
     return collecting_us + (max_requests + 1) * request_after_us if max_requests else 0
 
@@ -45,7 +46,7 @@ def packets_to_send(forwarding_factor, fresh):
 
 
 def is_quiet(now, heard_us, forget_after_us):
-    """Return whether a node may forget an event whose last frame it heard or sent at ``heard_us``."""
+    """Return whether a node may forget an event whose last frame it heard or sent at ``heard_us``, long ago."""
     return now - heard_us >= forget_after_us
 
 

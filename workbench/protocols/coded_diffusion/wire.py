@@ -116,9 +116,9 @@ def encode_coded(coded):
     expected_B = information_B(length_B, generation_size, order)
     if len(information) != expected_B:
         raise EncodeError("the information vector has %d bytes; it must have %d" % (len(information), expected_B))
-    number = FIELD_ORDERS.index(order)
-    head = struct.pack(CODED_LAYOUT, CODED, origin, sequence, hops, generation_size, number, length_B)
-    return with_checksum(head + bytes(field_of(order).pack(vector)) + bytes(information))
+    field_number = FIELD_ORDERS.index(order)
+    header = struct.pack(CODED_LAYOUT, CODED, origin, sequence, hops, generation_size, field_number, length_B)
+    return with_checksum(header + bytes(field_of(order).pack(vector)) + bytes(information))
 
 
 def encode_request(request):
@@ -142,7 +142,7 @@ def decode(frame):
     if kind == REQUEST:
         return _decode_request(frame, end)
     if end - header_B > LONGEST_EVENT_B:
-        raise DecodeError("an event has %d bytes; the longest has %d" % (end - header_B, LONGEST_EVENT_B))
+        raise DecodeError("an event has %d bytes; it may have at most %d" % (end - header_B, LONGEST_EVENT_B))
     _, origin, sequence = struct.unpack_from(EVENT_LAYOUT, frame, 0)
     return Event(origin, sequence, event_attributes(frame[header_B:end]))
 
@@ -159,15 +159,16 @@ def _decode_request(frame, end):
 
 def _decode_coded(frame, end):
     header_B = _HEADERS_B[CODED]
-    _, origin, sequence, hops, generation_size, number, length_B = struct.unpack_from(CODED_LAYOUT, frame, 0)
-    if generation_size < 1 or number >= len(FIELD_ORDERS) or length_B < 1:
+    _, origin, sequence, hops, generation_size, field_number, length_B = struct.unpack_from(CODED_LAYOUT, frame, 0)
+    if generation_size < 1 or field_number >= len(FIELD_ORDERS) or length_B < 1:
         raise DecodeError(
-            "invalid coded packet: generation size %d, field %d, event length %d; field must be < %d, others > 0"
-            % (generation_size, number, length_B, len(FIELD_ORDERS))
+            "invalid coded packet: event of %d bytes, generation size %d, finite field number %d; "
+            "allowed: 1 byte or more, size 1 or more, field numbers below %d"
+            % (length_B, generation_size, field_number, len(FIELD_ORDERS))
         )
-    field = field_of(FIELD_ORDERS[number])
+    field = field_of(FIELD_ORDERS[field_number])
     vector_B = field.size_B(generation_size)
-    expected_B = header_B + vector_B + information_B(length_B, generation_size, FIELD_ORDERS[number])
+    expected_B = header_B + vector_B + information_B(length_B, generation_size, FIELD_ORDERS[field_number])
     if end != expected_B:
         raise DecodeError("a coded packet has %d bytes before its checksum; its header requires %d" % (end, expected_B))
     packed = frame[header_B : header_B + vector_B]
@@ -179,7 +180,7 @@ def _decode_coded(frame, end):
         raise DecodeError("the encoding vector has zeros only; it must have at least one other symbol")
     information = bytes(frame[header_B + vector_B : end])
     field.check_row(information)
-    return Coded(origin, sequence, hops, generation_size, FIELD_ORDERS[number], length_B, vector, information)
+    return Coded(origin, sequence, hops, generation_size, FIELD_ORDERS[field_number], length_B, vector, information)
 
 
 def describe(frame, broadcast=True):

@@ -72,7 +72,7 @@ Limits
     muted links     Interests that came over a link before it was muted stay in the union that the node sends, as in
                     the reference, unless ``count_muted`` is False. Until the link is rechecked, they attract
                     publications in vain.
-    repair          When an active link ends, both ends unmute a muted link in its place, if they have any. Other nodes
+    repair          When an active link ends, each end unmutes one of its muted links in its place, if any. Other nodes
                     detect a partition when a muted neighbor announces an id lower than all that they know; in a crowd
                     they detect it at the next recheck. Until then the mesh may be partitioned. On ideal links a network
                     is connected within two ``link_loss_s`` of its last change (`benchmarks/dps_whole.py`).
@@ -129,8 +129,8 @@ Differs from the reference implementation in
     recheck     A muted link is rechecked now and then, first without interests: ids in flight may show loops that do
                 not exist. In the reference such a link stays muted for good, and a dead neighbor is kept. The end that
                 did not request the link rechecks it if the other end does not.
-    restarts    Some acknowledgements can come only from a restarted neighbor. It took a change, often an empty one,
-                for all interests, so all interests are sent to it. The reference does not react.
+    restarts    Some acknowledgements can come only from a restarted neighbor. This neighbor took a change, often an
+                empty one, for all interests, so all interests are sent to it. The reference does not react.
     parts       A muted link is rechecked soon if the neighbor's id is lower than all that this node knows: the neighbor
                 may be in another part of the mesh.
     ids         A changed mesh id is sent in a keep-alive soon, and not with the next one, ``link_loss_s`` later. A node
@@ -144,8 +144,8 @@ Differs from the reference implementation in
     timers      Each link has its own timer. The reference has one timer for all links.
     radio       On a radio, in a crowd (`neighborhood.py`): a node requests few links; keep-alives are rarer and come
                 from one end, rechecks are rarer; interests of muted neighbors are dropped; publications wait before
-                they are forwarded. On any radio: frames that it gave up are sent again; without a crowd, a neighbor's
-                interests wait for a twentieth of ``update_s`` at each hop.
+                they are forwarded. On any radio: frames that the radio gave up are sent again; without a crowd, a
+                neighbor's interests wait for a twentieth of ``update_s`` at each hop.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427 (Apache-2.0; archived). B. Bloom: Space/time trade-offs

@@ -33,7 +33,7 @@ class Context:
 
     @property
     def reports_details(self) -> bool:
-        """Whether the node logs optional events, too (see `contract.Node`)."""
+        """Whether the node also logs optional events (see `contract.Node`)."""
         return bool(self._node.tells_all)
 
     def send(self, neighbor: Neighbor | None, frame: bytes) -> None:
@@ -45,7 +45,7 @@ class Context:
         self._node.events.append(event(*fields))
 
     def drop(self, neighbor: Neighbor | None, message: str, label: tuple[int, int], reason: str) -> None:
-        """Count and log the drop of a message from ``neighbor``, or of one from this node (None).
+        """Count and log the drop of a message from ``neighbor``; None: a message of this node.
 
         ``message`` is the name of its kind, and ``label`` its (origin, sequence number) in the log.
         """

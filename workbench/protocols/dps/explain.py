@@ -23,15 +23,19 @@ _NO_INTEREST_REASONS = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence on readings whose publisher no interest can reach, as the topology has no path to it."""
+    """Yield a sentence on missing readings whose publishers no interest can reach, as no path leads back to them.
+
+    ``missing``: pairs of a publication and a subscription that did not get it.
+    """
     yield from unheard(missing, "an interest")
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step at which a reading stopped on the path over active links to the subscriber.
+    """Return the step at which a reading stopped on the path over active links to the subscriber of ``pair``.
 
     If no active links lead to the subscriber, the path over arcs of the topology is used. Return None if that path is
-    missing, too, or if the subscriber received the reading and neither dropped nor lost it.
+    missing, too, or if the subscriber received the reading and neither dropped nor lost it. ``trail``: the trace rows
+    of the reading at each node.
     """
     holders = trail.holders
     if pair.subscriber in holders:
@@ -68,11 +72,14 @@ class _Links:
         self._published = published
 
     def receipt(self, node: int) -> Row:
-        """Return the trace row at which a node received the reading, or the row of its publication if it did not."""
+        """Return the trace row of the reading's arrival at a node; if it never arrived, the row of its publication."""
         return self._holders.get(node, self._published)
 
     def last_link_rows(self, node: int) -> dict[int, Row]:
-        """Return neighbor -> last "link_set" row of a node before the reading arrived there (see `_count_rows`)."""
+        """Return {neighbor: row}: the last "link_set" row of a node for each neighbor before the reading arrived there.
+
+        `_count_rows` defines this time for a node that the reading never reached.
+        """
         count = self._count_rows(node)
         return self._evidence.once(
             ("link_set", node, count), lambda: {row.peer: row for row in self._evidence.at("link_set", node)[:count]}
@@ -97,10 +104,10 @@ class _Links:
         )
 
     def first_hops(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
-        """Return node -> first hop (holder, neighbor) on its path over active links from the nearest holder.
+        """Return {node: (holder, neighbor)}: the first hop on the path over active links from the nearest holder.
 
-        A holder itself has None. Nodes without such a path are missing, and so may be nodes that are farther away than
-        the subscriber, where the search ends.
+        The value of a holder itself is None. Nodes without such a path are missing. Nodes farther
+        away than the subscriber may be missing, too, as the search ends there.
         """
         first_hops: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
         queue = list(first_hops)
@@ -114,16 +121,17 @@ class _Links:
         return first_hops
 
     def missing_link(self, node: int, neighbor: int) -> Step:
-        """Return the step for a reading that stopped at a holder without an active link to the next node."""
+        """Return the step of a reading that stopped at the holder ``node``, without an active link to ``neighbor``."""
         receipt, link = self.receipt(node), self.last_link_rows(node).get(neighbor)
         detail = "never" if link is None else link.detail
         return Step("no_link", node, neighbor, receipt.time_us, detail, (receipt, *(() if link is None else (link,))))
 
 
 def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
-    """Return the step for a reading that stopped at a node that had no matching interests from the next node.
+    """Return the step of a reading that stopped at ``node``, which had no matching interests from ``neighbor``.
 
-    Its cause is "no_base" if the node had dropped a change of these interests for that reason, else "not_asked".
+    Its cause is "no_base" if ``node`` had dropped a change of these interests with this reason, else "not_asked".
+    ``receipt``: the trace row of the reading's arrival at ``node``.
     """
     interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < receipt.position][
         -1:
@@ -140,7 +148,10 @@ def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause that explains a loss by links or interests, or None for other causes."""
+    """Return the clause of a sentence that explains a loss by a missing link or missing interests.
+
+    ``account`` describes the loss: its cause, node, neighbor, time and subscriber. Return None for other causes.
+    """
     node, neighbor, subscriber = account.node, account.neighbor, account.subscriber
     time_text = seconds(account.time_us)
     if account.cause == "not_asked":

@@ -4,13 +4,13 @@ The record serves to drop duplicates, and to find the reverse path.
 
 Theory of operation
     Each publication id has an entry: its highest sequence number, and whether acknowledgements are wanted. For each
-    neighbor that sent such a publication, it has the highest sequence number from there and the fewest hops with that
-    number. The reverse path leads to the neighbor with the highest sequence number, and among equals to that with the
-    fewest hops. A neighbor that sent only lower sequence numbers may have lost its own path. An entry lasts for at
-    least the publication's lifetime plus ``history_s``. When the history has doubled since the last search for expired
-    entries, these are removed. On average this takes constant time per publication. Beyond ``max_history`` entries, the
-    entry that was not renewed for the longest time is removed. The reference never clears its history, which grows for
-    as long as it runs.
+    neighbor that sent publications with this id, the entry has the highest sequence number from this neighbor, and the
+    fewest hops with that number. The reverse path leads to the neighbor with the highest sequence number; of several,
+    to the neighbor with the fewest hops. A neighbor that sent only lower sequence numbers may have lost its own path.
+    An entry lasts for at least the publication's lifetime plus ``history_s``. When the history has doubled since the
+    last search for expired entries, these are removed. On average this takes constant time per publication. Beyond
+    ``max_history`` entries, the entry that was not renewed for the longest time is removed. The reference never clears
+    its history, which grows for as long as it runs.
 
 Bounds
     An entry records all neighbors with a link, but at most 16 without one, as addresses are easily forged. Each
@@ -82,7 +82,7 @@ class History:
                 entry.neighbors[neighbor] = (sequence, hops)
 
     def came_from(self, publication_id: bytes, neighbor: Neighbor, sequence: int) -> bool:
-        """Return whether a neighbor sent this publication with this sequence number or a higher one."""
+        """Return whether a neighbor sent a publication with this id, and with this sequence number or a higher one."""
         entry = self._entries.get(publication_id)
         last_copy = None if entry is None else entry.neighbors.get(neighbor)
         return last_copy is not None and last_copy[0] >= sequence

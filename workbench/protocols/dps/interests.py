@@ -68,7 +68,10 @@ class LinkSender:
         self._mesh_ids = mesh_ids
 
     def find_changes(self, remote: Remote) -> bool:
-        """Compute the interests and needs for a neighbor and store them in ``remote``; return whether they changed."""
+        """Compute the interests and needs for a neighbor, and store them in ``remote``.
+
+        Return whether they differ from those that the neighbor was sent last.
+        """
         interests, needs = self._interests.combine(remote.inbound)
         previous_interests = remote.interests
         is_changed = interests != previous_interests or needs != remote.needs

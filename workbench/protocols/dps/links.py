@@ -149,7 +149,7 @@ class Links:
         self.update(now)
 
     def update(self, now: int) -> None:
-        """Send every neighbor its changed interests; one that has not answered the last message gets them later."""
+        """Send each neighbor its interests if they changed; a neighbor that has not answered yet gets them later."""
         for remote in list(self.remotes.values()):
             self._apply(remote, CHANGED, now)
 
@@ -302,7 +302,10 @@ class Links:
         return True
 
     def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool) -> bool:
-        """Return whether a message has needs, but applying it would leave the neighbor without interests."""
+        """Return whether a message carries needs, but applying it would leave the neighbor without interests.
+
+        ``is_repetition``: the message was received, and applied, before.
+        """
         if message.needs == NO_NEEDS:
             return False
         # A repeated change must not be applied twice: the second time would undo it.
@@ -336,7 +339,7 @@ class Links:
         return None if interests.is_empty else (interests, needs)
 
     def _acknowledge(self, remote: Remote, now: int) -> None:
-        """Acknowledge a message, with interests if the neighbor has not confirmed those of this node."""
+        """Acknowledge a message; include this node's interests if the neighbor has not confirmed them."""
         if remote.state == MUTED:
             with_interests = False
         elif remote.answers_in_full:
@@ -348,7 +351,10 @@ class Links:
         self._sender.send_acknowledgement(remote, with_interests, now)
 
     def _resume(self, remote: Remote, now: int) -> None:
-        """Plan to send changes, or end the link, if that waited for an answer and no answer is outstanding now."""
+        """Do what waited for the neighbor's answer: plan to send mesh ids or interests, or end the link.
+
+        Do nothing if an answer is still outstanding.
+        """
         if remote.pending is not None or remote.state == GONE:
             return
         if self._ids_wait_for_answer:
@@ -396,7 +402,7 @@ class Links:
             remote.repeated += 1
 
     def _send_again(self, remote: Remote, now: int) -> None:
-        """Repeat what the radio gave up: an acknowledgement, and the message that is still unanswered."""
+        """Repeat what the radio gave up: an acknowledgement, and a link's message that is still unanswered."""
         remote.retry_us = None
         if remote.answers_again:
             self._sender.send_acknowledgement(remote, False, now)
@@ -414,7 +420,7 @@ class Links:
             self._recheck_soon(self.mesh_ids.separated_remotes(), now)
 
     def _recheck_soon(self, remotes: list[Remote], now: int) -> None:
-        """Plan early rechecks of muted links that seem to lead to another part of the mesh."""
+        """Plan early rechecks of these muted links, whose neighbors seem to be in another part of the mesh."""
         update_us = self._context.times.update_us
         for remote in remotes:
             # At random times: after the first has connected the parts, the others do close a loop.
@@ -564,13 +570,16 @@ class Links:
         Do nothing if another active link has an id of that owner, as that link leads to the same part of the mesh.
         """
         owner = owner_of(remote.inbound_mesh_id)
-        others = self.remotes.values()
-        if any(other.state in (ACTIVE, UNMUTING) and owner_of(other.inbound_mesh_id) == owner for other in others):
+        linked_remotes = self.remotes.values()
+        if any(
+            candidate.state in (ACTIVE, UNMUTING) and owner_of(candidate.inbound_mesh_id) == owner
+            for candidate in linked_remotes
+        ):
             return
-        muted_links = [other for other in others if other.state == MUTED]
-        same_owner_links = [other for other in muted_links if owner_of(other.inbound_mesh_id) == owner]
-        for other in (same_owner_links or muted_links)[:1]:
-            self._apply(other, NEEDED, now)
+        muted_links = [candidate for candidate in linked_remotes if candidate.state == MUTED]
+        same_owner_links = [candidate for candidate in muted_links if owner_of(candidate.inbound_mesh_id) == owner]
+        for candidate in (same_owner_links or muted_links)[:1]:
+            self._apply(candidate, NEEDED, now)
 
     def _report_end(self, remote: Remote, now: int) -> None:
         self.ended(remote.address, now)

@@ -114,7 +114,7 @@ def decode_data(data: bytes) -> Any:
 def samples(subscription: Iterable[Any], publication: Any, separators: str) -> list[Any]:
     """Return the publication's samples that match a subscription, whose constraints on TOPIC may have wildcards.
 
-    Without a constraint TOPIC EQ, the result is that of `attributes.matching_samples`.
+    If the subscription has no constraint TOPIC EQ, the result is that of `attributes.matching_samples`.
     """
     wanted_topics = [
         _topic_text(attribute.value)

@@ -158,10 +158,10 @@ class Neighborhood:
         self._choose_at_us = None
         self._has_chosen_neighbors = True
         self._next_index = self._settings.best_links
-        chosen = self._rank_neighbors()[: self._next_index]
-        self._wanted_neighbors = set(chosen)
+        best_neighbors = self._rank_neighbors()[: self._next_index]
+        self._wanted_neighbors = set(best_neighbors)
         self._request_at_us = {
-            neighbor: now + self._draw_request_delay_us(position) for position, neighbor in enumerate(chosen)
+            neighbor: now + self._draw_request_delay_us(position) for position, neighbor in enumerate(best_neighbors)
         }
         if self._settings.recheck_s > 0:
             self._move_scout_at_us = now + self._draw_request_delay_us(self._next_index)
@@ -192,7 +192,7 @@ class Neighborhood:
         return None
 
     def _move_scout(self, now: int) -> None:
-        """End the link of the scout (a trial link) if it is muted, and request one with the next neighbor."""
+        """End the link of the scout (a trial link) if it is muted, and request a link with the next neighbor."""
         remote = None if self._scout_neighbor is None else self._links.remotes.get(self._scout_neighbor)
         if (
             remote is not None

@@ -93,7 +93,7 @@ class Retries:
             entry.repeated += 1
 
     def _find_or_add_entry(self, new_entry: FailedFrame) -> FailedFrame:
-        """Return the entry with the neighbor and frame of ``new``; if none exists, add ``new`` and return it."""
+        """Return the entry with the neighbor and frame of ``new_entry``; if none exists, add ``new_entry``."""
         for entry in self._entries:
             if entry.neighbor == new_entry.neighbor and entry.frame == new_entry.frame:
                 return entry
@@ -245,15 +245,15 @@ class Publications:
         ``neighbor`` is the sender, None if this node published it. ``frame`` is the encoded message. If it is None,
         this method encodes the message as this node forwards it, once a neighbor needs it.
         """
-        count = 0
+        receivers = 0
         for remote in self._remotes.values():
             if remote.takes_publications() and self._should_send(remote, message, neighbor):
                 if frame is None:
                     frame = self._encode_forwarded(message, message.ttl_s)
                 self._context.send(remote.address, frame)
-                count += 1
-        self._report_forwarded(message, neighbor, count)
-        return count
+                receivers += 1
+        self._report_forwarded(message, neighbor, receivers)
+        return receivers
 
     def _should_send(self, remote: Remote, message: wire.Publication, neighbor: Neighbor | None) -> bool:
         """Return whether to send a publication from ``neighbor`` (None: from this node) to ``remote``.
@@ -293,7 +293,7 @@ class Publications:
     # Delivery to the application
 
     def deliver_retained(self, subscription: Any, now: int) -> None:
-        """Deliver this node's retained publications to a new subscription, as neighbors do not send them again."""
+        """Deliver the publications that this node retains to its new subscription; neighbors do not send them again."""
         for retained in self.retained.values():
             left_s = retained.left_s(now)
             if left_s > 0:

@@ -24,7 +24,7 @@ def owner_of(mesh_id: int) -> int:
 
 
 class LinkReport(NamedTuple):
-    """The interests and the owner of the mesh id that events last reported, of a neighbor or of the node itself."""
+    """Values in the last events about a neighbor, or about the node itself: interests, and the owner of the mesh id."""
 
     interests: tuple[int, str] = (0, "0")  # numbers of bits set, in the interests and in the needs
     owner: int = -1
@@ -35,9 +35,10 @@ EMPTY_REPORT = LinkReport()
 
 @dataclass(slots=True, eq=False)
 class Remote:
-    """A neighbor with a link.
+    """The state of the link with one neighbor.
 
-    ``interests``, ``needs`` and ``vector`` are sent to the neighbor; the values of fields ``inbound...`` came from it.
+    The fields ``interests``, ``needs`` and ``vector`` have the values sent to the neighbor; fields ``inbound...`` have
+    the values that came from the neighbor.
     """
 
     address: Neighbor
@@ -69,7 +70,7 @@ class Remote:
     rises: int = 0  # increases in a row of its mesh id's hops
 
     def takes_publications(self) -> bool:
-        """Return whether this neighbor is sent the publications that match its interests."""
+        """Return whether publications that match this neighbor's interests are sent to the neighbor."""
         return takes_publications(self.state) and self.inbound is not None
 
     def note_mesh_id(self, mesh_id: int) -> None:
@@ -86,7 +87,8 @@ class Remote:
     def effective_mesh_id(self) -> int:
         """Return this neighbor's mesh id with one more hop, or NO_MESH_ID if the id is to be ignored.
 
-        It is ignored if it has too many hops, or only circulates in a loop."""
+        An id is ignored if it has too many hops, or only circulates in a loop.
+        """
         hops = hop_to_add(self.inbound_mesh_id)
         return NO_MESH_ID if hops < 0 or is_circulating(self.rises) else self.inbound_mesh_id + hops
 

@@ -6,8 +6,9 @@ Theory of operation
     delayed. Without this limit a neighbor, or a sender that forges its address, could trigger a full transfer with each
     small message. The limit applies to the address, so a new link to the same neighbor does not avoid it.
 
-    The reference sends them to all neighbors whenever one sends its interests, even unchanged ones, and neighbors that
-    have the publications drop them. Here they are sent to that neighbor only, as nothing changed for the others.
+    The reference sends its retained publications to all neighbors whenever one neighbor sends interests, even unchanged
+    ones; neighbors that have the publications drop them. Here they are sent to that neighbor only, as nothing changed
+    for the others.
 
 Bounds
     ``max_retained`` publications, each at most as large as a datagram: 64 MB with 1000. Publications of other nodes

@@ -37,13 +37,13 @@ MOST_WAITING = 64  # publications waiting to be forwarded; no radio receives as 
 class Times(NamedTuple):
     """Times derived from the settings, in microseconds except ``recheck_s`` (seconds).
 
-    update_us   shortest time between two transfers of retained publications to a neighbor
-    forward_interests_us   delay before interests from a neighbor are forwarded
-    tick_us     period after which an unanswered message may be repeated
-    silence_us     silence of a link after which a keep-alive is sent
-    recheck_s   time until a muted link is rechecked for a loop
-    ids_us      longest time that a changed mesh id waits to be sent together with another message
-    history_us  time that a publication is remembered beyond its lifetime
+    update_us             shortest time between two transfers of retained publications to a neighbor
+    forward_interests_us  delay before interests from a neighbor are forwarded
+    tick_us               period after which an unanswered message may be repeated
+    silence_us            silence of a link after which a keep-alive is sent
+    recheck_s             time until a muted link is rechecked for a loop
+    ids_us                longest time that a changed mesh id waits to be sent together with another message
+    history_us            time that a publication is remembered beyond its lifetime
     """
 
     update_us: int
@@ -58,8 +58,8 @@ class Times(NamedTuple):
 def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
     """Return the times derived from a protocol's settings.
 
-    ``crowd`` is the number of neighbors in a dense neighborhood, 0 elsewhere. Keep-alives and rechecks there
-    take no more of the channel than those of FULL_RATE_NEIGHBORS nodes.
+    ``crowd`` is the number of neighbors in a dense neighborhood, 0 elsewhere. In a dense neighborhood, keep-alives and
+    rechecks are so rare that they take no more of the channel than those of FULL_RATE_NEIGHBORS nodes.
 
     The reference delays the forwarding of interests by update_s at each hop. On a radio they are forwarded sooner: a
     path has many hops there, and readings are lost until the interests reach their source.
@@ -90,7 +90,10 @@ def takes_publications(state: int) -> bool:
 
 
 def is_connecting(state: int) -> bool:
-    """Return whether a link in this state may connect parts of the mesh, so that the neighbor's mesh id counts here."""
+    """Return whether a link in this state may connect two parts of the mesh: it is active, or may become active.
+
+    Only then is the neighbor's mesh id among the ids that this node compares and forwards.
+    """
     return state in (ACTIVE, LINKING)
 
 
@@ -108,7 +111,11 @@ def subscription_flags(is_delta: bool, state: int, recheck_s: float) -> int:
 
 
 def acknowledgement_flags(is_delta: bool, state: int, with_interests: bool) -> int:
-    """Return the flags of a subscription's acknowledgement; if it carries interests, it requests an answer in turn."""
+    """Return the flags of the acknowledgement of a subscription, over a link in this state.
+
+    ``is_delta``: this node's interests for the neighbor are a change; ``with_interests``: the acknowledgement carries
+    these interests, and so requests an answer in turn.
+    """
     return (DELTA if is_delta else 0) | (MUTE if state == MUTED else 0) | (SAK_REQUESTED if with_interests else 0)
 
 
@@ -118,12 +125,18 @@ def is_stale(revision: int, newest: int) -> bool:
 
 
 def is_duplicate(revision: int, newest: int) -> bool:
-    """Return whether a message was received before; the node acknowledges it again, as that answer may be lost."""
+    """Return whether a message was received before; ``newest``: the highest revision received, 0 before the first.
+
+    The node acknowledges a duplicate again, as its first acknowledgement may be lost.
+    """
     return revision == newest
 
 
 def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
-    """Return whether a message is a change of interests that were never received, so that it cannot be applied."""
+    """Return whether a message is a change of interests that were never received, so that it cannot be applied.
+
+    ``newest``: the highest revision received before, 0 before the first message.
+    """
     is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and state != UNMUTING
     return is_change and revision > newest + 1
 
@@ -151,8 +164,7 @@ def opens_link(flags: int) -> bool:
 def is_settled(state: int, sends_all: bool) -> bool:
     """Return whether a link is active, and no subscription with all interests of this end is outstanding.
 
-    ``sends_all`` is whether such a subscription is outstanding. A subscription from the neighbor may then have crossed
-    it.
+    ``sends_all`` is whether such a subscription is outstanding; a subscription from the neighbor may have crossed it.
     """
     return state == ACTIVE and not sends_all
 
@@ -265,14 +277,17 @@ def cap_ticks(ticks: int, retry_ticks: int) -> int:
 
 
 def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
-    """Return the input of a link whose message has been unanswered for ``ticks`` ticks: OVERDUE, LOST or NOTHING."""
+    """Return the input of a link whose message has been unanswered for ``ticks`` ticks: OVERDUE, LOST or NOTHING.
+
+    ``retry_ticks`` and ``retries`` are parameters of the protocol.
+    """
     if ticks < retry_ticks:
         return NOTHING
     return LOST if ticks >= retry_ticks + retries else OVERDUE
 
 
 def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, uniform: float) -> int:
-    """Return the silence in µs after which this end rechecks whether a muted link closes a loop and has a neighbor.
+    """Return the silence in µs after which this end rechecks a muted link: its loop, and whether its neighbor answers.
 
     ``uniform`` is a random number in [0, 1) that spreads the rechecks, as other links were muted at the same time. The
     end that requested the link (``is_requester``) rechecks first. The other end rechecks only if that recheck does not
@@ -320,7 +335,9 @@ def late_request_us(relink_s: float) -> int:
 def request_delay_us(position: int, neighbors: int, update_us: int, uniform: float) -> int:
     """Return the delay in µs before requesting a link with the neighbor at this position in the ranking.
 
-    ``neighbors`` is the number of neighbors, and ``uniform`` a random number in [0, 1) that spreads the requests."""
+    The mean delays of successive positions differ by ``update_us``, or more if there are many ``neighbors``.
+    ``uniform`` is a random number in [0, 1) that spreads the requests.
+    """
     return 1 + int((position + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
 
@@ -347,7 +364,7 @@ def repeat_within_us(retry_index: int) -> int:
 
 
 def end_us(now: int, ttl_s: int) -> int:
-    """Return the time at which a publication that came now with this lifetime expires."""
+    """Return the time at which a publication that arrived at ``now`` with the lifetime ``ttl_s`` expires."""
     return now + ttl_s * SECOND_US
 
 
@@ -357,7 +374,7 @@ def left_s(expires_us: int, now: int) -> int:
 
 
 def forget_us(now: int, lifetime_s: int, history_us: int) -> int:
-    """Return the time from which the history may forget a publication that came now."""
+    """Return the time from which the history may forget a publication that arrived at ``now``."""
     return now + lifetime_s * SECOND_US + history_us
 
 
@@ -371,7 +388,10 @@ def clears_history(entries: int, clearing_size: int, added_since_clearing: int, 
 
 
 def next_clearing_size(entries: int) -> int:
-    """Return the number of entries at which expired ones are next removed, if ``entries`` are left now."""
+    """Return the size of the history at which expired entries are removed the next time.
+
+    ``entries`` is the number of entries that the removal just done has left.
+    """
     return max(FEWEST_TO_CLEAR, 2 * entries)
 
 

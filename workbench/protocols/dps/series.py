@@ -136,7 +136,7 @@ class Series:
         return self.node.expire(self, now)
 
     def put(self, answer: Answer) -> None:
-        """Append an Answer (called by the node); beyond MOST_ANSWERS waiting ones the oldest is dropped."""
+        """Append an Answer (called by the node); if more than MOST_ANSWERS wait, the oldest is dropped."""
         if len(self._answers) >= MOST_ANSWERS:
             del self._answers[0]
             self.lost += 1

@@ -47,43 +47,43 @@ _WILDCARD = re.compile(b"[+#]")
 
 
 def publication_items(topic: AnyStr, separators: str | bytes = SEPARATORS, wildcards: bool = True) -> list[AnyStr]:
-    """Return the items of a publication's topic, in its type (str or bytes).
+    """Return the strings that a publication's topic puts into its Bloom filter, of the topic's type (str or bytes).
 
     Without ``wildcards``, filters of subscriptions with wildcards do not match the publication. Raises
     AttributeFormatError for an invalid topic.
     """
-    data = check_publication_topic(topic, separators)
+    topic_bytes = check_publication_topic(topic, separators)
     if not wildcards:
-        return _as_type_of(topic, [data])
-    segments, delimiters = _split(data, separators)
+        return _as_type_of(topic, [topic_bytes])
+    segments, delimiters = _split(topic_bytes, separators)
     levels = b"".join(delimiters)
-    items = [data]
-    end = 0
+    items = [topic_bytes]
+    prefix_end = 0
     for segment, separator in zip(segments, delimiters, strict=False):
-        end += len(segment) + len(separator)
-        items.append(data[:end])
+        prefix_end += len(segment) + len(separator)
+        items.append(topic_bytes[:prefix_end])
     items += [_segment_item(segments, levels, index) for index in range(1, len(segments))]
     items += _level_items(levels)
     return _as_type_of(topic, items)
 
 
 def subscription_items(topic: AnyStr, separators: str | bytes = SEPARATORS) -> list[AnyStr]:
-    """Return the items of a subscription's topic, in its type (str or bytes); an empty list for a wildcard alone.
+    """Return the strings that a subscription's topic puts into its Bloom filter, of the topic's type (str or bytes).
 
-    Raises AttributeFormatError for an invalid topic.
+    The list is empty for a topic that is only a wildcard. Raises AttributeFormatError for an invalid topic.
     """
-    data = check_subscription_topic(topic, separators)
-    wildcard = _first_wildcard(data)
+    topic_bytes = check_subscription_topic(topic, separators)
+    wildcard = _first_wildcard(topic_bytes)
     if wildcard < 0:
-        return _as_type_of(topic, [data])
-    segments, delimiters = _split(data, separators)
-    items = [data[:wildcard]] if wildcard else []
-    begin = 0
+        return _as_type_of(topic, [topic_bytes])
+    segments, delimiters = _split(topic_bytes, separators)
+    items = [topic_bytes[:wildcard]] if wildcard else []
+    segment_begin = 0
     for index, segment in enumerate(segments):
         is_last = index == len(delimiters)
-        if begin > wildcard and (segment != _ANY_SEGMENT or is_last):
+        if segment_begin > wildcard and (segment != _ANY_SEGMENT or is_last):
             items.append(_segment_item(segments, b"".join(delimiters), index))
-        begin += len(segment) + 1
+        segment_begin += len(segment) + 1
     return _as_type_of(topic, items)
 
 
@@ -99,8 +99,8 @@ def matches(
     may be given without a list. Without ``wildcards`` a topic matches only itself, as for publications that were made
     without wildcards; messages do not contain this setting.
 
-    Raises AttributeFormatError for an invalid topic of the subscription. Topics of the publication may come from the
-    wire unchecked, and are compared unchecked.
+    Raises AttributeFormatError for an invalid topic of the subscription. Topics of the publication are not checked, as
+    they may have been received.
     """
     published_topics = [as_bytes(topic) for topic in _as_list(publications)]
     if not wildcards:
@@ -113,7 +113,7 @@ def matches(
 
 @lru_cache(maxsize=4096)
 def subscription_pattern(topic: str | bytes, separators: str | bytes = SEPARATORS) -> re.Pattern[bytes]:
-    """Return the pattern whose ``fullmatch`` accepts the topics (bytes) of publications that a subscription's matches.
+    """Return the pattern whose ``fullmatch`` accepts each topic (as bytes) that this topic of a subscription matches.
 
     Raises AttributeFormatError for an invalid topic.
     """
@@ -224,7 +224,10 @@ def _separator_pattern(separators: str | bytes) -> re.Pattern[bytes] | None:
 
 @lru_cache(maxsize=256)
 def _level_items(levels: bytes) -> tuple[bytes, ...]:
-    """Return those items of a publication's topic that depend only on its separators (``levels``)."""
+    """Return those items of a publication's topic that depend only on its separators.
+
+    ``levels``: the topic's separators, joined.
+    """
     return levels + _ANY_SEGMENT, *(levels[:count] + _ANY_REST for count in range(len(levels), -1, -1))
 
 

@@ -3,7 +3,7 @@
 A message is a publication; each frame of it carries the ttl. The memory of duplicates is one byte per node and message
 in flight: once no frame of a publication is left, no node looks it up. If ``max_events`` is below the number of
 publications, nodes may forget a publication while its frames are in flight. Then each node numbers the publications
-that it takes in and remembers the last ``max_events`` of them, exactly as the node does with its list.
+that it receives for the first time and remembers the last ``max_events`` of them, exactly as `FloodingNode` does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup, co
 
 
 class Reason(twin.Reasons):
-    """Reasons to drop a message that only this protocol has."""
+    """Drop reasons that exist only in this protocol."""
 
     CHANCE = auto()
 
@@ -47,18 +47,21 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the size of a publication's frame (bytes)."""
+    """Return the size in bytes of the frame of a publication with these attributes."""
     return len(wire.encode(wire.Flood(0, 0, 1, attributes)))
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most pool entries that a broadcast reception, a unicast reception and any other call may take."""
+    """Return upper bounds (`Needs`) for the pool entries that one call of a node takes.
+
+    The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
+    """
     rows = 2 + setup.work.most_subscriptions * setup.work.most_samples
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, 1, 1)
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the state of all nodes, with room for ``messages`` messages in flight at once."""
+    """Return the initial state of all nodes; ``messages``: the most messages in flight at once."""
     forgets = setup.work.publications > setup.protocol.max_events
     probability = float(setup.protocol.settings.get("forwarding_probability", 1.0))
     return twin.make(State, FIELDS, setup, messages, forwarding_probability=probability, forgets=forgets)
@@ -83,7 +86,10 @@ def _remembers(state, i, message):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Flood a new publication of node ``i`` with the given content and sequence ``number``."""
+    """Flood a new publication of node ``i``.
+
+    ``content``: row of the publication's content in ``core.contents``; ``number``: its sequence number at the node.
+    """
     message = twin.make_message(core, Message.FLOOD, core.addresses[i], number, content)
     state.known[message, :] = 0
     twin.report_originated(core, now, i, message, number)
@@ -94,7 +100,11 @@ def publish(core, state, i, content, number, now):
 
 @hot
 def receive(core, state, i, sender, message, ttl, broadcast, now):
-    """Process a flood from node ``sender``: hold, deliver and forward it the first time, later drop it."""
+    """Process a flood that node ``i`` receives from node ``sender``.
+
+    The first time, hold and deliver its publication, and forward it or drop it by its ttl or by chance. Later, drop it
+    as a duplicate.
+    """
     if _remembers(state, i, message):
         twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)
         return

@@ -35,6 +35,7 @@ def _read_piece(cutter: Cutter) -> None:
         begin, end = wire.piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
         if begin == end:
             raise DecodeError(
-                f"invalid piece: number {number} (from 0) of {pieces}, event of {length_B} bytes; it would be empty"
+                f"invalid piece: piece {number} of {pieces} in an event of {length_B} bytes; "
+                "pieces count from 0 and must not be empty"
             )
         cutter.octets("piece", end - begin, lambda data: f"bytes {begin} to {end - 1} of the event")

@@ -10,7 +10,10 @@ __all__ = ["clause", "sentences"]
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause on a node that by chance did not forward a reading, or None if the cause is another."""
+    """Return the clause, part of an explanation's sentence, about a node that by chance did not forward a reading.
+
+    ``account``: the cause of a missing reading. Returns None if that cause is not "chance".
+    """
     if account.cause != "chance":
         return None
     probability = scenario.protocol.forwarding_probability

@@ -23,7 +23,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup, co
 
 
 class Reason(twin.Reasons):
-    """Reasons to drop a message that only this protocol has."""
+    """Drop reasons that exist only in this protocol."""
 
     CHANCE = auto()
     EVICTED = auto()
@@ -97,7 +97,7 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the size of a publication (bytes) before it is split into pieces."""
+    """Return the size in bytes of a publication with these attributes before it is split into pieces."""
     return len(event_bytes(attributes))
 
 
@@ -124,14 +124,17 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most pool entries that a broadcast reception, a unicast reception and any other call may take."""
+    """Return upper bounds (`Needs`) for the pool entries that one call of a node takes.
+
+    The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
+    """
     rows = 3 + setup.work.most_subscriptions * setup.work.most_samples
     pieces = int(_cuts(setup)["pieces"].max())
     return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, pieces, pieces)
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the state of all nodes, with room for ``messages`` messages in flight at once."""
+    """Return the initial state of all nodes; ``messages``: the most messages in flight at once."""
     settings = setup.protocol.settings
     count, publications = len(setup.network.addresses), max(1, setup.work.publications)
     words = -(-settings["pieces"] // 64)
@@ -176,7 +179,7 @@ def _is_known(state, i, event):
 
 @compiled
 def _remember(state, i, event):
-    """Remember a publication at node ``i``, with an empty set of received pieces."""
+    """Remember the publication with the number ``event`` at node ``i``, with an empty set of received pieces."""
     state.nodes[i].taken += 1
     state.pairs[event, i].ordinal = state.nodes[i].taken
     _clear_bits(state.received, event, i)
@@ -184,7 +187,10 @@ def _remember(state, i, event):
 
 @compiled
 def _begin_reassembly(core, state, i, event, pieces, now):
-    """Begin to reassemble a publication; if ``max_partial`` publications are in progress, evict the oldest."""
+    """Begin to reassemble the publication with the number ``event`` at node ``i`` from its ``pieces`` pieces.
+
+    If the node reassembles ``max_partial`` publications already, evict the oldest.
+    """
     partial = state.nodes[i].partial
     if partial.count >= state.max_partial:
         oldest = np.int64(partial.first)
@@ -220,19 +226,19 @@ def _forget(state, i, event):
 
 @hot
 def _store_piece(core, state, i, peer, message, ttl, now):
-    event, number = state.message_pieces[message].event, state.message_pieces[message].number
+    event, piece_number = state.message_pieces[message].event, state.message_pieces[message].number
     pair = state.pairs[event, i]
     is_known = _is_known(state, i, event)
     if not is_known and pair.missing == 0:
         _begin_reassembly(core, state, i, event, state.cuts[core.messages[message].content].pieces, now)
     if not is_known:
         _remember(state, i, event)
-    _set_bit(state.received, event, i, number)
+    _set_bit(state.received, event, i, piece_number)
     # If no piece is missing, the publication was evicted or is complete. A piece may be stored although the node does
     # not remember receiving it: it forgot the id during the reassembly.
-    if pair.missing == 0 or _has_bit(state.stored, event, i, number):
+    if pair.missing == 0 or _has_bit(state.stored, event, i, piece_number):
         return
-    _set_bit(state.stored, event, i, number)
+    _set_bit(state.stored, event, i, piece_number)
     pair.missing -= 1
     pair.hops = max(pair.hops, rules.hops_taken(state.ttl, ttl))
     if pair.missing == 0:
@@ -245,7 +251,10 @@ def _store_piece(core, state, i, peer, message, ttl, now):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Broadcast a new publication of node ``i`` with the given content and sequence ``number``, piece by piece."""
+    """Broadcast a new publication of node ``i``, piece by piece.
+
+    ``content``: row of the publication's content in ``core.contents``; ``number``: its sequence number at the node.
+    """
     event = state.numbers[_PUBLISHED]
     state.numbers[_PUBLISHED] = event + 1
     state.events[event].origin = core.addresses[i]
@@ -269,7 +278,10 @@ def publish(core, state, i, content, number, now):
 
 @hot
 def receive(core, state, i, sender, message, ttl, broadcast, now):
-    """Process a piece from node ``sender``: drop a duplicate, else store it and forward it by chance."""
+    """Process a piece that node ``i`` receives from node ``sender``.
+
+    Drop a duplicate; store any other piece, and forward it by chance.
+    """
     peer = core.addresses[sender]
     event = state.message_pieces[message].event
     if _is_known(state, i, event) and _has_bit(state.received, event, i, state.message_pieces[message].number):

@@ -95,7 +95,9 @@ class PiecesGossipNode(FloodingNode):
         header = piece.pieces, piece.length_B
         partial, known = self.partial.get(event_id), self._known.get(event_id)
         if (partial is not None and partial.header != header) or (known is not None and known[:2] != header):
-            raise DecodeError("a piece has another number of pieces or event length than earlier pieces of its event")
+            raise DecodeError(
+                "a piece differs from earlier pieces of its event in the number of pieces or the event length"
+            )
         return known is not None and bool(known[2] >> piece.number & 1)
 
     def _store_piece(self, piece, previous_hop, now):

@@ -78,7 +78,8 @@ def decode(frame):
     piece_begin, piece_end = piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
     if piece_begin >= piece_end:
         raise DecodeError(
-            "invalid piece: number %d (from 0) of %d, event of %d bytes; it would be empty" % (number, pieces, length_B)
+            "invalid piece: piece %d of %d in an event of %d bytes; pieces count from 0 and must not be empty"
+            % (number, pieces, length_B)
         )
     if end - _HEADER_B != piece_end - piece_begin:
         raise DecodeError("the piece has %d bytes; its header requires %d" % (end - _HEADER_B, piece_end - piece_begin))

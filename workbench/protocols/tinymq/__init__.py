@@ -236,7 +236,7 @@ class TinyMQ(Protocol):
     is_literal = False  # whether queries and events are routed as published
 
     def __new__(cls, *unnamed, **settings):
-        """Create a `PrintedTinyMQ` instead if ``literal=True``."""
+        """Create a TinyMQ, or a `PrintedTinyMQ` if ``literal=True``."""
         if cls is TinyMQ and settings.get("literal") is True:
             cls = PrintedTinyMQ
         return Protocol.__new__(cls, *unnamed)

@@ -56,7 +56,7 @@ class RendezvousAsPublished(Rendezvous):
 
 
 class OverlayAsPublished(Overlay):
-    """An overlay that assumes that links work both ways, and keeps a child that has yet to acknowledge a frame."""
+    """An overlay that takes each link to work both ways, and keeps a child while a frame to it is pending."""
 
     def is_two_way(self, known):
         """Return True: the published algorithms do not test links."""
@@ -97,11 +97,11 @@ class TinyMQNodeAsPublished(TinyMQNode):
             self.route(message, previous_hop, now)
 
     def direction_to(self, position, neighbor):
-        """Return OPEN: a receiver accepts a message whatever its own role in the tree is."""
+        """Return OPEN, so that the receiver accepts a message whatever its own role in the tree is."""
         return wire.OPEN
 
     def split(self, position, message):
-        """Return [(next hop, region)] of a query or an event; each next hop gets the whole region."""
+        """Return [(next hop, region)] of a query or an event; each next hop gets the message's whole region."""
         box = self.box(message)
         if isinstance(message, wire.Query):
             hops = query_hops(self.overlay, position, box, self.mapping)

@@ -39,16 +39,19 @@ Dimension = namedtuple("Dimension", ("key", "low", "high", "bits"))
 
 
 def split_bits(key_bits, dimensions):
-    """Return the list of the number of bits of each dimension, if ``key_bits`` are divided among ``dimensions``."""
+    """Return a list of the number of bits that each dimension gets if they share ``key_bits`` bits.
+
+    ``dimensions``: the number of dimensions; the first of them get the remainder, one bit each.
+    """
     share, remainder = divmod(key_bits, dimensions)
     return [share + 1 if number < remainder else share for number in range(dimensions)]
 
 
 class Mapping:
-    """The mapping from values of the dimensions to strings of ``key_bits`` bits.
+    """The mapping from values of the dimensions to strings of ``key_bits`` bits, which methods return as integers.
 
-    A box is a tuple with the (lowest, highest) cell of each dimension. ``dimensions``: a list of (key number, lowest
-    value, highest value).
+    A box is a tuple with the (lowest, highest) cell of each dimension. It contains the strings whose cells lie in these
+    ranges. ``dimensions``: a list of (key number, lowest value, highest value).
     """
 
     def __init__(self, dimensions, key_bits):
@@ -85,39 +88,41 @@ class Mapping:
                     is_high = True
             if is_low and is_high and low > high:
                 low, high = high, low
-            first = cell(dimension, low) if is_low else 0
-            box.append((first, cell(dimension, high) if is_high else (1 << dimension.bits) - 1))
+            lowest_cell = cell(dimension, low) if is_low else 0
+            box.append((lowest_cell, cell(dimension, high) if is_high else (1 << dimension.bits) - 1))
         return tuple(box)
 
     def first_cell(self, box, at_least=0):
-        """Return the smallest string of the box that is at least ``at_least``, as an integer.
+        """Return the smallest bit string in a box that is at least ``at_least``; both are integers.
 
         Returns None if the box has no such string.
         """
         parts = self._split_string(at_least)
-        for at, (low, high) in enumerate(box):
-            part = parts[at]
+        for index, (low, high) in enumerate(box):
+            part = parts[index]
             if low <= part <= high:
                 continue
-            head = parts[:at]
+            earlier_parts = parts[:index]
             if part < low:
-                return self._join_parts(head + [lowest for lowest, _ in box[at:]])
+                return self._join_parts(earlier_parts + [lowest for lowest, _ in box[index:]])
             # This part is too high: increment the last earlier part that can grow, and reset all parts after it.
-            while head:
-                last = head.pop()
-                if last < box[len(head)][1]:
-                    return self._join_parts(head + [last + 1] + [lowest for lowest, _ in box[len(head) + 1 :]])
+            while earlier_parts:
+                last_part = earlier_parts.pop()
+                if last_part < box[len(earlier_parts)][1]:
+                    return self._join_parts(
+                        earlier_parts + [last_part + 1] + [lowest for lowest, _ in box[len(earlier_parts) + 1 :]]
+                    )
             return None
         return at_least
 
     def last_cell(self, box):
-        """Return the largest string of the box, as an integer."""
+        """Return the largest bit string in a box, as an integer."""
         return self._join_parts([high for _, high in box])
 
     def clip(self, box, region):
-        """Return a region without the intervals that contain no string of a box.
+        """Trim a region to a box, and return it: each of its intervals then begins with a string of the box.
 
-        Each remaining interval is shortened: it begins at its first string of the box.
+        Intervals that contain no string of the box are removed. A region is a tuple of (lowest, highest) strings.
         """
         clipped = []
         for low, high in region:
@@ -127,11 +132,11 @@ class Mapping:
         return tuple(clipped)
 
     def hull(self, box):
-        """Return the interval from the first to the last string of the box, as a region."""
+        """Return the interval from the first to the last string of a box, as a region: ((first, last),)."""
         return ((self.first_cell(box), self.last_cell(box)),)
 
     def cells(self, box):
-        """Return the list of all strings of the box, as integers in ascending order; it may be very long."""
+        """Return the list of all bit strings in a box, as integers in ascending order; it may be very long."""
         strings = []
         next_cell = self.first_cell(box)
         while next_cell is not None and next_cell < 1 << self.key_bits:
@@ -140,7 +145,7 @@ class Mapping:
         return strings
 
     def _split_string(self, number):
-        """Return the list of each dimension's cell in a string (an integer)."""
+        """Split a bit string, given as an integer, into the list of its cells, one of each dimension."""
         parts = []
         shift = self.key_bits
         for dimension in self.dimensions:
@@ -149,14 +154,14 @@ class Mapping:
         return parts
 
     def _join_parts(self, parts):
-        """Return the string, as an integer, that consists of a cell of each dimension."""
-        number = 0
+        """Return the bit string, as an integer, that consists of the cells in ``parts``, one of each dimension."""
+        string = 0
         for dimension, part in zip(self.dimensions, parts):
-            number = number << dimension.bits | part
-        return number
+            string = string << dimension.bits | part
+        return string
 
 
 def cell(dimension, value):
-    """Return h(value): the number of a value's cell in a dimension of l bits, in [0, 2^l - 1]."""
+    """Return h(value), the number of a value's cell in a dimension of l bits: from 0 to 2^l - 1."""
     number = ((value - dimension.low) << dimension.bits) // (dimension.high - dimension.low)
     return min(max(number, 0), (1 << dimension.bits) - 1)

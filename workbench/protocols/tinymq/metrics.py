@@ -94,8 +94,8 @@ def load_metrics(run: Run) -> dict[str, float]:
     """Return the metrics of events: frames per reading, in the whole network and at the busiest node."""
     columns = Columns(run.trace)
     events = len(columns.where(event="originated", message="event"))
-    sent = columns.where(event="sent", message="event")
-    nodes, origins = columns["node"][sent], columns["origin"][sent]
+    sent_rows = columns.where(event="sent", message="event")
+    nodes, origins = columns["node"][sent_rows], columns["origin"][sent_rows]
     relays = Counter(nodes[nodes != origins].tolist())
     traffic = columns["node"][columns.where(event="sent", message=("event", "notification"))]
     share = 1 / events if events else NOT_A_NUMBER
@@ -118,33 +118,35 @@ def repair_metrics(run: Run) -> dict[str, float]:
     failures = columns.of("failed", "recovered")
     if not failures:
         raise ParameterError("the run has no failures to measure a repair; add an outage(...) to its workload")
-    last = {row.node: row.event for row in failures}
-    down = {node for node, event in last.items() if event == "failed"}
+    last_event_of = {row.node: row.event for row in failures}
+    down = {node for node, event in last_event_of.items() if event == "failed"}
     first_us = failures[0].time_us
     key_sets = columns.where(event="key_set")
     times_us = columns["time_us"][key_sets]
-    before, after = _keys_of_nodes(columns, key_sets[times_us < first_us]), _keys_of_nodes(columns, key_sets)
+    keys_before, keys_after = _keys_of_nodes(columns, key_sets[times_us < first_us]), _keys_of_nodes(columns, key_sets)
     topology = run.scenario.topology
-    live = [node for node in topology if node not in down]
-    roots = {tree: node for node, keys in before.items() for tree, key in keys.items() if not key}
-    distances = _distances(topology, roots), _distances(topology.subgraph(live), roots)
-    unplaced = {node for node in live if not after.get(node)}
-    rekeyed = {node for node in live if node not in unplaced and before.get(node, {}) != after[node]}
-    moved = {node for node in live if any(old.get(node) != new.get(node) for old, new in zip(*distances, strict=True))}
+    live_nodes = [node for node in topology if node not in down]
+    roots = {tree: node for node, keys in keys_before.items() for tree, key in keys.items() if not key}
+    distances = _distances(topology, roots), _distances(topology.subgraph(live_nodes), roots)
+    unplaced = {node for node in live_nodes if not keys_after.get(node)}
+    rekeyed = {node for node in live_nodes if node not in unplaced and keys_before.get(node, {}) != keys_after[node]}
+    moved = {
+        node for node in live_nodes if any(old.get(node) != new.get(node) for old, new in zip(*distances, strict=True))
+    }
     return {
         "failed_nodes": len(down),
-        "live_nodes": len(live),
+        "live_nodes": len(live_nodes),
         "rekeyed_nodes": len(rekeyed),
         "moved_nodes": len(moved),
         "affected_nodes": len(rekeyed | moved | unplaced),
         "unplaced_nodes": len(unplaced),
-        "cut_off_nodes": sum(all(node not in hops for hops in distances[1]) for node in live),
+        "cut_off_nodes": sum(all(node not in hops for hops in distances[1]) for node in live_nodes),
         "repair_s": max(0, int(times_us.max(initial=0)) - first_us) / 1e6,
     }
 
 
 def _keys_of_nodes(columns: Columns, key_sets: np.ndarray) -> KeysByNode:
-    """Return {node: {tree: key}} after the rows ``key_sets``, which have the event "key_set"."""
+    """Return {node: {tree: key}} after the trace rows ``key_sets``, all of which have the event "key_set"."""
     keys_by_node: KeysByNode = defaultdict(dict)
     for node, tree, length, key in columns.tuples(key_sets, "node", "origin", "value", "detail"):
         if length == NOBODY:
@@ -161,33 +163,36 @@ _Query = tuple[int, int]  # the sink, and the number of the query there
 
 def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
     """Yield (node, (sink, number of the query), hops from the sink) each time that a node starts to store a query."""
-    waiting: defaultdict[tuple[int, _Query], deque[int]] = defaultdict(deque)  # (node, query) -> hops of copies
-    in_flight: defaultdict[tuple[int, int, _Query], deque[int]] = defaultdict(
+    waiting_hops: defaultdict[tuple[int, _Query], deque[int]] = defaultdict(deque)  # (node, query) -> hops of copies
+    hops_in_flight: defaultdict[tuple[int, int, _Query], deque[int]] = defaultdict(
         deque
     )  # (sender, receiver, query) -> hops
-    arrived: dict[tuple[int, int, _Query], int] = {}  # (receiver, sender, query) -> hops of the last frame
+    arrived_hops: dict[tuple[int, int, _Query], int] = {}  # (receiver, sender, query) -> hops of the last frame
     rows = columns.where(event=("sent", "received", "lost", "forwarded", "query_stored"), message="query")
     names = "event", "node", "peer", "origin", "sequence", "value"
-    for event, node, peer, sink, number, value in columns.tuples(rows, *names):
-        query = sink, number
+    for event, node, peer, sink, query_number, value in columns.tuples(rows, *names):
+        query = sink, query_number
         if event == "forwarded":
-            waiting[node, query].extend([_find_arrived_hops(arrived, node, peer, query)] * value)
+            waiting_hops[node, query].extend([_find_arrived_hops(arrived_hops, node, peer, query)] * value)
         elif event == "sent":
-            in_flight[node, peer, query].append(_pop_hops(waiting[node, query]) + 1)
+            hops_in_flight[node, peer, query].append(_pop_hops(waiting_hops[node, query]) + 1)
         elif event == "received":
-            arrived[node, peer, query] = _pop_hops(in_flight[peer, node, query])
+            arrived_hops[node, peer, query] = _pop_hops(hops_in_flight[peer, node, query])
         elif event == "lost":
-            _pop_hops(in_flight[peer, node, query])
+            _pop_hops(hops_in_flight[peer, node, query])
         elif value > 0:
-            yield node, query, _find_arrived_hops(arrived, node, peer, query)
+            yield node, query, _find_arrived_hops(arrived_hops, node, peer, query)
         else:
             raise _make_untraceable_error()
-    if any(waiting.values()):
+    if any(waiting_hops.values()):
         raise _make_untraceable_error()
 
 
 def _find_arrived_hops(arrived: dict[tuple[int, int, _Query], int], node: int, peer: int, query: _Query) -> int:
-    """Return the hops of the query's copy that ``node`` received from ``peer``, or 0 for the sink's own query."""
+    """Return the hops of the copy of ``query`` that ``node`` received from ``peer``, from ``arrived``.
+
+    The result is 0 for the sink's own query, which no peer sent. Raises ParameterError if the hops cannot be followed.
+    """
     if peer != NOBODY:
         return arrived[node, peer, query]
     # A message without a previous hop is the sink's own, or a stored one that a node routes anew.
@@ -197,7 +202,10 @@ def _find_arrived_hops(arrived: dict[tuple[int, int, _Query], int], node: int, p
 
 
 def _pop_hops(queue: deque[int]) -> int:
-    """Remove and return the first hop count. Raises ParameterError if the queue is empty."""
+    """Remove and return the number of hops of the first copy in a queue.
+
+    Raises ParameterError if the queue is empty, because then hops cannot be followed in this run.
+    """
     if not queue:
         raise _make_untraceable_error()
     return queue.popleft()
@@ -212,7 +220,10 @@ def _make_untraceable_error() -> ParameterError:
 
 
 def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, int]]:
-    """Return a list with {node: hops from the root} for each tree; it omits nodes that the root cannot reach."""
+    """Return a list with {node: hops from the root} for each tree; ``roots``: tree -> root.
+
+    The dicts omit nodes that the root cannot reach.
+    """
     return [
         nx.single_source_shortest_path_length(topology, root) if root in topology else {}
         for _, root in sorted(roots.items())

@@ -28,7 +28,7 @@ class TinyMQNode(Node):
 
     @classmethod
     def prepare(cls, settings):
-        """Add the mapping and the times, which all nodes share, to ``settings``.
+        """Add the mapping, the times and ``every_tree``, which all nodes share, to ``settings``.
 
         ``settings.spans`` has (key, lowest, highest value) of each dimension.
         """
@@ -118,7 +118,10 @@ class TinyMQNode(Node):
     # Own queries
 
     def _make_query(self, own_query, tree, lease_s, now):
-        """Return the query message of one of this node's subscriptions for a tree."""
+        """Return the query message, for a tree, of an own subscription.
+
+        ``own_query``: the subscription's `OwnQuery`; ``lease_s``: the lease to request, in s.
+        """
         subscription = own_query.subscription
         # In PUB-2-SUB+ the sink usually has a key in the same tree.
         sink_tree = tree if self.overlay.position(tree) is not None else self.overlay.own_tree()
@@ -138,9 +141,9 @@ class TinyMQNode(Node):
         )
 
     def _send_query(self, own_query, now, is_end=False):
-        """Send the query of one of this node's subscriptions to every tree that can be reached.
+        """Send the query of an own subscription to every tree that can be reached.
 
-        ``is_end``: whether the query ends; its lease is then 0.
+        ``own_query``: the subscription's `OwnQuery`; ``is_end``: whether the query ends, so that its lease is 0.
         """
         refresh_us = self.settings.times.refresh_us
         own_query.round = next_round(own_query.round)
@@ -162,7 +165,9 @@ class TinyMQNode(Node):
             number, message = wire.decode(frame)
             self._check_settings(message)
             if broadcast != isinstance(message, wire.Info):
-                raise DecodeError("an info is unicast, or another message is broadcast; only infos must be broadcast")
+                raise DecodeError(
+                    "the frame is a unicast info or another message as a broadcast; only infos must be broadcast"
+                )
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
@@ -194,9 +199,9 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def _take_unicast(self, number, message, direction, wants_ack, previous_hop, now):
-        """Process a unicast message, and acknowledge it. Drop it if it is repeated or misdirected.
+        """Process a unicast message, and acknowledge its frame. Drop the message if it is repeated or misdirected.
 
-        A message for which this node has no room is refused, if it requests an ack.
+        If this node has no room for the message, and the frame requests an ack, the node refuses the frame.
         """
         if not self.unicast.is_new(previous_hop, number):
             self.unicast.take(previous_hop, number, wants_ack)
@@ -238,7 +243,7 @@ class TinyMQNode(Node):
             raise DecodeError("the message is from a network with other roots or key_bits; all nodes need the same")
 
     def _take(self, message, previous_hop, now):
-        """Process a new message that this node has accepted from a neighbor."""
+        """Process a message that this node has accepted from a neighbor, by its type."""
         if isinstance(message, wire.Join):
             if not self.overlay.take_join(message, previous_hop, now):
                 self.drop_message(message, previous_hop, "no_place")
@@ -255,7 +260,7 @@ class TinyMQNode(Node):
             self.take_routed(wire.with_hops(message, message.hops + 1), previous_hop, now)
 
     def take_routed(self, message, previous_hop, now):
-        """Route a query, event or notification that came from a neighbor; its hop count includes the last hop."""
+        """Route a query, event or notification from a neighbor; its hop count includes the hop from that neighbor."""
         self.route(message, previous_hop, now)
 
     # Routing
@@ -276,7 +281,7 @@ class TinyMQNode(Node):
                 self._route_in_tree(position, message, previous_hop, now)
 
     def _route_in_tree(self, position, message, previous_hop, now):
-        """Forward the parts of a query or an event to neighbors; store or match the part in this node's zone."""
+        """Split a query or an event, and forward its parts to neighbors; store or match this node's own part."""
         parts = self.split(position, message)
         if not parts:
             self.drop_message(message, previous_hop, "no_zone")  # Its region and its box are disjoint.
@@ -306,13 +311,13 @@ class TinyMQNode(Node):
         )
 
     def split(self, position, message):
-        """Split a query or an event: return [(next hop, the part of its region for this hop)]; NOBODY: this node."""
+        """Split a query or an event: return [(next hop, its part of the region)]; NOBODY stands for this node."""
         return fragments(
             self.overlay, position, self.box(message), message.region, self.mapping, self.settings.shortcuts
         )
 
     def must_wait(self, message):
-        """Return whether a message must wait until this node has a position again."""
+        """Return whether a message must wait because this node has no position that it needs to route it."""
         tree = tree_of(message)
         is_lost = tree in self.overlay.positions and self.overlay.position(tree) is None
         return is_lost or not self.overlay.is_attached()
@@ -353,7 +358,10 @@ class TinyMQNode(Node):
             self._send_or_keep(neighbor, message, previous_hop, now, self.direction_to(position, neighbor))
 
     def _keep_for_later(self, message, previous_hop, now):
-        """Keep a message until it can be routed; drop the oldest one as "full" if ``max_waiting`` are kept."""
+        """Keep a message until it can be routed.
+
+        If ``max_waiting`` messages wait already, drop the oldest with the reason "full".
+        """
         if len(self._waiting) >= self.settings.max_waiting:
             dropped, from_hop, _ = self._waiting.pop(0)
             self.drop_message(dropped, from_hop, "full")
@@ -377,7 +385,11 @@ class TinyMQNode(Node):
     # Received events
 
     def deliver(self, message, name, previous_hop, now):
-        """Deliver an event to the subscriptions that it matches, once, even if several rendezvous nodes send it."""
+        """Deliver an event to the subscriptions that it matches.
+
+        An event that was delivered before, because several rendezvous nodes sent it, is dropped. ``name``: the name of
+        the message that brought the event.
+        """
         event_id = message.publisher, message.sequence
         if self._events.get(event_id):
             self.drop_message(message, previous_hop, "duplicate")
@@ -389,7 +401,7 @@ class TinyMQNode(Node):
         )
 
     def hold(self, message, name, previous_hop):
-        """Log that this node holds an event, unless that is already logged."""
+        """Log that this node holds an event, unless that has been logged before."""
         event_id = message.publisher, message.sequence
         if event_id not in self._events:
             self._events.put(event_id, False)
@@ -411,7 +423,7 @@ class TinyMQNode(Node):
             self._plan_queries(now)
 
     def child_added(self, position, child, child_universe, now):
-        """Hand a child the stored queries in its universe ``child_universe``."""
+        """Send a new child the parts of stored queries that lie in its universe, the region ``child_universe``."""
         self.rendezvous.child_added(position, child, child_universe, now)
 
     # Time

@@ -64,9 +64,10 @@ class Neighbor:
     """The state of a neighbor, mostly from its last info.
 
     positions: tree -> InfoPosition; since_us: tree -> time in µs when the neighbor was first heard in that tree;
-    heard_us: time in µs when it was last heard; hears_us: whether it is known to hear this node; distances: the
-    distances that it announced before it was known to hear this node; named_us: time in µs when an info of this node
-    last named it, or -1; namings_left: number of further infos that must name it, because it has named this node.
+    heard_us: time in µs when the neighbor was last heard; hears_us: whether the neighbor is known to hear this node;
+    distances: the distances that it announced before that was known; named_us: time in µs when an info of this node
+    last named the neighbor, or -1; namings_left: number of further infos that must name the neighbor, because it has
+    named this node.
     """
 
     def __init__(self):
@@ -111,7 +112,7 @@ class Position:
     """A node's position in a tree: its parent, its key and its children.
 
     If the key is None, the position is lost, but keeps its epoch and the children's slots. epoch_us: time in µs at
-    which its newest epoch arrived.
+    which the position's newest epoch arrived.
     """
 
     def __init__(self, tree, parent, epoch, key, now):
@@ -136,7 +137,7 @@ class Position:
         return [(address, child_key(self.key, slot)) for slot, address in ordered]
 
     def regions(self, key_bits):
-        """Return the regions (universe, zone, [(child, universe of the child)]) of a position that has a key."""
+        """Return the regions (universe, zone, [(child, universe of the child)]) of this position, which has a key."""
         if self._regions is None:
             children = self.child_keys()
             own_zone = zone(self.key, [key for _, key in children], key_bits)
@@ -146,10 +147,10 @@ class Position:
 
 
 class Overlay:
-    """The overlay as one node sees it.
+    """A node's part of the overlay: its positions in trees, its neighbors, and its distances to the roots.
 
-    The node passes infos, joins, grants and the time to it, and broadcasts the infos that `wake` returns. The overlay
-    sends grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
+    The node passes infos, joins, grants and the time to this object, and broadcasts the infos that `wake` returns. The
+    object sends grants, joins and probes with ``unicast``. It calls ``listener`` at once after these changes:
 
         tree_found(now)              a tree has become reachable
         key_changed(position, now)   the node has a new key in a tree, or has lost its key there (position.key: None)
@@ -220,12 +221,12 @@ class Overlay:
         return None if distance is None else distance.next_hop
 
     def was_heard_since(self, neighbor, since_us):
-        """Return whether a neighbor is known to hear this node, and was heard after the time ``since_us``."""
+        """Return whether a neighbor is known to hear this node, and was itself heard after the time ``since_us``."""
         known = self.neighbors.get(neighbor)
         return known is not None and self.is_two_way(known) and known.heard_us > since_us
 
     def neighbors_in(self, tree):
-        """Return [(address, key)] of the neighbors that are in a tree and hear this node, by address."""
+        """Return [(address, key)], sorted by address, of the neighbors that hear this node and have a key in a tree."""
         return [
             (address, self.neighbors[address].positions[tree].key)
             for address in sorted(self.neighbors)
@@ -234,39 +235,41 @@ class Overlay:
 
     def key_of(self, neighbor, tree):
         """Return a neighbor's key in a tree, from its last info, or None."""
-        known = self.neighbors.get(neighbor)
-        position = None if known is None else known.positions.get(tree)
+        neighbor_state = self.neighbors.get(neighbor)
+        position = None if neighbor_state is None else neighbor_state.positions.get(tree)
         return None if position is None else position.key
 
     # Infos
 
     def note_answer(self, neighbor, now):
-        """Record that a neighbor hears this node: it has sent or acknowledged a unicast frame."""
-        known = self.neighbors.get(neighbor)
-        if known is None:
+        """Record that a neighbor hears this node, as a unicast frame or an acknowledgement from it proves."""
+        neighbor_state = self.neighbors.get(neighbor)
+        if neighbor_state is None:
             return
-        known.heard_us = now
-        if not self.is_two_way(known):
-            distances, known.distances = known.distances, ()
-            known.hears_us = True
+        neighbor_state.heard_us = now
+        if not self.is_two_way(neighbor_state):
+            distances, neighbor_state.distances = neighbor_state.distances, ()
+            neighbor_state.hears_us = True
             self._take_distances(distances, neighbor, now)
 
     def take_info(self, info, neighbor, now):
         """Update this node's neighbors, distances, children and key from a neighbor's info."""
-        known = self.neighbors.get(neighbor)
-        if known is None:
-            known = self.neighbors[neighbor] = Neighbor()
-        known.heard_us = now
+        neighbor_state = self.neighbors.get(neighbor)
+        if neighbor_state is None:
+            neighbor_state = self.neighbors[neighbor] = Neighbor()
+        neighbor_state.heard_us = now
         positions = {position.tree: position for position in info.positions}
-        known.since_us = {tree: known.since_us.get(tree, now) for tree in positions}
-        known.positions = positions
+        neighbor_state.since_us = {tree: neighbor_state.since_us.get(tree, now) for tree in positions}
+        neighbor_state.positions = positions
         own_address = self.address
         if own_address in info.heard:
-            known.namings_left = remaining_namings(known.namings_left, known.named_us, now, self.times.lost_after_us)
+            neighbor_state.namings_left = remaining_namings(
+                neighbor_state.namings_left, neighbor_state.named_us, now, self.times.lost_after_us
+            )
         if own_address in info.heard or any([position.parent == own_address for position in info.positions]):
-            known.hears_us = True
-        known.distances = () if self.is_two_way(known) else info.distances
-        if self.is_two_way(known) or not self.is_attached():
+            neighbor_state.hears_us = True
+        neighbor_state.distances = () if self.is_two_way(neighbor_state) else info.distances
+        if self.is_two_way(neighbor_state) or not self.is_attached():
             self._take_distances(info.distances, neighbor, now)
         for tree in sorted(self.positions):
             self._take_claim(self.positions[tree], positions.get(tree), neighbor, now)
@@ -275,39 +278,45 @@ class Overlay:
         self.look_for_parent(now)
 
     def is_two_way(self, known):
-        """Return whether the link to a neighbor works both ways; with ``info_s=0`` this is assumed of every link."""
+        """Return whether the link to a neighbor works both ways, as far as this node knows.
+
+        ``known``: the neighbor's `Neighbor` object. With ``info_s=0`` the result is True for every link.
+        """
         return known.hears_us or not self.times.info_us
 
     def _take_distances(self, distances, neighbor, now):
-        """Update the paths to the roots from a neighbor's distances; break its paths that it no longer announces."""
+        """Update the paths to the roots from the distances that a neighbor announces.
+
+        Paths through the neighbor that it no longer announces are broken.
+        """
         trees = set()
         for tree, epoch, hops in distances:
             if tree >= len(self.settings.roots) or hops >= wire.U16:
                 continue
             trees.add(tree)
-            known = self.distances.get(tree)
-            if known is None or self._is_better(known, epoch, hops + 1, neighbor, now):
+            known_distance = self.distances.get(tree)
+            if known_distance is None or self._is_better(known_distance, epoch, hops + 1, neighbor, now):
                 self._set_distance(tree, epoch, hops + 1, neighbor, now)
-            elif is_late(known, epoch, hops + 1):
-                known.late_us = now
+            elif is_late(known_distance, epoch, hops + 1):
+                known_distance.late_us = now
         for tree in sorted(self.distances):
             if tree not in trees and self.distances[tree].next_hop == neighbor:
                 self._break_path(tree, now)
 
-    def _is_better(self, known, epoch, hops, neighbor, now):
-        is_other_awaited = is_awaited(known.late_us, now, self.times.lost_after_us)
-        return is_better_path(known, known.next_hop is None, epoch, hops, neighbor, is_other_awaited)
+    def _is_better(self, known_distance, epoch, hops, neighbor, now):
+        is_other_awaited = is_awaited(known_distance.late_us, now, self.times.lost_after_us)
+        return is_better_path(known_distance, known_distance.next_hop is None, epoch, hops, neighbor, is_other_awaited)
 
     def _set_distance(self, tree, epoch, hops, neighbor, now):
-        known = self.distances.get(tree)
+        known_distance = self.distances.get(tree)
         distance = self.distances[tree] = Distance(epoch, hops, neighbor)
-        if known is not None and hops <= known.hops:
-            distance.risen_epoch = known.risen_epoch
-        if known is not None and hops == known.hops:
-            distance.late_us = known.late_us
-        if known is None or known.next_hop is None:
+        if known_distance is not None and hops <= known_distance.hops:
+            distance.risen_epoch = known_distance.risen_epoch
+        if known_distance is not None and hops == known_distance.hops:
+            distance.late_us = known_distance.late_us
+        if known_distance is None or known_distance.next_hop is None:
             self.listener.tree_found(now)
-        if known is None or known.next_hop is None or known.hops != hops:
+        if known_distance is None or known_distance.next_hop is None or known_distance.hops != hops:
             self._announce_change(now)
 
     def _break_path(self, tree, now):
@@ -315,7 +324,11 @@ class Overlay:
         self._announce_change(now)
 
     def _take_claim(self, position, claimed, neighbor, now):
-        """Compare a neighbor's position ``claimed`` in its info (None: no position) with this node's children."""
+        """Remove, add or correct a child, as its parent and key in a neighbor's info require.
+
+        ``position``: this node's position in a tree; ``claimed``: the neighbor's position in that tree, as its info
+        announces it, or None.
+        """
         if claimed is None or claimed.parent != self.address or not claimed.key:
             # A child that has no key yet may have sent this info before its grant arrived. Such a child stays.
             if neighbor in position.children and not self.has_no_key_yet(position, neighbor):
@@ -348,7 +361,7 @@ class Overlay:
         self.plan_info(now)
 
     def plan_info(self, now):
-        """Plan an info after a short random time, so that it can include further changes."""
+        """Plan an info after a short random time, in which further changes may occur that it then includes."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
@@ -373,26 +386,26 @@ class Overlay:
         return wire.Info(tuple(positions), tuple(distances), heard)
 
     def choose_named(self, now):
-        """Return the sorted addresses of neighbors for the next info to name.
+        """Return the sorted addresses of the neighbors that the next info names.
 
-        These neighbors may not know yet that this node hears them; an info that names them shows it. If this is new to
-        a neighbor, it names this node in its own infos. If there are more such neighbors than an info may name, the
-        neighbors that were named longest ago come first.
+        These neighbors may not know yet that this node hears them; an info that names them shows it. A neighbor to
+        which this is new names this node in its own infos. If there are more such neighbors than an info may name, the
+        neighbors that were named longest ago are chosen.
         """
         count = most_named(self._repeat_after_us, self.times.info_us)
         unsure = [
-            (known.named_us, address)
-            for address, known in self.neighbors.items()
-            if known.namings_left or not self.is_two_way(known)
+            (neighbor_state.named_us, address)
+            for address, neighbor_state in self.neighbors.items()
+            if neighbor_state.namings_left or not self.is_two_way(neighbor_state)
         ]
-        named = sorted([address for _, address in sorted(unsure)[:count]])
-        for address in named:
-            known = self.neighbors[address]
-            known.named_us, known.namings_left = now, max(0, known.namings_left - 1)
-        return tuple(named)
+        chosen_addresses = sorted([address for _, address in sorted(unsure)[:count]])
+        for address in chosen_addresses:
+            neighbor_state = self.neighbors[address]
+            neighbor_state.named_us, neighbor_state.namings_left = now, max(0, neighbor_state.namings_left - 1)
+        return tuple(chosen_addresses)
 
     def _plan_repetition(self, now):
-        """Plan when to repeat the info that is sent now, if it is to be repeated."""
+        """Plan when to repeat the info that is being sent now, if a change requires a repetition."""
         if is_repeated(self._repeat_after_us, self.times.info_us):
             half_us = self._repeat_after_us // 2
             self._repeat_us = now + half_us + self.random.below(half_us)
@@ -413,8 +426,8 @@ class Overlay:
             self._join_best(trees, now)
 
     def _join_best(self, trees, now):
-        """Plan a join to the best possible parent among the neighbors in these trees, if any neighbor can be one."""
-        best = None
+        """Plan a join to the best possible parent among the neighbors in these trees, if any may be the parent."""
+        best_candidate = None
         for address, neighbor in self.neighbors.items():
             if address in self._failed_joins and now < self._failed_joins.get(address)[1]:
                 continue
@@ -423,10 +436,10 @@ class Overlay:
                 if position is None or not self._may_join(tree, position):
                     continue
                 since_us = neighbor.since_us[tree]
-                if best is None or is_better_parent(since_us, address, best[0], best[1]):
-                    best = since_us, address, tree
-        if best is not None:
-            _, address, tree = best
+                if best_candidate is None or is_better_parent(since_us, address, best_candidate[0], best_candidate[1]):
+                    best_candidate = since_us, address, tree
+        if best_candidate is not None:
+            _, address, tree = best_candidate
             # At least 1 us later: with gather_ms=0 the next wake-up would otherwise be now, again and again.
             send_us = now + max(1, self.random.below(self.times.gather_us + 1))
             self.joining[tree] = Joining(address, send_us)
@@ -438,7 +451,11 @@ class Overlay:
         return may_be_parent(position.epoch, newest, position.parent == self.address, len(position.key))
 
     def take_join(self, join, child, now):
-        """Make the sender of a join a child and grant it a key; return False if that is impossible, else True."""
+        """Accept a neighbor's join: make the neighbor ``child`` a child, and grant it a key.
+
+        Returns False if this node has no key in the tree, if ``child`` is its parent, or if no key is short enough,
+        else True.
+        """
         position = self.position(join.tree)
         if position is None or position.parent == child:
             return False
@@ -447,12 +464,13 @@ class Overlay:
     def _adopt(self, position, child, slot, now):
         """Grant a child the key of ``slot``, or of the first free slot if another child has ``slot``.
 
-        Returns False if the key would be too long, else True.
+        The first free slot is also used if the key of ``slot`` would be too long. Returns False if that key would be
+        too long as well, else True.
         """
-        taken = {other for address, other in position.children.items() if address != child}
+        taken_slots = {other_slot for address, other_slot in position.children.items() if address != child}
         longest = longest_slot(len(position.key))
-        if slot in taken or slot > longest:
-            slot = free_slot(taken)
+        if slot in taken_slots or slot > longest:
+            slot = free_slot(taken_slots)
         if slot > longest:
             return False
         position.children[child] = slot
@@ -467,7 +485,10 @@ class Overlay:
         position.clear_regions()
 
     def take_grant(self, grant, parent, now):
-        """Take the key that a neighbor grants to this node; return False if this node did not request it, else True."""
+        """Take the key that a neighbor grants to this node, and return True.
+
+        Returns False if this node did not request a key from that neighbor.
+        """
         tree, epoch, key = grant
         position = self.positions.get(tree)
         joining = self.joining.get(tree)
@@ -496,7 +517,7 @@ class Overlay:
     def _forget_one_way_distances(self):
         """Remove distances over links that may work one way only.
 
-        They are useful only before the node has a position, while it has no messages to send.
+        Such distances are useful only before the node has a position, while it has no messages to send.
         """
         for tree in list(self.distances):
             next_hop = self.distances[tree].next_hop
@@ -505,7 +526,7 @@ class Overlay:
                 del self.distances[tree]
 
     def _forget_other_positions(self, tree):
-        """Remove the positions in all trees but this one; keep their epochs in ``left_epochs``."""
+        """Remove the node's positions in all trees but ``tree``; keep their epochs in ``left_epochs``."""
         for other in [known for known in self.positions if known != tree]:
             self.left_epochs[other] = max(self.left_epochs.get(other, -1), self.positions.pop(other).epoch)
 
@@ -636,15 +657,17 @@ class Overlay:
             self.plan_info(now)
 
     def probe_silent(self, now):
-        """Probe parents, children and next hops that hear this node but have been silent for long.
+        """Send a probe to each parent, child and next hop that hears this node but has been silent for long.
 
         Their infos may have been lost.
         """
         if not self.settings.retries:
             return  # Without acknowledgements a probe gets no answer.
         for neighbor in sorted(self.neighbors):
-            known = self.neighbors[neighbor]
-            is_doubted = is_in_doubt(known.heard_us, now, self.times.lost_after_us) and self.is_two_way(known)
+            neighbor_state = self.neighbors[neighbor]
+            is_doubted = is_in_doubt(neighbor_state.heard_us, now, self.times.lost_after_us) and self.is_two_way(
+                neighbor_state
+            )
             if is_doubted and self._is_needed(neighbor) and not self.unicast.is_waiting_for(neighbor):
                 self.unicast.send(neighbor, wire.Probe(), now)
 

@@ -18,9 +18,9 @@ from workbench.protocols.tinymq.zones import union
 
 
 class OwnQuery:
-    """A subscription of this node with the state of its query.
+    """A subscription of this node, with the state of the query that is sent for it.
 
-    round: the last round that was sent, or -1; refresh_us: time in µs of the next refresh, or None.
+    round: the round in which the query was last sent, or -1; refresh_us: time in µs at which to send it next, or None.
     """
 
     def __init__(self, subscription):
@@ -54,16 +54,16 @@ class QueryStore:
         self._sorted_ids = None  # None after a change. Dictionaries on a mote have no order.
 
     def note_path(self, query, previous_hop):
-        """Record the neighbor from which a query came, and return True.
+        """Record the neighbor from which a query came as the query's reverse path, and return True.
 
-        If the node has already received a newer round of the query, this records nothing and returns False.
+        If the node has already received a newer round of the query, record nothing and return False.
         """
         query_id = (query.tree, query.sink, query.query)
-        known = self._paths.get(query_id)
-        if known is not None and is_newer_round(known[0], query.round):
+        known_path = self._paths.get(query_id)
+        if known_path is not None and is_newer_round(known_path[0], query.round):
             return False
-        if known is None or is_newer_round(query.round, known[0]):
-            self._paths.put(query_id, (query.round, previous_hop, NOBODY if known is None else known[1]))
+        if known_path is None or is_newer_round(query.round, known_path[0]):
+            self._paths.put(query_id, (query.round, previous_hop, NOBODY if known_path is None else known_path[1]))
         return True
 
     def path(self, tree, sink, number, previous_hop):
@@ -72,44 +72,44 @@ class QueryStore:
         The notification has just come from the neighbor ``previous_hop``. If the query's last round came from that
         neighbor too, its path would send the notification back. Then the path of the previous round is used.
         """
-        known = self._paths.get((tree, sink, number))
-        if known is None:
+        known_path = self._paths.get((tree, sink, number))
+        if known_path is None:
             return None
-        hop = known[2] if known[1] == previous_hop else known[1]
+        hop = known_path[2] if known_path[1] == previous_hop else known_path[1]
         return None if hop in (NOBODY, previous_hop) else hop
 
     def has_seen(self, query):
-        """Return whether this node has received this round of a query."""
-        known = self._paths.get((query.tree, query.sink, query.query))
-        return known is not None and known[0] == query.round
+        """Return whether this node has already received this query in this round."""
+        known_path = self._paths.get((query.tree, query.sink, query.query))
+        return known_path is not None and known_path[0] == query.round
 
     def store(self, query, previous_hop, now):
-        """Store or renew a query, or remove it if its lease is 0.
+        """Store a query, or renew a stored query; remove the query if its lease is 0.
 
-        A new query is dropped as "full" if ``max_queries`` queries are stored.
+        A new query is dropped with the reason "full" if ``max_queries`` queries are stored.
         """
         query_id = (query.tree, query.sink, query.query)
-        known = self.stored.get(query_id)
+        stored_query = self.stored.get(query_id)
         if query.lease_s == 0:
-            if known is not None:
+            if stored_query is not None:
                 self.forget(query_id)
             return
-        if known is None and len(self.stored) >= self.node.settings.max_queries:
+        if stored_query is None and len(self.stored) >= self.node.settings.max_queries:
             self.node.drop(previous_hop, "query", query.sink, query.query, "full")
             return
         expires_us = None if query.lease_s == wire.LEASE_FOREVER_S else now + query.lease_s * SECOND_US
         self._sorted_ids = None
-        if known is None:
+        if stored_query is None:
             event = QueryStored(previous_hop, "query", query.sink, query.query, query.tree + 1, query.attributes)
             self.node.events.append(event)
         else:
-            query = wire.with_region(query, union(known.message.region, query.region))
+            query = wire.with_region(query, union(stored_query.message.region, query.region))
         self.stored[query_id] = StoredQuery(query, expires_us)
         if expires_us is not None and (self._next_expiry_us is None or expires_us < self._next_expiry_us):
             self._next_expiry_us = expires_us
 
     def reduce_region(self, query_id, region):
-        """Reduce the region of a stored query to ``region``, after a child has taken over the rest."""
+        """Reduce the region of the stored query with this id to ``region``, because a child now stores the rest."""
         stored = self.stored[query_id]
         stored.message = wire.with_region(stored.message, region)
 
@@ -127,7 +127,7 @@ class QueryStore:
         return self._sorted_ids
 
     def in_tree(self, tree, now):
-        """Return the stored queries of a tree whose leases have not ended, sorted by sink and number."""
+        """Return a list of a tree's stored queries whose leases have not ended, sorted by sink and number."""
         return [
             self.stored[query_id].message
             for query_id in self.ids()
@@ -135,7 +135,10 @@ class QueryStore:
         ]
 
     def message_to_move(self, query_id, now):
-        """Return a stored query as a message for another node, with the remaining lease; the query stays stored."""
+        """Return a copy of a stored query's message, with the remaining lease, for another node.
+
+        The query stays stored. ``query_id``: (tree, sink, number).
+        """
         stored = self.stored[query_id]
         if stored.expires_us is None:
             return stored.message

@@ -28,7 +28,7 @@ class Rendezvous:
         self.mapping = node.mapping
 
     def store_or_match(self, message, previous_hop, now):
-        """Store a query, or match an event, whose region is in this node's zone."""
+        """Store a query, or match an event with the stored queries; the message's region is in this node's zone."""
         if isinstance(message, wire.Query):
             self.queries.store(message, previous_hop, now)
             return
@@ -43,7 +43,7 @@ class Rendezvous:
                 self._notify(query, message, previous_hop, now)
 
     def _notify(self, query, event, previous_hop, now):
-        """Send the sink of a query a notification of an event, or deliver the event if this node is the sink."""
+        """Send the query's sink a notification of an event, or deliver the event if this node is the sink."""
         if query.sink == self.node.address:
             self.node.deliver(event, "event", previous_hop, now)
             return
@@ -62,7 +62,7 @@ class Rendezvous:
         self.node.route(notification, NOBODY, now)
 
     def child_added(self, position, child, child_universe, now):
-        """Send a new child the parts of stored queries in its universe ``child_universe``, and remove them here."""
+        """Send a new child the parts of stored queries in its universe ``child_universe``, and remove these parts."""
         for query_id in list(self.queries.ids()):
             if query_id[0] != position.tree:
                 continue

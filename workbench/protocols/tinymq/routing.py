@@ -30,10 +30,11 @@ from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, s
 
 
 def fragments(overlay, position, box, region, mapping, shortcuts):
-    """Split a query's or event's region: return [(next hop, the part of the region for this hop)] without empty parts.
+    """Split a query's or event's region by next hop: return [(next hop, its part of the region)].
 
-    The next hop NOBODY stands for this node. ``position``: this node's position in the tree; ``box``: the message's box
-    in the key space; ``shortcuts``: whether neighbors other than parent and children may be next hops.
+    Parts that contain no string of the box are omitted. The next hop NOBODY stands for this node. ``position``: this
+    node's position in the tree; ``box``: the message's box in the key space; ``shortcuts``: whether neighbors other
+    than parent and children may be next hops.
     """
     own_universe, _, child_universes = position.regions(mapping.key_bits)
     inside = intersect(region, own_universe)
@@ -65,9 +66,11 @@ def _add_part(parts, mapping, box, neighbor, region):
 
 
 def _find_shortcuts(overlay, position):
-    """Return [(neighbor, key)] of the neighbors in the tree that may be nearer than the parent to a target.
+    """Return [(neighbor, key)] of the neighbors in the tree whose keys are longer than the parent's.
 
-    The target lies outside of this node's universe. The longest keys come first.
+    Children, and neighbors whose keys begin with this node's key, are omitted. The longest keys come first. If one of
+    these keys is a prefix of a string outside of this node's universe, then its node is nearer to that string than the
+    parent.
     """
     longer_than = len(parent_key(position.key))
     shortcuts = [
@@ -79,7 +82,10 @@ def _find_shortcuts(overlay, position):
 
 
 def next_hop_to_key(overlay, position, key, shortcuts):
-    """Return the next hop to the node with a key: NOBODY if this node has the key, None if no next hop is known."""
+    """Return the next hop to the node with the key ``key``: NOBODY for this node itself, None if unknown.
+
+    ``position``: this node's position in the tree; ``shortcuts``: see `fragments`.
+    """
     if key == position.key:
         return NOBODY
     if key.startswith(position.key):
@@ -100,7 +106,10 @@ def tree_of(message):
 
 
 def is_misdirected(overlay, message, direction, sender, key_bits):
-    """Return whether this node lacks the role that a sender assumes for a message (``direction``: UP or DOWN)."""
+    """Return whether this node lacks the role in which a sender addresses it.
+
+    ``direction``: that role, UP (as the sender's parent) or DOWN (as a node whose universe holds the message's target).
+    """
     position = overlay.positions.get(tree_of(message))
     if position is None:
         return True
@@ -110,7 +119,7 @@ def is_misdirected(overlay, message, direction, sender, key_bits):
 
 
 def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
-    """Return whether ``neighbor`` is still a right next hop of a pending message.
+    """Return whether ``neighbor``, to which a message is pending, is still a right next hop for it.
 
     ``direction``: the role in which the message addresses the neighbor, UP or DOWN.
     """
@@ -125,7 +134,7 @@ def is_still_next_hop(overlay, message, direction, neighbor, key_bits):
 
 
 def _is_within(message, key, key_bits):
-    """Return whether a message is only for the node with this key or for nodes below it."""
+    """Return whether a message is only for the node with the key ``key`` or for nodes below it in the tree."""
     if isinstance(message, Notification):
         return message.sink_key.startswith(key)
     return not subtract(message.region, universe(key, key_bits))

@@ -113,7 +113,7 @@ def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
 
 
 def is_late(known, epoch, hops):
-    """Return whether an offered path has an older epoch, but fewer hops than any path since that epoch.
+    """Return whether a neighbor offers a path of an older epoch that is shorter than all paths since that epoch.
 
     ``known``: the current path's epoch and hops, and the epoch in which its hops last rose. Taking the offered path now
     could form a loop. It is better than the known path as soon as it reaches the same epoch, so this node waits for it.
@@ -122,7 +122,10 @@ def is_late(known, epoch, hops):
 
 
 def is_awaited(late_us, now, lost_after_us):
-    """Return whether a late path was offered recently; ``late_us``: the time of the last offer, negative if none."""
+    """Return whether a late path (`is_late`) was offered recently, so that the node waits for its next epoch.
+
+    ``late_us``: the time of the last offer, negative before the first offer.
+    """
     return late_us >= 0 and not is_silent(late_us, now, lost_after_us)
 
 
@@ -135,7 +138,7 @@ def is_silent(heard_us, now, lost_after_us):
 
 
 def is_in_doubt(heard_us, now, lost_after_us):
-    """Return whether a neighbor has been silent for so long that a node that needs it sends a probe."""
+    """Return whether a neighbor that a node needs has been silent for so long that the node sends a probe."""
     return is_silent(heard_us, now, lost_after_us // 2)
 
 
@@ -145,12 +148,15 @@ def is_cut_off(epoch_us, now, lost_after_us):
 
 
 def is_info_due(sent_us, now, info_us):
-    """Return whether a node's last info is so old that its neighbors need another one."""
+    """Return whether a node's last info, sent at ``sent_us``, is so old that its neighbors need another one."""
     return now - sent_us > info_us * HELLO_AFTER
 
 
 def is_repeated(after_us, info_us):
-    """Return whether an info is sent again after the pause ``after_us``, which is 0 if the info announced no change."""
+    """Return whether an info is sent again after a pause of ``after_us``.
+
+    ``after_us`` is 0 if the info announced no change; then it is not repeated.
+    """
     return 0 < after_us < info_us
 
 
@@ -167,9 +173,9 @@ def most_named(repeat_after_us, info_us):
 def remaining_namings(left, named_us, now, lost_after_us):
     """Return how many of the next infos must name a neighbor whose info has just named this node.
 
-    ``left``: the number before that; ``named_us``: when this node last named the neighbor, negative if never. The
-    neighbor may not know that this node hears it, so `NAMED_AGAIN` infos name it. If this node named the neighbor
-    recently, the neighbor's info may be the answer, and the number stays ``left``.
+    ``left``: the result so far; ``named_us``: when this node last named the neighbor, negative if never. The neighbor
+    may not know that this node hears it, so `NAMED_AGAIN` infos name it. If this node named the neighbor recently, the
+    neighbor's info may be the answer, and the number stays ``left``.
     """
     return NAMED_AGAIN if named_us < 0 or is_in_doubt(named_us, now, lost_after_us) else left
 
@@ -205,7 +211,7 @@ def most_frames(reports, in_flight):
 
 
 def has_room_to_forward(pending, capacity, is_event):
-    """Return whether a node with ``pending`` frames accepts a message that it must forward.
+    """Return whether a node with ``pending`` pending frames accepts a message that it must forward.
 
     ``capacity``: the largest number of pending frames. ``is_event``: whether the message is an event. An event may
     cause a notification for each sink at this node, so more room must be free for it.
@@ -214,10 +220,10 @@ def has_room_to_forward(pending, capacity, is_event):
 
 
 def is_given_up(sent, retries, is_heard):
-    """Return whether a frame was sent so often without an answer that the node gives it up.
+    """Return whether a frame was sent so often without an answer that the node stops sending it.
 
-    ``is_heard``: whether the neighbor was heard meanwhile and is known to hear this node. The link is then poor, but
-    not gone.
+    ``sent``: how often it was sent; ``is_heard``: whether the neighbor was heard meanwhile and is known to hear this
+    node. In that case the link is poor, but not gone, and more transmissions are allowed.
     """
     return sent > retries * (PATIENCE if is_heard else 1)
 
@@ -231,7 +237,7 @@ def next_round(round_):
 
 
 def is_newer_round(round_, known):
-    """Return whether a round (modulo 256) comes after the round ``known``."""
+    """Return whether a round of a query (modulo 256) comes after the round ``known``."""
     return 0 < (round_ - known) & U8 < 128
 
 
@@ -241,9 +247,9 @@ def lease_left_s(ends_us, now):
 
 
 def asked_lease_s(longest_s, expires_us, now):
-    """Return the lease in seconds to request for a subscription that ends at ``expires_us``.
+    """Return the lease to request for a subscription that ends at ``expires_us``, in seconds.
 
-    The lease lasts until the subscription ends, but at most ``longest_s`` seconds: refreshes extend it.
+    The lease lasts until the subscription ends, but at most ``longest_s`` seconds, because refreshes extend it.
     """
     return min(longest_s, LEASE_FOREVER_S - 1, lease_left_s(expires_us, now))
 
@@ -260,5 +266,8 @@ WIDEST_LOGGED = 62  # bits of the widest key space whose zones are logged: a tra
 
 
 def last_string(first, length, key_bits):
-    """Return the last string, as an integer, that begins with a key of ``length`` bits; ``first``: the first one."""
+    """Return the last of the strings that begin with a key, as an integer.
+
+    ``first``: the first of these strings; ``length``: the length of the key in bits.
+    """
     return first + (1 << (key_bits - length)) - 1

@@ -57,8 +57,9 @@ TURN, REPORT, ACK, REFUSAL = range(4)
 class Pending:
     """A frame that waits to be sent or answered.
 
-    waits_for: TURN, REPORT, ACK or REFUSAL; direction: the role in which it addresses the neighbor (OPEN, UP, DOWN);
-    sent: how often it was sent; first_us: time in µs of the first transmission; due_us: time in µs when the wait ends.
+    waits_for: what the frame waits for (TURN, REPORT, ACK or REFUSAL); direction: the role in which it addresses the
+    neighbor (OPEN, UP, DOWN); sent: how often it was sent; first_us: time in µs of the first transmission; due_us: time
+    in µs at which the wait ends.
     """
 
     def __init__(self, neighbor, number, message, direction, frame, now):
@@ -105,12 +106,16 @@ class Unicast:
         self._frames_left = most_frames(self._has_reported, in_flight)
 
     def send(self, neighbor, message, now, direction=wire.OPEN):
-        """Send a message to a neighbor, or drop it as "full" if ``max_known`` frames are pending already."""
+        """Send a message to a neighbor, now or when its turn comes.
+
+        If ``max_known`` frames are pending already, drop it with the reason "full". ``direction``: the role in which
+        the message addresses the neighbor: OPEN, UP or DOWN (see `wire`).
+        """
         if len(self.pending) >= self.node.settings.max_known:
             self.node.drop_message(message, NOBODY, "full")
             return
-        last = self._numbers.get(neighbor)
-        number = ((self._first_number if last is None else last) + 1) & wire.U16
+        last_number = self._numbers.get(neighbor)
+        number = ((self._first_number if last_number is None else last_number) + 1) & wire.U16
         self._numbers.put(neighbor, number)
         pending = Pending(neighbor, number, message, direction, wire.encode(number, message, direction), now)
         if self._frames_left and not self._retries:
@@ -122,7 +127,9 @@ class Unicast:
     def _may_send(self, pending):
         """Return whether a pending frame may be sent now.
 
-        A retransmission is already counted among the neighbor's unacknowledged frames.
+        That requires that this call may still send frames. Without a radio that reports, the first transmission of a
+        frame also requires that its neighbor has fewer than `rules.MOST_IN_FLIGHT` frames to acknowledge (events and
+        other frames are counted separately).
         """
         if not self._frames_left:
             return False
@@ -182,9 +189,10 @@ class Unicast:
                 self._send(pending, now)
 
     def take_refusal(self, neighbor, number, now):
-        """Plan to send a refused frame again: its neighbor has no room now, or lacks the role that the frame assumes.
+        """Plan to send a refused frame again, or drop it if it is too old.
 
-        If the neighbor lacks the role, its next info may change the message's next hop before that.
+        A neighbor refuses a frame if it has no room now, or if it lacks the role that the frame assumes. In the latter
+        case the neighbor's next info may change the message's next hop before the frame is sent again.
         """
         pending = self._find_pending(neighbor, number)
         if pending is None:
@@ -201,18 +209,18 @@ class Unicast:
             self._wait_for(ACK, pending, longest_wait_us(self._retry_us), now)
 
     def _find_pending(self, neighbor, number):
-        """Return the pending frame with a number to a neighbor, or None."""
+        """Return the `Pending` frame with this number to a neighbor, or None."""
         for pending in self.pending:
             if pending.neighbor == neighbor and pending.number == number:
                 return pending
         return None
 
     def is_new(self, neighbor, number):
-        """Return whether no frame of a neighbor with this number has been accepted before."""
+        """Return whether no frame with this number from a neighbor has been accepted before."""
         return not self._retries or (neighbor, number) not in self._accepted
 
     def take(self, neighbor, number, wants_ack):
-        """Remember the number of a neighbor's frame as accepted, and acknowledge the frame if ``wants_ack``."""
+        """Remember the number of a neighbor's frame as accepted; if ``wants_ack``, acknowledge the frame."""
         if self._retries:
             if wants_ack:
                 self.node.outbox.append((neighbor, wire.encode_ack(number)))
@@ -243,7 +251,7 @@ class Unicast:
         )
 
     def withdraw(self, is_wrong):
-        """Remove the pending frames for which ``is_wrong(pending)`` is true, and return their messages."""
+        """Remove the pending frames for which ``is_wrong(pending)`` is true, and return a list of their messages."""
         wrong = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
         if wrong:
             self.pending = [pending for pending in self.pending if pending not in wrong]
@@ -254,7 +262,10 @@ class Unicast:
         return min([pending.due_us for pending in self.pending]) if self.pending else None
 
     def wake(self, now):
-        """Send due frames again; return [(neighbor, pending messages)] of the neighbors that no longer answer."""
+        """Send due frames again, and remove the frames to neighbors that no longer answer.
+
+        Returns [(neighbor, its messages that were not acknowledged)] for these neighbors.
+        """
         silent = []
         self.pending = [frame for frame in self.pending if frame.waits_for != REFUSAL or frame.due_us > now]
         for pending in self.pending:
@@ -270,7 +281,7 @@ class Unicast:
         return [(neighbor, self._give_up(neighbor)) for neighbor in silent]
 
     def _give_up(self, neighbor):
-        """Remove all frames to a neighbor, and return the messages that it has not acknowledged."""
+        """Remove all frames to a neighbor; return a list of the messages that it has not acknowledged."""
         given_up = [
             pending.message for pending in self.pending if pending.neighbor == neighbor and pending.waits_for != REFUSAL
         ]

@@ -138,7 +138,7 @@ def with_lease(query, lease_s):
 
 
 def by_key(notification):
-    """Return a copy of a notification that is routed by the sink's key, no longer on the reverse path."""
+    """Return a copy of a notification that is routed by its sink's key instead of the query's reverse path."""
     return _replace_field(notification, 3, True)
 
 
@@ -200,7 +200,7 @@ def encode(number, message, direction=OPEN):
 
 
 def direction_of(frame):
-    """Return the direction of a valid unicast frame: OPEN, UP or DOWN."""
+    """Return the direction in the type byte of a valid unicast frame: OPEN, UP or DOWN."""
     return KINDS[frame[0]][1]
 
 
@@ -274,7 +274,7 @@ def _encode_region(key_bits, region):
 
 
 def ascends(region, key_bits):
-    """Return whether intervals are disjoint, in ascending order, and within the key space."""
+    """Return whether the intervals of ``region`` are disjoint, in ascending order, and within the key space."""
     previous = -1
     for low, high in region:
         if not previous < low <= high < 1 << key_bits:
@@ -344,11 +344,13 @@ class _Reader:
         size_B = (key_bits + 7) // 8
         region = tuple([(self.read_number(size_B), self.read_number(size_B)) for _ in range(count)])
         if not ascends(region, key_bits):
-            raise DecodeError("the region's intervals are not disjoint and ascending within %d bits" % key_bits)
+            raise DecodeError(
+                "the region's intervals must be disjoint, ascending and within the %d-bit strings" % key_bits
+            )
         return key_bits, region
 
     def read_attributes(self, decode_list):
-        """Read the attributes, which are the rest of the frame; return the result of ``decode_list``."""
+        """Read the attributes, which end the frame; return ``decode_list(frame, offset, count)``."""
         (count,) = self.read_fields("<B")
         return decode_list(self.frame, self.offset, count)
 
@@ -368,7 +370,7 @@ class _Reader:
 
 
 def bits(number, count):
-    """Return a number as a text of ``count`` binary digits, the highest first."""
+    """Return the number as a text of ``count`` binary digits, the highest digit first."""
     digits = bin(number)[2:] if number else ""
     return "0" * (count - len(digits)) + digits
 

@@ -27,12 +27,15 @@ def parent_key(key):
 
 
 def slot_of(key):
-    """Return the slot of a child's key: the number of zeros between the parent's key and the last 1."""
+    """Return the slot that a child's key ends with: the number of zeros between its parent's key and the last 1."""
     return len(key) - len(parent_key(key)) - 1
 
 
 def free_slot(taken):
-    """Return the lowest slot that is not in ``taken``; a lower slot makes a shorter key."""
+    """Return the lowest slot that is not in ``taken``, the slots of a node's children.
+
+    A lower slot makes a shorter key.
+    """
     slot = 0
     while slot in taken:
         slot += 1
@@ -45,7 +48,10 @@ def whole_key_space(key_bits):
 
 
 def universe(key, key_bits):
-    """Return the region of the ``key_bits``-bit strings that begin with the key; it is empty if the key is longer."""
+    """Return the universe of the node with a key as a region: the ``key_bits``-bit strings that begin with it.
+
+    The region is empty if the key is longer than ``key_bits``.
+    """
     free_bits = key_bits - len(key)
     if free_bits < 0:
         return ()
@@ -54,7 +60,10 @@ def universe(key, key_bits):
 
 
 def zone(key, child_keys, key_bits):
-    """Return the region that a node stores: its universe without the universes of its children."""
+    """Return the zone of the node with a key as a region: its universe without the universes of its children.
+
+    ``child_keys``: the keys of the children.
+    """
     region = universe(key, key_bits)
     for child in child_keys:
         region = subtract(region, universe(child, key_bits))

@@ -123,7 +123,7 @@ class NoFastTwinError(WorkbenchError):
 
 
 def twin_of(protocol: Protocol) -> str:
-    """Return the module name of a protocol's twin. Raises NoFastTwinError if it has no twin."""
+    """Return the module name of a protocol's twin, its compiled version. Raises NoFastTwinError if it has no twin."""
     cls = type(protocol)
     # A subclass may have other nodes, so it must name its twin itself: an inherited twin plays the parent's nodes.
     twin = protocol.fast if "fast" in vars(cls) else ""
@@ -183,7 +183,10 @@ def _count_nodes(item: Any, scenario: Any) -> int:
 
 
 def run(scenario: Any, record: str, progress: Callable[[float], Any] | None = None) -> Any:
-    """Run a scenario on the fast engine; ``record`` is "trace" or "metrics". Raises NoFastTwinError if it cannot."""
+    """Run a scenario on the fast engine; ``record`` is "trace" or "metrics".
+
+    Raises NoFastTwinError if the engine cannot play the scenario.
+    """
     module = twin_of(scenario.protocol)
     with code_cache.loading():
         from workbench.sim.fast import network

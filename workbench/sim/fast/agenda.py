@@ -22,7 +22,10 @@ NEVER = np.int64(2**63 - 1)
 
 @compiled
 def push(core, frame, time, kind):
-    """Schedule the next event of a frame; ``kind`` is the event's kind, such as FRAME_END."""
+    """Schedule the next event of ``core.frames[frame]``, a frame or a wake-up, at ``time`` (µs).
+
+    ``kind`` is the event's kind, such as FRAME_END.
+    """
     entry = core.frames[frame]
     entry.time = time
     entry.kind = kind
@@ -81,7 +84,7 @@ def next_bucket(core, now):
 
 @compiled
 def pop_near(core, bucket):
-    """Remove the first event from a bucket of the ring, and return the event's frame."""
+    """Remove the first event from a bucket of the ring, and return its row in ``core.frames``."""
     tail = core.tails[bucket]
     frame = core.frames[tail].next
     if frame == tail:
@@ -128,7 +131,7 @@ def _is_far_before(core, left, right):
 
 @compiled
 def pop_far(core):
-    """Remove the first event from the heap, and return the event's frame."""
+    """Remove the first event from the heap, and return its row in ``core.frames``."""
     frame = core.far_frame[0]
     core.numbers[Number.FAR] -= 1
     last = core.numbers[Number.FAR]

@@ -54,18 +54,21 @@ def send_beacon(core, i, earlier, now):
 
 @compiled
 def _list_neighbors(core, beacons):
-    """Set the inbound ratios, as bytes, that a node's new beacon lists: of up to MAX_LISTED neighbors in turn."""
+    """Set the inbound ratios, as bytes, that a node's new beacon lists: of up to MAX_LISTED neighbors in turn.
+
+    ``beacons``: the node's row in ``core.beacons``.
+    """
     sampled = 0
     arc = beacons.first
     while arc != NONE:
         sampled += core.links[arc].inbound >= 0
         arc = core.links[arc].next
-    first = 0
+    first_listed = 0
     if sampled > MAX_LISTED:
-        first = beacons.next_listed % sampled
-        beacons.next_listed = first + MAX_LISTED
+        first_listed = beacons.next_listed % sampled
+        beacons.next_listed = first_listed + MAX_LISTED
     beacons.entries = min(sampled, MAX_LISTED)
-    index = -first
+    index = -first_listed
     arc = beacons.first
     while arc != NONE:
         link = core.links[arc]
@@ -79,15 +82,15 @@ def _list_neighbors(core, beacons):
 
 @compiled
 def receive_beacon(core, arc, i, sender):
-    """Receive the latest beacon of an arc's sender at node ``i``; return whether the ratios of the link changed."""
+    """Receive at node ``i``, over ``arc``, the latest beacon of node ``sender``; return whether the ratios changed."""
     link, beacons = core.links[arc], core.beacons[i]
-    number = core.beacons[sender].number
+    beacon_number = core.beacons[sender].number
     if link.beacons:
-        count_beacon(link, number)
+        count_beacon(link, beacon_number)
     else:
         if beacons.neighbors >= MAX_NEIGHBORS:
             return False
-        link.number = number
+        link.number = beacon_number
         link.beacons = 1
         if beacons.last == NONE:
             beacons.first = arc

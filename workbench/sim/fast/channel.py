@@ -50,7 +50,7 @@ count_fragments, share_of_whole_frames = compiled(radio.count_fragments), compil
 
 @compiled
 def take_frame(core):
-    """Take an entry for a frame or a wake-up from the pool of free entries, and return its index."""
+    """Take a free entry of ``core.frames`` for a frame or a wake-up, and return its index."""
     frame = np.uint32(core.numbers[Number.FREE_FRAME])
     core.numbers[Number.FREE_FRAME] = core.frames[frame].next
     core.numbers[Number.FREE_FRAMES] -= 1
@@ -59,7 +59,7 @@ def take_frame(core):
 
 @compiled
 def free_frame(core, frame):
-    """Free the entry of a finished frame or of a wake-up, without a message to release."""
+    """Free ``core.frames[frame]``, a finished frame or a wake-up, without a message to release."""
     core.frames[frame].next = core.numbers[Number.FREE_FRAME]
     core.numbers[Number.FREE_FRAME] = frame
     core.numbers[Number.FREE_FRAMES] += 1
@@ -67,8 +67,9 @@ def free_frame(core, frame):
 
 @compiled
 def make_message(core, name, origin, sequence, content):
-    """Return a new message with the attributes and the size of a publication's content.
+    """Return the index, in ``core.messages``, of a new message with the attributes and size of a publication.
 
+    ``name``: the code of the message's name. ``content``: the publication's row in ``core.contents``.
     The caller counts as a holder of the message until it calls `let_go`.
     """
     entry = core.contents[content]
@@ -77,7 +78,10 @@ def make_message(core, name, origin, sequence, content):
 
 @compiled
 def take_message(core, name, origin, sequence, content, size_B, airtime_us):
-    """Return a new message of ``size_B`` bytes; the protocol defines the meaning of ``content``."""
+    """Return the index, in ``core.messages``, of a new message of ``size_B`` bytes.
+
+    ``name``: the code of the message's name. The protocol defines the meaning of ``content``.
+    """
     message = core.numbers[Number.FREE_MESSAGE]
     entry = core.messages[message]
     core.numbers[Number.FREE_MESSAGE] = entry.next
@@ -121,7 +125,10 @@ def end(core, frame):
 
 @compiled
 def send(core, now, i, receiver, message, header):
-    """Pass a frame to node ``i``'s radio; ``receiver`` is a node's index, BROADCAST or UNREACHABLE."""
+    """Pass a frame with ``message`` to node ``i``'s radio.
+
+    ``receiver``: a node's index, BROADCAST or UNREACHABLE. ``header``: the number that the frame adds to the message.
+    """
     ready = now
     if receiver == BROADCAST and core.jitter_width_us:
         core.nodes[i].sent += 1
@@ -131,7 +138,7 @@ def send(core, now, i, receiver, message, header):
 
 @compiled
 def send_at(core, ready, i, receiver, message, header, now):
-    """Pass a frame to node ``i``'s radio, which does not send it before the time ``ready``."""
+    """Pass a frame to node ``i``'s radio, as `send` does; it is not sent before the time ``ready``."""
     frame = take_frame(core)
     entry = core.frames[frame]
     entry.sender = i
@@ -197,9 +204,9 @@ def _add_audible(core, i, sender, start, finish, now):
 
 @compiled
 def _unlink(core, i, previous, index):
-    """Remove an entry from the list of transmissions that node ``i`` can hear; return the next entry.
+    """Remove entry ``index`` from the list of transmissions that node ``i`` can hear; return the next entry.
 
-    ``previous``: the entry in front of it, or NONE.
+    ``previous``: the entry in front of the removed one, or NONE. Entries are rows of ``core.audibles``.
     """
     next_index = core.audibles[index].next
     if previous == NONE:
@@ -225,7 +232,10 @@ def _remove_finished(core, i, horizon):
 
 @compiled
 def _remove_sender(core, i, sender, now):
-    """Remove a failed sender's transmissions that have not begun from node ``i``'s list, and end the others now."""
+    """Cancel a failed sender's transmissions in the list of those that node ``i`` can hear.
+
+    Transmissions that have not begun are removed; the others end now.
+    """
     previous, index = NONE, core.first_audible[i]
     while index != NONE:
         entry = core.audibles[index]
@@ -259,22 +269,22 @@ def interference(core, arc, i, sender, sent, start, finish):
     reason = NO_REASON
     index = core.first_audible[i]
     while index != NONE:
-        other = core.audibles[index]
-        index = other.next
-        if other.start >= finish or other.end <= start:
+        audible = core.audibles[index]
+        index = audible.next
+        if audible.start >= finish or audible.end <= start:
             continue
-        if other.sender == i:
+        if audible.sender == i:
             return Reason.HALF_DUPLEX
-        is_other = other.sender != sender or other.start != sent
-        if is_other and not (core.capture_ddB and (reason or _is_captured(core, arc, i, other.sender))):
+        is_other = audible.sender != sender or audible.start != sent
+        if is_other and not (core.capture_ddB and (reason or _is_captured(core, arc, i, audible.sender))):
             reason = Reason.COLLISION
     return reason
 
 
 @compiled
-def _is_captured(core, arc, i, other):
+def _is_captured(core, arc, i, other_sender):
     """Return whether a frame over ``arc`` is strong enough at node ``i`` to survive the frame of sender ``other``."""
-    return core.strengths_ddB[arc] - core.strengths_ddB[arc_between(core, other, i)] >= core.capture_ddB
+    return core.strengths_ddB[arc] - core.strengths_ddB[arc_between(core, other_sender, i)] >= core.capture_ddB
 
 
 @compiled
@@ -385,7 +395,7 @@ def give_up(core, frame, now, reason):
 
 @compiled
 def cancel_beacon(core, frame):
-    """Take back the number of a beacon that is not sent; do nothing for any other frame."""
+    """Reuse the number of a beacon that is not sent for the next beacon; do nothing for any other frame."""
     entry = core.frames[frame]
     if core.messages[entry.message].name == core.beacon_name:
         beacons = core.beacons[entry.sender]
@@ -406,9 +416,10 @@ def next_in_queue(core, i, now):
 
 @compiled
 def acknowledge(core, frame, arrived, now):
-    """Simulate the acknowledgement of a unicast frame, and repeat the frame if it is missing; return the outcome.
+    """Simulate the acknowledgement of a unicast frame; send the frame again if the acknowledgement is missing.
 
-    ``arrived``: whether the receiver got the frame.
+    ``arrived``: whether the receiver got the frame. Returns ACKNOWLEDGED, UNACKNOWLEDGED (no retry is left),
+    UNDECIDED (the frame is sent again) or STROBING (the strobe goes on).
     """
     entry = core.frames[frame]
     i = entry.sender
@@ -429,7 +440,7 @@ def acknowledge(core, frame, arrived, now):
 
 @compiled
 def repeat(core, frame, now):
-    """Send a unicast frame again, unless it has no retry left; return the outcome."""
+    """Send a unicast frame again and return UNDECIDED, or return UNACKNOWLEDGED if it has no retry left."""
     entry = core.frames[frame]
     i = entry.sender
     if entry.attempt >= core.retries:
@@ -445,13 +456,13 @@ def repeat(core, frame, now):
     entry.backoffs = 0
     hold_message(core, entry.message)
     if core.csma:
-        head = core.queue_head[i]
-        if head == NONE:
+        first_queued = core.queue_head[i]
+        if first_queued == NONE:
             core.queue_head[i] = retry
             entry.behind = NONE
         else:
-            entry.behind = core.frames[head].behind
-            core.frames[head].behind = retry
+            entry.behind = core.frames[first_queued].behind
+            core.frames[first_queued].behind = retry
         if entry.behind == NONE:
             core.queue_tail[i] = retry
     else:
@@ -475,7 +486,7 @@ def _is_acknowledgement_lost(core, sender, receiver, start):
 
 @compiled
 def _find_copy_end(core, frame, i):
-    """Return the end, in µs, of the copy of a strobe that node ``i`` receives."""
+    """Return the end, in µs, of the copy that node ``i`` receives of a strobe (repeated copies of a frame)."""
     entry = core.frames[frame]
     wake = next_wake(core.phases_us[i], core.wake_interval_us, entry.start)
     return copy_end(entry.start, wake, core.messages[entry.message].airtime_us)
@@ -523,8 +534,8 @@ def stop_radio(core, i, now):
     """Stop the radio of node ``i``, which has failed: give up its queue and end its transmissions."""
     if core.csma:
         # The head of the queue, and frames that are not yet in it, are given up when their time comes.
-        head = core.queue_head[i]
-        frame = NONE if head == NONE else core.frames[head].behind
+        first_queued = core.queue_head[i]
+        frame = NONE if first_queued == NONE else core.frames[first_queued].behind
         while frame != NONE:
             next_frame = core.frames[frame].behind
             give_up(core, frame, now, Reason.DOWN)

@@ -50,7 +50,7 @@ def loading_s() -> float:
 
 
 def is_cached(twin: str) -> bool:
-    """Return whether the machine code of a twin (a module's name) is in this process or on disk."""
+    """Return whether the machine code of ``twin``, a module's name, is in this process or on disk."""
     if twin in _loaded:
         return True
     try:
@@ -68,7 +68,7 @@ def files(folder: str | None, name: str) -> list[Path]:
 def record_loaded(twin: str, folder: str | None, name: str) -> None:
     """Record that this process has loaded a twin's machine code; write an index of its sources.
 
-    ``folder``: where numba stores the machine code.
+    ``folder``, ``name``: where and under which name numba stores the machine code.
     """
     _loaded.add(twin)
     machine_code = files(folder, name)
@@ -88,7 +88,7 @@ def record_loaded(twin: str, folder: str | None, name: str) -> None:
 
 @contextmanager
 def lock(twin: str, on_wait: Callable[[], Any] | None = None) -> Iterator[None]:
-    """Hold the lock on compiling this twin; ``on_wait`` is called if another process holds the lock.
+    """Hold the lock for compiling ``twin``, a module's name; call ``on_wait`` if another process holds it.
 
     The operating system releases the lock when its process ends.
     """

@@ -54,17 +54,20 @@ if not IS_PLAIN:
 
 
 def compiled(function: Any) -> Any:
-    """Make a function callable from loops, and return it. Python can still call it, so it may be a rule of a node."""
+    """Make a function callable from compiled loops, and return it. Python code, such as a node, can still call it."""
     return _add_to_loop(function, False)
 
 
 def hot(function: Any) -> Any:
-    """Make a function callable from loops, inlined: for a short function that runs at each reception; return it."""
+    """Make a function callable from compiled loops, inlined, and return it: for short functions called often."""
     return _add_to_loop(function, True)
 
 
 def compiled_rules(module: ModuleType) -> None:
-    """Make all functions that a module defines callable from loops, so that node and twin share them."""
+    """Make a module's functions callable from compiled loops too.
+
+    So the Python node and its twin, the compiled version, share them.
+    """
     for function in vars(module).values():
         if isinstance(function, FunctionType) and function.__module__ == module.__name__:
             compiled(function)

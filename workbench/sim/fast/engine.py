@@ -55,7 +55,7 @@ _RING_WITH_TIMERS_US = 1 << 17  # twins with timers mostly schedule retries afte
 
 @lru_cache
 def loop_of(twin: Any) -> Any:
-    """Return the main loop for a twin (a module)."""
+    """Return the compiled main loop that plays a protocol by its twin, a module of compiled functions."""
     names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "sent", "link_quality", "has_room")
     functions = {name: lookup(twin, name) for name in names}
     return loop_module.make_loop(**functions, wakes=lookup(twin, "WAKES"), name=loop_module.name_of(twin))
@@ -82,12 +82,12 @@ def play(
     preparation = Preparation(
         network.addresses, network.positions_m, radio, partial(lookup(twin, "size_B"), protocol), names.reasons
     )
-    work = preparation.work(items, duration_us, seed)
-    setup = Setup(protocol, network, work, radio)
+    workload_arrays = preparation.work(items, duration_us, seed)
+    setup = Setup(protocol, network, workload_arrays, radio)
     needs = _compute_needs(twin, setup)
     core = _make_core(twin, setup, items, duration_us, seed, record == "trace", needs)
     state = state_of(twin, setup, len(core.messages))
-    outcome = Outcome(record == "metrics", names, work.texts, lookup(twin, "COUNTS_HOLDERS"))
+    outcome = Outcome(record == "metrics", names, workload_arrays.texts, lookup(twin, "COUNTS_HOLDERS"))
     ledger = RadioLedger(network.first, network.receivers, radio, core.phases_us) if radio.tx_mA else None
     state = _play(twin, setup, core, state, needs, outcome, ledger, progress)
     outcome.name_details(lambda number: lookup(twin, "text")(setup, state, number))
@@ -164,11 +164,11 @@ def _has_beacons(twin: Any, radio: Radio) -> bool:
 def _settle_ledger(core: Core, ledger: RadioLedger) -> Core:
     """Add up finished entries of the ledger of radio states; return the run's arrays with room in the ledger."""
     count = int(core.numbers[Number.ENTRIES])
-    rest = ledger.settle(core.ledger[:count], int(core.numbers[Number.NOW]))
-    core.numbers[Number.ENTRIES] = len(rest)
-    has_room = len(rest) < count and 2 * len(rest) <= len(core.ledger)
-    entries = core.ledger if has_room else np.zeros(2 * max(len(core.ledger), len(rest)), ENTRY)
-    entries[: len(rest)] = rest
+    remaining = ledger.settle(core.ledger[:count], int(core.numbers[Number.NOW]))
+    core.numbers[Number.ENTRIES] = len(remaining)
+    has_room = len(remaining) < count and 2 * len(remaining) <= len(core.ledger)
+    entries = core.ledger if has_room else np.zeros(2 * max(len(core.ledger), len(remaining)), ENTRY)
+    entries[: len(remaining)] = remaining
     return core._replace(ledger=entries)
 
 
@@ -189,19 +189,22 @@ def _load_machine_code(twin: str, loop: Any, core: Core, state: Any, needs: tupl
 
 
 def _double_pool(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
-    """Return a copy of a pool with twice as many rows; ``free`` is the index of its free list in ``numbers``."""
+    """Return a copy of a pool with twice as many ``rows``; ``core.numbers[free]`` is the first free row."""
     return grow_free_list(rows, core.numbers, free, 2 * len(rows))
 
 
 def _compute_needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
-    """Return two upper limits: the `Needs` of a frame's end or a wake-up, and the `Needs` of an action."""
+    """Return two upper limits of new trace rows, frames and messages.
+
+    The first `Needs` are those of a frame's end or a wake-up, the second those of an action.
+    """
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = lookup(twin, "needs")(setup)
     wake = 1 if lookup(twin, "WAKES") else 0
     # A wake-up counts among the other calls.
     largest = (
-        max(degree * per_receiver, single, other * wake)
-        for per_receiver, single, other in zip(broadcast, unicast, act, strict=True)
+        max(degree * per_receiver, single, other_call * wake)
+        for per_receiver, single, other_call in zip(broadcast, unicast, act, strict=True)
     )
     rows, frames, messages = largest
     beacon = 1 if _has_beacons(twin, setup.radio) else 0
@@ -222,7 +225,7 @@ def _make_core(
     traces: bool,
     needs: tuple[Needs, Needs],
 ) -> Core:
-    _, network, work, radio = setup
+    _, network, workload_arrays, radio = setup
     has_beacons = _has_beacons(twin, radio)
     names, recorded_events = names_of(twin, has_beacons), trace.metric_events(setup.protocol)
     longest_B = lookup(twin, "longest_frame_B")(setup)
@@ -236,12 +239,12 @@ def _make_core(
         duration_us=duration_us,
         traces=traces,
         is_recorded=np.array([traces or name in recorded_events for name in names.events]),
-        nodes=_make_nodes(network, work, items, seed),
-        actions=work.actions,
-        contents=work.contents,
-        samples=work.samples,
-        attributes=work.attributes,
-        subscriptions=work.subscriptions,
+        nodes=_make_nodes(network, workload_arrays, items, seed),
+        actions=workload_arrays.actions,
+        contents=workload_arrays.contents,
+        samples=workload_arrays.samples,
+        attributes=workload_arrays.attributes,
+        subscriptions=workload_arrays.subscriptions,
         **_make_radio_fields(setup, seed, airtime_us),
         **_make_link_fields(setup, seed, lookup(twin, "link_quality") is not None, has_beacons, len(names.messages)),
         **_make_node_fields(setup, seed),
@@ -381,11 +384,15 @@ def _jitter_us(radio: Radio) -> tuple[int, int]:
 
 
 def _compute_audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[int, int, int]:
-    """Return how many entries for audible transmissions an action, a frame, and each additional frame may take."""
-    radio, first = setup.radio, setup.network.first
+    """Return upper limits of the entries of ``core.audibles`` that an event takes: (action, frame, more).
+
+    ``action``: for an action of the workload. ``frame``: for a frame's end or a wake-up. ``more``: for each frame that
+    an event sends beyond its declared ``needs``.
+    """
+    radio, first_arc = setup.radio, setup.network.first
     if not _shares_medium(radio):
         return 0, 0, 0
-    heard = 1 + int(np.diff(first).max(initial=0))
+    heard = 1 + int(np.diff(first_arc).max(initial=0))
     # With csma an event puts only its own frame on the air.
     action, frame, more = (1, 1, 0) if radio.senses_carrier else (needs[1].frames, needs[0].frames, 1)
     return heard * action, heard * frame, heard * more

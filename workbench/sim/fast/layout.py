@@ -179,7 +179,7 @@ SAMPLE = np.dtype([("first", np.int32), ("last", np.int32), ("detail", np.int32)
 
 
 class Number(Codes):
-    """Indices into ``numbers``: the scalar state of a run."""
+    """Indices of the array ``core.numbers``, the scalar state of a run."""
 
     NOW = auto()  # time of the current event
     COUNTER = auto()  # orders the heap's events at the same microsecond

@@ -62,7 +62,7 @@ RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workloa
 
 
 def name_of(twin: ModuleType) -> str:
-    """Return a name for a twin's loop, with a digest of the sources and imported numbers of the loop's modules."""
+    """Return a name for a twin's loop, with a digest of the loop's sources and of the numbers that they import."""
     digest = hashlib.sha256()
     for name, module in sorted(_collect_parts(twin).items()):
         digest.update(f"{name} {_list_numbers(module)} {inspect.getsource(module)}".encode())
@@ -85,7 +85,7 @@ def _collect_parts(twin: ModuleType) -> dict[str, ModuleType]:
             continue
         parts[module.__name__] = module
         names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
-        names |= {other.__name__ for other in _find_modules(module, twin).values()}
+        names |= {imported.__name__ for imported in _find_modules(module, twin).values()}
         modules_to_visit += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
     return parts
 
@@ -184,7 +184,10 @@ def _record_sent(core, frame, now):
 
 @hot
 def _next_frame(core):
-    """Return (time, bucket, whether it is in the heap) of the next frame or wake-up; the time is NEVER without any."""
+    """Return (time, bucket, is_far) of the next event of ``core.frames``; the time is NEVER without an event.
+
+    ``is_far``: the event is in the heap. Otherwise it is the first of ``bucket`` in the ring.
+    """
     bucket, now, is_far = 0, NEVER, False
     if core.numbers[Number.NEAR]:
         bucket = next_bucket(core, core.numbers[Number.NOW])
@@ -212,7 +215,8 @@ def _is_action_due(core, now):
 def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
     """Return the `Status` that names an array without room for the next event, or ENOUGH.
 
-    ``is_start``: the event starts a node. ``is_action``: it is an action of the workload.
+    ``is_start``: the event starts a node. ``is_action``: it is an action of the workload. ``act_needs``: the room that
+    such events need; ``receive_needs``: the room for all other events.
     """
     numbers = core.numbers
     if is_start or is_action:
@@ -223,10 +227,10 @@ def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
     else:
         rows, frames, messages = receive_needs
         audibles = core.audible_needs[1]
-    more = numbers[Number.MORE]
-    if more:
-        rows, frames, messages = rows + 3 * more, frames + more, messages + more
-        audibles += more * core.audible_needs[2]
+    excess = numbers[Number.MORE]
+    if excess:
+        rows, frames, messages = rows + 3 * excess, frames + excess, messages + excess
+        audibles += excess * core.audible_needs[2]
     if numbers[Number.ROWS] + rows > len(core.rows):
         return Status.ROWS_FULL
     # Besides the frames that it begins, an event adds a check, or an acknowledgement and the wait for it.
@@ -244,16 +248,18 @@ def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
 
 @hot
 def _find_arcs(core, frame, now):
-    """Return the range [first, end) of a frame's arcs; record the loss of a unicast frame without an arc."""
-    record = core.frames[frame]
-    i = record.sender
-    if record.receiver == BROADCAST:
+    """Return the range [first, end) of the arcs that a frame takes; record the loss of a unicast without an arc."""
+    frame_entry = core.frames[frame]
+    i = frame_entry.sender
+    if frame_entry.receiver == BROADCAST:
         return core.first[i], core.first[i + 1]
-    arc = NONE if record.receiver < 0 else arc_between(core, i, record.receiver)
+    arc = NONE if frame_entry.receiver < 0 else arc_between(core, i, frame_entry.receiver)
     if arc != NONE:
         return arc, arc + 1
-    if record.receiver >= 0:
-        add_loss(core, now, record.receiver, Event.LOST, core.lost, core.addresses[i], record.message, Reason.LINK)
+    if frame_entry.receiver >= 0:
+        add_loss(
+            core, now, frame_entry.receiver, Event.LOST, core.lost, core.addresses[i], frame_entry.message, Reason.LINK
+        )
     return arc, arc
 
 
@@ -262,24 +268,34 @@ def _is_received(core, arc, frame, now):
     """Return whether a frame is received over an arc; record a loss with its reason."""
     reason = loss_reason(core, arc, frame, now)
     if reason:
-        record = core.frames[frame]
+        frame_entry = core.frames[frame]
         add_loss(
-            core, now, core.receivers[arc], Event.LOST, core.lost, core.addresses[record.sender], record.message, reason
+            core,
+            now,
+            core.receivers[arc],
+            Event.LOST,
+            core.lost,
+            core.addresses[frame_entry.sender],
+            frame_entry.message,
+            reason,
         )
     return reason == NO_REASON
 
 
 @hot
 def _update_radio(core, frame, heard, now):
-    """Update the sender's radio after a frame that ``heard`` nodes received; return the outcome of a unicast."""
-    record = core.frames[frame]
+    """Update the sender's radio after a frame that ``heard`` nodes received.
+
+    Returns the outcome of a unicast as `acknowledge` does.
+    """
+    frame_entry = core.frames[frame]
     outcome = UNDECIDED
-    if record.receiver != BROADCAST and core.acknowledges:
+    if frame_entry.receiver != BROADCAST and core.acknowledges:
         outcome = acknowledge(core, frame, heard == 1, now)
     if not core.traces:
-        count_sent(core, record.message, heard)
+        count_sent(core, frame_entry.message, heard)
     if core.csma and outcome != STROBING:
-        next_in_queue(core, record.sender, now)
+        next_in_queue(core, frame_entry.sender, now)
     return outcome
 
 
@@ -363,26 +379,26 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
                 add_action(core, now, i, Event.UNSUBSCRIBED, subscription.number, 0, NO_REASON)
                 unsubscribe(core, state, i, action.subject, now)
         else:
-            number = _take_reading_number(core, i, now, action.subject)
-            publish(core, state, i, action.subject, number, now)
+            reading_number = _take_reading_number(core, i, now, action.subject)
+            publish(core, state, i, action.subject, reading_number, now)
         if wakes:
             plan_wake(core, i, now)
 
     @hot
     def act(core, state):
-        record = core.actions[core.numbers[Number.NEXT_ACTION]]
-        now, i = record.time_us, np.int64(record.index)
+        action = core.actions[core.numbers[Number.NEXT_ACTION]]
+        now, i = action.time_us, np.int64(action.index)
         core.numbers[Number.NEXT_ACTION] += 1
         core.numbers[Number.NOW] = now
-        if record.kind == FAIL:
+        if action.kind == FAIL:
             _fail(core, i, now)
-        elif record.kind == RECOVER:
+        elif action.kind == RECOVER:
             _recover(core, i, now)
             if core.down[i] == 0 and wakes:
                 core.wake_at[i] = NONE
                 plan_wake(core, i, now)
         elif not core.down[i]:
-            perform(core, state, i, now, record)
+            perform(core, state, i, now, action)
 
     return act
 
@@ -399,9 +415,9 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
     @hot
     def report(core, state, frame, ok, now):
-        record = core.frames[frame]
-        i = np.int64(record.sender)
-        sent(core, state, i, record.receiver, record.message, record.header, ok, now)
+        frame_entry = core.frames[frame]
+        i = np.int64(frame_entry.sender)
+        sent(core, state, i, frame_entry.receiver, frame_entry.message, frame_entry.header, ok, now)
         if wakes:
             plan_wake(core, i, now)
 
@@ -434,25 +450,25 @@ def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
 
     @hot
     def end_frame(core, state, frame, now):
-        record = core.frames[frame]
-        i = record.sender
-        if record.outage != core.nodes[i].outages:
+        frame_entry = core.frames[frame]
+        i = frame_entry.sender
+        if frame_entry.outage != core.nodes[i].outages:
             give_up(core, frame, now, Reason.DOWN)
             return
         if core.traces:
             _record_sent(core, frame, now)
-        first, last = _find_arcs(core, frame, now)
-        heard = last - first
-        message, is_broadcast = record.message, record.receiver == BROADCAST
+        first_arc, last_arc = _find_arcs(core, frame, now)
+        heard = last_arc - first_arc
+        message, is_broadcast = frame_entry.message, frame_entry.receiver == BROADCAST
         is_perfect = not core.collisions and not core.loses and not core.numbers[Number.DOWN_NODES]
-        for arc in range(first, last):
+        for arc in range(first_arc, last_arc):
             if not is_perfect and not _is_received(core, arc, frame, now):
                 heard -= 1
                 continue
             r = core.receivers[arc]
             if core.traces:
                 add_frame_row(core, now, r, Event.RECEIVED, core.addresses[i], message, 0, NO_REASON)
-            take(core, state, arc, r, i, message, record.header, is_broadcast, now)
+            take(core, state, arc, r, i, message, frame_entry.header, is_broadcast, now)
             if wakes:
                 plan_wake(core, r, now)
         if core.messages[message].name == core.beacon_name:
@@ -472,10 +488,10 @@ def _make_end_strobe(report: Callable) -> Any:
 
     @hot
     def end_strobe(core, state, frame, now):
-        record = core.frames[frame]
-        if record.outage == core.nodes[record.sender].outages:
+        frame_entry = core.frames[frame]
+        if frame_entry.outage == core.nodes[frame_entry.sender].outages:
             outcome = repeat(core, frame, now)
-            next_in_queue(core, record.sender, now)
+            next_in_queue(core, frame_entry.sender, now)
             if outcome != UNDECIDED:
                 report(core, state, frame, False, now)
         end(core, frame)
@@ -522,7 +538,11 @@ begin = act = end_frame = end_strobe = check = wake_up = beacon = has_room = Non
 
 
 def loop(arrays, memory, receive_needs, act_needs, events):
-    """Play up to ``events`` events; return the `Status` with which the loop ended."""
+    """Play up to ``events`` events; return the `Status` with which the loop ended.
+
+    ``arrays``: the run's `Core`. ``memory``: the twin's state. ``receive_needs``, ``act_needs``: the `Needs` of a
+    frame's end or a wake-up, and of an action.
+    """
     core, state = by_reference(arrays), by_reference(memory)
     while events > 0:
         events -= 1

@@ -34,12 +34,16 @@ def from_arrays(addresses: np.ndarray, positions_m: np.ndarray, arcs: np.ndarray
     addresses = addresses[by_address]
     senders = np.searchsorted(addresses, arcs[:, 0]).astype(np.int32)
     receivers = np.searchsorted(addresses, arcs[:, 1]).astype(np.int32)
-    order = np.lexsort((receivers, senders))
-    first = np.zeros(len(addresses) + 1, np.int64)
-    np.cumsum(np.bincount(senders, minlength=len(addresses)), out=first[1:])
+    arc_order = np.lexsort((receivers, senders))
+    first_arc = np.zeros(len(addresses) + 1, np.int64)
+    np.cumsum(np.bincount(senders, minlength=len(addresses)), out=first_arc[1:])
     pdr = np.asarray(pdr, np.float64)
     return Network(
-        addresses, positions_m[by_address], first, receivers[order], pdr[order] if len(pdr) == len(arcs) else pdr
+        addresses,
+        positions_m[by_address],
+        first_arc,
+        receivers[arc_order],
+        pdr[arc_order] if len(pdr) == len(arcs) else pdr,
     )
 
 

@@ -135,14 +135,14 @@ class Outcome:
         column, texts = self._column(name), self._texts[name]
         is_used = np.zeros(len(texts), bool)
         # Chunks of this size fit in the processor's cache.
-        chunks = [column[first : first + _ROWS_AT_ONCE] for first in range(0, self._rows, _ROWS_AT_ONCE)]
+        chunks = [column[first_row : first_row + _ROWS_AT_ONCE] for first_row in range(0, self._rows, _ROWS_AT_ONCE)]
         for chunk in chunks:
             is_used |= np.bincount(chunk, minlength=len(texts)) > 0
         if not is_used.all():
             code_of = np.cumsum(is_used, dtype=np.int32) - np.int32(1)
             for chunk in chunks:
                 np.take(code_of, chunk, out=chunk, mode="clip")  # Another mode would make a copy first.
-            self._texts[name] = tuple(text for text, used in zip(texts, is_used.tolist(), strict=True) if used)
+            self._texts[name] = tuple(text for text, occurs in zip(texts, is_used.tolist(), strict=True) if occurs)
         return self._texts[name]
 
     def tally(self) -> tuple[Counter, Counter]:

@@ -99,7 +99,7 @@ class Preparation:
         actions["subject"] = [
             self._subject_of(action, index) for action, index in zip(all_actions, indices.tolist(), strict=True)
         ]
-        subscriptions, first = self._link_subscriptions(indices, all_actions)
+        subscriptions, first_subscription = self._link_subscriptions(indices, all_actions)
         samples_of = np.array([last - start for start, last, *_ in self._contents] or [0])
         return Work(
             actions,
@@ -107,7 +107,7 @@ class Preparation:
             np.array(self._samples, SAMPLE),
             np.array(self._attributes, np.int32).reshape(-1, 3),
             subscriptions,
-            first,
+            first_subscription,
             list(self._texts.numbers),
             list(self._blobs.numbers),
             int(np.count_nonzero(actions["kind"] == workload.PUBLISH)),
@@ -116,7 +116,7 @@ class Preparation:
         )
 
     def _subject_of(self, action: workload.Action, index: int) -> int:
-        """Return the index of the content or subscription of an action at the node ``index``, or NONE."""
+        """Return the row, in its array, of the content or subscription of an action at node ``index``, or NONE."""
         item = action.item
         if action.kind == workload.PUBLISH:
             text = item.what
@@ -153,11 +153,11 @@ class Preparation:
     def _add_content(self, text: str, payload: bytes) -> int:
         attributes = with_payload(parse(text), payload)
         check_publication(attributes)
-        first = len(self._samples)
+        first_sample = len(self._samples)
         detail = self._texts[to_text(attributes)]
         self._samples.append((*self._add_attributes(attributes), detail))
         size_B = self._size_B(attributes)
-        self._contents.append((first, len(self._samples), detail, size_B, self._radio.airtime_us(size_B)))
+        self._contents.append((first_sample, len(self._samples), detail, size_B, self._radio.airtime_us(size_B)))
         self._content_of[text, payload] = len(self._contents) - 1
         return len(self._contents) - 1
 
@@ -174,17 +174,17 @@ class Preparation:
         Each record is linked to the next one of its node, in order of start time.
         """
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
-        first = np.full(len(self._addresses), NONE, np.int32)
-        last: dict[int, int] = {}
+        first_of_node = np.full(len(self._addresses), NONE, np.int32)
+        last_of_node: dict[int, int] = {}
         subscriber_indices = (
             index
             for index, action in zip(indices.tolist(), all_actions, strict=True)
             if action.kind == workload.SUBSCRIBE
         )
-        for number, index in enumerate(subscriber_indices):
-            if index in last:
-                subscriptions["next"][last[index]] = number
+        for row, index in enumerate(subscriber_indices):
+            if index in last_of_node:
+                subscriptions["next"][last_of_node[index]] = row
             else:
-                first[index] = number
-            last[index] = number
-        return subscriptions, first
+                first_of_node[index] = row
+            last_of_node[index] = row
+        return subscriptions, first_of_node

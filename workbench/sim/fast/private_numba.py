@@ -54,16 +54,16 @@ class Part(JITCodeLibrary):
     def reached_libraries(self) -> tuple[dict[Any, None], dict[Any, None]]:
         """Return the parts that this code calls, directly or not, and numba's own libraries, each in a fixed order."""
         parts: dict[Any, None] = {}
-        others: dict[Any, None] = {}
+        numba_libraries: dict[Any, None] = {}
         libraries: list[Any] = [self]
         while libraries:
             library = libraries.pop()
             if not isinstance(library, Part):
-                others[library] = None
+                numba_libraries[library] = None
             elif library not in parts:
                 parts[library] = None
                 libraries += library._linking_libraries
-        return parts, others
+        return parts, numba_libraries
 
 
 class Whole(Part):
@@ -76,14 +76,14 @@ class Whole(Part):
     def finalize(self) -> None:
         """Link and optimize the code, and generate machine code."""
         entries = {function.name for function in self._final_module.functions}
-        (_, *parts), others = self.reached_libraries()
+        (_, *parts), numba_libraries = self.reached_libraries()
         for part in parts:
             self._final_module.link_in(part._final_module, preserve=True)
         for function in self._final_module.functions:
             # LLVM inlines functions with one caller, and drops those without a caller.
             if not function.is_declaration and function.name not in entries:
                 function.linkage = "internal"
-        self._linking_libraries = list(others)
+        self._linking_libraries = list(numba_libraries)
         super().finalize()
         for variable in self._final_module.global_variables:
             environment = lookup_environment(variable.name) if variable.name.startswith(_ENVIRONMENT) else None

@@ -47,7 +47,7 @@ def count_sent(core, message, heard):
 
 @compiled
 def add_loss(core, now, i, event, table, peer, message, reason):
-    """Add a row for a lost or given up frame, or count it in ``table`` under its reason."""
+    """Add a trace row for a lost or given up frame; without a trace, count it in ``table[message name, reason]``."""
     if core.traces:
         add_frame_row(core, now, i, event, peer, message, 0, reason)
     else:
@@ -90,7 +90,10 @@ def report_originated(core, now, i, message, number):
 
 @compiled
 def report_held(core, now, i, peer, message, hops, is_first):
-    """Report that a node holds a publication; ``is_first``: whether the node did not hold it before."""
+    """Report that node ``i`` holds a publication, ``hops`` hops from its origin.
+
+    ``peer``: the address of the node that sent it, or -1. ``is_first``: whether the node did not hold it before.
+    """
     if is_first:
         core.numbers[Number.HELD] += 1
     if core.is_recorded[Event.HELD] or core.nodes[i].is_sink:

@@ -203,7 +203,10 @@ def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
 
 
 def grow_free_list(rows: np.ndarray, numbers: np.ndarray, free: int, count: int) -> np.ndarray:
-    """Return the records of a pool, lengthened to ``count``; the new records are free, and are taken first."""
+    """Return the records of a pool, lengthened to ``count``; the new records are free, and are taken first.
+
+    ``numbers[free]`` is the first free record, ``numbers[free + 1]`` the number of free records.
+    """
     longer = np.zeros(count, rows.dtype)
     longer[: len(rows)] = rows
     _add_to_free_list(longer, numbers, Pool(rows.dtype, "", free), len(rows))
@@ -238,7 +241,7 @@ def _make_array(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _add_to_free_list(rows: np.ndarray, numbers: np.ndarray, pool: Pool, first: int) -> None:
-    """Link the rows from ``first`` on into the free list, ahead of rows that are free already."""
+    """Link the rows from ``first`` on into the pool's list of free rows, ahead of rows that are free already."""
     first_free = numbers[pool.free] if numbers[pool.free + 1] else NONE
     _link(rows, first, first_free)
     numbers[pool.free] = first
@@ -260,7 +263,7 @@ NO_ROWS = (NONE, NONE, 0)  # the ``fill`` of an empty list, see `Array`
 
 @compiled
 def take_free(rows, numbers, free):
-    """Take a free record from a pool, and return the record's index."""
+    """Take the first free record, ``numbers[free]``, from a pool of ``rows``, and return the record's index."""
     row = numbers[free]
     numbers[free] = rows[row].next
     numbers[free + 1] -= 1
@@ -269,7 +272,7 @@ def take_free(rows, numbers, free):
 
 @compiled
 def give_back(rows, numbers, free, row):
-    """Return a record to its pool; the next `take_free` returns it again."""
+    """Return record ``row`` to its pool; the next `take_free` returns it again."""
     rows[row].next = numbers[free]
     numbers[free] = row
     numbers[free + 1] += 1
@@ -279,72 +282,72 @@ def give_back(rows, numbers, free, row):
 
 
 @compiled
-def append(chain, rows, row):
-    """Add a row at the end of a list."""
+def append(linked_list, rows, row):
+    """Add ``rows[row]`` at the end of a list; ``linked_list`` is the list's `LIST` record."""
     rows[row].next = NONE
-    rows[row].previous = chain.last
-    if chain.last == NONE:
-        chain.first = row
+    rows[row].previous = linked_list.last
+    if linked_list.last == NONE:
+        linked_list.first = row
     else:
-        rows[chain.last].next = row
-    chain.last = row
-    chain.count += 1
+        rows[linked_list.last].next = row
+    linked_list.last = row
+    linked_list.count += 1
 
 
 @compiled
-def remove(chain, rows, row):
-    """Remove a row from a list. The row keeps its own links, so a loop over the list can continue from it."""
+def remove(linked_list, rows, row):
+    """Remove ``rows[row]`` from a list. The row keeps its own links, so a loop over the list can continue from it."""
     record = rows[row]
     if record.previous == NONE:
-        chain.first = record.next
+        linked_list.first = record.next
     else:
         rows[record.previous].next = record.next
     if record.next == NONE:
-        chain.last = record.previous
+        linked_list.last = record.previous
     else:
         rows[record.next].previous = record.previous
-    chain.count -= 1
+    linked_list.count -= 1
 
 
 # Lists that are linked one way
 
 
 @compiled
-def clear(chain):
-    """Empty a list; the rows in it are left unchanged."""
-    chain.first = NONE
-    chain.last = NONE
-    chain.count = 0
+def clear(linked_list):
+    """Empty a list, given by its `LIST` record; the rows in it are left unchanged."""
+    linked_list.first = NONE
+    linked_list.last = NONE
+    linked_list.count = 0
 
 
 @compiled
-def append_behind(chain, rows, before, row):
-    """Insert a row into a list behind the row ``before``; NONE inserts it as the first."""
-    if before == NONE:
-        rows[row].next = chain.first
-        chain.first = row
+def append_behind(linked_list, rows, previous, row):
+    """Insert ``rows[row]`` into a list behind the row ``previous``; NONE inserts it as the first."""
+    if previous == NONE:
+        rows[row].next = linked_list.first
+        linked_list.first = row
     else:
-        rows[row].next = rows[before].next
-        rows[before].next = row
-    if chain.last == before:
-        chain.last = row
-    chain.count += 1
+        rows[row].next = rows[previous].next
+        rows[previous].next = row
+    if linked_list.last == previous:
+        linked_list.last = row
+    linked_list.count += 1
 
 
 @compiled
-def remove_behind(chain, rows, before, row):
-    """Remove a row from a list, and return the row that followed it.
+def remove_behind(linked_list, rows, previous, row):
+    """Remove ``rows[row]`` from a list, and return the row that followed it.
 
-    ``before``: the row in front of the removed row, or NONE if the removed row is the first.
+    ``previous``: the row in front of the removed row, or NONE if the removed row is the first.
     """
     next_row = rows[row].next
-    if before == NONE:
-        chain.first = next_row
+    if previous == NONE:
+        linked_list.first = next_row
     else:
-        rows[before].next = next_row
-    if chain.last == row:
-        chain.last = before
-    chain.count -= 1
+        rows[previous].next = next_row
+    if linked_list.last == row:
+        linked_list.last = previous
+    linked_list.count -= 1
     return next_row
 
 
@@ -355,7 +358,10 @@ RING = np.dtype([("count", np.int32), ("oldest", np.int32)], align=True)
 
 @hot
 def find_newest_first(ids, ring, id):
-    """Return the index of an id among a node's ids, or NONE; the newest ids are compared first."""
+    """Return the index of an id in ``ids``, a node's row of ids, or NONE; the newest ids are compared first.
+
+    ``ring``: the node's `RING`.
+    """
     for index in range(ring.oldest - 1, -1, -1):
         if ids[index] == id:
             return index
@@ -367,7 +373,7 @@ def find_newest_first(ids, ring, id):
 
 @compiled
 def remember(ids, ring, id):
-    """Store a new id, in place of the oldest if the ring is full; return its index."""
+    """Store a new id in ``ids``, a node's row of ids, in place of the oldest if all are used; return its index."""
     if ring.count < len(ids):
         index = np.int64(ring.count)
         ring.count += 1

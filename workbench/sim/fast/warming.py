@@ -1,4 +1,4 @@
-"""Compilation of a twin before it is needed, in this process or in a background process."""
+"""Compilation of a protocol's fast twin (its numba version) before a run needs it, here or in a background process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _started: dict[str, Warming] = {}  # twin -> this process's background compilati
 
 
 class Warming:
-    """A twin's compilation in a background process, which ends with this process."""
+    """The compilation of a protocol's fast twin in a background process, which ends with this process."""
 
     def __init__(self, process: Any = None, errors: Any = None) -> None:
         self._process, self._errors = process, errors
@@ -56,7 +56,10 @@ class Warming:
 
 
 def start(twin: str, protocol: type[Protocol]) -> Warming:
-    """Compile a protocol's twin in a background process, unless its machine code is on disk or being compiled."""
+    """Compile a protocol's fast twin in a background process, unless its machine code is on disk or being compiled.
+
+    Returns a handle on the process. ``twin``: the name of the twin's module.
+    """
     if code_cache.is_cached(twin):
         return Warming()
     running = _started.get(twin)
@@ -82,7 +85,10 @@ def start(twin: str, protocol: type[Protocol]) -> Warming:
 
 
 def compile_here(twin: str, protocol: type[Protocol]) -> None:
-    """Load a twin's machine code in this process and store it on disk. This takes up to a minute the first time."""
+    """Load the machine code of ``twin``, a module's name, in this process, and store it on disk.
+
+    This takes up to a minute the first time.
+    """
     from workbench import topology
     from workbench.sim.fast import engine, network
     from workbench.sim.radio import Radio
@@ -100,7 +106,7 @@ def _end_with_parent() -> None:
 def main() -> None:
     """Compile a twin: the main function of the background process.
 
-    Its arguments are the twin, and the module and the name of the protocol's class.
+    The arguments of the process are the twin's module, and the module and the name of the protocol's class.
     """
     twin, module, name = sys.argv[1:]
     threading.Thread(target=_end_with_parent, daemon=True).start()

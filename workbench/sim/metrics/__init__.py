@@ -145,12 +145,12 @@ def _protocol_and_plugin_metrics(scenario: Any, rows: Columns) -> dict[str, floa
     return measured
 
 
-def _check_names(module: str, measured: dict[str, float], taken: Collection[str] = ()) -> dict[str, float]:
+def _check_names(module: str, measured: dict[str, float], taken_names: Collection[str] = ()) -> dict[str, float]:
     """Return ``measured`` unchanged. Raises ScenarioError if one of its names is in every run or in ``taken``."""
     for name in measured:
         if (
             name.startswith((*COUNTS, "charge_"))
-            or name in taken
+            or name in taken_names
             or (name in COMMON and name not in public_names.METRICS)
         ):
             raise ScenarioError(f"{module} has a metric {name}, which is in every run already; give it another name")

@@ -77,17 +77,17 @@ def arrivals(
     ``changes``: the event and the detail with which the protocol reports a changed message, or ().
     """
     name, origin, sequence = rows.columns("delivered", *_MESSAGE)
-    node, number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
+    node, subscription_number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
     contents, message = _read_contents(rows, publications, (origin, sequence))
     codes, text = columns.unique_inverse(detail)
     texts = [rows.words["detail"][code] for code in codes.tolist()]
-    subscription = find_last((node, number), (subscriptions.node, subscriptions.number))
+    subscription = find_last((node, subscription_number), (subscriptions.node, subscriptions.number))
     may_differ = find_last((name, origin, sequence), _read_changed(rows, changes)) >= 0
     all_deliveries = _Deliveries(subscription, message, time_us, text, may_differ, np.arange(len(node)))
     valid = columns.take_rows(all_deliveries, _mark_in_time(all_deliveries, subscriptions))
     valid = columns.take_rows(valid, _mark_matches(valid, subscriptions, texts, matching))
-    _, first, pair = columns.unique_all(row_keys(valid.message, subscriptions.text[valid.subscription]))
-    pairs = valid.message[first], subscriptions.text[valid.subscription[first]]
+    _, first_of_pair, pair = columns.unique_all(row_keys(valid.message, subscriptions.text[valid.subscription]))
+    pairs = valid.message[first_of_pair], subscriptions.text[valid.subscription[first_of_pair]]
     items = _make_items(*pairs, contents, subscriptions, publications, texts, matching)
     publication, is_duplicate, is_wrong = _credit_deliveries(valid, pair, items)
     is_credited = publication >= 0
@@ -106,15 +106,15 @@ def _read_contents(rows: Columns, publications: Publications, messages: Table) -
 
     The index of a message that no node originated is -1.
     """
-    node, number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
-    publication = find_last((node, number), (publications.node, publications.number))
+    node, reading_number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
+    publication = find_last((node, reading_number), (publications.node, publications.number))
     is_known = publication >= 0
     keys, message_keys = columns.shared_keys((origin[is_known], sequence[is_known]), messages)
-    order = columns.argsort(keys)
-    keys = keys[order]
-    first = np.flatnonzero(columns.mark_first(keys))
-    index = columns.find_sorted(message_keys, keys[first])
-    return _Contents(np.append(first, len(keys)), publication[is_known][order]), index
+    by_message = columns.argsort(keys)
+    keys = keys[by_message]
+    first_of_message = np.flatnonzero(columns.mark_first(keys))
+    index = columns.find_sorted(message_keys, keys[first_of_message])
+    return _Contents(np.append(first_of_message, len(keys)), publication[is_known][by_message]), index
 
 
 def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
@@ -126,7 +126,7 @@ def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
 
 
 def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
-    """Return for each delivery (d,) whether its message and subscription are known, and the latter existed then."""
+    """Return for each delivery (d,) whether its message is known, and its subscription existed at its time."""
     is_known = (all_deliveries.subscription >= 0) & (all_deliveries.message >= 0)
     first_us, last_us = (
         subscriptions.first_us[all_deliveries.subscription],
@@ -140,10 +140,12 @@ def _mark_matches(
 ) -> np.ndarray:
     """Return for each delivery (d,) whether its sample matches its subscription."""
     subscription_text = subscriptions.text[deliveries.subscription]
-    _, first, pair = columns.unique_all(row_keys(subscription_text, deliveries.text))
+    _, first_of_pair, pair = columns.unique_all(row_keys(subscription_text, deliveries.text))
     is_match = [
         matching.is_match(subscriptions.texts[wanted_text], texts[sample])
-        for wanted_text, sample in zip(subscription_text[first].tolist(), deliveries.text[first].tolist(), strict=True)
+        for wanted_text, sample in zip(
+            subscription_text[first_of_pair].tolist(), deliveries.text[first_of_pair].tolist(), strict=True
+        )
     ]
     return np.array(is_match, np.bool_)[pair]
 
@@ -164,7 +166,9 @@ def _make_items(
     count = contents.first[message + 1] - contents.first[message]
     pair = np.repeat(np.arange(len(message)), count)
     publication = contents.publication[ranges(contents.first[message], count)]
-    _, first, same = columns.unique_all(row_keys(subscription_text[pair], publications.text[publication]))
+    _, first_of_texts, texts_index = columns.unique_all(
+        row_keys(subscription_text[pair], publications.text[publication])
+    )
     codes = {text: code for code, text in enumerate(texts)}
     sample_codes = [
         [
@@ -172,11 +176,13 @@ def _make_items(
             for sample in matching.samples(subscriptions.texts[wanted_text], publications.texts[publication_text])
         ]
         for wanted_text, publication_text in zip(
-            subscription_text[pair[first]].tolist(), publications.text[publication[first]].tolist(), strict=True
+            subscription_text[pair[first_of_texts]].tolist(),
+            publications.text[publication[first_of_texts]].tolist(),
+            strict=True,
         )
     ]
     lengths = np.array([len(samples) for samples in sample_codes], np.int64)
-    starts, counts_of_pairs = (np.cumsum(lengths) - lengths)[same], lengths[same]
+    starts, counts_of_pairs = (np.cumsum(lengths) - lengths)[texts_index], lengths[texts_index]
     text = np.array([code for samples in sample_codes for code in samples], np.int64)[ranges(starts, counts_of_pairs)]
     return _Items(np.repeat(pair, counts_of_pairs), np.repeat(publication, counts_of_pairs), text)
 
@@ -208,20 +214,27 @@ def _credit_changed(
     publication: np.ndarray,
     is_duplicate: np.ndarray,
 ) -> None:
-    """Correct, in place, the credits of messages with a changed sample: match their deliveries one by one."""
+    """Set the publication, or is_duplicate, of each delivery of a message whose sample a filter may have changed.
+
+    The deliveries of such a message to a subscription are compared one by one with its items that have not arrived.
+    ``pair`` (d,): the index of each delivery's message and subscription text. ``is_changed`` marks the deliveries of
+    changed samples. The arrays ``publication`` and ``is_duplicate`` are changed in place.
+    """
     group = row_keys(valid.subscription, pair)
     ends = np.searchsorted(items.pair, np.arange(1 + pair.max()), side="right").tolist()
     missing: dict[int, list[tuple[int, int]]] = {}  # group -> (text, publication) of items that have not arrived
-    seen: set[tuple[int, int]] = set()
+    seen_texts: set[tuple[int, int]] = set()
     for index in np.flatnonzero(np.isin(group, group[is_changed])).tolist():
         key, text = int(group[index]), int(valid.text[index])
         if key not in missing:
-            own = slice(ends[pair[index] - 1] if pair[index] else 0, ends[pair[index]])
-            missing[key] = list(zip(items.text[own].tolist(), items.publication[own].tolist(), strict=True))
+            items_of_pair = slice(ends[pair[index] - 1] if pair[index] else 0, ends[pair[index]])
+            missing[key] = list(
+                zip(items.text[items_of_pair].tolist(), items.publication[items_of_pair].tolist(), strict=True)
+            )
         # A changed sample is credited to the first item that has not arrived.
-        fits = (position for position, item in enumerate(missing[key]) if is_changed[index] or item[0] == text)
-        position = next(fits, None)
+        candidates = (position for position, item in enumerate(missing[key]) if is_changed[index] or item[0] == text)
+        position = next(candidates, None)
         publication[index] = -1 if position is None else missing[key].pop(position)[1]
         # A text seen for the first time may match only because a filter changed it: it is not expected, and not wrong.
-        is_duplicate[index] = position is None and (key, text) in seen
-        seen.add((key, text))
+        is_duplicate[index] = position is None and (key, text) in seen_texts
+        seen_texts.add((key, text))

@@ -13,7 +13,10 @@ from workbench.sim.state_times import STATES
 
 
 def charges(radio: Any, states_us: np.ndarray | None) -> dict[str, float]:
-    """Return the metrics of charge: mean and largest charge of a node in mC, and Jain's index; {} without states."""
+    """Return the metrics of charge, {name: value}: mean and largest charge of a node in mC, and Jain's index.
+
+    Returns {} if ``states_us`` is None.
+    """
     if states_us is None:
         return {}
     total_mC = charge_mC(radio, states_us).sum(axis=1)

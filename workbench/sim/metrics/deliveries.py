@@ -160,7 +160,7 @@ def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: n
     subscription's sink in ``has_path``, -1 if the sink has no row.
     """
     subscriptions, publications, active, publisher, samples = expectations
-    _, first, kinds = np.unique(np.packbits(has_path, axis=1), axis=0, return_index=True, return_inverse=True)
+    _, example_rows, kinds = np.unique(np.packbits(has_path, axis=1), axis=0, return_index=True, return_inverse=True)
     kind = np.where(row_of >= 0, kinds.reshape(-1)[row_of], -1)[active.subscription]
     text = subscriptions.text[active.subscription]
     with_row = np.flatnonzero(kind >= 0)
@@ -170,7 +170,7 @@ def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: n
     count = len(publications.time_us)
     expected = np.zeros(count, np.int64)
     for same_group in (with_row[rows] for rows in split_rows(group, len(values))):
-        reaches = has_path[first[kind[same_group[0]]]]
+        reaches = has_path[example_rows[kind[same_group[0]]]]
         sample_counts = np.where(
             (publisher >= 0) & reaches[publisher], samples[text[same_group[0]]][publications.text], 0
         )

@@ -4,7 +4,7 @@
     upkeep   repeated while nothing changes, such as interests that are refreshed and beacons
     use      sent for a publication: readings, and the answers to them
 
-A protocol declares the nature of its messages (`Protocol.natures`); messages that it does not list are of use.
+A protocol declares the nature of its messages (`Protocol.natures`); that of other messages is "use".
 """
 
 from __future__ import annotations
@@ -36,19 +36,17 @@ def by_nature(protocol: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
 
 
 def usefulness(protocol: Any, counts: Counts) -> float:
-    """Return the share of the receptions of messages of use that were new to their receivers.
+    """Return the share of the receptions of messages of the nature "use" that were new to their receivers.
 
     A reception is not new if the node drops the message with a reason of ``Protocol.known_already``. The result is NaN
     without receptions, and for protocols that lack such a reason.
     """
     receptions = sum(
-        number
-        for (event, message, _), number in counts.items()
+        count
+        for (event, message, _), count in counts.items()
         if event == "received" and nature_of(protocol, message) == USE
     )
     known_receptions = sum(
-        number
-        for (event, _, reason), number in counts.items()
-        if event == "dropped" and reason in protocol.known_already
+        count for (event, _, reason), count in counts.items() if event == "dropped" and reason in protocol.known_already
     )
     return (receptions - known_receptions) / receptions if receptions and protocol.known_already else float("nan")

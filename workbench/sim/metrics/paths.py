@@ -29,11 +29,11 @@ class Paths:
         network = from_graph(graph)
         self.addresses = network.addresses
         senders = np.repeat(np.arange(len(network.addresses)), np.diff(network.first))
-        order = argsort(network.receivers)
-        first = np.zeros(len(network.addresses) + 1, np.int64)
-        np.cumsum(np.bincount(network.receivers, minlength=len(network.addresses)), out=first[1:])
+        by_receiver = argsort(network.receivers)
+        first_inbound = np.zeros(len(network.addresses) + 1, np.int64)
+        np.cumsum(np.bincount(network.receivers, minlength=len(network.addresses)), out=first_inbound[1:])
         self._forwards = network.first, network.receivers.astype(np.int64)
-        self._backwards = first, senders[order]
+        self._backwards = first_inbound, senders[by_receiver]
 
     def indices(self, nodes: np.ndarray) -> np.ndarray:
         """Return the indices (k,) of nodes (k,) by address; -1 for a node that the network does not have."""
@@ -59,8 +59,11 @@ class Paths:
             yield position, hops.reshape(-1, count)
 
 
-def _search_hops(starts: np.ndarray, first: np.ndarray, others: np.ndarray, count: int) -> np.ndarray:
-    """Return an array (starts * count,): the hops from each start to each of ``count`` nodes, or NO_PATH."""
+def _search_hops(starts: np.ndarray, first: np.ndarray, neighbors: np.ndarray, count: int) -> np.ndarray:
+    """Return an array (starts * count,): the hops from each start to each of ``count`` nodes, or NO_PATH.
+
+    Node i is linked to ``neighbors[first[i] : first[i + 1]]``.
+    """
     hops = np.full(len(starts) * count, NO_PATH, np.int32)
     finder = np.empty(len(hops), np.int64)
     degrees = np.diff(first)
@@ -70,7 +73,7 @@ def _search_hops(starts: np.ndarray, first: np.ndarray, others: np.ndarray, coun
     while len(nodes):
         distance += 1
         degree = degrees[nodes]
-        base, nodes = np.repeat(base, degree), others[ranges(first[nodes], degree)]
+        base, nodes = np.repeat(base, degree), neighbors[ranges(first[nodes], degree)]
         cells = base + nodes
         fresh = np.flatnonzero(hops[cells] < 0)
         cells = cells[fresh]

@@ -48,16 +48,17 @@ class Progress(NamedTuple):
         if not len(rows):
             return {"time_to_first_s": NOT_A_NUMBER, "time_to_steady_s": NOT_A_NUMBER, "recovery_s": NOT_A_NUMBER}
         begin_us = self.time_us[rows[0]]
-        first = (self.delivered_us[0] - begin_us) / _US if len(self.delivered_us) else math.inf
+        time_to_first_s = (self.delivered_us[0] - begin_us) / _US if len(self.delivered_us) else math.inf
         return {
-            "time_to_first_s": float(first),
+            "time_to_first_s": float(time_to_first_s),
             "time_to_steady_s": self._steady_after_s(rows, begin_us),
             "recovery_s": self._recovery_s(rows, changes_us),
         }
 
     def _steady_after_s(self, rows: np.ndarray, begin_us: int) -> float:
-        """Return the time in s from ``begin_us`` to the first publication in ``rows`` from which on delivery is steady.
+        """Return the time in s from ``begin_us`` to the publication from which on delivery is steady.
 
+        ``rows``: the indices of the publications that count.
         Returns infinity if delivery does not become steady.
         """
         index = first_steady(self.expected[rows], self.delivered[rows])
@@ -77,9 +78,9 @@ class Progress(NamedTuple):
 
 
 def first_steady(expected: np.ndarray, delivered: np.ndarray) -> int | None:
-    """Return the index of the first publication from which on delivery is steady, or None.
+    """Return the index of the first publication from which on delivery is steady (see the module), or None.
 
-    All of ``expected`` (p,) are above 0.
+    ``expected``, ``delivered`` (p,): the number of samples of each publication. All of ``expected`` are above 0.
     """
     ratios = np.cumsum(delivered[::-1])[::-1] / np.cumsum(expected[::-1])[::-1]
     is_good = ratios[: max(1, len(ratios) - LEFT + 1)] >= STEADY

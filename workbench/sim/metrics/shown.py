@@ -91,7 +91,7 @@ def shown_as(name: str, protocol: Any = None) -> Shown:
     home = public_names.METRICS.get(name)
     public = [importlib.import_module(f"workbench.{home}")] if home else []
     for module in (*public, *modules_of(protocol)):
-        own = getattr(module, "SHOWN", {})
-        if name in own:
-            return own[name]
+        descriptions = getattr(module, "SHOWN", {})
+        if name in descriptions:
+            return descriptions[name]
     return SHOWN.get(name) or Shown(name.replace("_", " "), "", None, name)

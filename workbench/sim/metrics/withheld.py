@@ -1,7 +1,8 @@
 """Samples that a source did not send to a sink, because the sink requested fewer: they are not expected.
 
-A protocol reports them as an event that its class names (``withholds``): node: the source, peer: the sink, value: the
-number of the publication. Only subscriptions that state an INTERVAL request fewer samples.
+A protocol reports each as the event that its class attribute ``withholds`` names. In these rows of the trace, node is
+the source, peer the sink, and value the number of the publication. Only subscriptions that state an INTERVAL request
+fewer samples.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from workbench.sim.rows import Columns
 
 
 class Withheld(NamedTuple):
-    """Pairs of a subscription and a publication that its source withheld, two arrays (w,) of indices."""
+    """Pairs of a subscription and a publication that the source withheld from it, two arrays (w,) of indices."""
 
     subscription: np.ndarray
     publication: np.ndarray
@@ -33,12 +34,12 @@ def withheld(
 ) -> Withheld:
     """Return the withheld pairs in the rows of a run; ``event``: the name of the protocol's event, or "" without it."""
     is_paced = np.array([interval_us(parse(text)) > 0 for text in subscriptions.texts], np.bool_)[subscriptions.text]
-    source, sink, number = rows.columns(event if is_paced.any() else "", "node", "peer", "value")
-    publication = find_last((source, number), (publications.node, publications.number))
+    source, sink, reading_number = rows.columns(event if is_paced.any() else "", "node", "peer", "value")
+    publication = find_last((source, reading_number), (publications.node, publications.number))
     paced = np.flatnonzero(is_paced)
     paced = paced[np.argsort(subscriptions.node[paced], kind="stable")]
-    first = np.searchsorted(subscriptions.node[paced], sink)
-    count = np.searchsorted(subscriptions.node[paced], sink, side="right") - first
-    publication, subscription = np.repeat(publication, count), paced[ranges(first, count)]
+    first_of_sink = np.searchsorted(subscriptions.node[paced], sink)
+    count = np.searchsorted(subscriptions.node[paced], sink, side="right") - first_of_sink
+    publication, subscription = np.repeat(publication, count), paced[ranges(first_of_sink, count)]
     is_active = (publication >= 0) & active.has(subscription, publications.time_us[publication])
     return Withheld(subscription[is_active], publication[is_active])

@@ -76,10 +76,12 @@ def read_publications(rows: Columns) -> Publications:
     columns = rows.columns("published", "node", "sequence", "time_us", "detail")
     is_last = find_last(tuple(columns[:2]), tuple(columns[:2])) == np.arange(len(columns[0]))
     node, number, time_us, detail = (column[is_last] for column in columns)
-    order = np.argsort(time_us, kind="stable")
-    codes, text = unique_inverse(detail[order])
+    by_time = np.argsort(time_us, kind="stable")
+    codes, text = unique_inverse(detail[by_time])
     texts = rows.words["detail"]
-    return Publications(node[order], number[order], time_us[order], text, [texts[code] for code in codes.tolist()])
+    return Publications(
+        node[by_time], number[by_time], time_us[by_time], text, [texts[code] for code in codes.tolist()]
+    )
 
 
 def active_intervals(subscriptions: Subscriptions, rows: Columns) -> ActiveIntervals:

@@ -76,12 +76,13 @@ def compare(
     over        {axis: values}: "nodes" (at the same density), "sinks", "sources", "every_s", or a path of
                 `Scenario.replace` such as "radio.loss". All combinations are run
     seeds       their number, or the seeds themselves
-    roles       the rule for nodes that a protocol needs in a special role, such as roots: "degree", "center", "random"
+    roles       the rule that chooses nodes for special roles in a protocol, such as roots: "degree" (most neighbors),
+                "center" (middle of the network) or "random"
     out, runner, progress    as for `Sweep.run`: with ``out`` a stopped comparison continues; Ctrl-C stops it
 
     Raises ScenarioError for an invalid axis, value or protocol.
     """
-    named = _by_name(protocols)
+    protocol_by_name = _by_name(protocols)
     seed_values = range(1, seeds + 1) if isinstance(seeds, int) else list(seeds)
     over = dict(over or {})
     for path in over:
@@ -91,40 +92,40 @@ def compare(
                 'networks and workloads: use axes such as "sinks", "every_s", "topology.nodes" or "radio.loss"'
             )
     axes = (
-        Axis("protocol", tuple(named.values()), tuple(named)),
+        Axis("protocol", tuple(protocol_by_name.values()), tuple(protocol_by_name)),
         *(axis(path, values) for path, values in over.items()),
         axis("seed", seed_values),
     )
     plan = Compared(scenario, Grid(axes), check_rule(roles))
-    sweep = Sweep(scenario.replace(protocol=next(iter(named.values())), seed=1), plan)
+    sweep = Sweep(scenario.replace(protocol=next(iter(protocol_by_name.values())), seed=1), plan)
     return Comparison(sweep.run(out=out, runner=runner, progress=progress))
 
 
 def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str, Protocol]:
     """Return {name: protocol}; protocols of one class are numbered. Raises ScenarioError for anything else."""
     if isinstance(protocols, Mapping):
-        named = {str(name): protocol for name, protocol in protocols.items()}
+        protocol_by_name = {str(name): protocol for name, protocol in protocols.items()}
     else:
         if isinstance(protocols, Protocol) or not isinstance(protocols, Iterable):
             raise ScenarioError(
                 f"protocols is {protocols!r:.80}; it must be a list of protocols, or {{name: protocol}}"
             )
-        named = {}
+        protocol_by_name = {}
         for protocol in protocols:
             name = type(protocol).public_class().__name__ if isinstance(protocol, Protocol) else repr(protocol)
-            same_class = sum(other.partition(" ")[0] == name for other in named)
-            named[f"{name} {same_class + 1}" if same_class else name] = protocol
-    for protocol in named.values():
+            same_class = sum(other.partition(" ")[0] == name for other in protocol_by_name)
+            protocol_by_name[f"{name} {same_class + 1}" if same_class else name] = protocol
+    for protocol in protocol_by_name.values():
         if not isinstance(protocol, Protocol):
             raise ScenarioError(f"protocols has {protocol!r:.60}; each must be an instance of a protocol's class")
-    if not named:
+    if not protocol_by_name:
         raise ScenarioError("protocols is empty; a comparison needs at least one")
-    return named
+    return protocol_by_name
 
 
 @extensible
 class Comparison:
-    """The runs of several protocols on the same networks and workloads, made by `compare`. ``table`` has all runs."""
+    """The result of `compare`: the runs of several protocols on the same networks and workloads, in ``table``."""
 
     def __init__(self, table: SweepTable) -> None:
         self.table = table
@@ -160,7 +161,7 @@ class Comparison:
 
     @cached_property
     def notes(self) -> list[str]:
-        """The conditions as sentences: conditions common to all, warnings, then a line for each protocol."""
+        """The conditions as sentences: those common to all protocols, warnings, then one sentence for each protocol."""
         common = shared(self._scenarios)
         return [
             f"For all: {self._describe_common()}.",
@@ -170,7 +171,7 @@ class Comparison:
         ]
 
     def _describe_common(self) -> str:
-        """Return the network, the radio, the duration and the seeds as text."""
+        """Return a sentence with the network, the radio, the duration and the seeds, which all protocols share."""
         scenario = next(iter(self._scenarios.values()))
         recipe = scenario.topology.graph.get("recipe") or {}
         is_drawn = "seed" in recipe and recipe["kind"] != "from_positions"
@@ -185,7 +186,7 @@ class Comparison:
         return f"{size}{network}; {radio}; {scenario.duration_s:g} s; seeds {seeds[0]} to {seeds[-1]}"
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a frame with a row for each run, as `SweepTable.to_pandas`."""
+        """Return a pandas frame with a row for each run and the columns of `SweepTable.to_pandas`."""
         return self.table.to_pandas()
 
     def summary(self, metric: str = "delivery_ratio", x: str | None = None) -> pd.DataFrame:
@@ -208,15 +209,16 @@ class Comparison:
         keys = ["protocol", *([x] if x else [])]
         rows = []
         for names, values in frame.groupby(keys, sort=False)[metric]:
-            known = [float(value) for value in values.dropna()]
-            rows.append((*names, *_statistics(known, is_share(metric, values)), len(known)))
+            present_values = [float(value) for value in values.dropna()]
+            rows.append((*names, *_statistics(present_values, is_share(metric, values)), len(present_values)))
         statistics = ["mean", "low", "high", "median", "median_low", "median_high", "p90_low", "p90_high", "finite"]
         return pd.DataFrame(rows, columns=[*keys, *statistics, "runs"])
 
     def paired(self, metric: str = "delivery_ratio", baseline: str | None = None, x: str | None = None) -> pd.DataFrame:
-        """Return the mean difference of each protocol from ``baseline`` (default: the first), seed by seed.
+        """Return the mean difference of each protocol from the protocol ``baseline``, over pairs of runs with one seed.
 
-        Columns as for `wb.plans.paired_differences`.
+        ``baseline`` is a name, by default of the first protocol. The columns are those of
+        `wb.plans.paired_differences`.
         """
         return paired_differences(self.table, metric, baseline=baseline, x=x)
 
@@ -238,8 +240,8 @@ class Comparison:
         frame = self._frame(metric, *axes)
         groups = frame.groupby(list(axes), sort=False) if axes else [((), frame)]
         rows = [
-            (*values, *self._find_winner(group, metric, axes, delivering, not shown.is_more_better))
-            for values, group in groups
+            (*axis_values, *self._find_winner(group, metric, axes, delivering, not shown.is_more_better))
+            for axis_values, group in groups
         ]
         columns = ["best", "mean", "second", "difference", "low", "high", "verdict"]
         return pd.DataFrame(rows, columns=[*axes, *columns])
@@ -247,14 +249,14 @@ class Comparison:
     def _find_winner(
         self, frame: pd.DataFrame, metric: str, axes: Sequence[str], delivering: float, is_less_better: bool
     ) -> tuple[Any, ...]:
-        """Return (best, mean, second, difference, low, high, verdict) of the runs in a frame."""
+        """Return (best, mean, second, difference, low, high, verdict), a row of `winners`, for the runs in a frame."""
         nan = float("nan")
         by_protocol = frame.groupby("protocol", sort=False)
         means = by_protocol[metric].mean()[by_protocol["delivery_ratio"].mean() >= delivering].dropna()
-        order = means.sort_values(ascending=is_less_better, kind="stable").index.tolist()
-        if not order:
+        ranking = means.sort_values(ascending=is_less_better, kind="stable").index.tolist()
+        if not ranking:
             return "", nan, "", nan, nan, nan, OPEN
-        best, second = order[0], order[1] if len(order) > 1 else ""
+        best, second = ranking[0], ranking[1] if len(ranking) > 1 else ""
         if not second:
             return best, float(means[best]), "", nan, nan, nan, OPEN
         paired_by = [name for name in self.table.axes if name != "protocol" and name not in axes]
@@ -269,8 +271,8 @@ class Comparison:
             raise ParameterError(f"metric is {metric!r}{meant(metric, self.table.metrics)}; it must be one of {known}")
         for x in axes:
             if x is not None and x not in self.axes:
-                known = ", ".join(self.axes) or "no axis besides protocol and seed"
-                raise ParameterError(f"x is {x!r}{meant(x, self.axes)}; this comparison has {known}")
+                known = ", ".join(self.axes) or "none besides protocol and seed"
+                raise ParameterError(f"x is {x!r}{meant(x, self.axes)}; it must be an axis of this comparison: {known}")
         return self.table.to_pandas()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Cells of a comparison's table."""
+"""The HTML cells of a comparison's table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from workbench.sim.metrics.shown import Shown
 
 
 def cell_html(shown: Shown, mean: float, half: float, median: float) -> str:
-    """Return an HTML cell with "mean ± half of its interval"; with the median instead if the mean is infinite."""
+    """Return an HTML cell with "mean ± half", where ``half`` is half of the mean's interval.
+
+    If the mean is infinite, the cell has the median instead.
+    """
     if math.isnan(mean):
         return "<td>–</td>"
     if math.isinf(mean):

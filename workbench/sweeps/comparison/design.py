@@ -42,7 +42,7 @@ _SINKS, _SOURCES, _ROLES = range(100, 103)  # draws for WORKLOAD that random wor
 class Compared(Design):
     """The points of a comparison. ``grid`` has the axis "protocol", the user's axes, and the axis "seed".
 
-    ``rule`` is the name of the rule in `RULES` that chooses nodes with roles.
+    ``rule`` is the name of the rule in `RULES` that chooses the nodes with special roles, such as roots.
     """
 
     scenario: Scenario
@@ -58,53 +58,56 @@ class Compared(Design):
         return len(self.grid)
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path: value} of a point, with paths of `Scenario.replace`."""
+        """Return {path of `Scenario.replace`: value} for point ``number``: protocol, topology, workload and others."""
         values = self.grid.overrides(number)
         protocol, seed = values.pop("protocol"), values["seed"]
-        own = {name: values.pop(name) for name in WORKLOAD_AXES if name in values}
+        workload_values = {name: values.pop(name) for name in WORKLOAD_AXES if name in values}
         arguments = {path.partition(".")[2]: values.pop(path) for path in [*values] if path.startswith("topology.")}
         nodes = values.pop("nodes", None)
         if nodes is not None:
             arguments = {**resized(self.scenario.topology, nodes), **arguments}
         topology = network_of(self.scenario.topology, arguments, seed)
-        workload = change_workload(self.scenario.workload, topology, seed, **own)
+        workload = change_workload(self.scenario.workload, topology, seed, **workload_values)
         protocol = with_roles(protocol, topology, self.rule, seed)
         return {"protocol": protocol, "topology": topology, "workload": workload, **values}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {axis: label} of a point."""
+        """Return {axis: label of its value} for point ``number``."""
         return self.grid.labels(number)
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of an axis."""
+        """Return the labels of all values of the axis ``path``."""
         return self.grid.labels_of(path)
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs: they contain each value of each axis, except the seed.
+        """Return the numbers of the points to check before a sweep runs: at most 200.
 
-        Of the seeds they contain two, because a seed may draw a network. There are 200 points at most.
+        They contain each value of each axis, but only two seeds, because each seed may draw a network.
         """
         seeds = len(self.grid.axes[-1].values)
         return [number for number in self.grid.probes() if number % seeds in (0, seeds - 1)][:200] or [0]
 
     def text(self) -> str:
-        """Return each axis with its number of values."""
+        """Return a text with each axis and its number of values: "protocol (2) × sinks (3) × seed (30)"."""
         return self.grid.text()
 
     def describe(self) -> dict[str, Any]:
-        """Return the axes with their labels, and the rule for nodes with roles."""
+        """Return the description of ``grid`` as JSON values, with the rule for special roles under the key "roles"."""
         return {**self.grid.describe(), "design": "Compared", "roles": self.rule}
 
 
 def network_of(base: nx.DiGraph, arguments: Mapping[str, Any], seed: int) -> nx.DiGraph:
-    """Return ``base`` generated with other arguments, and with this seed if its generator has one; else unchanged."""
+    """Return the network ``base``, generated again with other ``arguments`` of its generator.
+
+    A generator that draws at random also gets the ``seed``. If nothing changes, ``base`` itself is returned.
+    """
     recipe = to_dict(base).get("recipe") or {}
     changes = {**arguments, **({"seed": seed} if "seed" in recipe and recipe["kind"] != "from_positions" else {})}
     return regenerated(base, changes) if changes else base
 
 
 def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
-    """Return the arguments of a network's generator for this number of nodes at the same density.
+    """Return {argument of the generator of ``base``: value} for this number of nodes at the same density.
 
     Raises ScenarioError for a network whose generator has no size, such as a measured one, and for a grid that cannot
     have this number of nodes.
@@ -126,7 +129,7 @@ def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
             nearest = max(1, nodes // rows) * rows
             raise ScenarioError(f"nodes is {nodes}; a grid of the same form has {rows} rows, so use {nearest} nodes")
         return {"rows": rows, "columns": nodes // rows}
-    raise ScenarioError(f"nodes is {nodes}; the network is of the kind {kind}, which has no other sizes")
+    raise ScenarioError(f"nodes is {nodes}; a network of the kind {kind} cannot be generated with another size")
 
 
 def change_workload(
@@ -158,7 +161,7 @@ def change_workload(
 
 
 def _nodes_of(workload: Sequence[Any], kind: Any, topology: nx.DiGraph) -> list[int]:
-    """Return the nodes of all items of a kind, in the order of the items, each once."""
+    """Return the nodes of all workload items of the class ``kind``, in the order of the items, each node once."""
     nodes = [node for item in workload if isinstance(item, kind) for node in _resolve_nodes(item.at, topology)]
     return list(dict.fromkeys(nodes))
 
@@ -170,7 +173,11 @@ def _resolve_nodes(at: Any, topology: nx.DiGraph) -> Sequence[int]:
 def _extend(
     axis: str, own: list[int], others: Sequence[int], count: int, topology: nx.DiGraph, seed: int, stream: int
 ) -> tuple[int, ...]:
-    """Return ``count`` nodes for an axis: first ``own``, the scenario's nodes, then nodes drawn without ``others``."""
+    """Return ``count`` nodes for ``axis`` ("sinks" or "sources"): first ``own``, then nodes drawn at random.
+
+    ``own`` are the scenario's nodes for this axis. Nodes in ``others`` are not drawn. ``stream`` is part of the random
+    draw's key, so that each axis draws other nodes.
+    """
     if not is_whole(count) or count < 1:
         raise ScenarioError(f"{axis} is {count!r:.60}; it must be a whole number, 1 or more")
     if not own:
@@ -183,7 +190,7 @@ def _extend(
 
 
 def _draw_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
-    """Return all nodes in a random order of this seed."""
+    """Return all nodes in a random order that depends on ``seed`` and ``stream``."""
     return sorted(topology, key=lambda node: (draws.make_key(seed, purposes.WORKLOAD, stream, node), node))
 
 
@@ -191,43 +198,45 @@ def _draw_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
 
 
 def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -> Protocol:
-    """Return the protocol with the nodes in its settings, such as roots, replaced by as many nodes of the rule."""
-    named = protocol.named_nodes()
-    if not named:
+    """Return the protocol with other nodes in its settings, such as roots: as many nodes, chosen by ``rule``."""
+    nodes_by_setting = protocol.named_nodes()
+    if not nodes_by_setting:
         return protocol
-    chosen = {setting: RULES[rule](topology, len(nodes), seed) for setting, nodes in named.items()}
-    return protocol.public_class()(**{**protocol.settings, **chosen})
+    chosen_nodes = {setting: RULES[rule](topology, len(nodes), seed) for setting, nodes in nodes_by_setting.items()}
+    return protocol.public_class()(**{**protocol.settings, **chosen_nodes})
 
 
 def by_degree(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
-    """Return the nodes with the most neighbors; a neighbor of a chosen node only if no other nodes are left."""
+    """Return the ``count`` nodes with the most neighbors, avoiding neighbors of nodes that are already chosen."""
     order = sorted(topology, key=lambda node: (-topology.degree(node), node))
-    chosen: list[int] = []
+    chosen_nodes: list[int] = []
     for node in order:
-        if len(chosen) < count and not any(topology.has_edge(node, other) for other in chosen):
-            chosen.append(node)
-    chosen += [node for node in order if node not in chosen][: count - len(chosen)]
-    return tuple(chosen)
+        if len(chosen_nodes) < count and not any(topology.has_edge(node, other) for other in chosen_nodes):
+            chosen_nodes.append(node)
+    chosen_nodes += [node for node in order if node not in chosen_nodes][: count - len(chosen_nodes)]
+    return tuple(chosen_nodes)
 
 
 def by_center(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
-    """Return the node nearest to the middle of all positions, then repeatedly the node farthest from chosen ones."""
+    """Return ``count`` nodes: the node nearest to the middle, then always the node farthest from all chosen nodes."""
     positions = dict(topology.nodes(data="pos"))
     middle = [sum(coordinates) / len(positions) for coordinates in zip(*positions.values(), strict=True)]
 
     def distance(a: Sequence[float], b: Sequence[float]) -> float:
         return round(((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) ** 0.5, 6)
 
-    chosen = [min(positions, key=lambda node: (distance(positions[node], middle), node))]
-    while len(chosen) < count:
-        rest = (node for node in positions if node not in chosen)
-        distances = {node: min(distance(positions[node], positions[other]) for other in chosen) for node in rest}
-        chosen.append(min(distances, key=lambda node: (-distances[node], node)))
-    return tuple(chosen)
+    chosen_nodes = [min(positions, key=lambda node: (distance(positions[node], middle), node))]
+    while len(chosen_nodes) < count:
+        other_nodes = (node for node in positions if node not in chosen_nodes)
+        distances = {
+            node: min(distance(positions[node], positions[other]) for other in chosen_nodes) for node in other_nodes
+        }
+        chosen_nodes.append(min(distances, key=lambda node: (-distances[node], node)))
+    return tuple(chosen_nodes)
 
 
 def by_chance(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
-    """Return nodes drawn at random for the seed."""
+    """Return ``count`` nodes drawn at random; ``seed`` determines the draw."""
     return tuple(_draw_order(topology, seed, _ROLES)[:count])
 
 

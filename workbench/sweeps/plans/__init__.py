@@ -3,8 +3,8 @@
 ``wb.Sweep(scenario, over=plan)`` runs a plan; a mapping stands for its grid.
 
     grid(over)                            all combinations of the values
-    points([...])                         a list of points, or the rows of a frame
-    zipped(over)                          values in step: the first of each, then the second of each
+    points([...])                         a list of points, or the rows of a pandas frame
+    zipped(over)                          parallel lists: the first value of each list, then the second of each
     random(n, over)                       n points drawn at random
     latin_hypercube(n, over), sobol(n, over)   n points, spread more evenly
     between(0.0, 0.3), whole(3, 12)       ranges from which a parameter is drawn; a list of values works, too

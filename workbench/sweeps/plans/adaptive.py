@@ -43,7 +43,7 @@ MOST_RUNS = 1_000_000  # of one combination
 
 
 class Repeated(Composed):
-    """A design that combines point i of ``design`` with the first ``counts[i]`` points of ``repeats``, the seeds."""
+    """A design that combines point i of ``design`` with the first ``counts[i]`` seeds of the plan ``repeats``."""
 
     def __init__(self, design: Design, repeats: Design, counts: Sequence[int]) -> None:
         self._crossed = Crossed(design, repeats)
@@ -55,23 +55,23 @@ class Repeated(Composed):
         return int(self._ends[-1])
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return (design, number of the point in it) for the combination and for the seed of point ``number``."""
+        """Return (design, point's number in it) for the two parts of point ``number``: its combination and its seed."""
         index = int(np.searchsorted(self._ends, number, side="right"))
         repeat = number - (int(self._ends[index - 1]) if index else 0)
         return zip(self._crossed.factors, (index, repeat), strict=True)
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of a path."""
+        """Return the labels of all values of the parameter ``path``."""
         return self._crossed.labels_of(path)
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs."""
+        """Return the numbers of the points to check before a sweep runs."""
         first = [0, *self._ends[:-1].tolist()]
         probes = [first[index] for index in self._crossed.factors[0].probes()]
         return sorted({*probes, *evenly(len(self), PROBES)})
 
     def describe(self) -> dict[str, Any]:
-        """Return the descriptions of both designs, with the number of runs of each combination."""
+        """Return the descriptions of both designs ("of") and the number of runs of each combination ("runs")."""
         parts = [factor.describe() for factor in self._crossed.factors]
         return {"design": "Repeated", "points": len(self), "of": parts, "runs": list(self._counts)}
 
@@ -82,7 +82,7 @@ class Repeated(Composed):
 
 
 class Adaptive:
-    """A sweep with adaptive numbers of seeds, made by `adaptive`; ``run(out)`` returns the table and sets ``bands``."""
+    """A sweep with an adaptive number of seeds for each combination, made by `adaptive`; ``run(out)`` runs it."""
 
     def __init__(
         self, rounds: Rounds, design: Design, repeats: Design, metric: str, narrower_than: float, at_least: int
@@ -98,26 +98,30 @@ class Adaptive:
         )
 
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SweepTable:
-        """Run until each band is narrow enough, and return the table of all runs; arguments as for `Sweep.run`.
+        """Run until the band of each combination is narrow enough, and return the table of all runs.
 
-        Results in ``out`` are not computed again. ``bands`` then has a row for each combination: its labels, runs,
-        mean, low, high and is_narrow, which is False if the band is too wide after ``at_most`` seeds, or
-        fewer than two runs have the metric.
+        The arguments are those of `Sweep.run`. Results in ``out`` are not computed again. Afterwards the attribute
+        ``bands`` is a frame with a row for each combination: the labels of its values, runs, mean, low, high and
+        is_narrow. is_narrow is False if the band is too wide after ``at_most`` seeds, or fewer than two runs have the
+        metric.
         """
         counts = [self._at_least] * len(self._design)
         while True:
             design = Repeated(self._design, self._repeats, counts)
             table = self._rounds.run(design, out, runner, progress)
             groups = np.split(values_of(table, self._metric), np.cumsum(counts)[:-1])
-            bands = [interval(values[np.isfinite(values)].tolist()) for values in groups]
-            wanted = [self._next_count(count, *band) for count, band in zip(counts, bands, strict=True)]
-            if wanted == counts:
+            bands = [interval(metric_values[np.isfinite(metric_values)].tolist()) for metric_values in groups]
+            next_counts = [self._next_count(count, *band) for count, band in zip(counts, bands, strict=True)]
+            if next_counts == counts:
                 self.bands = self._bands_frame(bands)
                 return table
-            counts = wanted
+            counts = next_counts
 
     def _next_count(self, count: int, mean: float, half: float, runs: int) -> int:
-        """Return the next number of runs of a combination, after ``count`` runs of which ``runs`` have the metric."""
+        """Return how many runs a combination needs in total, after ``count`` runs, ``runs`` of which have the metric.
+
+        ``mean`` and ``half`` describe the present band, mean ± half.
+        """
         if 2 * half <= self._wanted or runs < 2:
             return count
         needed = math.ceil(count * (2 * half / self._wanted) ** 2)
@@ -156,8 +160,7 @@ def adaptive(
 
     The band is the confidence interval of the mean; its width is in the metric's unit. Each combination runs with
     ``at_least`` to ``at_most`` seeds. ``seeds``: a plan such as `paired_seeds`, whose points are used in order; by
-    default the seeds 1 to ``at_most``. Raises ScenarioError
-    for an invalid scenario or parameter.
+    default the seeds 1 to ``at_most``. Raises ScenarioError for an invalid scenario or parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 30", every_s=1)]

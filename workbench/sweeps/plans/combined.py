@@ -16,11 +16,11 @@ class Composed(Design):
     """A design that composes each of its points from points of other designs."""
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return (design, number of the point in it) for each design from which a point takes values."""
+        """Return (design, number of a point in it) for each design from which point ``number`` takes values."""
         raise NotImplementedError
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path: value} of a point."""
+        """Return {path of a varied parameter: its value} for point ``number``."""
         return {
             path: value
             for design, its_number in self.parts(number)
@@ -28,7 +28,7 @@ class Composed(Design):
         }
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path: label} of a point."""
+        """Return {path of a varied parameter: label of its value} for point ``number``."""
         return {
             path: label
             for design, its_number in self.parts(number)
@@ -51,11 +51,11 @@ class Crossed(Composed):
         return len(outer) * len(inner)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return (factor, number of the point in it) for both factors."""
+        """Return [(factor, number of its point)] for both factors, whose points together are point ``number``."""
         return zip(self.factors, divmod(number, len(self.factors[1])), strict=True)
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs: they contain each probe of both factors, and some others."""
+        """Return the numbers of the points to check before a sweep runs: they contain each probe of both factors."""
         outer, inner = (factor.probes() for factor in self.factors)
         size = len(self.factors[1])
         longest = max(len(outer), len(inner))
@@ -63,11 +63,11 @@ class Crossed(Composed):
         return sorted(paired | set(evenly(len(self), PROBES)))
 
     def describe(self) -> dict[str, Any]:
-        """Return the descriptions of the factors."""
+        """Return the descriptions of both factors, in a list under the key "of"."""
         return {"design": "Crossed", "points": len(self), "of": [factor.describe() for factor in self.factors]}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of a path in the factor that varies it."""
+        """Return the labels of all values of the parameter ``path``, from the factor that varies it."""
         return next((factor.labels_of(path) for factor in self.factors if path in factor.paths), ())
 
     def text(self) -> str:
@@ -76,7 +76,7 @@ class Crossed(Composed):
 
 
 class Without(Composed):
-    """A design without the points whose numbers are ``taken`` (int64, ascending)."""
+    """The points of a design, except those whose numbers in the design are in ``taken`` (int64, ascending)."""
 
     def __init__(self, design: Design, taken: np.ndarray) -> None:
         self.paths = design.paths
@@ -89,21 +89,24 @@ class Without(Composed):
         return len(self._design) - len(self._taken)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return the design, with the number that the point has in it."""
+        """Return [(design before the removal, number that point ``number`` of this design has in it)]."""
         return [(self._design, number + int(np.searchsorted(self._before, number, side="right")))]
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs: the design's probes that remain, and others spread evenly."""
+        """Return the numbers of the points to check before a sweep runs.
+
+        The remaining probes of the full design, and others.
+        """
         remaining = np.setdiff1d(np.asarray(self._design.probes()), self._taken)
         numbers = remaining - np.searchsorted(self._taken, remaining)
         return sorted({*numbers.tolist(), *evenly(len(self), PROBES)})
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of the design and the number of removed points."""
+        """Return the description of the full design ("of") and the number of removed points ("taken")."""
         return {"design": "Without", "points": len(self), "of": self._design.describe(), "taken": len(self._taken)}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of a path in the design, including those of removed points."""
+        """Return the labels of all values of the parameter ``path``, including values that only removed points have."""
         return self._design.labels_of(path)
 
     def text(self) -> str:
@@ -122,21 +125,21 @@ class Union(Composed):
         return len(self._first) + len(self._second)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return the one design that contains the point, with the number that the point has in it."""
+        """Return [(design that contains point ``number`` of the union, number of the point in that design)]."""
         first = len(self._first)
         return [(self._first, number) if number < first else (self._second, number - first)]
 
     def probes(self) -> Sequence[int]:
-        """Return the numbers of points to check before a sweep runs: those of both designs."""
+        """Return the numbers of the points to check before a sweep runs: the probes of both designs."""
         return [*self._first.probes(), *(len(self._first) + number for number in self._second.probes())]
 
     def describe(self) -> dict[str, Any]:
-        """Return the descriptions of both designs."""
+        """Return the descriptions of both designs, in a list under the key "of"."""
         parts = [self._first.describe(), self._second.describe()]
         return {"design": "Union", "points": len(self), "of": parts}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of a path in both designs; empty if the labels of one design are not known."""
+        """Return the labels of all values of ``path`` in both designs; empty if those of one design are not known."""
         first, second = self._first.labels_of(path), self._second.labels_of(path)
         return (*first, *second) if len(first) and len(second) else ()
 
@@ -146,32 +149,36 @@ class Union(Composed):
 
 
 def crossed(outer: Any, inner: Any) -> Design:
-    """Return ``outer * inner``: each point of one with each of the other.
+    """Return ``outer * inner``: each point of ``outer`` combined with each point of ``inner``.
 
-    Raises ScenarioError if both vary a common path.
+    Raises ScenarioError if both plans vary the same path.
     """
     return Crossed(design_of(outer), design_of(inner))
 
 
 def union(first: Any, second: Any) -> Design:
-    """Return ``first | second``, with common points once. Raises ScenarioError if the plans vary different paths."""
+    """Return ``first | second``: all points of both plans, points in both once.
+
+    Raises ScenarioError if the plans vary different paths.
+    """
     first, second = design_of(first), design_of(second)
     for design, other in ((first, second), (second, first)):
         missing = [path for path in design.paths if path not in other.paths]
         if missing:
             raise ScenarioError(
-                f"one plan varies {missing[0]} and the other does not; both must vary the same paths; use "
+                f"one plan varies {missing[0]} and the other does not; both must vary the same paths; to add one, use "
                 f'plan * {{"{missing[0]}": [...]}}'
             )
-    rest = without(second, first, may_be_empty=True)
-    return Union(first, rest) if len(rest) else first
+    new_points = without(second, first, may_be_empty=True)
+    return Union(first, new_points) if len(new_points) else first
 
 
 def without(design: Any, other: Any, may_be_empty: bool = False) -> Design:
     """Return ``design - other``: the design without the points that equal a point of ``other``.
 
     Only the paths of ``other`` are compared: ``grid - points([{"protocol.ttl": 9}])`` has no point with this ttl.
-    Raises ScenarioError if ``other`` varies a path that ``design`` does not vary, and if no point remains.
+    Raises ScenarioError if ``other`` varies a path that ``design`` does not vary. Also raises it if all points are
+    removed, unless ``may_be_empty``.
     """
     design, other = design_of(design), design_of(other)
     missing = [path for path in other.paths if path not in design.paths]
@@ -179,14 +186,14 @@ def without(design: Any, other: Any, may_be_empty: bool = False) -> Design:
         raise ScenarioError(
             f"the plan to subtract varies {missing[0]}, but the other plan varies only {', '.join(design.paths)}"
         )
-    taken = numbers_in(design, other)
-    if len(taken) == len(design) and not may_be_empty:
+    removed_numbers = numbers_in(design, other)
+    if len(removed_numbers) == len(design) and not may_be_empty:
         raise ScenarioError("the difference is empty: the subtracted plan has all points of the other plan")
-    return Without(design, taken) if len(taken) else design
+    return Without(design, removed_numbers) if len(removed_numbers) else design
 
 
 def design_of(plan: Any) -> Design:
-    """Return a design unchanged, or the grid of a mapping. Raises ScenarioError for anything else."""
+    """Return ``plan`` unchanged if it is a design, or the grid of a mapping. Raises ScenarioError for anything else."""
     if isinstance(plan, Design):
         return plan
     if isinstance(plan, Mapping):
@@ -201,10 +208,10 @@ _POINTS_PER_SEARCH = 20  # points that can be compared in the time of a search
 
 
 class Finder:
-    """An index of a design's points by their values on some of its paths.
+    """An index that finds the points of a design by their values on ``paths``, some of the design's paths.
 
-    The index has a hash of eight bytes for each point, sorted. Finding ten points among a million takes ten binary
-    searches.
+    The index is a sorted array with a hash of eight bytes for each point. Finding ten points among a million takes ten
+    binary searches.
     """
 
     def __init__(self, design: Design, paths: Sequence[str]) -> None:
@@ -218,13 +225,13 @@ class Finder:
         return key(self._design.overrides(number), self._paths)
 
     def numbers(self, overrides: dict[str, Any]) -> np.ndarray:
-        """Return the numbers (int64, ascending) of the points that have these values on the index's paths."""
+        """Return the numbers (int64, ascending) of the points with the values of ``overrides`` on the index's paths."""
         wanted = key(overrides, self._paths)
         low, high = (np.searchsorted(self._hashes, hash(wanted), side) for side in ("left", "right"))
         return np.array([number for number in self._order[low:high].tolist() if self._key(number) == wanted], np.int64)
 
     def duplicates(self) -> tuple[int, int] | None:
-        """Return the numbers of two points with equal values, or None if all points differ."""
+        """Return the numbers of two points with equal values on the index's paths, or None if all points differ."""
         for index in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
             first, second = self._order[index : index + 2].tolist()
             if self._key(first) == self._key(second):
@@ -233,19 +240,21 @@ class Finder:
 
 
 def hashes_of(design: Design, paths: Sequence[str]) -> np.ndarray:
-    """Return a hash of each point's values on some paths, int64; hashes are valid in this process only."""
+    """Return, for each point, a hash of its values on ``paths`` (int64). Hashes are valid in this process only."""
     count = len(design)
     return np.fromiter((hash(key(design.overrides(number), paths)) for number in range(count)), np.int64, count)
 
 
 def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
-    """Return the values on some paths as a hashable tuple, which is equal for equal points."""
+    """Return the values of ``overrides`` on ``paths`` as a hashable tuple; equal values give equal tuples."""
     point_values = (overrides[path] for path in paths)
     return tuple(value if isinstance(value, _PLAIN) else values.identity_text(value) for value in point_values)
 
 
 def numbers_in(design: Design, other: Design) -> np.ndarray:
-    """Return the numbers (int64, ascending) of the points of ``design`` that have the values of a point of ``other``.
+    """Return the numbers (int64, ascending) of the points of ``design`` that equal a point of ``other``.
+
+    Points are equal if they have the same values on all paths of ``other``.
 
     ``design`` must have all paths of ``other``. If ``other`` is small, the function searches for each of its points;
     otherwise it compares all points of both.
@@ -254,10 +263,12 @@ def numbers_in(design: Design, other: Design) -> np.ndarray:
     if len(other) * _POINTS_PER_SEARCH <= len(design):
         find = _make_find(design, paths)
         return np.unique(np.concatenate([find(other.overrides(number)) for number in range(len(other))]))
-    hashes, others = hashes_of(design, paths), hashes_of(other, paths)
-    candidates = np.flatnonzero(np.isin(hashes, others)).tolist()
-    wanted = {key(other.overrides(number), paths) for number in np.flatnonzero(np.isin(others, hashes)).tolist()}
-    return np.array([number for number in candidates if key(design.overrides(number), paths) in wanted], np.int64)
+    hashes, other_hashes = hashes_of(design, paths), hashes_of(other, paths)
+    candidates = np.flatnonzero(np.isin(hashes, other_hashes)).tolist()
+    wanted_keys = {
+        key(other.overrides(number), paths) for number in np.flatnonzero(np.isin(other_hashes, hashes)).tolist()
+    }
+    return np.array([number for number in candidates if key(design.overrides(number), paths) in wanted_keys], np.int64)
 
 
 def _make_find(design: Design, paths: Sequence[str]) -> Any:
@@ -269,9 +280,9 @@ def _make_find(design: Design, paths: Sequence[str]) -> Any:
     if isinstance(design, Grid):
         factors = [Grid((axis,)) for axis in design.axes] if len(design.axes) > 1 else None
     if not factors:
-        own = [path for path in paths if path in design.paths]
+        own_paths = [path for path in paths if path in design.paths]
         every = np.arange(len(design))
-        return Finder(design, own).numbers if own else lambda overrides: every
+        return Finder(design, own_paths).numbers if own_paths else lambda overrides: every
     finds = [(_make_find(factor, paths), len(factor)) for factor in factors]
 
     def find(overrides: dict[str, Any]) -> np.ndarray:

@@ -27,21 +27,21 @@ class Between:
     log: bool = False
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Map ``shares`` in [0, 1] to values of the range (float64): 0 to ``low``, 1 to ``high``."""
+        """Map numbers in [0, 1] to values of the range (float64), so that 0 gives ``low`` and 1 gives ``high``."""
         if not self.log:
             return self.low + shares * (self.high - self.low)
         return np.exp(math.log(self.low) + shares * (math.log(self.high) - math.log(self.low)))
 
     def value(self, drawn: Any) -> float:
-        """Convert a result of `at` to the parameter's value: rounded to nine digits, and within the range."""
+        """Convert a number returned by `at` to the parameter's value: rounded to nine digits, and within the range."""
         return min(max(float(f"{drawn:.9g}"), self.low), self.high)
 
     def label(self, drawn: Any) -> Any:
-        """Return the label that tables show for a result of `at`."""
+        """Return the label that tables show for a number returned by `at`."""
         return self.value(drawn)
 
     def describe(self) -> dict[str, Any]:
-        """Return the range as JSON values."""
+        """Return {"between": [low, high], "log": log} for the description of a plan."""
         return {"between": [self.low, self.high], "log": self.log}
 
 
@@ -53,43 +53,43 @@ class Whole:
     high: int
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Map ``shares`` in [0, 1] to whole numbers of the range (as float64)."""
+        """Map numbers in [0, 1] to whole numbers of the range (as float64), all equally often."""
         return self.low + np.minimum(np.floor(shares * (self.high - self.low + 1)), self.high - self.low)
 
     def value(self, drawn: Any) -> int:
-        """Convert a result of `at` to the parameter's value."""
+        """Convert a number returned by `at` to the parameter's value, an int."""
         return int(drawn)
 
     def label(self, drawn: Any) -> Any:
-        """Return the label that tables show for a result of `at`."""
+        """Return the label that tables show for a number returned by `at`."""
         return int(drawn)
 
     def describe(self) -> dict[str, Any]:
-        """Return the range as JSON values."""
+        """Return {"whole": [low, high]} for the description of a plan."""
         return {"whole": [self.low, self.high]}
 
 
 @dataclass(frozen=True)
 class Listed:
-    """The values of an axis, all equally likely."""
+    """A list of values (those of ``axis``), from which a plan draws each equally often."""
 
     axis: Axis
 
     def at(self, shares: np.ndarray) -> np.ndarray:
-        """Map ``shares`` in [0, 1] to indices of the list (as float64)."""
+        """Map numbers in [0, 1] to indices of the axis's list of values (as float64)."""
         count = len(self.axis.values)
         return np.minimum(np.floor(shares * count), count - 1)
 
     def value(self, drawn: Any) -> Any:
-        """Return the value at an index of the list, as returned by `at`."""
+        """Return the value of the list at an index that `at` has returned."""
         return self.axis.values[int(drawn)]
 
     def label(self, drawn: Any) -> Any:
-        """Return the label that tables show for a result of `at`."""
+        """Return the label that tables show for a number returned by `at`."""
         return self.axis.labels[int(drawn)]
 
     def describe(self) -> dict[str, Any]:
-        """Return the labels of the values as JSON values."""
+        """Return {"values": labels of the listed values} for the description of a plan."""
         return {"values": list(self.axis.labels)}
 
 
@@ -99,9 +99,8 @@ Domain = Between | Whole | Listed
 def between(low: float, high: float, log: bool = False) -> Between:
     """Return the range of numbers from ``low`` to ``high``, from which a plan draws.
 
-    Raises ScenarioError unless low is below high.
-
-    With ``log`` a number from 1 to 10 is as likely as one from 10 to 100.
+    With ``log`` a number from 1 to 10 is as likely as a number from 10 to 100. Raises ScenarioError unless ``low`` is
+    below ``high``.
 
     >>> between(0.0, 0.3)
     Between(low=0.0, high=0.3, log=False)
@@ -119,7 +118,7 @@ def between(low: float, high: float, log: bool = False) -> Between:
 def whole(low: int, high: int) -> Whole:
     """Return the range of whole numbers from ``low`` to ``high``, both included, from which a plan draws.
 
-    Raises ScenarioError unless low is below high.
+    Raises ScenarioError unless ``low`` is below ``high``.
 
     >>> whole(3, 12)
     Whole(low=3, high=12)
@@ -133,7 +132,7 @@ def whole(low: int, high: int) -> Whole:
 
 
 def domains_of(over: Any) -> dict[str, Domain]:
-    """Return {path: domain} of a mapping from paths to ranges (`between`, `whole`) or lists.
+    """Return {path: domain} for ``over``, which maps paths to ranges (`between`, `whole`) or lists of values.
 
     Raises ScenarioError for an invalid mapping.
     """

@@ -27,17 +27,18 @@ class Points(Design):
         return len(self.axes[0].values)
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path: value} of a point."""
+        """Return {path of a varied parameter: its value} for point ``number``."""
         return {own_axis.path: own_axis.values[number] for own_axis in self.axes}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path: label} of a point."""
+        """Return {path of a varied parameter: label of its value} for point ``number``."""
         return {own_axis.path: own_axis.labels[number] for own_axis in self.axes}
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs: at least one for each protocol, network or other object.
+        """Return the numbers of the points to check before a sweep runs: at least one for each object.
 
-        An axis contributes at most a thousand objects.
+        Objects are protocols, networks and other values that may contain user code. An axis contributes at most a
+        thousand of them.
         """
         numbers = set(evenly(len(self), PROBES))
         for own_axis in self.axes:
@@ -46,7 +47,7 @@ class Points(Design):
         return sorted(numbers)
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of a path, one per point."""
+        """Return the labels of the parameter ``path``, one for each point."""
         return next((own_axis.labels for own_axis in self.axes if own_axis.path == path), ())
 
     def text(self) -> str:
@@ -55,9 +56,9 @@ class Points(Design):
 
 
 def points(given: Iterable[Mapping[str, Any]]) -> Points:
-    """Return a plan of a list of points: mappings of the same paths to values, or a pandas frame with paths as columns.
+    """Return the plan of these points: a list of {path: value}, or a pandas frame with paths as columns.
 
-    Raises ScenarioError for an empty list, for points with different paths, and for a repeated point.
+    All points must have the same paths. Raises ScenarioError for different paths, an empty list or a repeated point.
 
     >>> len(points([{"protocol.ttl": 3, "radio.loss": 0.0}, {"protocol.ttl": 9, "radio.loss": 0.2}]))
     2
@@ -127,11 +128,11 @@ def _axis(path: Any, choices: Any) -> Axis:
     ):
         axis(path, axis_values[:1])  # Raises for an invalid path.
         return Axis(path, tuple(axis_values), tuple(axis_values))
-    first = dict(zip(map(_identity, axis_values), axis_values, strict=True))
+    value_by_identity = dict(zip(map(_identity, axis_values), axis_values, strict=True))
     names = [str(name) for name in choices] if isinstance(choices, Mapping) else None
-    distinct = axis(path, list(first.values()))
-    known = dict(zip(first, zip(distinct.values, distinct.labels, strict=True), strict=True))
-    pairs = [known[_identity(value)] for value in axis_values]
+    distinct = axis(path, list(value_by_identity.values()))
+    value_and_label = dict(zip(value_by_identity, zip(distinct.values, distinct.labels, strict=True), strict=True))
+    pairs = [value_and_label[_identity(value)] for value in axis_values]
     return Axis(path, tuple(value for value, _ in pairs), tuple(names or (label for _, label in pairs)))
 
 

@@ -43,7 +43,10 @@ _MOST_CACHED = 64  # networks and workloads
 
 
 class PairedSeeds(Design):
-    """A plan of consecutive seeds, with values computed from each seed. ``makers`` is {path: function of the seed}."""
+    """A plan of ``count`` consecutive seeds from ``first``, with values of other parameters computed from each seed.
+
+    ``makers`` is {path of a parameter: function from a seed to its value}.
+    """
 
     def __init__(self, count: int, first: int, makers: dict[str, Callable[[int], Any]]) -> None:
         self.paths = ("seed", *makers)
@@ -64,17 +67,20 @@ class PairedSeeds(Design):
         return self._count
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path: value} of a point."""
+        """Return {path of a varied parameter: its value} for point ``number``."""
         seed = self._first + number
         return {"seed": seed, **{path: self._cached(path, seed) for path in self._makers}}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path: label} of a point."""
+        """Return {path of a varied parameter: label of its value} for point ``number``."""
         seed = self._first + number
         return {"seed": seed, **{path: f"{path} {seed}" for path in self._makers}}
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs: only a few, because building a point may draw a network."""
+        """Return the numbers of the points to check before a sweep runs.
+
+        Only a few, because building a point may draw a network.
+        """
         return evenly(self._count, PROBES // 10)
 
     def text(self) -> str:
@@ -85,7 +91,7 @@ class PairedSeeds(Design):
 class RedrawnNetwork:
     """A function from a seed to a random network, drawn with this seed.
 
-    ``recipe``: the network's generator and parameters.
+    ``recipe`` has the network's generator ("kind") and its arguments.
     """
 
     def __init__(self, recipe: dict[str, Any]) -> None:
@@ -114,14 +120,15 @@ def paired_seeds(
     """Return a plan of ``count`` seeds, each with its own network and workload, to be crossed with other plans.
 
     ``topology`` is a random network (`topology.disc`, `random_geometric`, `office`), which is drawn again for each
-    seed, or a function from a seed to a network. ``workload`` is a function from a seed to a workload. Without them all
-    seeds use those of the base scenario. Raises ScenarioError for a network that is not random.
+    seed, or a function from a seed to a network. ``workload`` is a function from a seed to a workload. Without these
+    arguments all seeds use the network and workload of the base scenario. Raises ScenarioError for a network that is
+    not random.
 
     Runs with the same seed have the same network, workload, times of staggered publications, and losses of frames that
     begin on the same link at the same time. The runs diverge after the first frame that only one protocol sends.
 
     64 networks are cached. With more seeds each point draws its network again, unless the seeds vary slower than the
-    compared parameter: ``paired_seeds(1000, network) * {"protocol": [...]}``.
+    compared parameter, as in ``paired_seeds(1000, network) * {"protocol": [...]}``.
 
     >>> import workbench as wb
     >>> network = wb.topology.disc(20, 60, 60)
@@ -166,12 +173,13 @@ def _network_maker(topology: Any) -> Callable[[int], nx.DiGraph]:
 def paired_differences(
     table: Any, y: str = "delivery_ratio", by: str = "protocol", baseline: Any = None, x: str | None = None
 ) -> pd.DataFrame:
-    """Return by how much the metric ``y`` differs between each value of ``by`` and a baseline, as means over pairs.
+    """Return the mean difference of the metric ``y`` between each value of ``by`` and the baseline, over pairs of runs.
 
     ``baseline`` is a value of ``by``, by default the first. A pair is two runs that differ only in ``by``. Columns: by,
     x (if given), difference (mean), low, high (its 95 % interval), pairs (their number), and unpaired_low,
-    unpaired_high: the interval (Welch's) without pairing. A pair is left out if ``y`` is NaN in one of its runs. Raises
-    ParameterError for a ``by`` that was not varied and for an unknown baseline.
+    unpaired_high: the interval (Welch's) without pairing. With ``x`` there is a row for each value of the parameter
+    ``x``. A pair is left out if ``y`` is NaN in one of its runs. Raises ParameterError for a ``by`` that was not varied
+    and for an unknown baseline.
 
     >>> import workbench as wb
     >>> network = wb.topology.line(3)
@@ -189,8 +197,8 @@ def paired_differences(
     baseline = names[0] if baseline is None else baseline
     if baseline not in names:
         raise ParameterError(f"baseline is {baseline!r}; it must be one of {', '.join(map(str, names))}")
-    others = list(dict.fromkeys(("seed", *(path for path in table.axes if path != by))))
-    wide = frame.set_index([by, *others])[y]
+    other_axes = list(dict.fromkeys(("seed", *(path for path in table.axes if path != by))))
+    wide = frame.set_index([by, *other_axes])[y]
     base = wide.loc[baseline]
     rows = []
     for name in names:

@@ -45,9 +45,9 @@ class Rounds:
 
 
 def values_of(table: SweepTable, metric: str) -> np.ndarray:
-    """Return the values of a metric at all points of a table, in order (float64;
+    """Return the values of a metric at all points of a table, in the order of its rows (float64; NaN if missing).
 
-    NaN if missing). Raises ParameterError for an unknown metric.
+    Raises ParameterError for an unknown metric.
     """
     known = ("wall_s", *table.metrics)
     if metric not in known:
@@ -58,7 +58,7 @@ def values_of(table: SweepTable, metric: str) -> np.ndarray:
 
 
 def repeats_of(choice: int | Design | Mapping[str, Any]) -> Design:
-    """Return the plan of seeds with which each point runs: the seeds 1 to ``choice`` if it is a number, else this plan.
+    """Return the plan of seeds with which each point runs: the seeds 1 to ``choice``, or ``choice`` itself if a plan.
 
     Raises ScenarioError if the plan does not vary the seed.
     """

@@ -28,7 +28,11 @@ _PURPOSE = 0x504C414E  # "PLAN": separates these draws from those of scenarios
 
 
 class Sampled(Design):
-    """A plan of drawn points. ``drawn`` (float64, points × paths) has the results of `at` of each path's domain."""
+    """A plan of drawn points.
+
+    ``domains`` is {path: domain}. ``drawn`` is an array (float64, points × paths) of numbers returned by the method
+    `at` of each path's domain. ``method`` and ``seed`` are shown in descriptions.
+    """
 
     def __init__(self, domains: Mapping[str, Domain], drawn: np.ndarray, method: str, seed: int) -> None:
         self.paths = tuple(domains)
@@ -44,17 +48,20 @@ class Sampled(Design):
         return len(self.drawn)
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path: value} of a point."""
+        """Return {path of a varied parameter: its value} for point ``number``."""
         row = zip(self.paths, self._domains, self.drawn[number].tolist(), strict=True)
         return {path: domain.value(drawn) for path, domain, drawn in row}
 
     def labels(self, number: int) -> dict[str, Any]:
-        """Return {path: label} of a point."""
+        """Return {path of a varied parameter: label of its value} for point ``number``."""
         row = zip(self.paths, self._domains, self.drawn[number].tolist(), strict=True)
         return {path: domain.label(drawn) for path, domain, drawn in row}
 
     def probes(self) -> Sequence[int]:
-        """Return the points to check before a sweep runs: one for each value of each list, and others spread evenly."""
+        """Return the numbers of the points to check before a sweep runs.
+
+        One for each value of each list, and others spread evenly.
+        """
         numbers = set(evenly(len(self), PROBES))
         for domain, column in zip(self._domains, self.drawn.T, strict=True):
             if isinstance(domain, Listed):
@@ -62,12 +69,12 @@ class Sampled(Design):
         return sorted(numbers)
 
     def describe(self) -> dict[str, Any]:
-        """Return the method, the seed and the domains of the draws."""
+        """Return the name of the method ("design"), the seed of the draws, and each path's domain ("over")."""
         drawn_from = {path: domain.describe() for path, domain in zip(self.paths, self._domains, strict=True)}
         return {"design": self._how, "points": len(self), "seed": self._seed, "over": drawn_from}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of a path drawn from a list; empty for a range."""
+        """Return the labels of the values of ``path`` if they are drawn from a list; empty for a range."""
         domain = self._domains[self.paths.index(path)]
         return domain.axis.labels if isinstance(domain, Listed) else ()
 
@@ -77,14 +84,14 @@ class Sampled(Design):
 
 
 def distinct(design: Sampled) -> tuple[Sampled, np.ndarray]:
-    """Return the design without duplicate points, and for each point of ``design`` its number in the result."""
+    """Return (design without duplicate points, for each point of ``design`` its number in that design)."""
     _, first, back = np.unique(design.drawn, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return design.select(np.sort(first)), rank[back.ravel()]
 
 
 def values_at(domains: Mapping[str, Domain], shares: np.ndarray) -> np.ndarray:
-    """Return the values of the domains at ``shares``, an array of points × paths in [0, 1]."""
+    """Map ``shares``, an array (points × paths) of numbers in [0, 1], to numbers of the domains, column by column."""
     return np.column_stack([domain.at(share) for domain, share in zip(domains.values(), shares.T, strict=True)])
 
 

@@ -54,7 +54,7 @@ class Constraint(NamedTuple):
     limit: float
 
     def excess(self, value: float) -> float:
-        """Return the amount by which a value violates the constraint; at most 0 if it does not."""
+        """Return the amount by which a value violates the constraint; 0 or less if the value satisfies it."""
         return self.limit - value if self.keeps is operator.ge else value - self.limit
 
 
@@ -95,7 +95,7 @@ class Search:
         return f"Search({goal}{constraints} over {', '.join(self._domains)}; {self._trials} trials)"
 
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SearchResult:
-        """Run the trials and return the result with the best one; arguments as for `Sweep.run`.
+        """Run the trials and return the result with the best trial; arguments as for `Sweep.run`.
 
         Raises WorkbenchError if no trial satisfies the constraints; the message has the metrics of the nearest trial,
         which violates them least.
@@ -121,7 +121,10 @@ class Search:
     def _evaluate(
         self, points: np.ndarray, out: str | Path | None, runner: Any, progress: bool | None
     ) -> tuple[SweepTable, list[dict[str, float]]]:
-        """Run the new trials. Return the table of all trials and, for each trial, {metric: mean over the seeds}."""
+        """Run the trials ``points`` (numbers in the domains, trials × paths) that have no stored result yet.
+
+        Return (table of all runs, for each trial {metric: mean over the seeds}).
+        """
         design, row_to_point = distinct(Sampled(self._domains, points, "search", self._seed))
         table = self._rounds.run(Crossed(design, self._repeats), out, runner, progress)
         means = {}
@@ -131,7 +134,7 @@ class Search:
         return table, [dict(zip(means, row, strict=True)) for row in zip(*means.values(), strict=True)]
 
     def _report(self, study: Any, optuna: Any, trial: Any, trial_means: dict[str, float]) -> None:
-        """Report a trial's means to the study; a trial with a failed run or a missing metric counts as failed."""
+        """Report a trial's means to optuna's study; a trial with a failed run or a missing metric counts as failed."""
         if not all(map(np.isfinite, trial_means.values())):
             study.tell(trial, state=optuna.trial.TrialState.FAIL)
             return
@@ -192,8 +195,8 @@ def search(
 
     ``over`` maps paths to `between`, `whole`, or a list. Metrics are means over ``seeds``: a number of seeds, or a plan
     such as `paired_seeds`. ``subject_to``: constraints such as "delivery_ratio >= 0.95". ``at_once`` trials are
-    proposed and run together; ``seed`` is that of the search. Needs optuna. Raises ScenarioError for an invalid
-    scenario or parameter.
+    proposed and run together. ``seed`` makes the proposals reproducible. Needs optuna. Raises ScenarioError for an
+    invalid scenario or parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=4, what="TEMP IS 30", every_s=1)]
@@ -239,7 +242,7 @@ def _constraint(text: Any) -> Constraint:
 
 
 def _suggest(trial: Any, path: str, domain: Domain) -> float:
-    """Return the value that the sampler suggests for a parameter, in the form of a result of the domain's `at`."""
+    """Return the sampler's suggestion for a parameter, as a number that the domain's `at` could return."""
     if isinstance(domain, Between):
         return domain.value(trial.suggest_float(path, domain.low, domain.high, log=domain.log))
     if isinstance(domain, Whole):

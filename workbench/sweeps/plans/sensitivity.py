@@ -117,7 +117,7 @@ class Sensitivity:
 
     @property
     def _block(self) -> int:
-        """The number of points of a sample."""
+        """The number of points in a sample (a trajectory of Morris, or a base point of Sobol with its variations)."""
         return len(self._domains) + (1 if self._method == "morris" else 2)
 
     def _complete_samples(self, point_means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -153,7 +153,8 @@ def sensitivity(
 
     ``over`` maps paths to `between`, `whole`, or a list. ``samples``: the number of Morris's trajectories (default 10),
     or of Sobol's base points (default 64; a power of two). ``seeds``: the number of runs of each point, or a plan of
-    seeds. ``seed`` is that of the samples. Needs SALib. Raises ScenarioError for an invalid scenario or parameter.
+    seeds. ``seed`` makes the samples reproducible. Needs SALib. Raises ScenarioError for an invalid scenario or
+    parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 30", every_s=1)]
@@ -192,7 +193,7 @@ def _salib(module: str) -> Any:
 
 
 def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np.ndarray:
-    """Return points in the unit cube (points × parameters); the points of a sample are adjacent rows."""
+    """Return points of the unit cube as an array (points × parameters); the points of a sample are adjacent rows."""
     if method == "morris":
         return _salib("sample.morris").sample(problem, samples, num_levels=LEVELS, seed=seed)
     return _salib("sample.sobol").sample(problem, samples, calc_second_order=False, seed=seed)
@@ -201,7 +202,10 @@ def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np
 def _estimate(
     problem: dict[str, Any], method: str, shares: np.ndarray, point_means: np.ndarray, seed: int
 ) -> pd.DataFrame:
-    """Return a frame with the indices of each parameter in a row, the most important parameter first."""
+    """Return a frame with a row per parameter and its sensitivity indices, the most important parameter first.
+
+    ``shares`` are the points in the unit cube, ``point_means`` the metric at each point.
+    """
     import pandas as pd
 
     resampling: dict[str, Any] = {"num_resamples": _RESAMPLES, "seed": seed}

@@ -97,7 +97,7 @@ class SparkRunner:
             self._jobs = None
 
     def doing(self) -> list[str]:
-        """Return a short text on each running task; empty without a sweep."""
+        """Return a short text on each running task; an empty list while no sweep runs."""
         return self._jobs.doing() if self._jobs else []
 
 
@@ -139,11 +139,14 @@ class _Jobs:
 
     @property
     def _most_running(self) -> int:
-        """The number of tasks to run at once."""
+        """The largest number of tasks to run at once."""
         return min(self._cores + max(1, self._cores // 4), _MOST_TASKS)
 
     def feed(self, shares: Shares) -> bool:
-        """Start tasks up to the limit. Return False if no task is running, which means that all points are done."""
+        """Start tasks for shares (lists of points) of the queue, up to the limit.
+
+        Return whether a task is running; False means that all points are done.
+        """
         while len(self._sent) < self._most_running and (share := shares.take(self._cores)):
             self._sent[self._threads.submit(self._run, share)] = share, time.monotonic()
         return bool(self._sent)
@@ -155,7 +158,10 @@ class _Jobs:
         return table
 
     def gather(self, shares: Shares) -> Iterator[list[Row]]:
-        """Wait for a task to finish, at most `POLL_S` seconds, and yield the rows of each finished task."""
+        """Wait for a task to finish, at most `POLL_S` seconds, and yield the rows of each finished task.
+
+        Points of a lost task are put back into the queue ``shares``.
+        """
         for action in wait(self._sent, POLL_S, FIRST_COMPLETED).done:
             share, _ = self._sent.pop(action)
             try:
@@ -173,7 +179,7 @@ class _Jobs:
         return failed_row(self._plan, row.number, row.error or "") if row.engine == NO_ENGINE else row
 
     def _handle_lost(self, share: list[int], error: Exception, shares: Shares) -> list[Row]:
-        """Queue the points of a lost task again, or return the failed row of a single point that was lost too often.
+        """Put the points of a lost task back into ``shares``; return the failed row of a point that was lost too often.
 
         Raises WorkbenchError for any error other than a lost worker, and after too many losses in a row.
         """

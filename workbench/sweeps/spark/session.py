@@ -38,7 +38,7 @@ _OUR_ERROR = f"{WorkbenchError.__module__}.{WorkbenchError.__qualname__}: "
 class Session:
     """The interface of a Spark session for sweeps: running and cancelling tasks, sending files to workers.
 
-    ``is_here``: its workers are on this machine and have access to its files.
+    With ``is_here`` the session's workers are on this machine and can read its files.
     """
 
     def __init__(self, spark: Any, is_here: bool) -> None:
@@ -46,18 +46,18 @@ class Session:
         self.is_here = is_here
 
     def run_task(self, group: str, mapper: Callable[..., Any], schema: pa.Schema) -> pa.Table:
-        """Run ``mapper`` on one row by ``mapInArrow`` in a job group of its own, and return the resulting table."""
+        """Run ``mapper`` by ``mapInArrow`` on one row, in the job group ``group``; return the resulting table."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         self.set_group(group)
         return self.spark.range(0, 1, 1, 1).mapInArrow(mapper, from_arrow_schema(schema)).toArrow()
 
     def set_group(self, group: str) -> None:
-        """Assign the jobs that this thread starts to a group."""
+        """Assign the jobs that this thread starts from now on to the job group ``group``."""
         raise NotImplementedError
 
     def cancel(self, group: str) -> None:
-        """Cancel the jobs of a group."""
+        """Cancel all jobs of the job group ``group``."""
         raise NotImplementedError
 
     def send_file(self, path: str) -> None:
@@ -74,11 +74,11 @@ class ClassicSession(Session):
     """A classic session, with Java beside this process."""
 
     def set_group(self, group: str) -> None:
-        """Assign the jobs that this thread starts to a group."""
+        """Assign the jobs that this thread starts from now on to the job group ``group``."""
         self.spark.sparkContext.setJobGroup(group, "sweep", interruptOnCancel=True)
 
     def cancel(self, group: str) -> None:
-        """Cancel the jobs of a group."""
+        """Cancel all jobs of the job group ``group``."""
         self.spark.sparkContext.cancelJobGroup(group)
 
     def send_file(self, path: str) -> None:
@@ -95,11 +95,11 @@ class ConnectSession(Session):
     """A session of Spark Connect, on a server."""
 
     def set_group(self, group: str) -> None:
-        """Assign the jobs that this thread starts to a group."""
+        """Assign the jobs that this thread starts from now on to the job group ``group``."""
         self.spark.addTag(group)
 
     def cancel(self, group: str) -> None:
-        """Cancel the jobs of a group."""
+        """Cancel all jobs of the job group ``group``."""
         self.spark.interruptTag(group)
 
     def send_file(self, path: str) -> None:
@@ -108,12 +108,12 @@ class ConnectSession(Session):
 
     @cached_property
     def cores(self) -> int:
-        """The number of tasks that can run at once: the partitions into which Spark divides a range."""
+        """The number of tasks that can run at once: the number of partitions into which Spark divides a range."""
         return self.spark.range(_MANY).selectExpr("spark_partition_id()").distinct().count()
 
 
 def open_session(master: str, config: Mapping[str, str]) -> Session:
-    """Return the active session or a new one. Raises WorkbenchError with a remedy if no session can be started."""
+    """Return the active session or a new one. Raises WorkbenchError, which names a remedy, if the start fails."""
     from pyspark import SparkContext
 
     remote: Any = sys.modules.get("pyspark.sql.connect.session")
@@ -205,11 +205,11 @@ def _keeping_interrupt_handler() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.getsignal(signal.SIGINT)
+    previous_handler = signal.getsignal(signal.SIGINT)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
 
 def _check_java() -> None:

@@ -34,7 +34,7 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 @cache
 def package_file() -> Path:
-    """Write the package on disk into a zip file named after its digest; return the path."""
+    """Write the package's files into a zip file named after its digest; return the path of the zip file."""
     paths = [path for path in sorted(HOME.rglob("*")) if path.is_file() and not {*path.parts} & {*_LEFT_OUT}]
     contents = {path.relative_to(HOME.parent).as_posix(): path.read_bytes() for path in paths}
     sha = hashlib.sha256()
@@ -58,9 +58,11 @@ def plan_file(packed: bytes) -> Path:
 def task(
     archive: str | None, home: str, plan_name: str, numbers: list[int], timeout_s: float | None
 ) -> Callable[..., Any]:
-    """Return the function that ``mapInArrow`` calls on a worker; it ignores its input and yields batches of rows.
+    """Return the function that ``mapInArrow`` calls on a worker: it runs the points and yields batches of their rows.
 
-    ``archive`` is the name of the package's zip, or None if the worker imports the package from the folder ``home``.
+    The function ignores its input. ``plan_name`` is the name of the plan's file (`plan_file`), ``numbers`` are the
+    points. ``archive`` is the name of the package's zip, or None if the worker imports the package from the folder
+    ``home``.
     """
 
     unpack = _make_unpack()
@@ -88,7 +90,7 @@ def task(
 
 
 def _make_unpack() -> Callable[[str], str]:
-    """Return a function for workers that unpacks the zip file with a given name and returns the folder."""
+    """Return a function for workers, which unpacks the zip file with a given name and returns the folder."""
 
     def unpack(archive: str) -> str:
         # This function is pickled by value, too.

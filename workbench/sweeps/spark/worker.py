@@ -20,7 +20,7 @@ SCHEMA = ROW_SCHEMA.append(pa.field("task_s", pa.float64()))
 
 
 def run_share(path: str, numbers: list[int], timeout_s: float | None) -> Iterator[pa.RecordBatch]:
-    """Run points of the plan in the file ``path``; yield batches of their rows (`SCHEMA`)."""
+    """Run the points ``numbers`` of the plan in the file ``path``; yield batches of their rows (`SCHEMA`)."""
     group = _group_for(path, timeout_s)
     shares = _TimedShares(numbers, SHARE_S)
     try:
@@ -40,7 +40,7 @@ class _TimedShares(Shares):
     seconds = 0.0
 
     def record_time(self, points: int, seconds: float) -> None:
-        """Record the time that finished points took on their worker."""
+        """Record that ``points`` finished points took ``seconds``."""
         super().record_time(points, seconds)
         self.seconds += seconds
 

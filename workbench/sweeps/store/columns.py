@@ -1,8 +1,9 @@
-"""Conversion of rows to columns. A column has one type in all files of a folder, and a name that SQL accepts.
+"""Conversion of a sweep's rows to columns of Parquet files. Column names are accepted by SQL.
 
-The columns `FIRST` always exist. Then follow the parameters of the row's scenario, varied or not: a path with
-underscores for dots ("protocol.ttl" -> protocol_ttl). Numbers, booleans and texts have separate columns: radio_loss
-has numbers, radio_loss_text has texts such as "links". Then follow the metrics, and the scenario as JSON.
+A column has the same type in all files of a folder. The columns `FIRST` always exist. Then follow the parameters of
+the row's scenario, varied or not: a path with underscores for dots ("protocol.ttl" -> protocol_ttl). Numbers, booleans
+and texts have separate columns: radio_loss has numbers, radio_loss_text has texts such as "links". Then follow the
+metrics, and the scenario as JSON.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ Origin = tuple[str, str, str]  # METRIC or PARAMETER, the metric's name or the p
 
 
 class Columns:
-    """The columns of a folder besides `FIRST` and `LAST`: the columns of its files, and new ones for further rows."""
+    """The columns of a folder besides `FIRST` and `LAST`: those of its files, and new columns for further rows.
+
+    The *origin* of a column is (METRIC or PARAMETER, the metric's name or the parameter's path, the kind of value).
+    """
 
     def __init__(self) -> None:
         self._origins: dict[str, Origin] = {}
@@ -64,12 +68,15 @@ class Columns:
         return len(self._origins)
 
     def merge(self, origins: Mapping[str, Any], source: str) -> None:
-        """Add the columns of a file (name -> origin). Raises DataError if a known column has another origin."""
+        """Add a file's columns, {name: origin}.
+
+        Raises DataError, which names ``source``, if a column's origin differs.
+        """
         for name, stored in origins.items():
             origin = (str(stored[0]), str(stored[1]), str(stored[2]))
             if self._origins.setdefault(name, origin) != origin:
                 raise DataError(
-                    f"{source} has a column {name} which differs in meaning or type from other files; remove this file"
+                    f"{source}: the column {name} has another meaning or type than in other files; remove this file"
                 )
             self._names.setdefault(origin, name)
             self._taken.add(name.lower())
@@ -87,9 +94,10 @@ class Columns:
         return pa.schema(list({**FIRST, **types, **LAST}.items()), metadata)
 
     def name(self, role: str, subject: str, kind: str) -> str:
-        """Return the name of the column for values of a kind of a metric or parameter; add the column if it is missing.
+        """Return the name of the column for a metric's or parameter's values; add the column if it is missing.
 
-        ``role`` is METRIC or PARAMETER, ``subject`` the metric's name or the parameter's path.
+        ``role`` is METRIC or PARAMETER, ``subject`` the metric's name or the parameter's path, ``kind`` the kind of
+        value: "number", "flag" (a boolean) or "text".
         """
         column = self._names.get((role, subject, kind))
         if column is None:
@@ -110,7 +118,10 @@ class Columns:
         return name
 
     def cells(self, plan: Plan, row: Row, point: str, key: str) -> dict[str, Any]:
-        """Return {column: value} of a row, without missing values."""
+        """Return {column: value} for a row, without missing values.
+
+        ``point`` is the key of the point, ``key`` the key of its result.
+        """
         cells = {
             **{name: value for name, value in row._asdict().items() if name in FIRST or name in LAST},
             "point": point,
@@ -125,7 +136,7 @@ class Columns:
         return cells
 
     def _parameters(self, plan: Plan, row: Row) -> dict[str, Any]:
-        """Return {column: value of its parameter} of a row, cached for points that differ only in the seed."""
+        """Return {column: value} for the parameters of a row, cached for points that differ only in the seed."""
         head, _, tail = row.document.rpartition(_SEED)
         labels = tuple(repr(label) for path, label in plan.labels(row.number).items() if path != "seed")
         group = (plan.paths, head, tail.lstrip("-0123456789"), labels)
@@ -139,11 +150,11 @@ class Columns:
         return self._parameter_cells[group]
 
     def metrics(self) -> dict[str, str]:
-        """Return {column: name of its metric}, without the columns of parameters."""
+        """Return {column: name of its metric} for the columns that have metrics."""
         return {name: subject for name, (role, subject, _) in self._origins.items() if role == METRIC}
 
     def table(self, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-        """Return rows (column -> value) as a table of all columns."""
+        """Return ``rows``, each a {column: value}, as a table with all columns of the folder."""
         rows, schema = list(rows), self.schema()
         errors = [row.get("error") for row in rows]
         arrays = []
@@ -154,7 +165,7 @@ class Columns:
         return pa.table(arrays, schema=schema)
 
     def widen(self, table: pa.Table) -> pa.Table:
-        """Return a file's table extended to all columns."""
+        """Return a file's table, extended by the columns of the folder that it does not have."""
         schema = self.schema()
         known, errors = set(table.column_names), table.column("error").to_pylist()
         arrays = [
@@ -164,21 +175,25 @@ class Columns:
         return pa.table(arrays, schema=schema)
 
     def _absent(self, name: str, errors: list[str | None]) -> list[float | None]:
-        """Return the values of a column for rows without it: 0 for a count in a successful run, else null."""
+        """Return the column ``name`` for rows that do not have it: 0 for a count in a successful run, else None.
+
+        ``errors`` has the error of each row, None for a successful run.
+        """
         role, subject, _ = self._origins.get(name, (PARAMETER, "", ""))
         absent = 0.0 if role == METRIC and subject.startswith(COUNTS) else None
         return [absent if error is None else None for error in errors]
 
 
 def stored_seed(seed: int) -> int | None:
-    """Return a seed as its column stores it: None if it exceeds 64 bits."""
+    """Return a seed as the column seed stores it: None if the seed exceeds 64 bits."""
     return seed if abs(seed) < 2**63 else None
 
 
 def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:
-    """Yield (path, value) of all parameters of a point's scenario, and the labels of the varied parameters.
+    """Yield (path, value) for all parameters of a point's scenario.
 
-    A value is a number, a boolean or a text; other values are written as JSON.
+    A value is a number, a boolean or a text. Other values are given as JSON, or as their label if they have a name.
+    Varied networks, protocols, radios and workloads are given as their label.
     """
     labels = plan.labels(row.number)
     for path, value in _settings(json.loads(row.document), labels) if row.document else ():
@@ -198,11 +213,15 @@ def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:
 
 
 def _settings(document: dict[str, Any], varied: Iterable[str]) -> Iterator[tuple[str, Any]]:
-    """Yield (path, value) of all settings of a scenario except its topology and seed."""
+    """Yield (path, value) for all settings of a scenario except its topology and seed.
+
+    ``document`` is the scenario as JSON values. ``varied`` are the varied paths: of the items of a long workload, only
+    the first and the varied ones are included.
+    """
     yield "duration_s", document["duration_s"]
-    for head in ("protocol", "radio"):
-        for name, value in document[head].items():
-            yield f"{head}.{name}", value
+    for section in ("protocol", "radio"):
+        for name, value in document[section].items():
+            yield f"{section}.{name}", value
     varied_items = {int(path.split(".")[1]) for path in varied if path.startswith("workload.")}
     for number, item in enumerate(document["workload"]):
         if number < _MOST_ITEMS or number in varied_items:

@@ -41,8 +41,8 @@ class File:
         self.schema: pa.Schema = self._parquet.schema_arrow
         if self.schema.metadata.get(LAYOUT) != VERSION:
             raise DataError(
-                f"{path} has layout {self.schema.metadata.get(LAYOUT, b'?').decode()} and this workbench uses "
-                f"{VERSION.decode()}; use another folder for the sweep"
+                f"{path} has results in layout {self.schema.metadata.get(LAYOUT, b'?').decode()}; this version uses "
+                f"layout {VERSION.decode()}; use another folder for the sweep"
             )
 
     @property
@@ -57,7 +57,7 @@ class File:
         return sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
 
     def columns(self, names: Iterable[str]) -> pa.Table:
-        """Return a table of the columns with these names; names that the file does not have are ignored."""
+        """Return a table of the file's columns with these names; names of other columns are ignored."""
         return self._parquet.read([name for name in names if name in self.schema.names])
 
     def table(self) -> pa.Table:
@@ -105,9 +105,9 @@ def write(folder: Path, table: pa.Table, replaced: Iterable[Path] = ()) -> Path 
 
 
 def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
-    """Yield (path, rows) of each draft that a killed driver has left; rows are None for an incomplete draft.
+    """Yield (path, rows) for each draft of `write` that a killed driver has left.
 
-    The files that an incomplete draft was to replace still exist.
+    The rows are None for an incomplete draft; the files that it was to replace still exist.
     """
     for path in sorted(folder.glob(DRAFTS)):
         content = _read(path)
@@ -127,7 +127,7 @@ def write_whole(folder: Path, name: str, content: bytes) -> None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove drafts of `write_whole` left by ended processes of this host. Only the owner of the folder may call it."""
+    """Remove drafts of `write_whole` left by ended processes of this host. Only the lease's owner may call it."""
     if not (_PROC / "self").exists():
         return  # Without /proc it is unknown which processes have ended.
     for path in folder.glob(f".*{_DRAFT}"):
@@ -150,7 +150,7 @@ def _to_parquet(table: pa.Table) -> bytes:
 
 
 def checksum(*parts: bytes) -> str:
-    """Return the checksum of the concatenated bytes."""
+    """Return the checksum of the concatenation of ``parts``, as 16 hex digits."""
     sha = hashlib.sha256()
     for part in parts:
         sha.update(part)
@@ -158,7 +158,7 @@ def checksum(*parts: bytes) -> str:
 
 
 def checksum_of(path: Path) -> str:
-    """Return the checksum of a file's content. Raises DataError if it cannot be read."""
+    """Return the checksum of a file's content, as 16 hex digits. Raises DataError if the file cannot be read."""
     try:
         with path.open("rb") as file:
             return digits(hashlib.file_digest(file, "sha256"))
@@ -167,7 +167,7 @@ def checksum_of(path: Path) -> str:
 
 
 def digits(sha: Any) -> str:
-    """Return the first 16 hexadecimal digits of a SHA-256, which the store uses as checksum."""
+    """Return the first 16 hex digits of ``sha``, a SHA-256 object of hashlib; the store uses them as checksum."""
     return sha.hexdigest()[:_DIGITS]
 
 

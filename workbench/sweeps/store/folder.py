@@ -41,7 +41,7 @@ _FOLDER_PURPOSE = (
 
 
 class _FileInfo(NamedTuple):
-    """A file of the folder: its number of columns of parameters and metrics, and its size."""
+    """A description of a file of the folder: its number of columns for parameters and metrics, and its size."""
 
     columns: int
     size_B: int
@@ -64,9 +64,9 @@ class FolderStore:
         self._traces: TraceStore | None = None  # None unless the plan keeps traces
 
     def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
-        """Return {number: row} of the points with a stored row. Raises DataError for a damaged or foreign file.
+        """Return {number of a point: its stored row}. Raises DataError for a damaged or foreign file.
 
-        With ``retry`` failed points count as missing.
+        With ``retry`` the rows of failed points are left out.
         """
         self._plan, self._retry = plan, retry
         if plan.keeps_traces:
@@ -75,7 +75,7 @@ class FolderStore:
         return self._read_rows()
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Take the right to write into the folder, and return all stored rows: ``rows``, and rows stored since `open`.
+        """Take the right to write into the folder. Return ``rows`` (of `open`), with rows that were stored since then.
 
         Raises DataError if another driver uses the folder, or if it cannot be written.
         """
@@ -155,9 +155,10 @@ class FolderStore:
             self._keys.add(key)
 
     def _numbers(self, tables: list[pa.Table]) -> dict[str, list[int]]:
-        """Return {key: numbers of the plan's points}.
+        """Return {key: numbers of the plan's points whose result may be stored under this key}.
 
-        A key is of a point, or of a result that another point has stored.
+        ``tables`` are the tables of the folder's files. A key is a point's own key (`Plan.point_key`), or the key of a
+        result that another plan has stored (`Plan.key`).
         """
         if not tables:
             return {}
@@ -181,9 +182,10 @@ class FolderStore:
         return numbers
 
     def _candidates(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
-        """Return (code, seed) of rows of other plans whose scenario may still equal a point of this plan.
+        """Return (code, seed) of the rows of other plans whose scenario may equal that of a point of this plan.
 
-        Building a scenario takes a tenth of a millisecond, so only scenarios of such points are built.
+        ``numbers`` has the keys of this plan's points. Building a scenario takes a tenth of a millisecond, so only the
+        scenarios of points with such a code and seed are built.
         """
         measure = user_code.name_of(self._plan.measure) or None
         rows = zip(*(table.column(name).to_pylist() for name in _CANDIDATE_COLUMNS), strict=True)
@@ -194,7 +196,10 @@ class FolderStore:
         }
 
     def _rows_of_table(self, path: Path, table: pa.Table, numbers: dict[str, list[int]]) -> Iterator[tuple[int, Row]]:
-        """Yield (number, row) of the plan's points in a file's table."""
+        """Yield (number of a point, its row) for the plan's points in the table of the file ``path``.
+
+        ``numbers`` is the result of `_numbers`.
+        """
         rows = zip(*(table.column(name).to_pylist() for name in ("point", "key", "error")), strict=True)
         selected = []
         for index, (point, key, error) in enumerate(rows):
@@ -228,7 +233,10 @@ class FolderStore:
     # Tidying
 
     def _tidy(self) -> bool:
-        """Process drafts and journals of a killed driver, and rows to remove; return whether the folder has changed."""
+        """Store the rows in drafts and journals of a killed driver, and remove duplicate and retried rows.
+
+        Return whether the folder has changed.
+        """
         journals, drafts = sorted(self._folder.glob(journal.NAMES)), sorted(self._folder.glob(files.DRAFTS))
         is_new = set(self._folder.glob("*.parquet")) != set(self._files)
         if is_new and (journals or drafts or self._retry):
@@ -254,7 +262,7 @@ class FolderStore:
         return bool(journals or drafts or rows_to_drop)
 
     def _recover(self, path: Path) -> Iterator[dict[str, Any]]:
-        """Yield the rows of a journal that are not in a Parquet file."""
+        """Yield the rows of the journal ``path`` that are not in a Parquet file yet, each as {column: value}."""
         for kind, content in journal.lines(path):
             if kind == "columns":
                 self._columns.merge(content, str(path))
@@ -282,7 +290,7 @@ class FolderStore:
     # Writing
 
     def _flush(self) -> None:
-        """Write the rows added since the last file."""
+        """Write the rows that were added since the last write into a new Parquet file, and end the journal."""
         if self._unwritten:
             self._write(self._columns.table(self._unwritten), [])
             self._unwritten, self._unwritten_B, self._journaled_columns = [], 0, 0
@@ -298,7 +306,7 @@ class FolderStore:
             self._files[path] = _FileInfo(len(self._columns), table.nbytes)
 
     def _unify(self) -> None:
-        """Extend all files to all columns, and join small files."""
+        """Rewrite files that lack columns of other files, and join small files."""
         group: list[Path] = []
         size_B = 0
         for path, info in sorted(self._files.items()):
@@ -330,7 +338,7 @@ _ROW_COLUMNS = ("seed", "scenario", "code", "engine", "versions", "wall_s", "com
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Return a column's values; equal texts share one object."""
+    """Return a column's values as a list, in which equal texts are the same object, to save memory."""
     if not pa.types.is_string(column.type):
         return column.to_pylist()
     encoded = column.combine_chunks().dictionary_encode()
@@ -351,7 +359,7 @@ class MemoryStore:
         self._rows: dict[str, Row] = {}
 
     def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
-        """Return {number: row} of the points with a stored row; with ``retry`` without failed points."""
+        """Return {number of a point: its stored row}; with ``retry`` the rows of failed points are left out."""
         self._plan = plan
         if not self._rows:
             return {}

@@ -48,7 +48,7 @@ class Journal:
 
 
 def lines(path: Path) -> Iterator[Any]:
-    """Yield the values of the intact lines of a journal."""
+    """Yield the JSON values of the journal's lines whose checksum is right."""
     for line in path.read_bytes().split(b"\n"):
         stored_checksum, _, text = line.partition(b" ")
         if stored_checksum == checksum(text).encode():

@@ -47,7 +47,7 @@ _SYSTEM = ("host", "boot", "namespace")  # identify the system in which a proces
 
 
 class Lease:
-    """The right to write into a folder, from ``take`` to ``release``."""
+    """The exclusive right to write into a folder, held from ``take`` to ``release``. ``owner`` is its random id."""
 
     def __init__(self, folder: Path) -> None:
         self.owner = uuid.uuid4().hex
@@ -131,7 +131,10 @@ class Lease:
     # Taking
 
     def _place_file(self, path: Path) -> bool:
-        """Create the file of this lease at a path, in place of a dead owner's file. Return False to try again."""
+        """Create the file of this lease at ``path``, in place of a dead owner's file.
+
+        Return False if another driver was faster; the caller then tries again.
+        """
         if self._create(path):
             return True
         expired = self._wait_for_expiry(path)
@@ -146,7 +149,7 @@ class Lease:
         return False
 
     def _create(self, path: Path) -> bool:
-        """Create the file of this lease at a path. Return False if the path already has a file."""
+        """Create the file of this lease at ``path``. Return False if a file exists there already."""
         try:
             file = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         except FileExistsError:
@@ -166,9 +169,9 @@ class Lease:
         return DataError(f"{self._folder} cannot be written: {error.strerror}")
 
     def _wait_for_expiry(self, path: Path) -> bytes | None:
-        """Wait until the lease in a file expires. Return the file's content, or None if it is missing.
+        """Wait until the lease in the file ``path`` expires. Return the file's content, or None if the file is missing.
 
-        Raises DataError if the owner renews the lease meanwhile, so it is alive.
+        Raises DataError if the owner renews the lease meanwhile, which shows that the owner is alive.
         """
         content = _read_or_none(path)
         if content is None or _is_gone(content):
@@ -184,7 +187,10 @@ class Lease:
         return content
 
     def _move_claim(self, claim: Path, path: Path) -> bool:
-        """Move a claim to its path. Return False if the claim was taken over during a pause."""
+        """Move the file ``claim`` over the dead owner's file ``path``.
+
+        Return False if another driver took over the claim while this process paused.
+        """
         try:
             claim.replace(path)
         except FileNotFoundError:
@@ -195,7 +201,7 @@ class Lease:
         return True
 
     def _remove_claims(self) -> None:
-        """Remove claims on earlier owners. The drivers that made them then read the file of this lease."""
+        """Remove files that claim the folder from earlier owners. Their drivers then find the file of this lease."""
         for path in self._folder.glob("_lease-*"):
             if path.name != f"_lease-{self.owner}.json":
                 path.unlink(missing_ok=True)
@@ -217,13 +223,13 @@ def _parse(content: bytes | None) -> dict[str, Any]:
 
 
 def _claim_name(content: bytes) -> str:
-    """Return the name of the claim on an owner: the owner's id, or for a damaged lease a digest of its content."""
+    """Return the owner's id in a lease, which names the claim on it; for a damaged lease a digest of ``content``."""
     owner = str(_parse(content).get("owner"))
     return owner if re.fullmatch("[0-9a-f]{32}", owner) else hashlib.sha256(content).hexdigest()[:32]
 
 
 def _this_process() -> dict[str, Any]:
-    """Return the identity of this process. Without Linux's /proc, it has only the host and the process number."""
+    """Return the identity of this process: host, pid and, with Linux's /proc, also boot, namespace and began."""
     lease = {"host": socket.gethostname(), "pid": os.getpid()}
     try:
         if os.readlink(_PROC / "self") != str(os.getpid()):
@@ -236,12 +242,12 @@ def _this_process() -> dict[str, Any]:
 
 
 def _process_start(pid: int) -> str:
-    """Return the start of a process in ticks since boot. Raises OSError or IndexError if it cannot be read."""
+    """Return the start of a process in ticks since boot, as text. Raises OSError or IndexError if unreadable."""
     return (_PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[19]
 
 
 def _is_gone(content: bytes) -> bool:
-    """Return whether a lease names a process that has ended; False if that is unknown."""
+    """Return whether the process named in a lease (its JSON ``content``) has ended; False if that is unknown."""
     lease, this_process = _parse(content), _this_process()
     pid = lease.get("pid")
     is_of_this_system = "began" in this_process and all(lease.get(name) == this_process[name] for name in _SYSTEM)

@@ -1,10 +1,10 @@
 """The traces of a sweep's runs, in the folder `FOLDER` beside its results: a few large Parquet files.
 
 Theory of operation
-    A trace is appended to a *spool* file as the worker sent it, with its checksum, and handed to the operating system,
-    so it survives this process. When the spool has `CHUNK_B`, and at the end, its traces are written into one Parquet
-    file, sorted by scenario, and the spool is removed. So this process needs memory for a few batches only, and the
-    driver after a killed one reads the spool.
+    A trace is appended to a *spool* file in the form in which the worker sent it, with its checksum, and handed to the
+    operating system, so it survives this process. When the spool has `CHUNK_B`, and at the end, its traces are written
+    into one Parquet file, sorted by scenario, and the spool is removed. So this process needs memory for a few batches
+    only, and the driver after a killed one reads the spool.
 
     A file is a draft until it is complete and flushed to disk. Then it is named after the beginning of its SHA-256. Its
     metadata (`RUNS`) list its runs and their rows. Small files are joined when a sweep ends: the new file is named
@@ -59,7 +59,11 @@ Key = tuple[str, str]  # a scenario's hash, and the digest of the code that ran 
 
 
 class StoredRun(NamedTuple):
-    """A run in a file: its key, the index of its first row in the file, and its number of rows."""
+    """A run in a file of traces.
+
+    ``scenario`` is the scenario's hash, ``code`` the digest of the code that ran it. The run's trace is in ``rows``
+    rows of the file, from the row with the index ``first``.
+    """
 
     scenario: str
     code: str
@@ -68,7 +72,7 @@ class StoredRun(NamedTuple):
 
 
 class _TraceSource(NamedTuple):
-    """A trace to be written: its key, and a function that returns its batches."""
+    """A trace to be written: the key of its run, and a function that returns the batches of its rows."""
 
     key: Key
     batches: Callable[[], Iterator[pa.RecordBatch]]
@@ -90,11 +94,14 @@ class File:
 
     @property
     def keys(self) -> set[Key]:
-        """The keys of the runs in the file."""
+        """The keys of the runs in the file, each (scenario's hash, digest of the code)."""
         return {(run.scenario, run.code) for run in self.runs}
 
     def batches(self, run: StoredRun, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the trace rows of one of this file's runs, in order. Raises DataError if the file is damaged."""
+        """Yield the trace of ``run``, a run of this file, in batches of rows in order.
+
+        ``columns`` are the names of the columns to read, None for all. Raises DataError if the file is damaged.
+        """
         metadata, begin, groups = self._parquet.metadata, 0, []
         skipped = 0
         for group in range(metadata.num_row_groups):
@@ -103,11 +110,11 @@ class File:
                 skipped = skipped if groups else run.first - begin
                 groups.append(group)
             begin = end
-        left = run.rows
+        rows_left = run.rows
         try:
-            for batch in self._parquet.iter_batches(ROWS_IN_GROUP, groups, columns) if left else ():
-                selected = batch.slice(min(skipped, len(batch)), left)
-                skipped, left = max(0, skipped - len(batch)), left - len(selected)
+            for batch in self._parquet.iter_batches(ROWS_IN_GROUP, groups, columns) if rows_left else ():
+                selected = batch.slice(min(skipped, len(batch)), rows_left)
+                skipped, rows_left = max(0, skipped - len(batch)), rows_left - len(selected)
                 if len(selected):
                     yield selected
         except (pa.ArrowException, OSError) as error:
@@ -138,10 +145,11 @@ def _trace_folder(folder: str | Path) -> Path:
 
 
 def list_runs(folder: str | Path) -> dict[Path, list[StoredRun]]:
-    """Return {file: its runs} for all `files` of a folder at one moment.
+    """Return {file: its runs} for all `files` of a folder, in a consistent state.
 
-    A join removes the old files before it names the new one, so for a moment some runs are missing. Then this function
-    waits until the join is complete. Raises DataError for a damaged file, and if a join takes longer than `JOIN_S`.
+    A sweep that joins files removes the old files before it names the new one, so some runs are missing for a moment.
+    This function then waits until the join is complete. Raises DataError for a damaged file, and if a join takes longer
+    than `JOIN_S`.
     """
     end = time.perf_counter() + JOIN_S
     while (runs := _list_runs_once(folder)) is None:
@@ -155,7 +163,7 @@ def list_runs(folder: str | Path) -> dict[Path, list[StoredRun]]:
 
 
 def _list_runs_once(folder: str | Path) -> dict[Path, list[StoredRun]] | None:
-    """Return {file: its runs}, or None while files are being joined."""
+    """Return {file: its runs} for all `files` of a folder, or None while a sweep joins files."""
     runs_by_file = {}
     for path in files(folder):
         try:
@@ -173,7 +181,10 @@ def _list_runs_once(folder: str | Path) -> dict[Path, list[StoredRun]] | None:
 
 
 def _has_more(draft: Path, keys: set[Key]) -> bool:
-    """Return whether a draft has runs with other keys. A damaged draft never replaces a file, so it counts as empty."""
+    """Return whether the file ``draft`` has a run whose key is not in ``keys``; False for a damaged draft.
+
+    A damaged draft never becomes a file of traces.
+    """
     try:
         return not File(draft).keys <= keys
     except DataError:
@@ -200,7 +211,10 @@ class TraceStore:
             file.close()
 
     def begin(self, owner: str) -> bool:
-        """Prepare to write traces. Process drafts and spools of a killed driver, and return whether there were any."""
+        """Prepare to write traces as ``owner``, the id of the folder's lease.
+
+        First store the traces in drafts and spools of a killed driver. Return whether any existed.
+        """
         with _name_folder_in_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
         drafts, spools = sorted(self._folder.glob(_DRAFTS)), sorted(self._folder.glob(_SPOOLS))
@@ -230,7 +244,7 @@ class TraceStore:
             self._write_spool([])
 
     def close(self) -> None:
-        """Write the remaining traces, and join small files."""
+        """Write the remaining traces into a Parquet file, and join small files."""
         small = [path for path in files(self._folder) if path.stat().st_size < _SMALL_B]
         if self._spool.size_B or len(small) > 1:
             self._write_spool(small)
@@ -240,7 +254,7 @@ class TraceStore:
         self._spool.end()
 
     def _write_file(self, sources: list[_TraceSource], replaced: list[Path]) -> None:
-        """Write one file with the traces of these sources and of the replaced files, which are removed."""
+        """Write one file with the traces of ``sources`` and of the files ``replaced``, then remove these files."""
         replaced_files = [File(path) for path in replaced]
         sources = [*sources, *(source for file in replaced_files for source in _sources_of_file(file))]
         if not sources:
@@ -253,7 +267,10 @@ class TraceStore:
             self._finish(draft)
 
     def _finish(self, draft: Path) -> None:
-        """Name a complete draft after removing files whose runs it contains; remove an incomplete draft."""
+        """Remove an incomplete draft.
+
+        Give a complete draft its final name, after removing files whose runs it contains.
+        """
         name = draft.name.removeprefix("_new-") + ".parquet"
         if name != f"traces-{checksum_of(draft)}.parquet":
             draft.unlink()
@@ -274,16 +291,16 @@ class _Spool:
         self._file: IO[bytes] | None = None
 
     def add(self, key: Key, packed: bytes) -> None:
-        """Append a trace."""
+        """Append ``packed``, the packed trace of the run ``key``."""
         if self._file is None:
             self._file = self.path.open("wb")
-        head = json.dumps([*key, len(packed)]).encode()
-        self._file.write(checksum(head, packed).encode() + b" " + head + b"\n")
+        header = json.dumps([*key, len(packed)]).encode()
+        self._file.write(checksum(header, packed).encode() + b" " + header + b"\n")
         self._file.write(packed)
         self.size_B += len(packed)
 
     def flush(self) -> None:
-        """Flush added traces to the operating system, so that they survive a killed process."""
+        """Hand added traces to the operating system, so that they survive this process."""
         if self._file is not None:
             self._file.flush()
 
@@ -297,14 +314,14 @@ class _Spool:
 
 
 def _sources_of_spool(spool: Path) -> Iterator[_TraceSource]:
-    """Yield the traces of a spool up to the first incomplete or damaged one."""
+    """Yield the traces in a spool file, up to the first incomplete or damaged trace."""
     with spool.open("rb") as file:
         while line := file.readline():
             try:
-                stored_checksum, _, head = line.rstrip(b"\n").partition(b" ")
-                scenario, code, length = json.loads(head)
+                stored_checksum, _, header = line.rstrip(b"\n").partition(b" ")
+                scenario, code, length = json.loads(header)
                 begin = file.tell()
-                if stored_checksum != checksum(head, file.read(length)).encode():
+                if stored_checksum != checksum(header, file.read(length)).encode():
                     return
             except (ValueError, TypeError, RecursionError):
                 return
@@ -327,7 +344,10 @@ def _sources_of_file(file: File) -> Iterator[_TraceSource]:
 
 
 def _write_draft(draft: Path, sources: list[_TraceSource]) -> Path:
-    """Write these traces into a draft named after its checksum, flush it to disk, and return its path."""
+    """Write the traces of ``sources`` into a draft, flush it to disk, and name it after its checksum.
+
+    ``draft`` is the path while writing. Returns the new path.
+    """
     with draft.open("wb") as plain:
         sink = _HashingFile(plain)
         write(sink, ((*source.key, source.batches()) for source in sorted(sources, key=lambda source: source.key)))
@@ -374,7 +394,7 @@ def _write_group(writer: pq.ParquetWriter, batches: list[pa.RecordBatch]) -> Non
 
 
 def with_key(batch: pa.RecordBatch, scenario: str, code: str, first: int) -> pa.RecordBatch:
-    """Return a batch of a trace with the columns `KEY_COLUMNS` in front."""
+    """Return a batch of a trace with the columns `KEY_COLUMNS` in front; its rows are numbered from ``first``."""
     zeros = np.zeros(len(batch), np.int32)
     keys = [pa.DictionaryArray.from_arrays(zeros, pa.array([text])) for text in (scenario, code)]
     numbers = pa.array(np.arange(first, first + len(batch)))

@@ -1,8 +1,8 @@
-"""A stand-in for what only hosts have: attributes from mappings."""
+"""A stand-in for a module that only hosts have: attributes from mappings."""
 
 
 def describe(values=None, **more):
-    """Refuse: no test of what runs on a mote describes attributes by a mapping."""
+    """Raise NotImplementedError: tests of a mote's files never describe attributes by a mapping."""
     raise NotImplementedError
 
 

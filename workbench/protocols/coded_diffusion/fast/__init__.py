@@ -39,7 +39,7 @@ def has_room(core, state):
 
 @compiled
 def _note_heard(state, i, event, now):
-    """Record that node ``i`` hears or sends a frame of an event at time ``now``."""
+    """Record that node ``i`` hears or sends a frame of an event at time ``now``; ``event``: its number."""
     pair, node = state.pairs[event, i], state.nodes[i]
     pair.heard_us = now
     if not pair.knows:
@@ -78,7 +78,7 @@ def _is_full(state, i, matrices):
 
 @compiled
 def _has_room_for_event(core, state, i, matrices, now):
-    """Return whether node ``i`` has memory for another event and ``matrices`` more matrices.
+    """Return whether node ``i`` has memory for another event and ``matrices`` (0 or 1) more decoding matrices.
 
     If the memory is full, forget quiet events first.
     """
@@ -91,17 +91,20 @@ def _has_room_for_event(core, state, i, matrices, now):
 
 @compiled
 def _make_room(core, state, i):
-    """Forget the oldest event that is stored only to answer requests, unless there is memory for another matrix."""
+    """Make room for another matrix at node ``i``, unless it has room.
+
+    To do so, forget the oldest event that is stored only to answer requests.
+    """
     node = state.nodes[i]
     if node.generations.count < state.max_events:
         return
     generation = node.generations.first
     while generation != NONE:
-        record = state.generations[generation]
-        if record.rank == state.generation_size and record.send_us == NONE:
-            _forget(core, state, i, record.event)
+        generation_record = state.generations[generation]
+        if generation_record.rank == state.generation_size and generation_record.send_us == NONE:
+            _forget(core, state, i, generation_record.event)
             return
-        generation = record.next
+        generation = generation_record.next
 
 
 @compiled
@@ -139,9 +142,19 @@ def _forget_quiet_events(core, state, i, now):
 @compiled
 def _report_expired(core, state, i, event, now):
     if core.traces:
-        record = state.events[event]
+        event_record = state.events[event]
         twin.add_row(
-            core, now, i, twin.Event.DROPPED, NONE, Message.CODED, record.origin, record.sequence, 0, 0, Reason.EXPIRED
+            core,
+            now,
+            i,
+            twin.Event.DROPPED,
+            NONE,
+            Message.CODED,
+            event_record.origin,
+            event_record.sequence,
+            0,
+            0,
+            Reason.EXPIRED,
         )
     else:
         core.dropped[Reason.EXPIRED] += 1
@@ -152,19 +165,19 @@ def _report_expired(core, state, i, event, now):
 
 @compiled
 def _begin_generation(state, i, event):
-    """Append an empty generation for an event to node ``i``'s generations and return its number."""
+    """Append an empty generation for an event to node ``i``'s list; return its row of ``generations``."""
     generation = twin.take_free(state.generations, state.numbers, Number.FREE_GENERATION)
-    record = state.generations[generation]
-    record.event = event
-    record.hops = wire.U16
-    record.fresh = 0
-    record.rank = 0
-    record.send_us = NONE
-    record.due_us = NONE
-    record.has_sent = 0
-    record.requests = 0
-    record.peer = NONE
-    record.requested = 0
+    generation_record = state.generations[generation]
+    generation_record.event = event
+    generation_record.hops = wire.U16
+    generation_record.fresh = 0
+    generation_record.rank = 0
+    generation_record.send_us = NONE
+    generation_record.due_us = NONE
+    generation_record.has_sent = 0
+    generation_record.requests = 0
+    generation_record.peer = NONE
+    generation_record.requested = 0
     twin.append(state.nodes[i].generations, state.generations, generation)
     state.pairs[event, i].generation = generation
     clear(state, generation)
@@ -187,54 +200,61 @@ def _plan_wake(core, state, i):
     earliest_us = NONE
     generation = state.nodes[i].generations.first
     while generation != NONE:
-        record = state.generations[generation]
-        if record.send_us != NONE and (earliest_us == NONE or record.send_us < earliest_us):
-            earliest_us = record.send_us
-        if record.due_us != NONE and (earliest_us == NONE or record.due_us < earliest_us):
-            earliest_us = record.due_us
-        generation = record.next
+        generation_record = state.generations[generation]
+        if generation_record.send_us != NONE and (earliest_us == NONE or generation_record.send_us < earliest_us):
+            earliest_us = generation_record.send_us
+        if generation_record.due_us != NONE and (earliest_us == NONE or generation_record.due_us < earliest_us):
+            earliest_us = generation_record.due_us
+        generation = generation_record.next
     core.next_wake[i] = earliest_us
 
 
 @compiled
 def _plan_sending(core, state, i, generation, now):
-    record = state.generations[generation]
-    if record.has_sent and not state.rearm:
+    generation_record = state.generations[generation]
+    if generation_record.has_sent and not state.rearm:
         return
     # Draw even if the result is certain: then the sequence of draws does not depend on the parameters.
     if twin.stream_uniform(core, i) < state.forwarding_probability:
-        record.send_us = now + state.collecting_us
+        generation_record.send_us = now + state.collecting_us
 
 
 @compiled
 def _plan_answer(state, generation, now):
-    record = state.generations[generation]
-    if record.send_us == NONE:
-        record.send_us = now + state.collecting_us
-        record.due_us = max(record.due_us, record.send_us)
+    generation_record = state.generations[generation]
+    if generation_record.send_us == NONE:
+        generation_record.send_us = now + state.collecting_us
+        generation_record.due_us = max(generation_record.due_us, generation_record.send_us)
 
 
 @compiled
 def _allow_request(core, state, i, generation, now):
-    """Allow one request beyond the limit: a neighbor is sending, and its next packet is likely to be innovative."""
-    record = state.generations[generation]
-    if 0 < record.requests == state.max_requests:
-        record.requests -= 1
-        if record.due_us == NONE:
-            record.due_us = now + state.request_after_us
+    """Allow one more request for an incomplete generation, if ``max_requests`` requests were sent already.
+
+    A neighbor is sending, and its next packet is likely to be innovative.
+    """
+    generation_record = state.generations[generation]
+    if 0 < generation_record.requests == state.max_requests:
+        generation_record.requests -= 1
+        if generation_record.due_us == NONE:
+            generation_record.due_us = now + state.request_after_us
             _plan_wake(core, state, i)
 
 
 @compiled
 def _plan_forgetting(core, state, i, generation, now):
-    """Plan when to forget a decoded event: after the time for requests; without requests, after its timer has fired."""
-    record = state.generations[generation]
+    """Plan when to forget a decoded event.
+
+    With requests: after the time in which neighbors may request packets. Without: at once, or when its running timer
+    fires.
+    """
+    generation_record = state.generations[generation]
     if state.keep_us:
-        record.due_us = now + state.keep_us
-        if record.requested:
+        generation_record.due_us = now + state.keep_us
+        if generation_record.requested:
             _plan_answer(state, generation, now)
-    elif record.send_us == NONE:
-        _forget(core, state, i, record.event)
+    elif generation_record.send_us == NONE:
+        _forget(core, state, i, generation_record.event)
 
 
 # Packets
@@ -242,10 +262,12 @@ def _plan_forgetting(core, state, i, generation, now):
 
 @compiled
 def _make_packet(core, state, event):
-    """Return the number of a new coded packet of an event; the caller sets its encoding vector."""
-    record = state.events[event]
-    size_B, airtime_us = state.sizes_B[record.content], state.airtimes_us[record.content]
-    message = twin.take_message(core, Message.CODED, record.origin, record.sequence, record.content, size_B, airtime_us)
+    """Make a coded packet of an event, and return its message row; the caller sets its encoding vector."""
+    event_record = state.events[event]
+    size_B, airtime_us = state.sizes_B[event_record.content], state.airtimes_us[event_record.content]
+    message = twin.take_message(
+        core, Message.CODED, event_record.origin, event_record.sequence, event_record.content, size_B, airtime_us
+    )
     state.events_of[message] = event
     return message
 
@@ -253,22 +275,32 @@ def _make_packet(core, state, event):
 @compiled
 def _report_forwarded(core, state, i, peer, event, count, now):
     if core.traces:
-        record = state.events[event]
+        event_record = state.events[event]
         detail = state.first_text + count
         twin.add_row(
-            core, now, i, twin.Event.FORWARDED, peer, Message.CODED, record.origin, record.sequence, 0, 0, detail
+            core,
+            now,
+            i,
+            twin.Event.FORWARDED,
+            peer,
+            Message.CODED,
+            event_record.origin,
+            event_record.sequence,
+            0,
+            0,
+            detail,
         )
 
 
 @compiled
 def _send_combinations(core, state, i, generation, count, now):
-    """Broadcast ``count`` random combinations of the rows of a generation's matrix."""
-    record = state.generations[generation]
+    """Broadcast ``count`` random combinations of the rows of a generation's decoding matrix."""
+    generation_record = state.generations[generation]
     for _ in range(count):
-        message = _make_packet(core, state, record.event)
-        draw_coefficients(core, state, i, record.rank)
+        message = _make_packet(core, state, generation_record.event)
+        draw_coefficients(core, state, i, generation_record.rank)
         combine(state, generation, message)
-        twin.send(core, now, i, twin.BROADCAST, message, min(record.hops, _MOST_HOPS))
+        twin.send(core, now, i, twin.BROADCAST, message, min(generation_record.hops, _MOST_HOPS))
         twin.let_go(core, message)
 
 
@@ -288,13 +320,13 @@ def _receive_event(core, state, i, sender, message, event, now):
     is_stored = state.keep_us and state.nodes[i].generations.count < state.max_events
     generation = _begin_generation(state, i, event)
     fill(state, generation)
-    record = state.generations[generation]
-    record.rank = state.generation_size
-    record.hops = 1
+    generation_record = state.generations[generation]
+    generation_record.rank = state.generation_size
+    generation_record.hops = 1
     _send_combinations(core, state, i, generation, state.bootstrap_factor, now)
     _report_forwarded(core, state, i, peer, event, state.bootstrap_factor, now)
     if is_stored:
-        record.due_us = now + state.keep_us
+        generation_record.due_us = now + state.keep_us
         _plan_wake(core, state, i)
     else:
         _forget(core, state, i, event)
@@ -314,24 +346,24 @@ def _receive_coded(core, state, i, sender, message, hops, event, now):
         generation = _begin_generation(state, i, event)
         twin.report(core, now, i, Event.GENERATION_BEGUN, peer, message, state.generation_size, twin.NO_REASON)
     _note_heard(state, i, event, now)
-    record = state.generations[generation]
-    pivot = insert(state, generation, message) if record.rank < state.generation_size else NONE
+    generation_record = state.generations[generation]
+    pivot = insert(state, generation, message) if generation_record.rank < state.generation_size else NONE
     if pivot == NONE:
         twin.drop(core, now, i, peer, message, Reason.NOT_INNOVATIVE)
         _allow_request(core, state, i, generation, now)
         return
-    record.rank += 1
-    record.hops = min(record.hops, hops + 1)
-    record.fresh += 1
-    record.requests = 0
-    record.peer = sender
-    twin.report(core, now, i, Event.INNOVATIVE, peer, message, record.rank, state.first_text + pivot)
-    is_complete = record.rank == state.generation_size
+    generation_record.rank += 1
+    generation_record.hops = min(generation_record.hops, hops + 1)
+    generation_record.fresh += 1
+    generation_record.requests = 0
+    generation_record.peer = sender
+    twin.report(core, now, i, Event.INNOVATIVE, peer, message, generation_record.rank, state.first_text + pivot)
+    is_complete = generation_record.rank == state.generation_size
     if is_complete:
         twin.report(core, now, i, Event.DECODED, peer, message, state.generation_size, twin.NO_REASON)
-        twin.hold_pair(core, state.pairs, i, peer, message, event, record.hops, now)
+        twin.hold_pair(core, state.pairs, i, peer, message, event, generation_record.hops, now)
     elif state.keep_us:
-        record.due_us = now + state.request_after_us
+        generation_record.due_us = now + state.request_after_us
     _plan_sending(core, state, i, generation, now)
     if is_complete:
         _plan_forgetting(core, state, i, generation, now)
@@ -345,9 +377,9 @@ def _receive_request(core, state, i, sender, message, rank, event, now):
         twin.drop(core, now, i, core.addresses[sender], message, Reason.NOT_AT_HAND)
         return
     _note_heard(state, i, event, now)
-    record = state.generations[generation]
-    record.requested = max(record.requested, state.generation_size - rank)
-    if record.rank == state.generation_size:
+    generation_record = state.generations[generation]
+    generation_record.requested = max(generation_record.requested, state.generation_size - rank)
+    if generation_record.rank == state.generation_size:
         _plan_answer(state, generation, now)
         _plan_wake(core, state, i)
 
@@ -357,13 +389,16 @@ def _receive_request(core, state, i, sender, message, rank, event, now):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Broadcast a new event of node ``i`` with the given content and sequence ``number``."""
+    """Broadcast a new event of node ``i``.
+
+    ``content``: row of the event's content in ``core.contents``; ``number``: its sequence number at the node.
+    """
     event = state.numbers[Number.PUBLISHED]
     state.numbers[Number.PUBLISHED] = event + 1
-    record = state.events[event]
-    record.origin = core.addresses[i]
-    record.sequence = number
-    record.content = content
+    event_record = state.events[event]
+    event_record.origin = core.addresses[i]
+    event_record.sequence = number
+    event_record.content = content
     message = twin.make_message(core, Message.EVENT, core.addresses[i], number, content)
     state.events_of[message] = event
     twin.report_originated(core, now, i, message, number)
@@ -374,15 +409,15 @@ def publish(core, state, i, content, number, now):
 
 @hot
 def receive(core, state, i, sender, message, hops_or_rank, broadcast, now):
-    """Process a frame from node ``sender``: an event, a coded packet or a request.
+    """Process a frame that node ``i`` receives from node ``sender``: an event, a coded packet or a request.
 
     ``hops_or_rank``: the hops of a coded packet, or the rank in a request.
     """
     event = state.events_of[message]
-    name = core.messages[message].name
-    if name == Message.EVENT:
+    message_name = core.messages[message].name
+    if message_name == Message.EVENT:
         _receive_event(core, state, i, sender, message, event, now)
-    elif name == Message.CODED:
+    elif message_name == Message.CODED:
         _receive_coded(core, state, i, sender, message, hops_or_rank, event, now)
     else:
         _receive_request(core, state, i, sender, message, hops_or_rank, event, now)
@@ -390,54 +425,68 @@ def receive(core, state, i, sender, message, hops_or_rank, broadcast, now):
 
 @compiled
 def _send_planned(core, state, i, generation, now):
-    record = state.generations[generation]
-    record.send_us = NONE
-    record.has_sent = 1
-    _note_heard(state, i, record.event, now)
-    count = np.int64(state.sends[record.fresh])
-    record.fresh = 0
-    if record.rank == state.generation_size:
-        count = max(count, np.int64(record.requested))
-        record.requested = 0
+    generation_record = state.generations[generation]
+    generation_record.send_us = NONE
+    generation_record.has_sent = 1
+    _note_heard(state, i, generation_record.event, now)
+    count = np.int64(state.sends[generation_record.fresh])
+    generation_record.fresh = 0
+    if generation_record.rank == state.generation_size:
+        count = max(count, np.int64(generation_record.requested))
+        generation_record.requested = 0
     _send_combinations(core, state, i, generation, count, now)
-    _report_forwarded(core, state, i, NONE, record.event, count, now)
+    _report_forwarded(core, state, i, NONE, generation_record.event, count, now)
 
 
 @compiled
 def _send_request(core, state, i, generation, now):
-    """Request more packets: first from the sender of the last innovative packet, later from all neighbors."""
-    record = state.generations[generation]
-    if record.requests == state.max_requests:
-        record.due_us = NONE
+    """Request more packets for a generation that is incomplete, if ``max_requests`` allows another request.
+
+    The first request goes to the sender of the last innovative packet, later ones go to all neighbors.
+    """
+    generation_record = state.generations[generation]
+    if generation_record.requests == state.max_requests:
+        generation_record.due_us = NONE
         return
-    record.requests += 1
-    record.due_us = now + state.request_after_us
-    _note_heard(state, i, record.event, now)
-    published = state.events[record.event]
+    generation_record.requests += 1
+    generation_record.due_us = now + state.request_after_us
+    _note_heard(state, i, generation_record.event, now)
+    published = state.events[generation_record.event]
     size_B, airtime_us = state.request_size_B, state.request_airtime_us
     message = twin.take_message(
         core, Message.REQUEST, published.origin, published.sequence, published.content, size_B, airtime_us
     )
-    state.events_of[message] = record.event
-    twin.send(core, now, i, twin.BROADCAST if record.peer == NONE else record.peer, message, record.rank)
+    state.events_of[message] = generation_record.event
+    twin.send(
+        core,
+        now,
+        i,
+        twin.BROADCAST if generation_record.peer == NONE else generation_record.peer,
+        message,
+        generation_record.rank,
+    )
     twin.let_go(core, message)
-    record.peer = NONE
+    generation_record.peer = NONE
 
 
 @compiled
 def wake(core, state, i, now):
-    """Run node ``i``'s timers that are due: send combinations, send a request, or forget the event."""
+    """Run node ``i``'s timers that are due: send combinations, send requests, or forget decoded events."""
     generation = state.nodes[i].generations.first
     while generation != NONE:
-        record = state.generations[generation]
-        following = record.next
-        if record.send_us != NONE and record.send_us <= now:
+        generation_record = state.generations[generation]
+        following = generation_record.next
+        if generation_record.send_us != NONE and generation_record.send_us <= now:
             _send_planned(core, state, i, generation, now)
-        is_complete = record.rank == state.generation_size
+        is_complete = generation_record.rank == state.generation_size
         # Without requests a decoded event is forgotten once its timer has fired.
-        if is_complete and record.send_us == NONE and (record.due_us == NONE or record.due_us <= now):
-            _forget(core, state, i, record.event)
-        elif not is_complete and record.due_us != NONE and record.due_us <= now:
+        if (
+            is_complete
+            and generation_record.send_us == NONE
+            and (generation_record.due_us == NONE or generation_record.due_us <= now)
+        ):
+            _forget(core, state, i, generation_record.event)
+        elif not is_complete and generation_record.due_us != NONE and generation_record.due_us <= now:
             _send_request(core, state, i, generation, now)
         generation = following
     _plan_wake(core, state, i)

@@ -68,7 +68,7 @@ def _sum(state, a, b):
 
 @compiled
 def _product(state, logarithm, symbol):
-    """Return the product of ``symbol`` and the symbol whose logarithm is ``logarithm``."""
+    """Return the product of two symbols, of which the first is given by its ``logarithm``."""
     return np.int64(state.powers[logarithm + state.logarithms[symbol]]) if symbol else np.int64(0)
 
 
@@ -77,7 +77,10 @@ def _product(state, logarithm, symbol):
 
 @compiled
 def draw_coefficients(core, state, i, count):
-    """Draw ``state.coefficients[:count]``, not all zero, from node ``i``'s stream, as `rlnc.draw_coefficients` does."""
+    """Draw ``state.coefficients[:count]``, not all zero, from node ``i``'s random stream.
+
+    The result is that of `rlnc.draw_coefficients`.
+    """
     coefficients = state.coefficients
     any_is_set = False
     while not any_is_set:
@@ -100,18 +103,18 @@ def draw_coefficients(core, state, i, count):
 
 @compiled
 def insert(state, generation, message):
-    """Insert a message's encoding vector into the matrix of a generation if it is linearly independent of the rows.
+    """Insert a message's encoding vector into the decoding matrix of a generation, if it is linearly independent.
 
-    Return the pivot column of the new row, or NONE if the vector is dependent.
+    Returns the pivot column of the new row, or NONE if the vector depends on the rows of the matrix.
     """
-    size, row, matrices = state.generation_size, state.row, state.matrices
-    for k in range(size):
+    generation_size, row, matrices = state.generation_size, state.row, state.matrices
+    for k in range(generation_size):
         row[k] = state.vectors[message, k]
     pivot = NONE
-    for p in range(size):
+    for p in range(generation_size):
         if row[p] and matrices[generation, p, p]:
             factor = state.logarithms[_negative(state, np.int64(row[p]))]
-            for k in range(p, size):
+            for k in range(p, generation_size):
                 row[k] = _sum(state, row[k], _product(state, factor, matrices[generation, p, k]))
         elif row[p] and pivot == NONE:
             pivot = p
@@ -119,15 +122,15 @@ def insert(state, generation, message):
         return pivot
     # Divide by the coefficient at the pivot; exponents are modulo the order minus one.
     inverse = (state.order - 1 - state.logarithms[row[pivot]]) % (state.order - 1)
-    for k in range(pivot, size):
+    for k in range(pivot, generation_size):
         row[k] = _product(state, inverse, row[k])
-    for p in range(size):
+    for p in range(generation_size):
         coefficient = np.int64(matrices[generation, p, pivot])
         if coefficient and matrices[generation, p, p]:
             factor = state.logarithms[_negative(state, coefficient)]
-            for k in range(pivot, size):
+            for k in range(pivot, generation_size):
                 matrices[generation, p, k] = _sum(state, matrices[generation, p, k], _product(state, factor, row[k]))
-    for k in range(size):
+    for k in range(generation_size):
         matrices[generation, pivot, k] = row[k]
     return pivot
 
@@ -138,17 +141,17 @@ def combine(state, generation, message):
 
     The k-th row, in the order of pivots, is multiplied by ``state.coefficients[k]``.
     """
-    size, vectors, matrices = state.generation_size, state.vectors, state.matrices
-    for k in range(size):
+    generation_size, vectors, matrices = state.generation_size, state.vectors, state.matrices
+    for k in range(generation_size):
         vectors[message, k] = 0
-    index = 0
-    for p in range(size):
+    row_count = 0
+    for p in range(generation_size):
         if matrices[generation, p, p]:
-            coefficient = state.coefficients[index]
-            index += 1
+            coefficient = state.coefficients[row_count]
+            row_count += 1
             if coefficient:
                 factor = state.logarithms[coefficient]
-                for k in range(p, size):
+                for k in range(p, generation_size):
                     vectors[message, k] = _sum(
                         state, vectors[message, k], _product(state, factor, matrices[generation, p, k])
                     )

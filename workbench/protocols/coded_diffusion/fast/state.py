@@ -31,7 +31,7 @@ from workbench.sim.fast.twin import GIVEN, Array, Fields, Needs, Pool, Setup
 
 
 class Event(twin.Events):
-    """Events of a trace that only this protocol has."""
+    """Trace events that exist only in this protocol."""
 
     INNOVATIVE = auto()
     DECODED = auto()
@@ -39,7 +39,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """Reasons to drop a message that only this protocol has."""
+    """Drop reasons that exist only in this protocol."""
 
     EXPIRED = auto()
     FULL = auto()
@@ -147,12 +147,12 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the size of the frame of a whole event (bytes)."""
+    """Return the size in bytes of the frame of a whole event with these attributes."""
     return len(wire.encode_event(wire.Event(0, 0, attributes)))
 
 
 def coded_sizes_B(setup: Setup) -> np.ndarray:
-    """Return the size of a coded packet's frame (bytes) for each of the n contents of publications, shape (n,)."""
+    """Return an array with the size in bytes of a coded packet's frame for each content of a publication."""
     overhead_B = size_B(setup.protocol, ()) - len(event_bytes(()))
     lengths_B, inverse = np.unique(setup.work.contents["size_B"] - overhead_B, return_inverse=True)
     size, order = setup.protocol.generation_size, setup.protocol.field
@@ -179,16 +179,19 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def sends(protocol: Any) -> np.ndarray:
-    """Return the number of packets that a node sends after 0, 1, ... m innovative packets, shape (m + 1,)."""
+    """Return an array (m + 1,): the number of packets that a node sends after 0, 1, ... m innovative packets."""
     fresh = range(protocol.generation_size + 1)
     return np.array([packets_to_send(protocol.forwarding_factor, count) for count in fresh], np.int32)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most pool entries that a broadcast reception, a unicast reception and any other call may take."""
-    protocol, _, work, _ = setup
-    deliveries = work.most_subscriptions * work.most_samples
-    generations = min(protocol.max_events, work.publications)
+    """Return upper bounds (`Needs`) for the pool entries that one call of a node takes.
+
+    The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
+    """
+    protocol, _, workload, _ = setup
+    deliveries = workload.most_subscriptions * workload.most_samples
+    generations = min(protocol.max_events, workload.publications)
     # A node may answer a request with a whole generation.
     packets = generations * (protocol.generation_size if protocol.max_requests else int(sends(protocol).max()))
     return (
@@ -199,30 +202,30 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the state of all nodes, with room for ``messages`` messages in flight at once."""
-    protocol, network, work, radio = setup
-    count, publications = len(network.addresses), max(1, work.publications)
-    if count * publications > MOST_PAIRS:
+    """Return the initial state of all nodes; ``messages``: the most messages in flight at once."""
+    protocol, network, workload, radio = setup
+    node_count, publications = len(network.addresses), max(1, workload.publications)
+    if node_count * publications > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"coded diffusion: {publications} publications at {count} nodes are {count * publications} pairs; "
-            f"the fast engine stores at most {MOST_PAIRS}"
+            f"coded diffusion: {publications} publications at {node_count} nodes are "
+            f"{node_count * publications} pairs; the fast engine stores at most {MOST_PAIRS}"
         )
-    size, field = protocol.generation_size, field_of(protocol.field)
+    generation_size, field = protocol.generation_size, field_of(protocol.field)
     powers, logarithms = tables(field.order)
     sizes_B = coded_sizes_B(setup)
     collecting_time_us = collecting_us(protocol.collecting_time_ms)
     request_delay_us = request_after_us(collecting_time_us)
     storage_us = keep_us(protocol.max_requests, collecting_time_us, request_delay_us)
     most_new = max(1, int(np.diff(network.first).max(initial=0)))
-    generations = 1 + most_new + min(count, _POOL_B // (size * size * SYMBOL().itemsize))
+    generations = 1 + most_new + min(node_count, _POOL_B // (generation_size * generation_size * SYMBOL().itemsize))
     return twin.make(
         State,
         FIELDS,
         setup,
         messages,
-        {"publications": publications, "generations": generations, "chunks": size},
+        {"publications": publications, "generations": generations, "chunks": generation_size},
         collecting_us=collecting_time_us,
-        forget_after_us=forget_after_us(protocol.forget_after_s, size, collecting_time_us, storage_us),
+        forget_after_us=forget_after_us(protocol.forget_after_s, generation_size, collecting_time_us, storage_us),
         request_after_us=request_delay_us,
         keep_us=storage_us,
         sends=sends(protocol),
@@ -235,7 +238,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         airtimes_us=np.array([radio.airtime_us(frame_B) for frame_B in sizes_B.tolist()], np.int32),
         request_size_B=request_size_B(),
         request_airtime_us=radio.airtime_us(request_size_B()),
-        first_text=len(work.texts),
+        first_text=len(workload.texts),
         most_new=most_new,
     )
 
@@ -246,5 +249,8 @@ def with_more_room(state: Any) -> Any:
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return a row's detail as text. In this protocol it is a number: a pivot column, or a count of packets sent."""
+    """Return the text of a trace row's detail with this ``number``.
+
+    In this protocol the text is the number itself: a pivot column, or a count of packets that are sent.
+    """
     return str(number)

@@ -35,7 +35,10 @@ _FROM = ("last from", "peer", "node")
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return the layer of decoding and, if there are coded packets, curves of nodes reached and of packets."""
+    """Return the decoding layer, a curve of the nodes that hold the newest event, and a curve of coded packets.
+
+    Returns [] if the run has no coded packets.
+    """
     decoding = decoding_layers(recorded)
     if not decoding:
         return []
@@ -44,7 +47,10 @@ def layers(recorded: Recorded) -> list[Part]:
 
 
 def decoding_layers(recorded: Recorded) -> list[Layer]:
-    """Return a list with the layer of the ranks of nodes that do not hold an event yet, or [] without coded packets."""
+    """Return [the layer that shades nodes by their ranks for events that they do not hold yet].
+
+    Returns [] if the run has no coded packets.
+    """
     columns = recorded.columns
     rows, until, follows, size = lasting(columns)
     if not len(rows):
@@ -74,9 +80,10 @@ def decoding_layers(recorded: Recorded) -> list[Layer]:
 
 
 def _with_mean_rank(reach: Curves, recorded: Recorded, decoding: Layer) -> Curves:
-    """Return ``reach``, the curve of nodes that hold the newest event, with a curve of the mean rank of all nodes.
+    """Return the curves ``reach`` with a line added: the mean rank of all nodes, in percent.
 
-    Both are in percent. A rank counts as its share of the generation size; a node that holds the event has full rank.
+    ``reach`` shows the nodes that hold the newest event. A rank counts as its share of the generation size; a node that
+    holds the event has full rank.
     """
     sinks = np.unique(recorded.columns["node"][recorded.columns.where(event="subscribed")])
     rows = decoding.table
@@ -105,7 +112,7 @@ def _packet_curves(columns: Columns) -> Curves:
 
 
 def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """Return the time (µs) at which the origin of each row's event published its next event, or FOREVER_US."""
+    """Return, for each trace row, when the origin of its event published the next event (µs), or FOREVER_US."""
     published = columns.where(event="originated")
     all_rows = np.concatenate([published, rows])
     origin = columns["origin"][all_rows]

@@ -45,5 +45,8 @@ class PollutedDiffusion(CodedDiffusion):
         return kind(address, self, random)
 
     def named_nodes(self) -> dict[str, tuple[int, ...]]:
-        """Return {"hostile": (the hostile node's number,)}; a scenario refuses a network without that node."""
+        """Return {"hostile": (the hostile node's address,)}.
+
+        A scenario raises an error if its network lacks that node.
+        """
         return {"hostile": (self.hostile,)}

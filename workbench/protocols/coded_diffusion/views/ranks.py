@@ -39,8 +39,8 @@ MOST_WORDS = 20_000  # different texts of pivots
 class Lasting(NamedTuple):
     """Innovative packets and the ranks after them, as columns of equal length.
 
-    rows: the packets' rows in the trace; until: time at which the rank ended (µs); follows: whether the matrix
-    had rows before the packet; size: the event's generation size.
+    rows: the packets' rows in the trace; until: time at which the rank after the packet ended (µs); follows: whether
+    the matrix had rows before the packet; size: the event's generation size.
     """
 
     rows: np.ndarray
@@ -50,7 +50,10 @@ class Lasting(NamedTuple):
 
 
 def lasting(columns: Columns) -> Lasting:
-    """Return the innovative packets of all nodes and events, with the intervals of their ranks."""
+    """Return the innovative packets of all nodes and events.
+
+    Each packet comes with the time interval in which its node had the rank that the packet gave it.
+    """
     end_rows = columns.where(event="dropped", detail=("expired", "corrupt"))
     matrix_rows = columns.where(event=("generation_begun", "innovative", "held"))
     # A stable sort of ascending pieces merges them.
@@ -127,7 +130,7 @@ class Rank(NamedTuple):
 
 
 def ranks(columns: Columns) -> list[Rank]:
-    """Return the ranks of all nodes and events, in the order in which they began."""
+    """Return the ranks that nodes had for events, sorted by the time at which a rank began."""
     rows, until, follows, _ = lasting(columns)
     if not len(rows):
         return []
@@ -157,22 +160,28 @@ class Progress:
     ranks: tuple[Rank, ...]
 
     def at(self, time_us: int) -> dict[int, Rank]:
-        """Return {node: its rank at a time} for nodes that had innovative packets but did not hold the event."""
+        """Return {node: its rank at ``time_us``} of nodes with innovative packets that do not hold the event yet."""
         return {rank.node: rank for rank in self.ranks if rank.from_us <= time_us < rank.until_us}
 
     def holders(self, time_us: int) -> set[int]:
-        """Return the nodes that held the event at a time."""
+        """Return the nodes that held this event at ``time_us``: it was published, received whole or decoded there."""
         return {node for node, since_us in self.held_us.items() if since_us <= time_us}
 
     def coverage(self, nodes: int, ages_s: Sequence[float]) -> np.ndarray:
-        """Return the share of all ``nodes`` that hold the event at each age after its publication, as an array."""
+        """Return the share of ``nodes``, the number of all nodes, that hold the event at each age.
+
+        ``ages_s``: ages of the event in seconds since its publication. The result is an array of the same length.
+        """
         times_us = self.made_us + np.asarray(ages_s, dtype=float) * 1e6
         ordered = np.sort(np.array(list(self.held_us.values()), dtype=np.int64))
         return np.searchsorted(ordered, times_us, "right") / nodes
 
 
 def progress(trace: pa.Table, event: Event | None = None) -> Progress:
-    """Return the spread of an event (None: the first). Raises ParameterError if the trace has no such event."""
+    """Return the spread of ``event``, (origin, sequence), or of the first event of the trace if ``event`` is None.
+
+    Raises ParameterError if the trace has no such event.
+    """
     all_columns = Columns(trace)
     event = chosen_event(all_columns, event)
     columns = of_event(all_columns, event)

@@ -17,7 +17,7 @@ Theory of operation
     Wire         CBOR ``[flags, length, bytes]``. Flags: 1 run lengths, 2 complement. Below a load of 30 % the lengths
                  of runs of zeros are written in an Elias-gamma code, above 70 % those of the complement; otherwise the
                  bytes themselves. If the run lengths would be longer than the vector, as in short vectors, the bytes
-                 are written, too; the C implementation fails there, but can read them.
+                 are written, too. The C implementation cannot encode such a vector, but it can decode these bytes.
 
     A vector is one Python integer (bit b is ``1 << b``; the wire has its little-endian bytes), so a union, a
     comparison or a count is one operation of the interpreter. A counting vector is a list of such integers, one for
@@ -25,12 +25,13 @@ Theory of operation
 
 Cost
     With 8192 bits: a union or an inclusion about 0.1 µs, a routing decision 2 µs, adding an item 1.5 µs, encoding a
-    filter of one topic 15 µs, and 1 µs from the cache. For arrays of filters: `workbench.protocols.dps.bloom.arrays`.
+    filter of one topic 15 µs, or 1 µs if its encoding is still in the cache. For arrays of filters:
+    `workbench.protocols.dps.bloom.arrays`.
 
 Limits
     Lengths are multiples of 64 up to 524,288 bits, which a datagram holds. The C implementation fails for runs of more
-    than 65,535 zeros, so a mesh with its nodes should stay below 65,536 bits. The load is compared in integers; the C
-    implementation compares 32-bit floats, which gives the same result up to 131,072 bits.
+    than 65,535 zeros, so a mesh with C nodes should use filters of fewer than 65,536 bits. The load is compared in
+    integers; the C implementation compares 32-bit floats, which gives the same result up to 131,072 bits.
 
 Reference
     https://github.com/intel/dps-for-iot, commit b92a83660427: the format is that of its code, byte for byte.
@@ -161,7 +162,7 @@ class BitVector:
         return f"BitVector({self.length}) with {self.popcount} bits set"
 
     def fuzzy_hash(self) -> bytes:
-        """Return the fuzzy hash, 32 bytes."""
+        """Return the fuzzy hash, 32 bytes that summarize which bits of the vector are set."""
         return fuzzy_hash_bits(self.bits, self.length).to_bytes(FUZZY_HASH_B, "little")
 
     def encode(self) -> bytes:
@@ -179,7 +180,7 @@ class BitVector:
     def decode(cls, data: bytes, length: int | None = None) -> BitVector:
         """Return the vector of a CBOR item; raise DecodeError for other bytes, and for bytes after the item.
 
-        If ``length`` (in bits) is given, a vector of another length is refused before it is unpacked.
+        If ``length`` (in bits) is given, a vector of another length raises DecodeError before it is unpacked.
         """
         reader = cbor.Reader(data)
         vector = cls.read(reader, length)
@@ -188,9 +189,9 @@ class BitVector:
 
     @classmethod
     def read(cls, reader: cbor.Reader, length: int | None = None) -> BitVector:
-        """Return the vector at a reader's position; raise DecodeError if the next item is not a vector.
+        """Read and return the vector at a reader's position; raise DecodeError if the next item is not a vector.
 
-        If ``length`` (in bits) is given, a vector of another length is refused before it is unpacked.
+        If ``length`` (in bits) is given, a vector of another length raises DecodeError before it is unpacked.
         """
         start = reader.at
         reader.array("a bit vector", 3)
@@ -265,14 +266,14 @@ class CountingVector:
         return difference
 
     def union(self) -> BitVector:
-        """Return the bits that at least one entry has."""
+        """Return the vector of the bits that at least one vector in the sum has."""
         bits = 0
         for digit in self._digits:
             bits |= digit
         return BitVector(self.length, bits)
 
     def intersection(self) -> BitVector:
-        """Return the bits that all entries have; without entries, an empty vector."""
+        """Return the vector of the bits that all vectors in the sum have; an empty vector for an empty sum."""
         all_ones = (1 << self.length) - 1
         bits = all_ones if self.entries else 0
         for power, digit in enumerate(self._digits):
@@ -280,7 +281,7 @@ class CountingVector:
         return BitVector(self.length, bits if not self.entries >> len(self._digits) else 0)
 
     def count(self, position: int) -> int:
-        """Return the number of entries that have the bit at a position."""
+        """Return how many vectors in the sum have the bit at a position."""
         return sum((digit >> position & 1) << power for power, digit in enumerate(self._digits))
 
 
@@ -333,19 +334,19 @@ def fuzzy_hash_bits(bits: int, length: int) -> int:
         words = (words + 1) // 2
         folded = (folded >> words * WORD) | (folded & ((1 << words * WORD) - 1))
     popcount = bits.bit_count()
-    result = (1 << popcount) - 1 if popcount < WORD - 1 else _WORD_MASK
+    hash_bits = (1 << popcount) - 1 if popcount < WORD - 1 else _WORD_MASK
     for rotations in reversed(_ROTATIONS):
         word = folded
-        for count in rotations:
-            # Each rotation applies to the result of those before it, not to the folded vector.
-            word |= (word << count | word >> (WORD - count)) & _WORD_MASK
-        result = result << WORD | word
-    return result
+        for distance in rotations:
+            # Each rotation applies to the result of the previous rotations, not to the folded vector.
+            word |= (word << distance | word >> (WORD - distance)) & _WORD_MASK
+        hash_bits = hash_bits << WORD | word
+    return hash_bits
 
 
 @lru_cache(maxsize=1 << 14)
 def _gamma_code(zeros: int) -> str:
-    """Return the Elias-gamma code of a run of zeros; its first bit is the last character, as in a number."""
+    """Return the Elias-gamma code of a run of zeros as a text of digits 0 and 1, whose last digit is the first bit."""
     width = (zeros + 1).bit_length() - 1
     low_digits = bin(zeros + 1)[3:]  # zeros + 1 without its highest digit, in ``width`` digits
     return low_digits + "1" + "0" * width
@@ -353,7 +354,7 @@ def _gamma_code(zeros: int) -> str:
 
 @lru_cache(maxsize=_CACHED_CODES)
 def _encode_runs(bits: int, length: int) -> bytes | None:
-    """Return the encoded run lengths of a vector, or None if they take more bits than the vector itself."""
+    """Return the run-length code of the vector ``bits``, or None if the code has more bits than the vector itself."""
     if not bits:
         return b""
     # The highest bit that is set comes first in a number's text, and its run of zeros follows it.
@@ -366,7 +367,7 @@ def _encode_runs(bits: int, length: int) -> bytes | None:
 
 @lru_cache(maxsize=_CACHED_CODES)
 def _decode_runs(data: bytes, length: int, start: int) -> int:
-    """Return the vector with these encoded run lengths, as an integer.
+    """Return the vector whose run-length code is ``data``, as an integer.
 
     Raises DecodeError if the runs exceed ``length`` bits, or if ``data`` end within a code. ``start`` is the position
     of the vector in its message, for the error.
@@ -374,18 +375,18 @@ def _decode_runs(data: bytes, length: int, start: int) -> int:
     stream = format(int.from_bytes(data, "little"), f"0{8 * len(data)}b") if data else ""
     vector = bytearray(length // 8)
     position = 0
-    end = len(stream)
+    code_end = len(stream)
     marker = stream.rfind("1")
     while marker >= 0:
-        width = end - 1 - marker
-        end = marker - width
-        if end < 0 or width > LONGEST.bit_length():
+        width = code_end - 1 - marker
+        code_end = marker - width
+        if code_end < 0 or width > LONGEST.bit_length():
             raise DecodeError(f"byte {start}: the run lengths of a bit vector end within a code")
         if width:
-            position += (1 << width) - 1 + int(stream[end:marker], 2)
+            position += (1 << width) - 1 + int(stream[code_end:marker], 2)
         if position >= length:
             raise DecodeError(f"byte {start}: the run lengths of a bit vector exceed its {length} bits")
         vector[position >> 3] |= 1 << (position & 7)
         position += 1
-        marker = stream.rfind("1", 0, end)
+        marker = stream.rfind("1", 0, code_end)
     return int.from_bytes(vector, "little")

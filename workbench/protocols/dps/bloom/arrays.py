@@ -42,7 +42,7 @@ class Texts(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str | bytes]) -> "Texts":
-        """Return the `Texts` of these strings, which are encoded in UTF-8, or bytes."""
+        """Return the `Texts` of these texts; a str is encoded as UTF-8."""
         pieces = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
         starts = np.zeros(len(pieces) + 1, np.int64)
         np.cumsum([len(piece) for piece in pieces], out=starts[1:])
@@ -93,7 +93,10 @@ def subscription_filters(
 
 
 def fuzzy_hashes(filters: np.ndarray) -> np.ndarray:
-    """Return the fuzzy hash of each filter, uint64 of shape (filters, 4); a row's bytes are `BitVector.fuzzy_hash`."""
+    """Return the fuzzy hash of each filter, uint64 of shape (filters, 4).
+
+    The bytes of a row are the result of `BitVector.fuzzy_hash`.
+    """
     hashes = np.empty((_check_filters(filters).shape[0], _NEEDS_WORDS), np.uint64)
     bloom_kernels.fuzzy_hash(filters, hashes)
     return hashes
@@ -113,7 +116,10 @@ def routes(publications: np.ndarray, interests: np.ndarray, needs: np.ndarray) -
 
 
 def includes(filters: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return whether each of ``filters`` includes each of ``others``: bool of shape (filters, others)."""
+    """Return whether each of ``filters`` includes each of ``others``: bool of shape (filters, others).
+
+    A filter includes another if it has all bits of the other; an empty filter includes no filter.
+    """
     _check_same_length(filters, others)
     included = np.empty((filters.shape[0], others.shape[0]), np.bool_)
     bloom_kernels.include(included, filters, others)
@@ -150,7 +156,10 @@ def _as_texts(texts: Topics) -> Texts:
 
 
 def _check_topics(texts: Topics, separators: str | bytes, subscribed: bool) -> tuple[Texts, np.ndarray]:
-    """Return (texts, whether each byte is a separator); raise AttributeFormatError for the first invalid topic."""
+    """Return (the topics as `Texts`, is_separator); is_separator has a flag for each of the 256 byte values.
+
+    ``subscribed``: whether the topics may contain wildcards. Raises AttributeFormatError for the first invalid topic.
+    """
     is_separator = np.zeros(256, np.bool_)
     is_separator[list(topics.separator_bytes(separators))] = True
     texts = _as_texts(texts)

@@ -1,8 +1,9 @@
 """Compiled loops (numba) of `arrays.py`: topics to filters, routing and matching over arrays.
 
 Texts are ``data``, one array of bytes, and ``starts``, the position at which each text begins, followed by the end of
-the last text. ``is_separator`` has a flag for each of the 256 byte values. Topics must have been checked by
-`first_invalid`. ``state`` and ``w`` are scratch memory of SHA-256, of 8 and 64 words.
+the last text. ``is_separator`` has a flag for each of the 256 byte values; ``longest`` is the largest size of a topic
+in bytes. Topics must have been checked by `first_invalid`. ``item`` is a buffer for one item of a topic. ``state`` and
+``w`` are scratch memory of SHA-256, of 8 and 64 words.
 """
 
 import numpy as np
@@ -42,7 +43,7 @@ def _rotate(x: np.uint32, count: Integer) -> np.uint32:
 
 @njit(cache=True)
 def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Integer) -> None:
-    """Apply SHA-256's compression function to ``state`` and the 64 bytes at ``begin``; ``w`` is scratch of 64 words."""
+    """Apply SHA-256's compression function to ``state`` and 64 bytes of ``block``, which start at ``begin``."""
     for t in range(16):
         at = begin + 4 * t
         w[t] = np.uint32(
@@ -75,7 +76,10 @@ def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Intege
 
 @njit(cache=True)
 def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -> None:
-    """Store the SHA-256 digest of the first ``size`` bytes of ``item`` in ``state``; later bytes are overwritten."""
+    """Store the SHA-256 digest of the first ``size`` bytes of ``item`` in ``state``.
+
+    The bytes of ``item`` after them are overwritten with padding.
+    """
     state[:] = _INITIAL_STATE
     end = (size + 1 + _LENGTH_B + _BLOCK_B - 1) // _BLOCK_B * _BLOCK_B
     item[size] = 0x80
@@ -92,10 +96,11 @@ def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -
 def _insert_item(
     row: np.ndarray, item: np.ndarray, size: Integer, hashes: Integer, state: np.ndarray, w: np.ndarray
 ) -> None:
-    """Set the bits of an item in a filter.
+    """Set the bits of an item in ``row``, a filter; each of ``hashes`` hashes sets one bit.
 
     The item is the first ``size`` bytes of ``item``; later bytes are overwritten. DPS reads the digest as little-endian
-    words, so the big-endian words of SHA-256 are converted."""
+    words, so the big-endian words of SHA-256 are converted.
+    """
     _digest(state, w, item, size)
     length = 64 * row.size
     for k in range(hashes):
@@ -107,7 +112,7 @@ def _insert_item(
 
 @njit(cache=True)
 def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separator: np.ndarray, at: np.ndarray) -> int:
-    """Store the positions of a topic's separators in ``at``; return their number."""
+    """Store the positions of separators in data[begin:end], a topic, in the array ``at``; return their number."""
     count = 0
     for position in range(begin, end):
         if is_separator[data[position]]:
@@ -120,16 +125,19 @@ def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separato
 def _copy_segment(
     item: np.ndarray, data: np.ndarray, separators: np.ndarray, count: Integer, index: Integer, end: Integer
 ) -> int:
-    """Write the item of a segment to ``item`` and return its size in bytes.
+    """Write the item of a topic's segment to ``item``, and return its size in bytes.
 
-    The item is the segment, preceded by all earlier separators and followed by the next separator, if any."""
+    The item is the segment, preceded by all earlier separators of the topic and followed by the next separator, if any.
+    ``separators``: positions of the topic's ``count`` separators in ``data``; ``index``: number of separators before
+    the segment; ``end``: position after the topic.
+    """
     size = 0
     for k in range(index):
         item[size] = data[separators[k]]
         size += 1
-    first = separators[index - 1] + 1 if index else 0
-    last = separators[index] + 1 if index < count else end
-    for position in range(first, last):
+    copy_begin = separators[index - 1] + 1 if index else 0
+    copy_end = separators[index] + 1 if index < count else end
+    for position in range(copy_begin, copy_end):
         item[size] = data[position]
         size += 1
     return size
@@ -153,29 +161,29 @@ def add_publications(
     state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
     for i in range(filters.shape[0]):
         begin, end = starts[i], starts[i + 1]
-        row = filters[i]
+        filter_row = filters[i]
         size = end - begin
         item[:size] = data[begin:end]
-        _insert_item(row, item, size, hashes, state, w)
+        _insert_item(filter_row, item, size, hashes, state, w)
         if not wildcards:
             continue
-        count = _find_separators(data, begin, end, is_separator, separators)
-        for k in range(count):
+        separator_count = _find_separators(data, begin, end, is_separator, separators)
+        for k in range(separator_count):
             size = separators[k] + 1 - begin
             item[:size] = data[begin : begin + size]
-            _insert_item(row, item, size, hashes, state, w)
-        for k in range(1, count + 1):
-            size = _copy_segment(item, data, separators, count, k, end)
-            _insert_item(row, item, size, hashes, state, w)
-        for levels in range(count + 1):
+            _insert_item(filter_row, item, size, hashes, state, w)
+        for k in range(1, separator_count + 1):
+            size = _copy_segment(item, data, separators, separator_count, k, end)
+            _insert_item(filter_row, item, size, hashes, state, w)
+        for levels in range(separator_count + 1):
             for k in range(levels):
                 item[k] = data[separators[k]]
             item[levels] = _HASH
-            _insert_item(row, item, levels + 1, hashes, state, w)
-        for k in range(count):
+            _insert_item(filter_row, item, levels + 1, hashes, state, w)
+        for k in range(separator_count):
             item[k] = data[separators[k]]
-        item[count] = _PLUS
-        _insert_item(row, item, count + 1, hashes, state, w)
+        item[separator_count] = _PLUS
+        _insert_item(filter_row, item, separator_count + 1, hashes, state, w)
 
 
 @njit(cache=True)
@@ -193,28 +201,30 @@ def add_subscriptions(
     state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
     for i in range(filters.shape[0]):
         begin, end = starts[i], starts[i + 1]
-        row = filters[i]
+        filter_row = filters[i]
         wildcard = begin
         while wildcard < end and data[wildcard] != _PLUS and data[wildcard] != _HASH:
             wildcard += 1
         size = wildcard - begin
         if size:
             item[:size] = data[begin:wildcard]
-            _insert_item(row, item, size, hashes, state, w)
-        count = _find_separators(data, begin, end, is_separator, separators)
-        for k in range(1, count + 1):
-            first = separators[k - 1] + 1
-            if first <= wildcard or (data[first] == _PLUS and k < count and separators[k] == first + 1):
+            _insert_item(filter_row, item, size, hashes, state, w)
+        separator_count = _find_separators(data, begin, end, is_separator, separators)
+        for k in range(1, separator_count + 1):
+            segment_begin = separators[k - 1] + 1
+            if segment_begin <= wildcard or (
+                data[segment_begin] == _PLUS and k < separator_count and separators[k] == segment_begin + 1
+            ):
                 continue
-            size = _copy_segment(item, data, separators, count, k, end)
-            _insert_item(row, item, size, hashes, state, w)
+            size = _copy_segment(item, data, separators, separator_count, k, end)
+            _insert_item(filter_row, item, size, hashes, state, w)
 
 
 @njit(cache=True)
 def first_invalid(
     data: np.ndarray, starts: np.ndarray, is_separator: np.ndarray, longest: Integer, wildcards: bool
 ) -> int:
-    """Return the index of the first invalid topic, or -1; ``wildcards`` is whether topics may contain wildcards."""
+    """Return the index of the first invalid topic, or -1; ``wildcards``: whether topics may contain wildcards."""
     for i in range(starts.size - 1):
         begin, end = starts[i], starts[i + 1]
         if not 0 < end - begin <= longest or is_separator[data[begin]] or is_separator[data[end - 1]]:
@@ -274,7 +284,7 @@ def _matches(
 
 @njit(cache=True)
 def fuzzy_hash(filters: np.ndarray, hashes: np.ndarray) -> None:
-    """Compute the four words of the fuzzy hash of each row into ``hashes``."""
+    """Write the fuzzy hash of each filter, four words, to the same row of ``hashes``."""
     for i in range(filters.shape[0]):
         folded, bits = np.uint64(0), 0
         for k in range(filters.shape[1]):
@@ -294,9 +304,11 @@ def _or_rotated(x: np.uint64, count: Integer) -> np.uint64:
 
 @njit(cache=True)
 def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
-    """Return the first three words of a fuzzy hash, from a vector that was folded to 64 bits.
+    """Return the first three words of a fuzzy hash; ``folded``: the vector, folded to 64 bits.
 
-    Each word starts as the folded vector. Then, for each of its shifts, its rotation by the shift is or-ed into it."""
+    Each word starts as the folded vector. Then its rotations by several distances are or-ed into it, one after the
+    other.
+    """
     first = _or_rotated(_or_rotated(folded, 7), 31)
     second = _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)
     third = _or_rotated(_or_rotated(_or_rotated(_or_rotated(folded, 13), 17), 19), 41)
@@ -331,8 +343,8 @@ def _is_routed(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray
         folded |= publication[k] & interests[k]
     if not folded:
         return False
-    first, second, third = _fold_rotations(folded)
-    if needs[0] & ~first or needs[1] & ~second or needs[2] & ~third:
+    first_word, second_word, third_word = _fold_rotations(folded)
+    if needs[0] & ~first_word or needs[1] & ~second_word or needs[2] & ~third_word:
         return False
     if not needs[3]:
         return True

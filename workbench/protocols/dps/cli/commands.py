@@ -40,8 +40,8 @@ async def _run(options: argparse.Namespace, command: Command) -> int:
     stop = asyncio.Event()
     output = Output(options, stop)
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    for signal_number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(signal_number, stop.set)
     async with make_node(options, output) as node:
         output.node = node
         output.write("listening", f"listening on {node}", address=str(node))

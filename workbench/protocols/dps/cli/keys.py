@@ -156,7 +156,7 @@ def _common_name(pem: bytes, source: str) -> bytes:
         names = []
     if not names:
         raise ParameterError(
-            f"{source}: not a certificate with a common name; give its identifier, as in --public KID={source}"
+            f"{source}: not a certificate with a common name; give an identifier, as in --public KID={source}"
         )
     return str(names[0].value).encode()
 

@@ -103,7 +103,7 @@ class Output:
         )
 
     def discovered(self, node: Any, topics: list[str]) -> None:
-        """Print a node that discovery reports; ``topics`` are topics that its subscriptions may match."""
+        """Print a node that discovery reports; ``topics``: topics that match its filter."""
         bits = node.interests.popcount
         interests = f"a filter of {bits} bits" if bits else "nothing"
         topics_text = f", which may be {' or '.join(topics)}" if topics else ""

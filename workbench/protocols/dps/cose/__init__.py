@@ -67,7 +67,7 @@ class Opened(NamedTuple):
 
     sender     identifier of the key that signed the message; None without a valid signature by a known key
     recipient  identifier of the key that decrypted the message; None if it was not encrypted
-    way        key management of its encryption (one of `WAYS`); None if it was not encrypted
+    way        key management of the message's encryption (one of `WAYS`); None if it was not encrypted
     """
 
     message: Any
@@ -121,9 +121,10 @@ class Security:
             self.keys.private(self.sender)
 
     def seal(self, message: Any) -> Any:
-        """Return a message encrypted, signed or both, as the parameters of this object require; else unchanged.
+        """Return a message encrypted, signed or both, as the parameters of this object require.
 
-        ``message`` is a `wire.Publication` or `wire.Acknowledgement` with readable data.
+        ``message`` is a `wire.Publication` or `wire.Acknowledgement` with readable data. It is returned unchanged if
+        the parameters require neither encryption nor a signature.
         """
         external = dps.protected_map(message)
         plain = dps.body_map(message)
@@ -135,7 +136,7 @@ class Security:
         return dps.with_secured_body(message, structures.encode_signed(signature, plain))
 
     def open(self, message: Any) -> Opened:
-        """Return the readable message as `Opened`, decrypted if necessary; raise DecodeError if decryption fails."""
+        """Return a received message as `Opened`, decrypted if necessary; raise DecodeError if decryption fails."""
         if message.data is not None:
             return Opened(message, None, None, None)
         item = structures.decode(message.body)
@@ -148,16 +149,16 @@ class Security:
         return Opened(dps.with_plain_body(message, plain), sender, kid, key_management)
 
     def answering(self, opened: Opened) -> "Security":
-        """Return a `Security` for the acknowledgement of a publication, with the publication's key management and key.
+        """Return a `Security` for acknowledging a publication: it has the publication's key management and key.
 
-        With ECDH the acknowledgement is encrypted for the signer of the publication.
-
-        Raises ParameterError if ECDH was used without a valid signature, or if the key is not in the store.
+        With ECDH the acknowledgement is encrypted for the publication's signer. Raises ParameterError if ECDH was used
+        without a valid signature by a known key, or if the key is not in the store.
         """
         if opened.way == ECDH_ES_A256KW:
             if opened.sender is None:
                 raise ParameterError(
-                    "the publication has no valid signature by a known key; with ECDH, only its signer can be answered"
+                    "cannot encrypt the acknowledgement: with ECDH it is encrypted for the publication's signer, and "
+                    "the publication has no valid signature by a known key; add the signer's public key"
                 )
             return Security(self.keys, opened.way, (opened.sender,), opened.recipient)
         recipients = () if opened.recipient is None else (opened.recipient,)
@@ -186,7 +187,10 @@ class Security:
         return Recipient(structures.ECDH_ES_A256KW, kid, ephemeral, aes_key_wrap(wrapping, key))
 
     def _decrypt(self, item: CoseItem, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
-        """Return (key management, identifier of the key, decrypted bytes) of an encrypted item."""
+        """Return (key management, identifier of the key, decrypted bytes) of an encrypted item.
+
+        ``external``: bytes that are authenticated, too; ``fixed_nonce``: nonce of items that use a shared key directly.
+        """
         authenticated = structures.encryption_structure(item.tag, item.protected, external)
         for key_management, kid, key in self._content_keys(item):
             plain = algorithms.decrypt(key, item.iv or fixed_nonce, item.content, authenticated)
@@ -196,7 +200,7 @@ class Security:
         raise DecodeError(f"a message encrypted for {keys} cannot be decrypted with the keys in the store")
 
     def _content_keys(self, item: CoseItem) -> list[tuple[str, bytes, bytes]]:
-        """Return the keys that may decrypt the content, each as (key management, identifier, key); may be []."""
+        """Return [(key management, identifier, key)] of the keys that may decrypt the item's content; may be []."""
         if item.tag == structures.ENCRYPT0:
             return [(IMPLICIT, kid, key) for kid, key in self.keys.symmetric.items()]
         for recipient in item.recipients:
@@ -231,7 +235,10 @@ class Security:
         content: bytes,
         body_protected: bytes | None = None,
     ) -> bytes | None:
-        """Return the identifier of the key that signed; None if the key is unknown or the signature invalid."""
+        """Return the identifier of the key that made a signature; None if the key is unknown or the signature invalid.
+
+        The other parameters give the signed bytes, as those of `structures.signature_structure`.
+        """
         if signature is None or signature.kid not in self.keys.public:
             return None
         key = self.keys.public(signature.kid)

@@ -31,7 +31,7 @@ def is_supported(curve: ec.EllipticCurve) -> bool:
 
 
 def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> bytes | None:
-    """Return the decrypted bytes, or None if key, nonce, ``authenticated`` or content is wrong."""
+    """Return the decrypted ``content``; None if the key, the nonce, ``authenticated`` or the content is wrong."""
     try:
         return AESGCM(key).decrypt(nonce, content, authenticated)
     except (InvalidTag, ValueError):
@@ -39,7 +39,7 @@ def decrypt(key: bytes, nonce: bytes, content: bytes, authenticated: bytes) -> b
 
 
 def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
-    """Return the key in ``wrapped``; None if ``wrapping`` is not its wrapping key, or it does not have 32 bytes."""
+    """Return the key in ``wrapped``; None if ``wrapping`` is not its wrapping key, or if it does not have 32 bytes."""
     if wrapping is None:
         return None
     try:
@@ -59,7 +59,10 @@ def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
 
 
 def agree(private: ec.EllipticCurvePrivateKey, point: Point) -> bytes | None:
-    """Return the wrapping key from ECDH of a private key and a point; None if the point is not on the key's curve."""
+    """Return the wrapping key that ECDH derives from a private key and a point.
+
+    Return None if the point is not on the private key's curve.
+    """
     curve, size_B = _BY_NUMBER.get(point.curve, (None, 0))
     if curve is None or curve.name != private.curve.name or not len(point.x) == len(point.y) == size_B:
         return None

@@ -77,7 +77,7 @@ def _encode_header(*pairs: tuple[int, bytes]) -> bytes:
 
 
 def signature_header(algorithm: int) -> bytes:
-    """Return the protected header of a signature."""
+    """Return the encoded protected header of a signature with this algorithm (COSE's number)."""
     return _encode_header((_ALGORITHM, cbor.integer(algorithm)))
 
 
@@ -86,14 +86,21 @@ ECDH_HEADER = _encode_header((_ALGORITHM, cbor.integer(ECDH_ES_A256KW)))
 
 
 def encryption_structure(tag: int, protected: bytes, external: bytes) -> bytes:
-    """Return the bytes that are authenticated with the ciphertext (COSE's Enc_structure)."""
+    """Return the bytes that are authenticated with the ciphertext (COSE's Enc_structure).
+
+    ``tag``: tag of the item; ``protected``: its protected header; ``external``: further authenticated bytes.
+    """
     return cbor.sequence(cbor.text(_CONTEXTS[tag]), cbor.byte_string(protected), cbor.byte_string(external))
 
 
 def signature_structure(
     context: str, body_protected: bytes | None, protected: bytes, external: bytes, content: bytes
 ) -> bytes:
-    """Return the bytes that are signed (COSE's Sig_structure); ``body_protected`` is None for a Sign1."""
+    """Return the bytes that are signed (COSE's Sig_structure).
+
+    ``context``: "Signature1" or "CounterSignature"; ``protected``: header of the signature; ``body_protected``: header
+    of the countersigned item, None for a Sign1; ``external``: further signed bytes; ``content``: payload or ciphertext.
+    """
     parts = [protected, external, content] if body_protected is None else [body_protected, protected, external, content]
     return cbor.sequence(cbor.text(context.encode()), *map(cbor.byte_string, parts))
 
@@ -185,7 +192,10 @@ class _Headers(NamedTuple):
 
 
 def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
-    """Read a map of headers; skip unknown headers, and a countersignature unless ``countersigned``."""
+    """Read a map of headers and return their values.
+
+    Unknown headers are skipped, and a countersignature unless ``countersigned``.
+    """
     headers: dict[str, Any] = {}
     for _ in range(reader.mapping("headers")):
         key = _read_key(reader)
@@ -205,7 +215,7 @@ def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
 
 
 def _read_key(reader: cbor.Reader) -> int | None:
-    """Read a key of a header and return it; if it is not an integer, skip it and return None."""
+    """Read and return the integer key of a header; if the key is not an integer, skip it and return None."""
     if reader.peek() in (cbor.UNSIGNED, cbor.NEGATIVE):
         return reader.integer("key of a header", _LOWEST, _HIGHEST)
     reader.skip("key of a header")
@@ -226,7 +236,10 @@ def _read_point(reader: cbor.Reader) -> Point:
 
 
 def _read_signature(reader: cbor.Reader, name: str, is_item: bool) -> tuple[Signature, bytes]:
-    """Read (signature, payload) of a Sign1, or of a countersignature, whose payload is empty."""
+    """Read a Sign1, or a countersignature; return (signature, payload).
+
+    ``is_item``: whether it is a Sign1; the payload of a countersignature is b"".
+    """
     reader.array(name, 4 if is_item else 3)
     protected = reader.byte_string("protected header of " + name)
     headers = _read_headers(reader, countersigned=is_item)

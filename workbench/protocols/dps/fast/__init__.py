@@ -6,15 +6,27 @@ The *definition* is the protocol's node in Python. Its *twin* gives the same tra
 Theory of operation
     `state.py` defines the memory of nodes, `links.py` the exchange of interests over links, `publications.py` the
     forwarding of publications, and `filters.py` the operations on filters. Topics are hashed and compared before the
-    run (`topics.py`). A frame contains a message of a link, or a publication of a certain size; a
-    publication's hops and remaining lifetime are in the frame's header field.
+    run (`topics.py`). A frame contains a message of a link or a publication. The hops and the remaining lifetime of a
+    publication are in the header field of its frame.
 
     The state machine of a link is the definition's table (`automaton.py`), as arrays of the state. Decisions are the
     definition's functions (`rules.py`), compiled unchanged.
 
+Parameters of the functions
+    core                                the engine's arrays
+    state                               the arrays of this twin (`state.py`)
+    i                                   index of the node that acts
+    link                                row of ``state.links``: the data of node ``i`` about one neighbor
+    remote                              this row itself, with the fields of `state.LINK`
+    message, publication, subscription  rows of the arrays with these names (in plural)
+    now                                 the time in µs
+
+    A time, a row or an address that does not exist is NONE (-1).
+
 Cost
-    For a message of a link, all filters of its node's links are read; for a publication, a few words per link. Memory:
-    32 bytes for each pair of node and publication; 150 bytes for each neighbor; each different filter once.
+    To process a message of a link, the filters of all links of the node are read; to forward a publication, a few words
+    of each link's filter. Memory: 32 bytes for each pair of node and publication; 150 bytes for each neighbor; each
+    different filter once.
 
 Limits
     Networks whose nodes have more than 256 neighbors run in the reference engine.
@@ -65,7 +77,7 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Return whether the pools have room for the filters and needs that one event may create."""
+    """Return whether ``state.filters`` and ``state.needs`` have enough free rows for the next event of a node."""
     filters, rows = state.numbers[Number.FILTERS] + state.most_new, state.numbers[Number.NEEDS] + state.most_new
     return filters < len(state.filters) and rows < len(state.needs)
 
@@ -83,7 +95,10 @@ def start(core, state, i, now):
 
 @compiled
 def link_quality(core, state, i, neighbor, inbound, outbound, now):
-    """Store the delivery ratios (0 to 1) of the radio link to a neighbor, and request or end a DPS link with it."""
+    """Store the measured quality of a radio link, and request or end the DPS link with this neighbor.
+
+    ``neighbor``: the neighbor's index; ``inbound``, ``outbound``: delivery ratios (0 to 1) of frames from and to it.
+    """
     i = np.int64(i)
     link = link_of(state, i, neighbor)
     if report_quality(core, state, i, link, min(inbound, outbound), now) and state.links[link].state != GONE:
@@ -93,14 +108,14 @@ def link_quality(core, state, i, neighbor, inbound, outbound, now):
 
 @compiled
 def _finish(core, state, i, now):
-    """Write events for changed interests and mesh ids, and schedule the node's next wake-up."""
+    """Write trace events for changed interests and mesh ids, and schedule the next wake-up of node ``i``."""
     announce(core, state, i, now)
     _plan_wake(core, state, i)
 
 
 @compiled
 def _plan_wake(core, state, i):
-    """Schedule the node's next wake-up at the earliest time at which something is due."""
+    """Schedule the next wake-up of node ``i`` at the earliest time at which any of its work is due."""
     node = state.nodes[i]
     earliest_us = _earlier(_earlier(node.update_us, node.ids_us), node.next_end_us)
     earliest_us = _earlier(earliest_us, _earlier(node.choose_us, node.scout_us))
@@ -141,7 +156,10 @@ def _earlier(first_us, second_us):
 
 @compiled
 def _change_own(core, state, i, subscription, in_force, now):
-    """Begin or end a subscription of the node, and send the changed sum of its subscriptions to all neighbors."""
+    """Begin (``in_force`` 1) or end (0) a subscription of node ``i``.
+
+    The changed sum of the filters of its subscriptions is sent to all its neighbors.
+    """
     state.in_force[subscription] = in_force
     node = state.nodes[i]
     node.own_count += 1 if in_force else -1
@@ -163,7 +181,7 @@ def _change_own(core, state, i, subscription, in_force, now):
 
 @compiled
 def subscribe(core, state, i, subscription, now):
-    """Begin a subscription, and deliver matching retained publications to it."""
+    """Begin a subscription of node ``i``, and deliver to it the retained publications that match it."""
     i = np.int64(i)
     _change_own(core, state, i, subscription, 1, now)
     deliver_retained(core, state, i, subscription, now)
@@ -172,7 +190,7 @@ def subscribe(core, state, i, subscription, now):
 
 @compiled
 def unsubscribe(core, state, i, subscription, now):
-    """End a subscription if it has not ended already."""
+    """End a subscription of node ``i`` if it has not ended already."""
     i = np.int64(i)
     if state.in_force[subscription]:
         _change_own(core, state, i, subscription, 0, now)
@@ -184,7 +202,7 @@ def unsubscribe(core, state, i, subscription, now):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Publish ``content``, reading ``number`` of node ``i``."""
+    """Publish reading ``number`` of node ``i``; ``content`` is the row of its attributes in ``core.contents``."""
     i = np.int64(i)
     publish_content(core, state, i, content, number, now)
     if state.retains:
@@ -193,7 +211,10 @@ def publish(core, state, i, content, number, now):
 
 @compiled
 def receive(core, state, i, sender, message, header_field, broadcast, now):
-    """Process a neighbor's message; ``header_field`` of a publication contains its previous hops and its lifetime."""
+    """Process a message from a neighbor, the node ``sender``.
+
+    ``header_field`` contains the hops and the remaining lifetime of a publication; other messages do not use it.
+    """
     i, sender = np.int64(i), np.int64(sender)
     name = core.messages[message].name
     if name == Message.PUBLICATION:
@@ -214,7 +235,10 @@ def receive(core, state, i, sender, message, header_field, broadcast, now):
 
 @compiled
 def sent(core, state, i, receiver, message, header_field, ok, now):
-    """Schedule a retry of a unicast message that the radio failed to deliver."""
+    """Process the outcome of a unicast message to the node ``receiver``: ``ok`` is whether it was delivered.
+
+    If it was not, a retry is scheduled; acknowledgements of publications are not retried.
+    """
     name, link = core.messages[message].name, link_of(state, i, np.int64(receiver))
     if ok:
         state.links[link].repeated = 0
@@ -257,9 +281,10 @@ def wake(core, state, i, now):
 
 @compiled
 def _send_scout(core, state, i, now):
-    """End the link to the current scout if it is muted and idle, and request a link to the next scout.
+    """End the link to the current scout if it is muted and no answer is outstanding; request one to the next scout.
 
-    A scout is a neighbor outside of the chosen ones, which may be in another part of the network.
+    Scouts are neighbors that are not among the best ones. A node links to one scout after another, as a scout may be in
+    another part of the network.
     """
     node = state.nodes[i]
     scout = np.int64(node.scout)
@@ -276,7 +301,7 @@ def _send_scout(core, state, i, now):
 
 @compiled
 def _send_requests(core, state, i, now):
-    """Request the links whose scheduled time has come."""
+    """Request the links of node ``i`` whose scheduled times have come."""
     planned, previous_link = state.nodes[i].planned_requests, NONE
     link = np.int64(planned.first)
     while link != NONE:

@@ -11,7 +11,10 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def acknowledge(core, state, i, peer, publication, now):
-    """Acknowledge a delivered publication, which came from the address ``peer``; NONE: this node published it."""
+    """Acknowledge a publication that node ``i`` has delivered to its subscriptions.
+
+    ``peer``: address of the neighbor that sent the publication; NONE: node ``i`` published it itself.
+    """
     publication_row = state.publications[publication]
     size_B = state.answer_B
     message = twin.take_message(
@@ -37,7 +40,10 @@ def acknowledge(core, state, i, peer, publication, now):
 
 @compiled
 def receive_answer(core, state, i, link, message, now):
-    """Process an acknowledgement from a neighbor: report it if this node published the publication, else forward it."""
+    """Process an acknowledgement from a neighbor.
+
+    If node ``i`` published the acknowledged publication, write a trace event; else forward the acknowledgement.
+    """
     publication = np.int64(state.headers[message].publication)
     peer = address_of(core, state, link)
     if _is_expected(core, state, i, publication):
@@ -56,7 +62,7 @@ def receive_answer(core, state, i, link, message, now):
 
 @compiled
 def _is_expected(core, state, i, publication):
-    """Return whether this node published the publication recently enough to expect acknowledgements."""
+    """Return whether node ``i`` published the publication, recently enough to expect acknowledgements of it."""
     publication_row = state.publications[publication]
     return (
         publication_row.origin == core.addresses[i]
@@ -66,6 +72,6 @@ def _is_expected(core, state, i, publication):
 
 @compiled
 def _report_answer(core, state, i, peer, message, publication, now):
-    """Write an event for an acknowledgement, if this node expects acknowledgements of the publication."""
+    """Write a trace event for an acknowledgement if node ``i`` still expects acknowledgements of the publication."""
     if _is_expected(core, state, i, publication):
         twin.report(core, now, i, Event.ACKNOWLEDGED, peer, message, 0, twin.NO_REASON)

@@ -8,8 +8,8 @@ Theory of operation
     computed in the first free row; if an equal row exists, the number of that row is used instead.
 
 Cost
-    For a sum, the words of each entry are read once, and its own words once more for the hash. Rows are never freed: a
-    run takes the memory of all different filters.
+    To compute a sum, each word of a summed filter is read once, and each word of the sum once more for its hash. Rows
+    are never freed: a run takes the memory of all different filters.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EMPTY = 0  # row of the filter without set bits, and of the needs without set bi
 
 
 class Number(twin.Codes):
-    """Indices in the array ``numbers``, which counts the stored filters, needs and publications."""
+    """Indices in the array ``state.numbers``: the numbers of stored filters, stored needs and made publications."""
 
     FILTERS = auto()
     NEEDS = auto()
@@ -45,7 +45,7 @@ _NO_BITS, _ONE_BIT = np.uint64(0), np.uint64(1)
 
 
 def hashes_of(rows: np.ndarray) -> np.ndarray:
-    """Return the hash of each row of an array (n, words), as `_hash_row` computes it."""
+    """Return the hash of each row of an array of shape (n, words), equal to the results of `_hash_row`."""
     hashes = np.full(len(rows), _START)
     with np.errstate(over="ignore"):
         for column in rows.T:
@@ -55,7 +55,10 @@ def hashes_of(rows: np.ndarray) -> np.ndarray:
 
 
 def table_of(hashes: np.ndarray, room: int) -> np.ndarray:
-    """Return a hash table: in each slot a row's number, or NONE. It has more than ``2 * room`` slots."""
+    """Return a hash table of the rows with these hashes: an array of slots, each with a row number or NONE.
+
+    ``room``: number of rows that the table must be able to hold; it has more than twice as many slots.
+    """
     size = 1 << (2 * room).bit_length()
     table = np.full(size, NONE, np.int32)
     for row, position in enumerate((hashes & np.uint64(size - 1)).tolist()):
@@ -84,15 +87,18 @@ def _are_equal(rows, first, second):
 
 @compiled
 def _find_or_add(rows, hashes, table, row):
-    """Return the number of the row that equals row ``row``; if no such row exists, add ``row`` to the table."""
+    """Return the stored row that equals row ``row``; if no stored row does, store ``row`` and return it.
+
+    ``rows``: all filters, or all needs; ``hashes``: the hash of each stored row; ``table``: their hash table.
+    """
     hash_value = _hash_row(rows, row)
-    last = len(table) - 1
-    position = np.int64(hash_value & np.uint64(last))
+    mask = len(table) - 1
+    position = np.int64(hash_value & np.uint64(mask))
     while table[position] != NONE:
         candidate = np.int64(table[position])
         if hashes[candidate] == hash_value and _are_equal(rows, candidate, row):
             return candidate
-        position = (position + 1) & last
+        position = (position + 1) & mask
     table[position] = row
     hashes[row] = hash_value
     return np.int64(row)
@@ -100,30 +106,36 @@ def _find_or_add(rows, hashes, table, row):
 
 @compiled
 def intern_filter(state):
-    """Keep the filter computed in the first free row, unless an equal filter exists; return the row of the filter."""
+    """Store the filter that was computed in the first free row of ``state.filters``; return its row.
+
+    If an equal filter is stored already, return its row instead; the first free row stays free.
+    """
     row = state.numbers[Number.FILTERS]
-    number = _find_or_add(state.filters, state.filter_hashes, state.filter_table, row)
-    if number == row:
+    stored_row = _find_or_add(state.filters, state.filter_hashes, state.filter_table, row)
+    if stored_row == row:
         state.numbers[Number.FILTERS] = row + 1
         state.filter_ones[row] = ones_of(state.filters, row)
         state.filter_B[row] = _encoded_B(state, row)
-    return number
+    return stored_row
 
 
 @compiled
 def intern_needs(state):
-    """Keep the needs computed in the first free row, unless equal needs exist; return the row of the needs."""
+    """Store the needs that were computed in the first free row of ``state.needs``; return their row.
+
+    If equal needs are stored already, return their row instead; the first free row stays free.
+    """
     row = state.numbers[Number.NEEDS]
-    number = _find_or_add(state.needs, state.needs_hashes, state.needs_table, row)
-    if number == row:
+    stored_row = _find_or_add(state.needs, state.needs_hashes, state.needs_table, row)
+    if stored_row == row:
         state.numbers[Number.NEEDS] = row + 1
         state.needs_ones[row] = ones_of(state.needs, row)
-    return number
+    return stored_row
 
 
 @compiled
 def ones_of(rows, row):
-    """Return the number of set bits in a row."""
+    """Return the number of set bits in row ``row`` of an array of 64-bit words."""
     count = np.int64(0)
     for k in range(rows.shape[1]):
         count += twin.count_ones(rows[row, k])
@@ -135,7 +147,7 @@ def ones_of(rows, row):
 
 @compiled
 def clear_sum(state):
-    """Start an empty sum in the first free rows of filters and needs."""
+    """Start an empty sum in the first free rows: no bit is set in the filter, and all bits are set in the needs."""
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] = _NO_BITS
@@ -146,7 +158,10 @@ def clear_sum(state):
 
 @compiled
 def add_to_sum(state, interests, needs):
-    """Add an entry to the sum in the first free rows: unite the filters, intersect the needs."""
+    """Add an entry, such as the interests of one link, to the sum in the first free rows of filters and needs.
+
+    ``interests``, ``needs``: rows of the entry. Filters are united, needs are intersected.
+    """
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] |= state.filters[interests, k]
@@ -157,7 +172,7 @@ def add_to_sum(state, interests, needs):
 
 @compiled
 def end_sum(state, entries):
-    """Finish the sum after its ``entries`` were added; without entries, clear its needs."""
+    """Finish the sum in the first free rows after ``entries`` entries were added; if that is 0, clear its needs."""
     if entries == 0:
         row = state.numbers[Number.NEEDS]
         for k in range(NEEDS_WORDS):
@@ -166,7 +181,10 @@ def end_sum(state, entries):
 
 @compiled
 def change_between(state, first, second):
-    """Return the row of the filter with the bits in which two filters differ."""
+    """Return the row of the filter that is the exclusive or of two filters.
+
+    ``first`` and ``second`` are rows of ``state.filters``.
+    """
     if first == second:
         return EMPTY
     row = state.numbers[Number.FILTERS]
@@ -180,13 +198,13 @@ def change_between(state, first, second):
 
 @compiled
 def _head_B(argument):
-    """Return the number of bytes of a CBOR item's head with this argument."""
+    """Return the size in bytes of the head of a CBOR item; ``argument`` is the number in the head."""
     return 1 + more_B(argument)
 
 
 @compiled
 def more_B(argument):
-    """Return the number of bytes that CBOR uses for an unsigned integer, beyond the first byte."""
+    """Return the number of bytes after the first byte in the CBOR encoding of an unsigned integer."""
     if argument < 24:
         return 0
     if argument < 0x100:
@@ -196,7 +214,10 @@ def more_B(argument):
 
 @compiled
 def _runs_bits(state, row, complement):
-    """Return the number of bits of a filter's run-length code; ``complement``: mask that inverts words, or 0."""
+    """Return the size in bits of the run-length code of the filter in row ``row``.
+
+    ``complement``: a word of ones to encode the inverted filter, or 0 to encode the filter itself.
+    """
     bits = np.int64(0)
     run_start = np.int64(0)
     for k in range(state.filters.shape[1]):
@@ -215,7 +236,7 @@ def _runs_bits(state, row, complement):
 
 @compiled
 def _encoded_B(state, row):
-    """Return the number of bytes of a filter as `BitVector.encode` encodes it."""
+    """Return the size in bytes of the encoded filter in row ``row``; `BitVector.encode` defines the encoding."""
     length = state.filters.shape[1] * WORD
     fill_percent = 100 * state.filter_ones[row] + 1  # times ``length``
     bits = np.int64(length + 1)
@@ -228,7 +249,7 @@ def _encoded_B(state, row):
 
 
 def longest_B(length: int) -> int:
-    """Return the most bytes that an encoded filter of ``length`` bits takes, which is without compression."""
+    """Return the largest size in bytes of an encoded filter of ``length`` bits, that of an uncompressed filter."""
     return len(BitVector(length, int.from_bytes(b"\x55" * (length // 8), "little")).encode())
 
 
@@ -242,22 +263,26 @@ def _or_rotated(word, distance):
 
 @compiled
 def _lacks_need(state, needs, k, word):
-    """Return whether ``word`` lacks a bit of word ``k`` of the needs."""
+    """Return whether ``word``, word ``k`` of a fuzzy hash, lacks a bit that the needs in row ``needs`` have there."""
     return (state.needs[needs, k] & ~word) != _NO_BITS
 
 
 @compiled
 def routes(state, topics, interests, needs):
-    """Return whether a publication on ``topics`` (a published set) may match interests, as `bloom.routes`."""
+    """Return whether a publication may match interests, by the test of `bloom.routes`.
+
+    ``topics``: number of the publication's set of topics (see `topics.Workload`); ``interests``, ``needs``: rows of the
+    interests and needs of a link.
+    """
     folded = _NO_BITS
-    count = np.int64(0)
+    common_bits = np.int64(0)
     for position in range(state.topic_first[topics], state.topic_first[topics + 1]):
         common = state.topic_words[position] & state.filters[interests, state.topic_positions[position]]
         folded |= common
-        count += twin.count_ones(common)
-    if count == 0:
+        common_bits += twin.count_ones(common)
+    if common_bits == 0:
         return False
-    unary = _ALL if count >= WORD - 1 else (_ONE_BIT << np.uint64(count)) - _ONE_BIT
+    unary = _ALL if common_bits >= WORD - 1 else (_ONE_BIT << np.uint64(common_bits)) - _ONE_BIT
     if _lacks_need(state, needs, 3, unary) or _lacks_need(state, needs, 0, _or_rotated(_or_rotated(folded, 7), 31)):
         return False
     if _lacks_need(state, needs, 1, _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)):

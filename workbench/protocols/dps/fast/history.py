@@ -1,4 +1,4 @@
-"""The history of received publications and their senders in DPS's fast twin, as `workbench.protocols.dps.history`.
+"""The history of a node in DPS's fast twin: publications and the neighbors that sent them, as in `dps.history`.
 
 In a scenario each series has one publication, and all publications of a run have the same lifetime. So a node's list of
 seen publications, in the order of their last reception, is also in the order of expiry.
@@ -40,7 +40,7 @@ def _is_expired(state, i, publication, now):
 
 @compiled
 def _make_room(state, i, now):
-    """Remove expired publications from the history if it has grown enough, and the oldest if it is full."""
+    """Remove expired publications from node ``i``'s history if it has grown enough, and old ones if it is full."""
     node = state.nodes[i]
     node.since_cleared += 1
     if rules.clears_history(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
@@ -54,7 +54,7 @@ def _make_room(state, i, now):
 
 @compiled
 def _count_sources(state, i, publication):
-    """Return the number of neighbors that have sent a publication."""
+    """Return the number of neighbors from which node ``i`` has received a publication."""
     count = np.int64(0)
     for k in range(state.was_received_from.shape[2]):
         count += twin.count_ones(state.was_received_from[publication, i, k])
@@ -63,7 +63,10 @@ def _count_sources(state, i, publication):
 
 @compiled
 def note(state, i, publication, now):
-    """Record a publication in the history; return whether the history contained it already."""
+    """Add a publication to node ``i``'s history, or renew its entry.
+
+    Return whether the history contained the publication already.
+    """
     pair = state.pairs[publication, i]
     if pair.is_seen:
         twin.remove(state.nodes[i].seen, state.pairs[:, i], publication)
@@ -77,34 +80,37 @@ def note(state, i, publication, now):
 
 @compiled
 def note_neighbor(state, i, publication, link, hops):
-    """Record that a neighbor has sent a publication, which had travelled ``hops`` hops to this neighbor."""
+    """Record that node ``i`` received a publication over ``link``.
+
+    ``hops``: hops of the publication up to the neighbor that sent it.
+    """
     position = link - state.link_first[i]
     is_known = was_received_from(state, i, publication, link)
     sources = _count_sources(state, i, publication)
     if not is_known and not rules.records_sender(state.links[link].state != GONE, sources):
         return
     if state.acknowledges:
-        order = _count_sources(state, i, publication)
+        earlier_senders = _count_sources(state, i, publication)
         if is_known:
             former_rank = np.int64(state.path_ranks[publication, link])
             hops = min(np.int64(hops), former_rank >> _ORDER_BITS)
-            order = former_rank & _ORDER
-        state.path_ranks[publication, link] = (np.int64(hops) << _ORDER_BITS) | order
+            earlier_senders = former_rank & _ORDER
+        state.path_ranks[publication, link] = (np.int64(hops) << _ORDER_BITS) | earlier_senders
     state.was_received_from[publication, i, position >> 6] |= _ONE_BIT << np.uint64(position & 63)
 
 
 @compiled
 def was_received_from(state, i, publication, link):
-    """Return whether a neighbor has sent this publication."""
+    """Return whether the history of node ``i`` records that a publication came over ``link``."""
     position = link - state.link_first[i]
     return (state.was_received_from[publication, i, position >> 6] >> np.uint64(position & 63)) & _ONE_BIT != _NO_BITS
 
 
 @compiled
 def find_reverse_link(state, i, publication):
-    """Return the link over which a publication came with the fewest hops, or NONE.
+    """Return the link over which a publication came to node ``i`` with the fewest hops, or NONE.
 
-    Of several such links, the link on which the publication came first is returned.
+    If several links have the same number of hops, the link over which the publication came first is returned.
     """
     best_link, best_rank = NONE, np.int64(0)
     for link in range(state.link_first[i], state.link_first[i + 1]):

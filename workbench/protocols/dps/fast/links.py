@@ -70,23 +70,23 @@ ACTIONS_LEFT_OUT = (Action.CANCEL_END,)
 
 @compiled
 def apply_input(core, state, i, link, link_input, now):
-    """Apply an input to a link: change its state and execute the actions of the transition table."""
+    """Apply an input (`automaton.Input`) to a link: change its state, and execute the transition table's actions."""
     entry = _change_state(core, state, i, link, link_input, now)
     for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
         action = state.actions[k]
         if action == Action.UPDATE:
             update(core, state, i, now)
         elif action == Action.REPLACE:
-            other = _find_replacement(state, i, link)
-            if other != NONE:
-                _apply_nested_input(core, state, i, other, NEEDED, now)
+            replacement = _find_replacement(state, i, link)
+            if replacement != NONE:
+                _apply_nested_input(core, state, i, replacement, NEEDED, now)
         else:
             _execute(core, state, i, link, action, now)
 
 
 @compiled
 def _apply_nested_input(core, state, i, link, link_input, now):
-    """Apply NEEDED or CHANGED within another input.
+    """Apply the input NEEDED or CHANGED to a link while the actions of another input are executed.
 
     Neither input causes REPLACE or UPDATE, so no recursion is needed, which numba does not support here.
     """
@@ -97,7 +97,10 @@ def _apply_nested_input(core, state, i, link, link_input, now):
 
 @compiled
 def _change_state(core, state, i, link, link_input, now):
-    """Change a link's state; return the index of the transition table's entry for the former state and the input."""
+    """Change the state of a link as the transition table prescribes for an input.
+
+    Return the index of the table's entry for the former state and the input (see `state.automaton_arrays`).
+    """
     former_state = np.int64(state.links[link].state)
     entry = former_state * _INPUTS + link_input
     set_state(core, state, i, link, now, np.int64(state.next_states[entry]))
@@ -108,7 +111,10 @@ def _change_state(core, state, i, link, link_input, now):
 
 @compiled
 def _execute(core, state, i, link, action, now):
-    """Execute an action that sends a message or affects the node; pass other actions to `_update_neighbor`."""
+    """Execute an action (`automaton.Action`) for a link.
+
+    Actions that only change the stored data about the neighbor are passed on to `_update_neighbor`.
+    """
     remote = state.links[link]
     if action == Action.SEND_CHANGE:
         find_changes(state, i, link)
@@ -148,7 +154,7 @@ def _execute(core, state, i, link, action, now):
 
 @compiled
 def _update_neighbor(state, i, link, action):
-    """Execute an action that changes the stored data of a neighbor."""
+    """Execute an action (`automaton.Action`) that only changes the stored data about a link's neighbor."""
     remote = state.links[link]
     if action == Action.ANSWER_IN_FULL:
         remote.sends_all_next = 1
@@ -177,13 +183,19 @@ def _update_neighbor(state, i, link, action):
 
 @compiled
 def _counts_muted(state, i):
-    """Return whether the node uses interests from muted links, which it never does in a dense neighborhood."""
+    """Return whether the interests of muted neighbors stay in the sum of interests of node ``i``.
+
+    In a dense neighborhood they never do.
+    """
     return state.count_muted and not state.nodes[i].is_crowded
 
 
 @compiled
 def _send_changes(core, state, i, link, now):
-    """Send a neighbor its changed interests, now or after an outstanding answer; do nothing without a change."""
+    """Send a neighbor the interests of node ``i`` that have changed; do nothing if they have not changed.
+
+    While an answer of the neighbor is outstanding, only note that changes may have to be sent.
+    """
     remote = state.links[link]
     if remote.pending:
         remote.is_behind = 1
@@ -193,26 +205,32 @@ def _send_changes(core, state, i, link, now):
 
 @compiled
 def _find_replacement(state, i, link):
-    """Return the muted link that replaces an ended one; NONE if no link is muted or no replacement is needed."""
+    """Return the muted link to unmute in place of ``link``, which has ended, or NONE if no link is muted.
+
+    A link whose mesh id has the same owner is preferred. If an active link has such an id already, return NONE.
+    """
     ended = state.links[link]
     replacement = NONE
     replacement_has_same_owner = False
-    other = np.int64(state.nodes[i].links.first)
-    while other != NONE:
-        remote = state.links[other]
+    candidate = np.int64(state.nodes[i].links.first)
+    while candidate != NONE:
+        remote = state.links[candidate]
         has_same_owner = is_same_owner(remote.mesh_high, remote.mesh_low, ended.mesh_high, ended.mesh_low)
         if has_same_owner and (remote.state == ACTIVE or remote.state == UNMUTING):
             return NONE
         if remote.state == MUTED and (replacement == NONE or (has_same_owner and not replacement_has_same_owner)):
-            replacement = other
+            replacement = candidate
             replacement_has_same_owner = has_same_owner
-        other = np.int64(remote.next)
+        candidate = np.int64(remote.next)
     return replacement
 
 
 @compiled
 def _set_inbound(state, i, link, interests, needs):
-    """Store the interests and needs that a neighbor has sent, as row numbers; interests of NONE remove them."""
+    """Store the interests and needs that a neighbor has sent, as rows of filters and needs.
+
+    ``interests`` NONE: remove the stored interests.
+    """
     state.links[link].inbound = interests
     state.links[link].inbound_needs = needs
     mark_changed(state, i, link)
@@ -223,21 +241,21 @@ def _set_inbound(state, i, link, interests, needs):
 
 @compiled
 def request_link(core, state, i, link, now):
-    """Request a link from a neighbor without one."""
+    """Request a link with a neighbor with which no link exists."""
     add_link(state, i, link, 1)
     apply_input(core, state, i, link, ASKED, now)
 
 
 @compiled
 def end_link(core, state, i, link, now):
-    """End a link that has no outstanding answer."""
+    """End a link for which no answer is outstanding."""
     state.links[link].revision += 1
     apply_input(core, state, i, link, END, now)
 
 
 @compiled
 def unlink(core, state, i, link, now):
-    """End a link, now or as soon as no answer is outstanding."""
+    """End a link now or, if an answer is outstanding, as soon as it has come."""
     if state.links[link].pending:
         apply_input(core, state, i, link, END_WAITS, now)
     else:
@@ -246,7 +264,7 @@ def unlink(core, state, i, link, now):
 
 @compiled
 def update(core, state, i, now):
-    """Send every neighbor the changes of the interests that are meant for this neighbor."""
+    """Send each neighbor of node ``i`` its interests, if they have changed since they were sent to this neighbor."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         _apply_nested_input(core, state, i, link, CHANGED, now)
@@ -309,7 +327,7 @@ def _receive_unlink(core, state, i, link, message, now):
 
 @compiled
 def _restarts_link(core, state, i, link, message):
-    """Return whether a subscription message shows that its sender has begun the link anew."""
+    """Return whether a subscription message shows that its sender gave the link up, or restarted."""
     remote, revision = state.links[link], core.messages[message].sequence
     stays_muted = remote.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.headers[message].flags, remote.pending == ACKNOWLEDGEMENT
@@ -319,7 +337,7 @@ def _restarts_link(core, state, i, link, message):
 
 @compiled
 def _sends_all(remote):
-    """Return whether the outstanding message is a subscription with all interests, and not with a change."""
+    """Return whether the unanswered message to a neighbor is a subscription with all interests, not with a change."""
     return remote.pending == SUBSCRIPTION and not remote.is_delta
 
 
@@ -360,7 +378,11 @@ def _has_restarted(core, state, link, message):
 
 @compiled
 def _receive_common(core, state, i, link, message, is_acknowledgement, now):
-    """Process the common part of a subscription and its acknowledgement; return False if the link restarts."""
+    """Process the fields that a subscription and its acknowledgement share.
+
+    ``is_acknowledgement``: the message is an acknowledgement. Return False if both ends have to send all interests
+    again, so that the rest of the message must be ignored.
+    """
     remote, header = state.links[link], state.headers[message]
     revision, newest, flags = core.messages[message].sequence, np.int64(remote.inbound_revision), header.flags
     if rules.is_stale(revision, newest):
@@ -402,7 +424,10 @@ def _receive_common(core, state, i, link, message, is_acknowledgement, now):
 
 @compiled
 def _check_for_loop(core, state, i, link, message, is_acknowledgement, now):
-    """Apply the input LOOP or NO_LOOP to a link, if the mesh id and flags of a message show or exclude a loop."""
+    """Apply the input LOOP to a link if a message shows a loop, and NO_LOOP if it excludes a loop.
+
+    The mesh id and the flags of the message decide. ``is_acknowledgement``: the message acknowledges a subscription.
+    """
     remote, header = state.links[link], state.headers[message]
     is_other_owner = not is_same_owner(header.mesh_high, header.mesh_low, remote.mesh_high, remote.mesh_low)
     is_reply = is_acknowledgement and remote.pending != 0
@@ -415,7 +440,10 @@ def _check_for_loop(core, state, i, link, message, is_acknowledgement, now):
 
 @compiled
 def _process_interests(core, state, i, link, message, is_known, now):
-    """Store the interests in a message and acknowledge it; ``is_known``: it is a duplicate, with nothing to store."""
+    """Acknowledge a message with interests, and store the interests.
+
+    ``is_known``: the message was received before, so its interests are stored already.
+    """
     is_changed = not is_known and _store_interests(state, i, link, message)
     _acknowledge(core, state, i, link, now)
     if is_changed:
@@ -426,7 +454,7 @@ def _process_interests(core, state, i, link, message, is_known, now):
 
 @compiled
 def _store_interests(state, i, link, message):
-    """Store the interests of a message's sender; return whether they have changed."""
+    """Store the interests that a message brings, as those of its sender; return whether they have changed."""
     remote, header = state.links[link], state.headers[message]
     if remote.state == MUTED and not _counts_muted(state, i):
         return False
@@ -440,7 +468,7 @@ def _store_interests(state, i, link, message):
 
 @compiled
 def _acknowledge(core, state, i, link, now):
-    """Acknowledge a message; include this node's interests if the neighbor does not have them yet."""
+    """Acknowledge a neighbor's message, with node ``i``'s interests if the neighbor does not have these yet."""
     remote = state.links[link]
     with_interests = remote.pending == ACKNOWLEDGEMENT
     if remote.state == MUTED:
@@ -454,7 +482,10 @@ def _acknowledge(core, state, i, link, now):
 
 @compiled
 def _resume(core, state, i, link, now):
-    """Schedule mesh ids or interests, or end the link, if this had to wait for an answer that is now there."""
+    """Do the work that waited for the neighbor's answer: schedule mesh ids or interests, or end the link.
+
+    Do nothing if an answer is still outstanding.
+    """
     remote = state.links[link]
     if remote.pending or remote.state == GONE:
         return
@@ -472,7 +503,7 @@ def _resume(core, state, i, link, now):
 
 @compiled
 def wake_links(core, state, i, now):
-    """Send due interests, mesh ids and keep-alives, and repeat unanswered messages."""
+    """Send interests, mesh ids and keep-alives of node ``i`` that are due, and repeat unanswered messages."""
     node = state.nodes[i]
     if node.update_us != NONE and node.update_us <= now:
         node.update_us = NONE
@@ -495,7 +526,10 @@ def wake_links(core, state, i, now):
 
 @compiled
 def retry_link_message(core, state, i, link, is_answer, now):
-    """Schedule a retry of a message of a link that the radio failed to deliver."""
+    """Schedule a retry of a link's message that the radio failed to deliver.
+
+    ``is_answer``: the message is an acknowledgement that requests no answer itself.
+    """
     remote = state.links[link]
     if remote.state == GONE:
         return
@@ -508,7 +542,7 @@ def retry_link_message(core, state, i, link, is_answer, now):
 
 @compiled
 def _send_retry(core, state, i, link, now):
-    """Send an undelivered message again if it is still needed."""
+    """Repeat the messages of a link that the radio failed to deliver, if they are still needed."""
     remote = state.links[link]
     remote.retry_us = NONE
     if remote.acknowledges_next:
@@ -519,7 +553,10 @@ def _send_retry(core, state, i, link, now):
 
 @compiled
 def _send_ids(core, state, i, now):
-    """Send a keep-alive, which contains the mesh id, to each neighbor that has an outdated mesh id."""
+    """Send a keep-alive with the mesh id to each neighbor to which another mesh id was sent last.
+
+    Outside of dense neighborhoods, also schedule early probes of muted links to other parts of the network.
+    """
     ids = lowest_two_ids(state, i)
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
@@ -539,7 +576,10 @@ def _send_ids(core, state, i, now):
 
 @compiled
 def _probe_soon(core, state, i, link, now):
-    """Probe a muted link soon, since its neighbor seems to be in another part of the network."""
+    """Schedule an early probe of a muted link whose neighbor seems to be in another part of the network.
+
+    A probe is a message that checks whether the link still closes a loop.
+    """
     remote = state.links[link]
     if remote.keep_alive_us > now + state.update_after_us:
         remote.keep_alive_us = now + 1 + twin.stream_below(core, i, state.update_after_us)
@@ -547,7 +587,10 @@ def _probe_soon(core, state, i, link, now):
 
 @compiled
 def _count_tick(core, state, i, link, now):
-    """Count a tick while an answer is outstanding. After enough ticks, repeat the message or give up the link."""
+    """Count a tick, a period in which a link's message has not been answered, and schedule the next tick.
+
+    After enough ticks, repeat the message or give up the link.
+    """
     remote = state.links[link]
     remote.ticks += 1
     remote.tick_us = now + state.nodes[i].tick_us
@@ -558,7 +601,7 @@ def _count_tick(core, state, i, link, now):
 
 @compiled
 def _next_keep_alive_us(core, state, i, link, now):
-    """Return the time (µs) of a link's next keep-alive, or of the next probe of a muted link."""
+    """Return the time (µs) of a link's next keep-alive or, if the link is muted, of its next check for a loop."""
     remote = state.links[link]
     if remote.state != MUTED:
         return now + state.nodes[i].silence_us

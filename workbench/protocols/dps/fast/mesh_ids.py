@@ -1,6 +1,8 @@
 """Mesh ids of DPS's fast twin: the functions of `workbench.protocols.dps.mesh_ids` on two 64-bit words.
 
-The two words ``high`` and ``low`` form an id of 128 bits. If a neighbor has not sent an id, all bits are set.
+The two words ``high`` and ``low`` form an id of 128 bits. An id with all bits set is *unknown*. The
+*owner* of an id is the node that created it. The lowest byte counts the *hops* of an id that has the *mark* in the next
+two bytes.
 """
 
 import numpy as np
@@ -43,31 +45,31 @@ def is_less(high, low, than_high, than_low):
 
 @compiled
 def set_mark(low):
-    """Return the low word of an id with the mark of hop-counting nodes set and 0 hops."""
+    """Return the low word of an id with its mark set and its hops set to 0."""
     return ((low >> _MARKED_BITS) << _MARKED_BITS) | _MARK
 
 
 @compiled
 def _mark_bytes(low):
-    """Return the bytes of an id that contain its hops and its mark, as an integer for the functions of `rules`."""
+    """Return the lowest three bytes of an id, its hops and its mark, as the integer that functions of `rules` take."""
     return np.int64(low & _MARKED)
 
 
 @compiled
 def owner_low(low):
-    """Return the low word of an id as its owner created it, with 0 hops."""
+    """Return the low word of an id with 0 hops, as its owner created it."""
     return low - np.uint64(rules.hops_of(_mark_bytes(low)))
 
 
 @compiled
 def is_same_owner(high, low, other_high, other_low):
-    """Return whether two ids have the same owner."""
+    """Return whether two ids, given as two words each, have the same owner."""
     return high == other_high and owner_low(low) == owner_low(other_low)
 
 
 @compiled
 def note_mesh_id(remote, high, low):
-    """Store a mesh id from a neighbor, and count how often its number of hops has risen."""
+    """Store a mesh id from a neighbor, and count in ``rises`` how many times in a row its hops have increased."""
     is_same = is_same_owner(high, low, remote.mesh_high, remote.mesh_low)
     remote.rises = rules.rises_after(
         np.int64(remote.rises), is_same, rules.hops_of(_mark_bytes(low)), rules.hops_of(_mark_bytes(remote.mesh_low))
@@ -77,22 +79,28 @@ def note_mesh_id(remote, high, low):
 
 @compiled
 def low_to_send(remote, low):
-    """Return the low word of an id for sending; hops are included only for a neighbor that counts them."""
+    """Return the low word of an id in the form for a neighbor: with 0 hops if the neighbor does not count hops."""
     return low if remote.counts_hops else owner_low(low)
 
 
 @compiled
 def mesh_id_here(remote):
-    """Return (high, low) of a neighbor's mesh id with one more hop; an unknown id if it only circulates in a loop."""
-    more = rules.hop_to_add(_mark_bytes(remote.mesh_low))
-    if more < 0 or rules.is_circulating(np.int64(remote.rises)):
+    """Return (high, low) of the mesh id that a neighbor has sent, with one added_hops hop.
+
+    If the id has too many hops, or only circulates in a loop, the result is the unknown id.
+    """
+    added_hops = rules.hop_to_add(_mark_bytes(remote.mesh_low))
+    if added_hops < 0 or rules.is_circulating(np.int64(remote.rises)):
         return _UNKNOWN, _UNKNOWN
-    return remote.mesh_high, remote.mesh_low + np.uint64(more)
+    return remote.mesh_high, remote.mesh_low + np.uint64(added_hops)
 
 
 @compiled
 def _id_below(high, low, distance):
-    """Return (high, low) of the marked id that is ``distance`` + 1 lower; the bytes of hops and mark do not count."""
+    """Return (high, low) of the marked id that is ``distance`` + 1 lower than an id.
+
+    The distance is counted in steps of 2^24, as the lowest three bytes are hops and mark.
+    """
     low = (low >> _MARKED_BITS) << _MARKED_BITS
     distance_high, distance_low = distance >> _OTHER_BITS, distance << _MARKED_BITS
     high = high - distance_high - (_ONE_BIT if low < distance_low else _NO_BITS)
@@ -103,27 +111,30 @@ def _id_below(high, low, distance):
 
 @compiled
 def owner_number(high, low):
-    """Return the number of an id's owner for events; NONE if the id is unknown."""
+    """Return the number that identifies a mesh id's owner in trace events; NONE for the unknown id."""
     return NONE if high == _UNKNOWN and low == _UNKNOWN else np.int64(high >> _ONE_BIT)
 
 
 @compiled
 def forget_mesh(remote):
-    """Remove the stored mesh id of a neighbor."""
+    """Forget the mesh id that a neighbor has sent: store the unknown id instead."""
     remote.mesh_high = _UNKNOWN
     remote.mesh_low = _UNKNOWN
 
 
 @compiled
 def forget_sent_id(remote):
-    """Remove the stored mesh id that was sent to a neighbor last."""
+    """Forget which mesh id was last sent to a neighbor: store the unknown id instead."""
     remote.sent_high = _UNKNOWN
     remote.sent_low = _UNKNOWN
 
 
 @compiled
 def lowest_except(state, i, excluded_link):
-    """Return (high, low) of the lowest mesh id of this node and its neighbors, except the neighbor of one link."""
+    """Return (high, low) of the lowest mesh id of node ``i`` and its neighbors, without one neighbor.
+
+    ``excluded_link``: row of the link with this neighbor.
+    """
     node = state.nodes[i]
     high, low = node.mesh_high, node.mesh_low
     link = np.int64(node.links.first)
@@ -139,10 +150,9 @@ def lowest_except(state, i, excluded_link):
 
 @compiled
 def shows_loop(state, i, link, message):
-    """Return whether a message's mesh id shows that its link closes a loop.
+    """Return whether the mesh id in a message shows that the link with its sender closes a loop.
 
-    The link closes a loop if the mesh id has the same owner as this node's id, or as the result of `lowest_except` for
-    the link.
+    It does if its owner is node ``i``, or is also the owner of the lowest id without this link (`lowest_except`).
     """
     header, node = state.headers[message], state.nodes[i]
     if rules.hop_to_add(_mark_bytes(header.mesh_low)) < 0:
@@ -154,9 +164,10 @@ def shows_loop(state, i, link, message):
 
 @compiled
 def lowest_two_ids(state, i):
-    """Return (link, high, low, second_high, second_low) for the lowest mesh ids from neighbors.
+    """Return (link, high, low, second_high, second_low): the two lowest mesh ids that came over different links.
 
-    ``link`` received the lowest id, (high, low); NONE without an id. The second id is the lowest from other links.
+    ``link``: the link over which the lowest id (high, low) came to node ``i``; NONE if no id came. An id that does not
+    exist is the unknown id.
     """
     source, high, low, second_high, second_low = NONE, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN
     link = np.int64(state.nodes[i].links.first)
@@ -175,7 +186,10 @@ def lowest_two_ids(state, i):
 
 @compiled
 def must_send_id(state, i, link, ids):
-    """Return whether an active neighbor needs a new id of this node; ``ids`` is the result of `lowest_two_ids`."""
+    """Return whether an active neighbor was last sent another mesh id than node ``i`` would send it now.
+
+    ``ids``: result of `lowest_two_ids`.
+    """
     remote, node = state.links[link], state.nodes[i]
     source, high, low, second_high, second_low = ids
     if link == source:
@@ -189,7 +203,11 @@ def must_send_id(state, i, link, ids):
 
 @compiled
 def is_apart(state, i, link):
-    """Return whether a muted neighbor's mesh id is lower than the ids of this node and all its other neighbors."""
+    """Return whether a muted neighbor seems to be in another part of the network.
+
+    Its mesh id is then lower than the ids of node ``i`` and all other neighbors. The result is False while an answer is
+    outstanding.
+    """
     remote = state.links[link]
     if remote.state != MUTED or remote.pending or rules.hop_to_add(_mark_bytes(remote.mesh_low)) < 0:
         return False
@@ -201,7 +219,7 @@ def is_apart(state, i, link):
 
 @compiled
 def note_lowest(state, i, high, low):
-    """Record an id if it is the lowest id seen so far; `choose_lower_id` chooses an id below that."""
+    """Record an id if it is the lowest that node ``i`` has seen; `choose_lower_id` chooses an id below it."""
     node = state.nodes[i]
     if is_less(high, low, node.lowest_high, node.lowest_low):
         node.lowest_high, node.lowest_low = high, low
@@ -209,7 +227,10 @@ def note_lowest(state, i, high, low):
 
 @compiled
 def choose_lower_id(core, state, i):
-    """Choose a new id for node ``i``: the lowest id seen so far, minus a random number of 64 bits."""
+    """Choose a new mesh id for node ``i``: a random 64-bit distance below the lowest id that the node has seen.
+
+    If no id is so far below, the new id is random.
+    """
     node = state.nodes[i]
     note_lowest(state, i, node.mesh_high, node.mesh_low)
     distance = stream_bits(core, i)

@@ -13,7 +13,10 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def report_quality(core, state, i, link, quality, now):
-    """Store the delivery ratio of a link's worse direction; return whether the link is too poor to be kept."""
+    """Store ``quality``, the delivery ratio (0 to 1) of a radio link's worse direction.
+
+    Return whether the ratio is so low that the DPS link with this neighbor must end.
+    """
     node, remote = state.nodes[i], state.links[link]
     if quality < state.worst_link:
         if not remote.is_usable and remote.state == GONE:
@@ -33,7 +36,7 @@ def report_quality(core, state, i, link, quality, now):
 
 @compiled
 def _forget_neighbor(state, i, link):
-    """Make a neighbor unusable: it is neither ranked nor chosen, and a scheduled link request is canceled."""
+    """Mark a link's neighbor as neither usable nor chosen, and cancel a scheduled link request to it."""
     node, remote = state.nodes[i], state.links[link]
     if remote.is_usable:
         remote.is_usable = 0
@@ -46,7 +49,10 @@ def _forget_neighbor(state, i, link):
 
 @compiled
 def _update_crowding(state, i):
-    """Update whether the node is in a dense neighborhood, and the intervals that depend on its number of neighbors."""
+    """Store whether the usable neighbors of node ``i`` are so many that its neighborhood is dense.
+
+    Also set the intervals of messages that depend on the number of neighbors.
+    """
     node = state.nodes[i]
     node.is_crowded = node.usable > state.crowd
     times = state.times[node.usable if node.is_crowded else 0]
@@ -59,7 +65,7 @@ def _update_crowding(state, i):
 
 @compiled
 def _plan_first_request(core, state, i, link, now):
-    """Schedule the link request to a new neighbor, unless the node has already chosen the best neighbors."""
+    """Schedule the link request to a new neighbor, unless node ``i`` has already chosen the best neighbors."""
     node, remote = state.nodes[i], state.links[link]
     if node.has_chosen:
         return
@@ -78,28 +84,28 @@ def _plan_first_request(core, state, i, link, now):
 
 @compiled
 def _rank_neighbors(core, state, i):
-    """Sort the usable links of node ``i`` into ``state.ranked``, the best first, unless they are sorted already."""
+    """Sort the usable links of node ``i`` in its part of ``state.ranked``, the best first, unless they are sorted."""
     node = state.nodes[i]
     if node.is_ranked:
         return
     node.is_ranked = 1
-    first = np.int64(state.link_first[i])
-    end = first
-    for link in range(first, state.link_first[i + 1]):
+    first_position = np.int64(state.link_first[i])
+    end_position = first_position
+    for link in range(first_position, state.link_first[i + 1]):
         if not state.links[link].is_usable:
             continue
         _store_rank(core, state, i, link)
-        index = end
-        while index > first and _is_better(state, link, np.int64(state.ranked[index - 1])):
-            state.ranked[index] = state.ranked[index - 1]
-            index -= 1
-        state.ranked[index] = link
-        end += 1
+        position = end_position
+        while position > first_position and _is_better(state, link, np.int64(state.ranked[position - 1])):
+            state.ranked[position] = state.ranked[position - 1]
+            position -= 1
+        state.ranked[position] = link
+        end_position += 1
 
 
 @compiled
 def _store_rank(core, state, i, link):
-    """Store the fields by which `_is_better` compares the links of node ``i``."""
+    """Store in the row ``link`` of node ``i`` the fields by which `_is_better` compares links."""
     remote, neighbors = state.links[link], np.uint64(state.nodes[i].usable)
     own, other = np.uint64(core.addresses[i]), np.uint64(core.addresses[state.neighbors[link]])
     remote.tenths = min(int(10 * remote.quality), 9)
@@ -128,7 +134,11 @@ def _is_better(state, link, other_link):
 
 @compiled
 def link_ended(core, state, i, link, now):
-    """Schedule a new link request after a link has ended; in a dense neighborhood, the next-ranked neighbor gets it."""
+    """Schedule a link request after a link has ended: a request to the same neighbor.
+
+    In a dense neighborhood, the next neighbor in the ranking gets the request, and only if the neighbor of the ended
+    link was one of the chosen.
+    """
     after_us = np.int64(0) if state.links[link].is_chosen else np.int64(rules.late_request_us(state.relink_s))
     if state.nodes[i].is_crowded:
         if not state.links[link].is_chosen:
@@ -146,12 +156,15 @@ def link_ended(core, state, i, link, now):
 
 @compiled
 def next_neighbor(core, state, i):
-    """Return the link row of the next-ranked neighbor without a link or request, in cyclic order, or NONE."""
+    """Return the link of node ``i`` with the next neighbor in the ranking that has neither a link nor a request.
+
+    The best neighbor follows the last one. NONE: every usable neighbor has a link or a scheduled request.
+    """
     _rank_neighbors(core, state, i)
-    node, first = state.nodes[i], np.int64(state.link_first[i])
-    count = np.int64(node.usable)
-    for _ in range(count):
-        link = np.int64(state.ranked[first + node.next_rank % count])
+    node, first_position = state.nodes[i], np.int64(state.link_first[i])
+    usable_count = np.int64(node.usable)
+    for _ in range(usable_count):
+        link = np.int64(state.ranked[first_position + node.next_rank % usable_count])
         node.next_rank += 1
         if state.links[link].state == GONE and not state.link_requests[link].is_planned:
             return link
@@ -160,10 +173,13 @@ def next_neighbor(core, state, i):
 
 @compiled
 def choose(core, state, i, now):
-    """Choose the best-ranked neighbors, schedule link requests to them only, and schedule the first scout's request."""
+    """Choose the best-ranked neighbors of node ``i``, and schedule link requests to these neighbors only.
+
+    The request to the first scout, a trial link with another neighbor, is scheduled too.
+    """
     _rank_neighbors(core, state, i)
-    node, first = state.nodes[i], np.int64(state.link_first[i])
-    count = np.int64(node.usable)
+    node, first_position = state.nodes[i], np.int64(state.link_first[i])
+    usable_count = np.int64(node.usable)
     node.choose_us = NONE
     node.has_chosen = 1
     node.next_rank = state.best_links
@@ -171,12 +187,12 @@ def choose(core, state, i, now):
         state.links[link].is_chosen = 0
         state.link_requests[link].is_planned = 0
     twin.clear(node.planned_requests)
-    for rank in range(min(state.best_links, count)):
-        link = np.int64(state.ranked[first + rank])
+    for rank in range(min(state.best_links, usable_count)):
+        link = np.int64(state.ranked[first_position + rank])
         state.links[link].is_chosen = 1
-        plan_request(state, i, link, now + _request_delay_us(core, state, i, rank, count))
+        plan_request(state, i, link, now + _request_delay_us(core, state, i, rank, usable_count))
     if node.recheck_s > 0:
-        node.scout_us = now + _request_delay_us(core, state, i, state.best_links, count)
+        node.scout_us = now + _request_delay_us(core, state, i, state.best_links, usable_count)
 
 
 @compiled

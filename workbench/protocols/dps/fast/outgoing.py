@@ -1,4 +1,4 @@
-"""Messages to neighbors in DPS's fast twin: `workbench.protocols.dps.interests` and `outgoing`."""
+"""Sums of interests, and the link messages that carry them, in DPS's fast twin; see `protocols.dps.interests`."""
 
 import numpy as np
 
@@ -28,9 +28,9 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def _sum_all_except(state, i, excluded_link):
-    """Write the sum of the interests of a node and its links, except one link, into the first free rows.
+    """Compute the sum of the interests of node ``i`` and its links in the first free rows of filters and needs.
 
-    ``excluded_link`` NONE: all links are included.
+    ``excluded_link``: a link that is left out; NONE: all links are included.
     """
     node = state.nodes[i]
     entries = np.int64(node.own_count)
@@ -49,14 +49,17 @@ def _sum_all_except(state, i, excluded_link):
 
 @compiled
 def mark_changed(state, i, link):
-    """Mark a neighbor whose interests or mesh id may have changed, for `announce`."""
+    """Note that a neighbor's interests or mesh id may have changed, so that `announce` compares them."""
     state.links[link].has_changes = 1
     state.nodes[i].has_changes = 1
 
 
 @compiled
 def announce(core, state, i, now):
-    """Write events for interests and mesh ids that have changed since their last events, if the run has a trace."""
+    """Write trace events for the interests and mesh ids of node ``i`` and its neighbors that have changed.
+
+    They are compared with those of the last events. Do nothing if the run has no trace.
+    """
     node = state.nodes[i]
     if not core.traces or not node.has_changes:
         return
@@ -83,7 +86,7 @@ def announce(core, state, i, now):
 
 @compiled
 def _announce_neighbor(core, state, i, link, now):
-    """Write events for the interests and the mesh id of a neighbor, if they have changed since their last events."""
+    """Write trace events for the interests and the mesh id from a neighbor, if they changed since the last events."""
     remote, peer = state.links[link], address_of(core, state, link)
     bits, needs = np.int32(0), np.int32(0)
     if remote.inbound != NONE:
@@ -112,7 +115,10 @@ def _announce_neighbor(core, state, i, link, now):
 
 @compiled
 def find_changes(state, i, link):
-    """Compute the interests to send to a neighbor; return whether they differ from the interests sent last."""
+    """Compute the interests and needs for a neighbor; return whether they differ from those sent last.
+
+    They are stored in the row ``link``; ``vector`` there is the filter to send: all interests, or their change.
+    """
     remote = state.links[link]
     _sum_all_except(state, i, link)
     interests, needs = intern_filter(state), intern_needs(state)
@@ -136,7 +142,11 @@ def find_changes(state, i, link):
 
 @compiled
 def _send_link_message(core, state, i, link, now, name, flags, with_interests):
-    """Send a message of a link; ``name``: its kind, a subscription or its acknowledgement (`state.Message`)."""
+    """Send a neighbor a message of a link.
+
+    ``name``: kind of message, a subscription or its acknowledgement (`state.Message`); ``flags``: flags in the message;
+    ``with_interests``: whether it carries the interests of the last `find_changes`.
+    """
     remote = state.links[link]
     high, low = lowest_except(state, i, link)
     low = low_to_send(remote, low)
@@ -162,7 +172,7 @@ def _send_link_message(core, state, i, link, now, name, flags, with_interests):
 
 @compiled
 def send_subscription(core, state, i, link, now):
-    """Send a subscription with the interests of the last `find_changes`."""
+    """Send a neighbor a subscription with the interests that the last `find_changes` has stored."""
     remote = state.links[link]
     flags = rules.subscription_flags(remote.is_delta, remote.state, state.nodes[i].recheck_s)
     _send_link_message(core, state, i, link, now, Message.SUBSCRIPTION, flags, True)
@@ -171,14 +181,17 @@ def send_subscription(core, state, i, link, now):
 
 @compiled
 def send_unlink(core, state, i, link, now):
-    """Send a subscription message that ends the link."""
+    """Send a neighbor a subscription with the flag UNLINK, which ends the link."""
     _send_link_message(core, state, i, link, now, Message.SUBSCRIPTION, SAK_REQUESTED | UNLINK, False)
     await_answer(state.links[link], SUBSCRIPTION, now + state.nodes[i].tick_us)
 
 
 @compiled
 def send_acknowledgement(core, state, i, link, now, with_interests):
-    """Send an acknowledgement, with the interests of the last `find_changes` if ``with_interests``."""
+    """Acknowledge the last subscription message from a neighbor.
+
+    ``with_interests``: whether the acknowledgement carries the interests that the last `find_changes` has stored.
+    """
     remote = state.links[link]
     remote.acknowledges_next = 0
     flags = rules.acknowledgement_flags(remote.is_delta, remote.state, with_interests)
@@ -209,7 +222,7 @@ def send_no_interests(core, state, i, link, now):
 
 @compiled
 def send_again(core, state, i, link, now):
-    """Repeat the last message to a neighbor, which has not answered it."""
+    """Repeat the last message to a neighbor, which the neighbor has not answered."""
     if state.links[link].pending == ACKNOWLEDGEMENT:
         send_acknowledgement(core, state, i, link, now, True)
     else:

@@ -1,7 +1,8 @@
 """Publications at a node of DPS's fast twin: the functions of `workbench.protocols.dps.publications`.
 
-The header field of a publication's frame contains its hops and the remaining seconds of its lifetime. Both are part of
-the encoded message, so a publication has one message for each encoded size.
+The header field of a publication's frame contains its hops and the remaining seconds of its lifetime. Both numbers are
+part of the encoded message and change its size. So the frames of a publication share one message (row of
+``core.messages``) only as long as their sizes are equal.
 """
 
 import numpy as np
@@ -27,7 +28,10 @@ HOPS_BITS = 16
 
 @compiled
 def publish_content(core, state, i, content, number, now):
-    """Publish reading ``number`` of node ``i`` as the first and only publication of its series."""
+    """Publish reading ``number`` of node ``i`` as the first and only publication of its series.
+
+    ``content``: row of the reading's attributes in ``core.contents``.
+    """
     publication = state.numbers[Number.PUBLISHED]
     state.numbers[Number.PUBLISHED] = publication + 1
     core.drawn[i] += 1  # The definition draws a number for the publication's id.
@@ -49,7 +53,10 @@ def publish_content(core, state, i, content, number, now):
 
 @compiled
 def receive_publication(core, state, i, sender, message, hops_and_ttl, now):
-    """Process a publication from a neighbor; ``hops_and_ttl`` contains its previous hops and remaining seconds."""
+    """Process a publication from a neighbor, the node ``sender``.
+
+    ``hops_and_ttl``, the header field of its frame, contains its hops up to the sender and its remaining seconds.
+    """
     peer = core.addresses[sender]
     hops, ttl_s = np.int64(hops_and_ttl) & MOST_HOPS, np.int64(hops_and_ttl) >> HOPS_BITS
     if hops >= MOST_HOPS:
@@ -70,14 +77,18 @@ def receive_publication(core, state, i, sender, message, hops_and_ttl, now):
     if rules.delays_forwarding(node.is_crowded != 0, node.waiting.count):
         _postpone_forwarding(core, state, i, link, publication, hops + 1, ttl_s, is_reported, now)
         return
-    count = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)
-    if not is_reported and count == 0:
+    receivers = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)
+    if not is_reported and receivers == 0:
         twin.drop(core, now, i, peer, message, Reason.DEAD_END)
 
 
 @compiled
 def _postpone_forwarding(core, state, i, link, publication, hops, ttl_s, is_reported, now):
-    """Postpone the forwarding of a publication by a random time up to `FORWARD_US`."""
+    """Schedule the forwarding of a publication after a random time up to `FORWARD_US`.
+
+    ``link``: the link over which the publication came; ``is_reported``: whether a trace event has reported its delivery
+    or drop at node ``i``.
+    """
     waiting = state.waitings[publication, i]
     waiting.due_us = now + 1 + twin.stream_below(core, i, FORWARD_US)
     waiting.link = link
@@ -91,7 +102,7 @@ def _postpone_forwarding(core, state, i, link, publication, hops, ttl_s, is_repo
 
 @compiled
 def wake_waiting(core, state, i, now):
-    """Forward the postponed publications that are due."""
+    """Forward the publications whose postponed forwarding is due."""
     publication = np.int64(state.nodes[i].waiting.first)
     while publication != NONE:
         waiting = state.waitings[publication, i]
@@ -100,8 +111,10 @@ def wake_waiting(core, state, i, now):
             waiting.is_waiting = 0
             twin.remove(state.nodes[i].waiting, state.waitings[:, i], publication)
             link = np.int64(waiting.link)
-            count = _send(core, state, i, link, NONE, publication, np.int64(waiting.hops), np.int64(waiting.ttl_s), now)
-            if not waiting.is_reported and count == 0:
+            receivers = _send(
+                core, state, i, link, NONE, publication, np.int64(waiting.hops), np.int64(waiting.ttl_s), now
+            )
+            if not waiting.is_reported and receivers == 0:
                 message = message_of(core, state, publication, 0, 1)
                 twin.drop(core, now, i, address_of(core, state, link), message, Reason.DEAD_END)
                 twin.let_go(core, message)
@@ -110,7 +123,7 @@ def wake_waiting(core, state, i, now):
 
 @compiled
 def _record_held(core, state, i, peer, message, publication, hops, now):
-    """Record that a node holds a publication, and write the event."""
+    """Record that node ``i`` has received or published a publication, and write the trace event."""
     pair = state.pairs[publication, i]
     is_first = pair.is_held == 0
     pair.is_held = 1
@@ -119,7 +132,11 @@ def _record_held(core, state, i, peer, message, publication, hops, now):
 
 @compiled
 def _retain(core, state, i, link, publication, hops, ttl_s, now):
-    """Retain a publication if the run retains any; if the memory is full, drop a retained publication or this one."""
+    """Retain a publication if publications of this run are retained.
+
+    ``link``: the link over which it came; NONE: node ``i`` published it. If the memory is full, a retained publication
+    or this one is dropped.
+    """
     if not state.retains:
         return
     evicted = NONE
@@ -149,14 +166,14 @@ def _peer_of(core, state, link):
 
 @compiled
 def _size_B(core, state, publication, hops, ttl_s):
-    """Return the number of bytes of a publication's message with these hops and this remaining lifetime."""
+    """Return the size in bytes of a publication's message with these hops and this remaining lifetime."""
     content = core.contents[state.publications[publication].content]
     return content.size_B + more_B(hops) + more_B(ttl_s) - more_B(state.ttl_s)
 
 
 @compiled
 def message_of(core, state, publication, hops, ttl_s):
-    """Return a new message of a publication; the caller must release it with `twin.let_go`."""
+    """Return a new message (row) with a publication; the caller must release it with `twin.let_go`."""
     publication_row = state.publications[publication]
     size_B = _size_B(core, state, publication, hops, ttl_s)
     airtime_us = state.airtimes_us[size_B]
@@ -175,13 +192,17 @@ def message_of(core, state, publication, hops, ttl_s):
 
 @compiled
 def takes_publications(state, link):
-    """Return whether a link is in a state to carry publications, and interests of its neighbor are stored."""
+    """Return whether publications are sent over a link: its state allows them, and the neighbor has interests."""
     return rules.takes_publications(state.links[link].state) and state.links[link].inbound != NONE
 
 
 @compiled
 def _is_wanted(state, i, sender, link, publication):
-    """Return whether a neighbor's interests match a publication, unless this neighbor has sent it."""
+    """Return whether to send a publication over ``link``.
+
+    The neighbor's interests must match the publication, and it must not have come from there. ``sender``: the link over
+    which it came.
+    """
     if link == sender or was_received_from(state, i, publication, link):
         return False
     remote = state.links[link]
@@ -191,31 +212,34 @@ def _is_wanted(state, i, sender, link, publication):
 
 @compiled
 def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
-    """Send a publication to all neighbors with matching interests; return their number.
+    """Send a publication to all neighbors with matching interests; return the number of these neighbors.
 
     ``sender`` is the link over which the publication came; NONE if this node published it. ``message`` is an existing
     message of the publication, which is reused if its size fits; or NONE.
     """
-    count = 0
+    receivers = 0
     sent_message = NONE
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         if takes_publications(state, link) and _is_wanted(state, i, sender, link, publication):
-            if count == 0:
+            if receivers == 0:
                 sent_message = _reuse_message(core, state, message, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], sent_message, (ttl_s << HOPS_BITS) | hops)
-            count += 1
+            receivers += 1
         link = np.int64(state.links[link].next)
-    if count:
+    if receivers:
         if sender != NONE:
-            twin.report_forwarded(core, now, i, address_of(core, state, sender), sent_message, count)
+            twin.report_forwarded(core, now, i, address_of(core, state, sender), sent_message, receivers)
         twin.let_go(core, sent_message)
-    return count
+    return receivers
 
 
 @compiled
 def _reuse_message(core, state, message, publication, hops, ttl_s):
-    """Return ``message`` if it has the right size, else a new message; the caller must release it."""
+    """Return ``message`` if its size fits a publication with these hops and this lifetime, else a new message.
+
+    In both cases the caller must release the result with `twin.let_go`.
+    """
     if message != NONE and core.messages[message].size_B == _size_B(core, state, publication, hops, ttl_s):
         core.messages[message].holders += 1
         return np.int64(message)
@@ -224,7 +248,10 @@ def _reuse_message(core, state, message, publication, hops, ttl_s):
 
 @compiled
 def send_retained(core, state, i, link, now):
-    """Send retained publications to a neighbor whose interests have changed, now or after the shortest interval."""
+    """Send a neighbor the retained publications that match its interests, which have changed.
+
+    Two such transfers to one neighbor are at least ``update_after_us`` apart; if necessary, schedule a later transfer.
+    """
     if not takes_publications(state, link) or state.nodes[i].retained.count == 0:
         return
     remote = state.links[link]
@@ -250,7 +277,7 @@ def send_retained(core, state, i, link, now):
 
 @compiled
 def wake_resending(core, state, i, now):
-    """Send retained publications to the neighbors for which they are due."""
+    """Send retained publications to the neighbors for which a later transfer (`send_retained`) is due."""
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         remote = state.links[link]
@@ -279,10 +306,10 @@ def deliver_retained(core, state, i, subscription, now):
 
 @compiled
 def _compare(core, state, topics, subscription, only_subscription, now):
-    """Return NO, MAYBE or YES: whether a subscription matches published topics.
+    """Return whether a subscription matches published topics: NO, MAYBE (only the filters match) or YES.
 
-    A subscription that is not in force has the result ``NO``. If ``only_subscription`` is given (not NONE), all other
-    subscriptions have the result ``NO`` too.
+    ``topics``: number of the publication's set of topics. A subscription that is not in force does not match. If
+    ``only_subscription`` is given (not NONE), other subscriptions do not match either.
     """
     expires_us = core.subscriptions[subscription].expires_us
     if (
@@ -296,10 +323,10 @@ def _compare(core, state, topics, subscription, only_subscription, now):
 
 @compiled
 def _deliver(core, state, i, peer, message, only_subscription, now):
-    """Deliver a publication to the matching subscriptions of a node.
+    """Deliver a publication to the matching subscriptions of node ``i``.
 
-    Returns whether an event has reported the result: delivered, no match, or out of range. ``only_subscription`` is
-    the only subscription that may get the publication; NONE for all.
+    Return whether a trace event has reported the result: delivered, no match, or out of range. ``peer``: address of the
+    neighbor that sent it, or NONE; ``only_subscription``: the only subscription that may get it, or NONE.
     """
     if state.nodes[i].own_count == 0:
         return False
@@ -313,35 +340,35 @@ def _deliver(core, state, i, peer, message, only_subscription, now):
         twin.drop(core, now, i, peer, message, Reason.NO_MATCH)
     if best != YES:
         return best == MAYBE
-    count = 0
+    delivered = 0
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
         if _compare(core, state, topics, subscription, only_subscription, now) == YES:
-            count += _deliver_samples(core, state, i, peer, message, subscription, now)
+            delivered += _deliver_samples(core, state, i, peer, message, subscription, now)
         subscription = np.int64(core.subscriptions[subscription].next)
-    if count and state.acknowledges:
+    if delivered and state.acknowledges:
         acknowledge(core, state, i, peer, np.int64(state.headers[message].publication), now)
     return True
 
 
 @compiled
 def _deliver_samples(core, state, i, peer, message, subscription, now):
-    """Deliver the samples of a publication that match a subscription; return their number."""
+    """Deliver the samples of a publication that match a subscription; return how many samples match."""
     content = core.contents[core.messages[message].content]
-    count = 0
+    delivered = 0
     for sample in range(content.first_sample, content.last_sample):
         if _matches(core, state, subscription, sample):
-            number = core.subscriptions[subscription].number
-            twin.report_delivered(core, now, i, peer, message, number, core.samples[sample].detail)
-            count += 1
-    if count == 0:
+            subscription_number = core.subscriptions[subscription].number
+            twin.report_delivered(core, now, i, peer, message, subscription_number, core.samples[sample].detail)
+            delivered += 1
+    if delivered == 0:
         twin.drop(core, now, i, peer, message, Reason.OUT_OF_RANGE)
-    return count
+    return delivered
 
 
 @compiled
 def _matches(core, state, subscription, sample):
-    """Return whether a sample matches a subscription, as in `mapping.samples`."""
+    """Return whether a sample (row of ``core.samples``) matches a subscription, by the rules of `mapping.samples`."""
     texts = state.text_set[subscription]
     if texts != NONE and not state.text_matches[texts, sample]:
         return False

@@ -1,4 +1,4 @@
-"""A node's data about its neighbors in DPS's fast twin, as `workbench.protocols.dps.remotes`, and lists of links."""
+"""The rows of a node's neighbors in DPS's fast twin, its list of links, and its list of scheduled link requests."""
 
 import numpy as np
 
@@ -32,7 +32,7 @@ def address_of(core, state, link):
 
 @compiled
 def plan_request(state, i, link, time_us):
-    """Schedule a link request for ``time_us``; an already scheduled request keeps its position in the list."""
+    """Schedule a link request for ``time_us``; a request that is scheduled already keeps its position in the list."""
     request, planned = state.link_requests[link], state.nodes[i].planned_requests
     request.request_us = time_us
     if not request.is_planned:
@@ -59,7 +59,7 @@ def cancel_request(state, i, link):
 
 @compiled
 def set_state(core, state, i, link, now, to):
-    """Change the state of a link to ``to``, and write the change as an event."""
+    """Change the state of a link to ``to``, and write the change as a trace event."""
     remote = state.links[link]
     if remote.state == to:
         return
@@ -71,9 +71,10 @@ def set_state(core, state, i, link, now, to):
 
 @compiled
 def add_link(state, i, link, is_requester):
-    """Add a link that begins to the node's list, and reset its data; its revision continues from the former link.
+    """Append a new link to the list of node ``i``'s links, and reset the data in its row.
 
-    ``is_requester``: whether this node requested the link.
+    The revision, the number of the last message, continues from the former link. ``is_requester``: whether node ``i``
+    requested the link.
     """
     remote = state.links[link]
     twin.append(state.nodes[i].links, state.links, link)
@@ -109,7 +110,7 @@ def add_link(state, i, link, is_requester):
 
 @compiled
 def forget_outbound(remote):
-    """Record that the neighbor has empty interests of this node, so that the next change is relative to these."""
+    """Record that the neighbor has empty interests of this node, so that the next message is a change of these."""
     remote.interests = EMPTY
     remote.needs = EMPTY
     remote.vector = NONE
@@ -119,7 +120,10 @@ def forget_outbound(remote):
 
 @compiled
 def await_answer(remote, pending, tick_us):
-    """Record the kind of a message that awaits an answer; a timer that runs for an earlier message continues."""
+    """Record that a message of the kind ``pending`` awaits an answer.
+
+    ``tick_us``: time at which its timer ends first; the timer of an earlier unanswered message continues instead.
+    """
     if not remote.pending:
         remote.ticks = 0
         remote.tick_us = tick_us
@@ -129,7 +133,7 @@ def await_answer(remote, pending, tick_us):
 
 @compiled
 def settle(remote, keep_alive_us):
-    """Record that no answer is outstanding, and set the time of the next keep-alive."""
+    """Record that no answer is outstanding, and set the time of the next keep-alive (NONE: no keep-alive)."""
     remote.pending = 0
     remote.tick_us = NONE
     remote.keep_alive_us = keep_alive_us

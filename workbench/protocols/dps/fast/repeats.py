@@ -12,27 +12,30 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def retry_publication(core, state, i, link, publication, hops_and_ttl, now):
-    """Schedule a retry of a publication that the radio failed to deliver to a neighbor."""
+    """Schedule a retry of a publication that the radio failed to deliver over ``link``.
+
+    ``hops_and_ttl``: header field of the publication's frame.
+    """
     node, entries = state.nodes[i], state.repeats[i]
-    index = NONE
+    entry = NONE
     for k in range(node.repeats):
         repeat = entries[k]
         if repeat.link == link and repeat.publication == publication and repeat.hops_and_ttl == hops_and_ttl:
-            index = k
-    if index == NONE:
+            entry = k
+    if entry == NONE:
         if node.repeats < MOST_RETRIED:
-            index = node.repeats
+            entry = node.repeats
             node.repeats += 1
         else:
-            index = node.oldest_repeat
+            entry = node.oldest_repeat
             node.oldest_repeat = (node.oldest_repeat + 1) % MOST_RETRIED
-        repeat = entries[index]
+        repeat = entries[entry]
         repeat.link = link
         repeat.publication = publication
         repeat.hops_and_ttl = hops_and_ttl
         repeat.count = 0
         repeat.due_us = NONE
-    repeat = entries[index]
+    repeat = entries[entry]
     if repeat.count < MOST_REPEATS:
         repeat.due_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(repeat.count))
         repeat.count += 1
@@ -41,7 +44,10 @@ def retry_publication(core, state, i, link, publication, hops_and_ttl, now):
 
 @compiled
 def _plan_next_retry(node, entries):
-    """Store the time of the node's earliest retry, or NONE."""
+    """Store in ``node.repeat_us`` the time of the node's earliest retry, or NONE.
+
+    ``entries``: the node's part of ``state.repeats``.
+    """
     node.repeat_us = NONE
     for k in range(node.repeats):
         due_us = entries[k].due_us
@@ -51,7 +57,7 @@ def _plan_next_retry(node, entries):
 
 @compiled
 def wake_repeats(core, state, i, now):
-    """Send the publications whose retries are due, to neighbors that still need them."""
+    """Send the publications whose retries are due, over links that still carry them and did not bring them."""
     node = state.nodes[i]
     if node.repeat_us == NONE or node.repeat_us > now:
         return

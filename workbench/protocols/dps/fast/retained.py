@@ -19,7 +19,7 @@ def is_retained(state, i, publication):
 
 @compiled
 def left_s(state, i, publication, now):
-    """Return the remaining lifetime of a retained publication in seconds, rounded up."""
+    """Return the remaining lifetime in seconds, rounded up, of a publication that node ``i`` retains."""
     return rules.left_s(state.retained[publication, i].expires_us, now)
 
 
@@ -30,19 +30,19 @@ def remove(state, i, publication):
     state.retained[publication, i].is_retained = 0
     twin.remove(node.retained, state.retained[:, i], publication)
     node.next_end_us = NONE
-    other = np.int64(node.retained.first)
-    while other != NONE:
-        expires_us = state.retained[other, i].expires_us
+    retained = np.int64(node.retained.first)
+    while retained != NONE:
+        expires_us = state.retained[retained, i].expires_us
         if node.next_end_us == NONE or expires_us < node.next_end_us:
             node.next_end_us = expires_us
-        other = np.int64(state.retained[other, i].next)
+        retained = np.int64(state.retained[retained, i].next)
 
 
 @compiled
 def find_first_to_end(state, i):
-    """Return the retained publication that expires first; of several, the one that arrived first.
+    """Return the retained publication of node ``i`` that expires first; of several, the one that arrived first.
 
-    The list must not be empty.
+    The node must retain at least one publication.
     """
     other = np.int64(state.nodes[i].retained.first)
     while state.retained[other, i].expires_us != state.nodes[i].next_end_us:
@@ -52,7 +52,10 @@ def find_first_to_end(state, i):
 
 @compiled
 def find_evictable(state, i):
-    """Return the retained publication from another node that expires first; NONE if this node published all of them."""
+    """Return the publication that node ``i`` retains and did not publish, and that expires first among these.
+
+    NONE: the node published all its retained publications.
+    """
     evictable = NONE
     other = np.int64(state.nodes[i].retained.first)
     while other != NONE:
@@ -65,7 +68,10 @@ def find_evictable(state, i):
 
 @compiled
 def add(state, i, publication, link, hops, expires_us):
-    """Retain a publication that is not retained yet; ``link``: it came over this link; NONE: this node published it."""
+    """Retain a publication that node ``i`` does not retain yet, until ``expires_us``.
+
+    ``link``: the link over which it came, or NONE if the node published it; ``hops``: its hops up to the sender.
+    """
     node, entry = state.nodes[i], state.retained[publication, i]
     entry.expires_us = expires_us
     entry.link = link

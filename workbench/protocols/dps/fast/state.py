@@ -28,7 +28,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup
 
 
 class Event(twin.Events):
-    """Events that only DPS has."""
+    """Kinds of trace events that only DPS has."""
 
     LINK_SET = auto()
     INTERESTS_SET = auto()
@@ -61,7 +61,7 @@ class Message(twin.Messages):
 
     @classmethod
     def texts(cls) -> tuple[str, ...]:
-        """Return the names of these kinds in the trace, which are also the names in traces of the reference engine."""
+        """Return the names of the kinds of messages, as traces of both engines contain them."""
         return tuple(wire.NAMES[kind] for kind in _KINDS)
 
 
@@ -367,7 +367,10 @@ State: Any = namedtuple("State", FIELDS)
 
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
-    """Return the number of bytes of a publication's frame. Raises EncodeError if the frame does not fit a datagram."""
+    """Return the size in bytes of the frame of a publication with these attributes.
+
+    Raises EncodeError if the frame does not fit a datagram.
+    """
     topics = mapping.publication_topics(attributes, protocol.separators)
     vector = publication_filter(topics, protocol, protocol.wildcards)
     identity = wire.make_publication_id(0, 0, bytes(8))
@@ -381,9 +384,10 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def _link_sizes_B() -> tuple[int, int, int]:
-    """Return three numbers of bytes: of a subscription and its acknowledgement without interests, and of added fields.
+    """Return (subscription_B, acknowledgement_B, with_interests_B), sizes of parts of link messages in bytes.
 
-    Added fields are those that a message with interests has in addition, without the encoded filter itself.
+    The first two are the sizes of messages without interests. The third is what interests add to a message, without the
+    encoded filter itself.
     """
     start, needs, vector = (PORT, None, 0, wire.COUNTS_HOPS, bytes(16)), bytes(FUZZY_HASH_B), BitVector(WORD)
     subscription_B = len(wire.encode(wire.Subscription(*start, None, None)))
@@ -393,14 +397,17 @@ def _link_sizes_B() -> tuple[int, int, int]:
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Return the number of bytes of the longest frame that a run of the scenario can send."""
+    """Return the size in bytes of the longest frame that a run of the scenario can send."""
     _, acknowledgement_B, with_interests_B = _link_sizes_B()
     link_B = acknowledgement_B + with_interests_B + longest_B(setup.protocol.filter_bits)
     return _LARGER_B + max(int(setup.work.contents["size_B"].max(initial=1)), link_B)
 
 
 def _find_neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
-    """Return the arrays ``link_first`` and ``neighbors``; a neighbor hears the node, or the node hears the neighbor."""
+    """Return (link_first, neighbors): node i has links with neighbors[link_first[i]:link_first[i + 1]].
+
+    Nodes are indices. Two nodes are neighbors if at least one of them can receive frames of the other.
+    """
     network, count = setup.network, len(setup.network.addresses)
     senders = np.repeat(np.arange(count), np.diff(network.first))
     receivers = network.receivers.astype(np.int64)
@@ -411,20 +418,23 @@ def _find_neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _most_neighbors(setup: Setup) -> int:
-    """Return the largest number of neighbors of a node, at least 1."""
+    """Return the largest number of neighbors that a node has; 1 if no node has a neighbor."""
     return int(np.diff(_find_neighbors(setup)[0]).max(initial=1))
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most rows that three kinds of calls can write: reception of a broadcast, of a unicast, any other."""
-    work = setup.work
+    """Return upper limits of the trace rows, frames and messages that one call can create.
+
+    The three results are for the reception of a broadcast, the reception of a unicast, and any other call.
+    """
+    workload = setup.work
     degree = _most_neighbors(setup)
-    deliveries = work.most_subscriptions * max(1, work.most_samples) + 1
-    ended_subscriptions = work.most_subscriptions
+    deliveries = workload.most_subscriptions * max(1, workload.most_samples) + 1
+    ended_subscriptions = workload.most_subscriptions
     # A link sends at most one message for changes, one to unmute, one to begin, and two retries; a scout sends two.
     frames = 5 * degree + 5
-    retained = min(setup.protocol.max_retained, work.publications) if setup.protocol.ttl_s else 0
-    waiting = min(MOST_WAITING, work.publications) if degree > setup.protocol.crowd else 0
+    retained = min(setup.protocol.max_retained, workload.publications) if setup.protocol.ttl_s else 0
+    waiting = min(MOST_WAITING, workload.publications) if degree > setup.protocol.crowd else 0
     # A beacon may end a link, which sends changes to all neighbors.
     learns = setup.radio.link_quality == "learned"
     beacon = Needs(16 + 6 * degree, 5 + 2 * degree, 5 + 2 * degree) if learns else Needs(0, 0, 0)
@@ -441,67 +451,70 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 def _check_support(setup: Setup, degree: int, links: int) -> None:
     """Raise NoFastTwinError for a scenario that this twin does not support."""
-    protocol, network, work, _ = setup
+    protocol, network, workload, _ = setup
     most = min(protocol.max_links, _MOST_NEIGHBORS)
     if degree > most:
         raise twin.NoFastTwinError(
             f"a node has {degree} neighbors; the fast engine supports at most {most}, the smaller of max_links and 256"
         )
-    if work.most_subscriptions > protocol.max_subscriptions:
+    if workload.most_subscriptions > protocol.max_subscriptions:
         raise twin.NoFastTwinError(
-            "a node may have more subscriptions than max_subscriptions; only the reference engine reports this error"
+            "a node could exceed max_subscriptions, which the fast engine does not check; "
+            "raise max_subscriptions, or use the reference engine"
         )
     # Retained publications take the same memory again, and path ranks an eighth of it for each link.
     pairs = len(network.addresses) * (2 if protocol.ttl_s else 1) + (links // 8 if protocol.acknowledge else 0)
-    if pairs * work.publications > MOST_PAIRS:
+    if pairs * workload.publications > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"{work.publications} publications at {len(network.addresses)} nodes exceed the memory limit of "
+            f"{workload.publications} publications at {len(network.addresses)} nodes exceed the memory limit of "
             "the fast engine; publish less, or use fewer nodes"
         )
 
 
 def automaton_arrays(table: Any = automaton.TABLE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return `automaton.TABLE` as arrays: (next_states, first_actions, actions).
+    """Return the transition table `automaton.TABLE` as arrays: (next_states, first_actions, actions).
 
     The entry of a state and an input has the index ``state * number of inputs + input``. The actions of entry e are
     ``actions[first_actions[e]:first_actions[e + 1]]``.
     """
-    next_states, firsts, actions = [], [0], []
+    next_states, first_actions, actions = [], [0], []
     for state in automaton.State:
         for link_input in automaton.Input:
             entry = table[state][link_input]
             next_states.append(state if entry.state is None else entry.state)
             actions += entry.actions
-            firsts.append(len(actions))
-    return np.array(next_states, np.int32), np.array(firsts, np.int32), np.array(actions, np.int32)
+            first_actions.append(len(actions))
+    return np.array(next_states, np.int32), np.array(first_actions, np.int32), np.array(actions, np.int32)
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the memory of all nodes, with room for ``messages`` simultaneous messages.
+    """Return the initial `State` of all nodes, with room for ``messages`` simultaneous messages.
 
     Raises NoFastTwinError for a scenario that this twin does not support.
     """
-    protocol, _, work, _ = setup
+    protocol, _, workload, _ = setup
     link_first, neighbors = _find_neighbors(setup)
     degree = int(np.diff(link_first).max(initial=1))
     _check_support(setup, degree, len(neighbors))
-    workload = workload_of(setup)
+    topic_arrays = workload_of(setup)
     sizes = {
         "links": len(neighbors),
-        "publications": max(1, work.publications),
-        "subscriptions": len(work.subscriptions),
+        "publications": max(1, workload.publications),
+        "subscriptions": len(workload.subscriptions),
         "neighbor_words": -(-degree // WORD),
         "words": protocol.filter_bits // WORD,
     }
-    most_new = int(4 * degree + work.most_subscriptions + 8)
-    pools, capacities = _make_pools(workload, most_new, protocol.filter_bits)
-    given = _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(workload, name) for name in _WORKLOAD_FIELDS}
+    most_new = int(4 * degree + workload.most_subscriptions + 8)
+    pools, capacities = _make_pools(topic_arrays, most_new, protocol.filter_bits)
+    given = (
+        _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(topic_arrays, name) for name in _WORKLOAD_FIELDS}
+    )
     given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
     given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
     given["has_dense_nodes"] = degree > protocol.crowd
     given["times"] = np.array([_times_fields(times_of(protocol, count, True)) for count in range(degree + 1)], TIMES)
     given["reports"] = setup.radio.acknowledges or setup.radio.senses_carrier
-    given |= {"first_text": len(work.texts), "first_state": len(work.texts) + _FIRST_STATE}
+    given |= {"first_text": len(workload.texts), "first_state": len(workload.texts) + _FIRST_STATE}
     state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **given)
     # The times of a node without a known neighbor.
     for name, value in zip(TIMES.names or (), _times_fields(times_of(protocol)), strict=True):
@@ -510,7 +523,7 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def _times_fields(times: Any) -> tuple[Any, ...]:
-    """Return the fields of `TIMES` from a `rules.Times`."""
+    """Return the values of the fields of `TIMES`, in their order, from a `rules.Times`."""
     return times.tick_us, times.silence_us, times.recheck_s, times.ids_us, times.forward_interests_us
 
 
@@ -527,7 +540,7 @@ _WORKLOAD_FIELDS = (
 
 
 def _settings(protocol: Any) -> dict[str, Any]:
-    """Return the fields of the state that are computed from the protocol's parameters."""
+    """Return {field: value} for the fields of `State` that are computed from the protocol's parameters."""
     times = times_of(protocol)
     return {
         "update_after_us": times.update_us,
@@ -538,7 +551,7 @@ def _settings(protocol: Any) -> dict[str, Any]:
 
 
 def _sizes_B(setup: Setup) -> dict[str, Any]:
-    """Return the fields of the state for sizes of messages in bytes, and for airtimes by size."""
+    """Return {field: value} for the fields of `State` that are sizes of messages in bytes, or airtimes by size."""
     subscription_B, acknowledgement_B, with_interests_B = _link_sizes_B()
     airtimes_us = [setup.radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]
     return {
@@ -551,7 +564,13 @@ def _sizes_B(setup: Setup) -> dict[str, Any]:
 
 
 class _Pool(NamedTuple):
-    """Different rows of bits; row 0 has no set bits. ``numbers``: for each original row, the equal row here."""
+    """Distinct rows of 64-bit words, which are filters or needs; row 0 has no set bits.
+
+    rows        the distinct rows
+    hashes      hash of each distinct row
+    bit_counts  number of set bits of each distinct row
+    numbers     for each row of the original array, the equal row in ``rows``
+    """
 
     rows: np.ndarray
     hashes: np.ndarray
@@ -560,7 +579,7 @@ class _Pool(NamedTuple):
 
 
 def _make_pool(rows: np.ndarray) -> _Pool:
-    """Return the different rows of an array of 64-bit words."""
+    """Return the distinct rows of an array of 64-bit words, shape (rows, words)."""
     rows = np.concatenate((np.zeros((1, rows.shape[1]), np.uint64), rows))
     unique_rows, numbers = np.unique(rows, axis=0, return_inverse=True)
     bit_counts = np.unpackbits(unique_rows.view(np.uint8), axis=1).sum(axis=1, dtype=np.int32)
@@ -568,7 +587,13 @@ def _make_pool(rows: np.ndarray) -> _Pool:
 
 
 def _make_pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return the fields of the state for filters and needs, and the initial capacities of these arrays in rows."""
+    """Return (fields, capacities) for the arrays of filters and needs.
+
+    fields      {field of `State`: value} for the filters and needs of the subscriptions in ``workload``
+    capacities  {"filters": rows, "needs": rows}, the initial sizes of both arrays
+
+    ``most_new``: largest number of filters that one event may create.
+    """
     filters, needs_pool = _make_pool(workload.subscribed), _make_pool(workload.subscribed_needs)
     capacities = {
         "filters": max(_POOL_B // (filter_bits // 8), len(filters.rows) + 2 * most_new),

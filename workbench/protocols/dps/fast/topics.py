@@ -1,8 +1,8 @@
 """The topics of a workload for DPS's fast twin: their filters, and a table of matches, computed before the run.
 
 Publications and subscriptions are mapped to topics by `workbench.protocols.dps.mapping`, and each different set of
-topics is hashed once. A table contains a byte for each pair of a published and a subscribed set: the result of their
-comparison at a node. Attributes are compared during the run, except TOPIC, whose wildcards are matched here.
+topics is hashed once. A table contains a byte for each pair of a published and a subscribed set: whether the two sets
+match. Attributes are compared during the run, except TOPIC, whose wildcards are matched here.
 
 Cost
     A byte for each pair of sets, up to `MOST_PAIRS`; a comparison of texts for each pair that the filter lets through.
@@ -32,7 +32,7 @@ class Workload(NamedTuple):
     """The topics of a scenario's publications and subscriptions, as arrays. Equal sets of topics have the same number.
 
     published_set     for each content of a publication, the number of its set of topics
-    topic_first       published set s has the entries topic_first[s]:topic_first[s + 1] of the next two arrays
+    topic_first       published set s has entries topic_first[s]:topic_first[s + 1] of the next two arrays: its filter
     topic_positions   position in the filter of each 64-bit word that is not 0
     topic_words       value of this word
     subscribed_set    for each subscription, the number of its set of topics
@@ -56,20 +56,25 @@ class Workload(NamedTuple):
 
 
 def workload_of(setup: Setup) -> Workload:
-    """Return a scenario's topics. Raises NoFastTwinError for too many, AttributeFormatError for invalid topics."""
-    protocol, _, work, _ = setup
+    """Return the topics of a scenario.
+
+    Raises NoFastTwinError for too many pairs of sets of topics, AttributeFormatError for an invalid topic.
+    """
+    protocol, _, workload, _ = setup
     published, subscribed = twin.Numbering(), twin.Numbering()
-    contents = zip(work.contents["first_sample"].tolist(), work.contents["last_sample"].tolist(), strict=True)
-    bounds = work.samples["first"].tolist(), work.samples["last"].tolist()
+    contents = zip(workload.contents["first_sample"].tolist(), workload.contents["last_sample"].tolist(), strict=True)
+    bounds = workload.samples["first"].tolist(), workload.samples["last"].tolist()
     published_set = [
         published[
-            mapping.publication_topics(_attributes(work, bounds[0][first], bounds[1][last - 1]), protocol.separators)
+            mapping.publication_topics(
+                _attributes(workload, bounds[0][first], bounds[1][last - 1]), protocol.separators
+            )
         ]
         for first, last in contents
     ]
     subscribed_set = [
-        subscribed[mapping.subscription_topics(_attributes_of(work, subscription), protocol.separators)]
-        for subscription in work.subscriptions
+        subscribed[mapping.subscription_topics(_attributes_of(workload, subscription), protocol.separators)]
+        for subscription in workload.subscriptions
     ]
     if len(published.numbers) * len(subscribed.numbers) > MOST_PAIRS:
         raise twin.NoFastTwinError(
@@ -82,14 +87,14 @@ def workload_of(setup: Setup) -> Workload:
     vectors = [subscription_filter(topics, protocol) for topics in subscribed.numbers]
     subscribed_filters = _stack_filters(vectors, protocol)
     needs = np.frombuffer(b"".join(vector.fuzzy_hash() for vector in vectors), np.uint64).reshape(-1, 4)
-    rows, positions = np.nonzero(filters)
-    first = np.searchsorted(rows, np.arange(len(filters) + 1))
-    text_set, text_matches = _match_texts(work, protocol)
+    filter_rows, word_positions = np.nonzero(filters)
+    first = np.searchsorted(filter_rows, np.arange(len(filters) + 1))
+    text_set, text_matches = _match_texts(workload, protocol)
     return Workload(
         np.array(published_set, np.int32),
         first,
-        positions.astype(np.int32),
-        filters[rows, positions],
+        word_positions.astype(np.int32),
+        filters[filter_rows, word_positions],
         np.array(subscribed_set, np.int32),
         subscribed_filters,
         needs,
@@ -99,17 +104,17 @@ def workload_of(setup: Setup) -> Workload:
     )
 
 
-def _attributes(work: twin.Work, first: int, last: int) -> tuple[Attribute, ...]:
-    """Return rows of the workload's attributes as `Attribute` objects."""
+def _attributes(workload: twin.Work, first: int, last: int) -> tuple[Attribute, ...]:
+    """Return the workload's attributes in rows [first, last) as `Attribute` objects."""
     attributes = []
-    for key, operator, number in work.attributes[first:last].tolist():
-        attributes.append(Attribute(key, operator, work.blobs[number] if is_blob(key) else number))
+    for key, operator, number in workload.attributes[first:last].tolist():
+        attributes.append(Attribute(key, operator, workload.blobs[number] if is_blob(key) else number))
     return tuple(attributes)
 
 
-def _attributes_of(work: twin.Work, subscription: Any) -> tuple[Attribute, ...]:
-    """Return the attributes of a subscription or sample."""
-    return _attributes(work, int(subscription["first"]), int(subscription["last"]))
+def _attributes_of(workload: twin.Work, subscription: Any) -> tuple[Attribute, ...]:
+    """Return the attributes of a subscription or sample, given as its row in the workload."""
+    return _attributes(workload, int(subscription["first"]), int(subscription["last"]))
 
 
 def _stack_filters(vectors: list[BitVector], protocol: Any) -> np.ndarray:
@@ -120,31 +125,36 @@ def _stack_filters(vectors: list[BitVector], protocol: Any) -> np.ndarray:
 def _match_sets(
     filters: np.ndarray, subscribed_filters: np.ndarray, published: list, subscribed: list, protocol: Any
 ) -> np.ndarray:
-    """Return ``set_matches`` of the `Workload`."""
+    """Return ``set_matches`` of the `Workload`.
+
+    ``filters``: filters of the published sets; ``published``, ``subscribed``: the topics of each set.
+    """
     set_matches = np.full((len(published), len(subscribed)), NO, np.uint8)
     is_filled = filters.any(axis=1)
     for k, (words, topics) in enumerate(zip(subscribed_filters, subscribed, strict=True)):
         columns = np.flatnonzero(words)
         is_included = is_filled & ((filters[:, columns] & words[columns]) == words[columns]).all(axis=1)
-        for row in np.flatnonzero(is_included).tolist():
-            set_matches[row, k] = YES if matches(published[row], topics, protocol.separators) else MAYBE
+        for published_index in np.flatnonzero(is_included).tolist():
+            set_matches[published_index, k] = (
+                YES if matches(published[published_index], topics, protocol.separators) else MAYBE
+            )
     return set_matches
 
 
-def _match_texts(work: twin.Work, protocol: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``text_set`` and ``text_matches`` of the `Workload`."""
+def _match_texts(workload: twin.Work, protocol: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return (text_set, text_matches), two arrays of the `Workload`."""
     codes = twin.Numbering()
-    text_set = np.full(len(work.subscriptions), NONE, np.int32)
-    for k, subscription in enumerate(work.subscriptions):
-        attributes = _attributes_of(work, subscription)
+    text_set = np.full(len(workload.subscriptions), NONE, np.int32)
+    for k, subscription in enumerate(workload.subscriptions):
+        attributes = _attributes_of(workload, subscription)
         texts = tuple(
             attribute.value for attribute in attributes if attribute.key == TOPIC and attribute.operator == EQ
         )
         if texts:
             text_set[k] = codes[texts]
-    text_matches = np.zeros((len(codes.numbers), len(work.samples) if codes.numbers else 0), np.uint8)
-    for k, sample in enumerate(work.samples if codes.numbers else ()):
-        attributes = _attributes_of(work, sample)
+    text_matches = np.zeros((len(codes.numbers), len(workload.samples) if codes.numbers else 0), np.uint8)
+    for k, sample in enumerate(workload.samples if codes.numbers else ()):
+        attributes = _attributes_of(workload, sample)
         published_texts = [attribute.value for attribute in attributes if attribute.key == TOPIC]
         for row, subscribed in enumerate(codes.numbers):
             text_matches[row, k] = matches(published_texts, subscribed, protocol.separators)

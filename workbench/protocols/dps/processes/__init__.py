@@ -9,7 +9,7 @@
         mesh.restart(12)
 
 Theory of operation
-    Each node is a separate process (`node.py`), bound to 127.0.0.1 and a free port, which reads orders from its
+    Each node is a separate process (`node.py`), bound to 127.0.0.1 and a free port, which reads commands from its
     standard input. Links are those of a topology; the node with the lower number requests a link. Timers are shorter
     than in the C implementation, so that a lost link is noticed within seconds. With even shorter timers a busy
     machine would lose working links.
@@ -62,9 +62,9 @@ _QUIET_S = 1.2  # four update periods without a change
 class Outcome(NamedTuple):
     """The result of a publication in a mesh of processes.
 
-    wanted   live nodes that should receive the publication. A subscription to a wildcard alone, which is not sent to
-             neighbors, counts only at the publishing node
-    answers  node -> milliseconds from publishing until its acknowledgement
+    wanted   live nodes that should receive the publication; a node whose subscription is only a wildcard is among them
+             only if it is the publisher, as such a subscription is not sent to neighbors
+    answers  {node: milliseconds from publishing until its acknowledgement}
     """
 
     publisher: int
@@ -81,8 +81,8 @@ class Outcome(NamedTuple):
 class MeshProcess:
     """The process of one node, which runs `node.py`.
 
-    Orders are written to its standard input; the process replies to each, in the same order. A thread reads its output
-    and stores received publications and answers.
+    Commands are written to its standard input; the process replies to each, in the same order. A thread reads its
+    output and stores received publications and answers.
     """
 
     def __init__(self, listen: str, settings: dict[str, Any]) -> None:
@@ -91,9 +91,9 @@ class MeshProcess:
         self.address = ""
         self.publications: list[dict[str, Any]] = []
         self.read_count = 0  # publications that `DPSMesh.next_reading` has returned
-        self.answers: dict[int, list[tuple[float, str]]] = {}  # number of the order -> [(time in s, address)]
+        self.answers: dict[int, list[tuple[float, str]]] = {}  # number of the command -> [(time in s, address)]
         self._replies: Queue[dict[str, Any]] = Queue()
-        self._order_numbers = itertools.count(1)
+        self._command_numbers = itertools.count(1)
         self._reader = Thread(target=self._read_output, daemon=True)
         self._reader.start()
 
@@ -103,7 +103,7 @@ class MeshProcess:
         return self.process.poll() is None
 
     def _read_output(self) -> None:
-        """Store each line of the process's output, until the process ends; run in a thread."""
+        """Store the publications, answers and replies in the process's output until it ends; run in a thread."""
         assert self.process.stdout is not None
         for text in self.process.stdout:
             line = json.loads(text)
@@ -117,25 +117,28 @@ class MeshProcess:
         self._replies.put({"event": "ended"})
 
     def await_start(self) -> None:
-        """Wait until the node listens. Raises LinkError if it does not start."""
+        """Wait until the process's node listens on its address. Raises LinkError if it does not start."""
         line = self._await_reply(_START_S)
         if line.get("event") != "listening":
             raise LinkError(f"a node of the mesh did not start: {line.get('error', 'its process has ended')}")
         self.address = line["address"]
 
-    def send_order(self, action: str, **arguments: Any) -> int:
-        """Send an order without waiting for its reply; return its number."""
-        number = next(self._order_numbers)
+    def send_command(self, action: str, **arguments: Any) -> int:
+        """Send the process a command without waiting for its reply; return the command's number.
+
+        ``action``: a command of `node.py`, such as "subscribe"; ``arguments``: its fields.
+        """
+        command_number = next(self._command_numbers)
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps({"id": number, "do": action, **arguments}) + "\n")
+            self.process.stdin.write(json.dumps({"id": command_number, "do": action, **arguments}) + "\n")
             self.process.stdin.flush()
         except OSError:
             raise LinkError(f"the node at {self.address} has ended, so it cannot {action}; restart it first") from None
-        return number
+        return command_number
 
     def receive_reply(self) -> dict[str, Any]:
-        """Return the reply to the oldest unanswered order. Raises LinkError if the order failed."""
+        """Return the reply to the oldest unanswered command. Raises LinkError if the command failed."""
         line = self._await_reply(_ANSWER_S)
         if "error" in line:
             raise LinkError(f"the node at {self.address}: {line['error']}")
@@ -144,7 +147,10 @@ class MeshProcess:
         return line
 
     def _await_reply(self, within_s: float) -> dict[str, Any]:
-        """Return the next line that is not a publication or answer. Raises LinkError after ``within_s``."""
+        """Return the next line of the process that is neither a publication nor an answer.
+
+        Raises LinkError if no such line comes within ``within_s``.
+        """
         try:
             return self._replies.get(timeout=within_s)
         except Empty:
@@ -161,7 +167,7 @@ class MeshProcess:
     def end(self, within_s: float) -> None:
         """Close the input of the process; if it does not end within ``within_s``, kill it."""
         if self.process.stdin is not None and not self.process.stdin.closed:
-            with suppress(OSError):  # Buffered orders cannot be written after the process has ended.
+            with suppress(OSError):  # Buffered commands cannot be written after the process has ended.
                 self.process.stdin.close()
         try:
             self.process.wait(max(within_s, 0.0))
@@ -183,8 +189,8 @@ class DPSMesh:
 
     graph          the topology, whose edges are the links
     settings       parameters of `workbench.DPS` for all nodes
-    nodes          node number -> process
-    subscriptions  node number -> topics of each subscription
+    nodes          {node number: its process}
+    subscriptions  {node number: list of the topics of each subscription}
     """
 
     def __init__(self, graph: nx.Graph, settings: dict[str, Any]) -> None:
@@ -205,7 +211,7 @@ class DPSMesh:
             for node, process in self.nodes.items():
                 process.await_start()
                 self._addresses[node] = process.address
-            self._order_all([(a, "link", {"to": self._addresses[b]}) for a, b in self.pairs()])
+            self._send_commands([(a, "link", {"to": self._addresses[b]}) for a, b in self.pairs()])
         except BaseException:
             self.close()
             raise
@@ -244,29 +250,30 @@ class DPSMesh:
     def subscribe(self, node: int, *topics: str) -> None:
         """Subscribe a node to publications that match all these topics. Raises LinkError if the node refuses."""
         process = self._live_process(node)
-        process.send_order("subscribe", topics=list(topics))
+        process.send_command("subscribe", topics=list(topics))
         process.receive_reply()
         self.subscriptions.setdefault(node, []).append(topics)
 
     def publish(self, node: int, topic: str, text: str = "", ttl_s: int = 0, within_s: float = 5.0) -> Outcome:
-        """Publish at a node, wait at most ``within_s`` for all live subscribers to acknowledge, and return the outcome.
+        """Publish at a node, and return the outcome.
 
-        The ``publications`` of the nodes that have acknowledged then contain this publication.
+        The call returns when all live subscribers have acknowledged the publication, or after ``within_s``. The
+        ``publications`` of the nodes that have acknowledged then contain this publication.
         """
         process = self._live_process(node)
         wanted = tuple(
             subscriber for subscriber in self.alive if self._subscribes(topic, subscriber, subscriber == node)
         )
         begin_s = time.perf_counter()
-        number = process.send_order("publish", topics=[topic], text=text, ttl_s=ttl_s, acknowledge=True)
+        command_number = process.send_command("publish", topics=[topic], text=text, ttl_s=ttl_s, acknowledge=True)
         process.receive_reply()
         while time.perf_counter() < begin_s + within_s:
-            if set(wanted) <= self._answer_times(process, number, begin_s).keys():
+            if set(wanted) <= self._answer_times(process, command_number, begin_s).keys():
                 break
             time.sleep(0.002)
-        answers = self._answer_times(process, number, begin_s)
+        answers = self._answer_times(process, command_number, begin_s)
         # Each process has its own reader thread; a subscriber's thread may be slower than the publisher's thread.
-        self._order_all([(subscriber, "catch_up", {}) for subscriber in answers if self.nodes[subscriber].is_alive])
+        self._send_commands([(subscriber, "catch_up", {}) for subscriber in answers if self.nodes[subscriber].is_alive])
         return Outcome(node, topic, wanted, answers)
 
     # For `wb.pipelines.stream`: the publications that subscriptions received, until the mesh is closed
@@ -281,7 +288,7 @@ class DPSMesh:
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
         """Return the next received publication as a reading, or None if no publication arrives within ``timeout_s``.
 
-        Its fields are those of `application.reading_of` and ``sink``, the node that received it.
+        The reading has the fields of `application.reading_of`, and ``sink``, the node that received the publication.
         """
         end_s = time.perf_counter() + timeout_s
         while True:
@@ -298,7 +305,9 @@ class DPSMesh:
     def _subscribes(self, topic: str, node: int, is_publisher: bool) -> bool:
         """Return whether a node should receive publications on a topic.
 
-        A subscription to a wildcard alone matches only publications of its own node."""
+        ``is_publisher``: whether the node publishes them itself. A subscription to a wildcard alone matches only
+        publications of its own node.
+        """
         separators = self.settings.get("separators", topic_strings.SEPARATORS)
         return any(
             topic_strings.matches([topic], topics, separators)
@@ -309,11 +318,14 @@ class DPSMesh:
     def _subscriptions_of(self, node: int) -> list[tuple[str, ...]]:
         return self.subscriptions.get(node, [])
 
-    def _answer_times(self, process: MeshProcess, number: int, begin_s: float) -> dict[int, float]:
-        """Return {node: milliseconds from ``begin_s`` to its first answer} for the order with this number."""
+    def _answer_times(self, process: MeshProcess, command_number: int, begin_s: float) -> dict[int, float]:
+        """Return {node: milliseconds from ``begin_s`` to its first acknowledgement} of a publication.
+
+        ``command_number``: number of the command to ``process`` that published it.
+        """
         nodes = {address: node for node, address in self._addresses.items()}
         answers: dict[int, float] = {}
-        for at_s, sender in list(process.answers.get(number, ())):
+        for at_s, sender in list(process.answers.get(command_number, ())):
             if sender in nodes:
                 answers.setdefault(nodes[sender], round((at_s - begin_s) * 1000, 2))
         return answers
@@ -330,11 +342,11 @@ class DPSMesh:
             raise ParameterError(f"node {node} is running; kill it first")
         process = self.nodes[node] = MeshProcess(self._addresses[node], self.settings)
         process.await_start()
-        orders: list[tuple[int, str, dict[str, Any]]] = [
+        commands: list[tuple[int, str, dict[str, Any]]] = [
             (a, "link", {"to": self._addresses[b]}) for a, b in self.pairs() if a == node
         ]
-        orders += [(node, "subscribe", {"topics": list(topics)}) for topics in self._subscriptions_of(node)]
-        self._order_all(orders)
+        commands += [(node, "subscribe", {"topics": list(topics)}) for topics in self._subscriptions_of(node)]
+        self._send_commands(commands)
 
     def find_critical_node(self, publisher: int) -> int:
         """Return the live node whose end would disconnect the most subscribers from a publisher.
@@ -349,7 +361,7 @@ class DPSMesh:
         candidates = [node for node in self.alive if node != publisher and not self._subscriptions_of(node)]
         if not candidates or publisher not in active:
             raise ParameterError(
-                f"node {publisher} is not alive, or no other live node is without a subscription; no node can be chosen"
+                f"node {publisher} is not alive, or all other live nodes have subscriptions; no node can be chosen"
             )
         sinks = {node for node in self.alive if self._subscriptions_of(node)}
 
@@ -362,15 +374,15 @@ class DPSMesh:
     # State
 
     def state(self) -> dict[int, dict[str, Any]]:
-        """Return the state of each live node, by node.
+        """Return {node: state} for all live nodes; a state is a dict with these keys:
 
-        links           state of each link, by neighbor
-        told            number of bits set in the filter received from each neighbor, by neighbor
+        links           {neighbor: state of the link}
+        told            {neighbor: number of bits set in the filter received from the neighbor}
         bits            number of bits set in the union of the filters of all subscriptions known to the node
         sent, received  numbers of datagrams
-        drops           number of dropped messages and datagrams, by reason
+        drops           {reason: number of dropped messages and datagrams}
         """
-        replies = self._order_all([(node, "state", {}) for node in self.alive])
+        replies = self._send_commands([(node, "state", {}) for node in self.alive])
         nodes = {address: node for node, address in self._addresses.items()}
         states = {}
         for node, reply in replies:
@@ -380,7 +392,7 @@ class DPSMesh:
         return states
 
     def links(self) -> dict[tuple[int, int], str]:
-        """Return the state of each link by its two nodes, the lower first; see `links_of`."""
+        """Return {(node, neighbor): state of the link}, the lower node first; `links_of` lists the states."""
         return links_of(self.state())
 
     def settle(self, within_s: float = 60.0) -> float:
@@ -405,7 +417,10 @@ class DPSMesh:
         )
 
     def _is_linked(self, state: dict[int, dict[str, Any]]) -> bool:
-        """Return whether all links between live nodes are active or muted, and no other link carries publications."""
+        """Return whether all links between live nodes are active or muted, and no other link carries publications.
+
+        ``state``: result of `state`.
+        """
         links = links_of(state)
         expected = [pair for pair in self.pairs() if pair[0] in state and pair[1] in state]
         # Muted links carry no keep-alives, so their end to a dead node is not noticed and does not count.
@@ -423,7 +438,7 @@ class DPSMesh:
         return any(link in ("active", "unmuting") for link in link_states)
 
     def _stable_links(self, links: dict[int, str]) -> dict[int, str]:
-        """Return the links except those requested from dead nodes; such a request is repeated again and again."""
+        """Return {neighbor: state} of a node's ``links`` without requests to dead nodes, which are repeated forever."""
         return {peer: link for peer, link in links.items() if link != "linking" or self.nodes[peer].is_alive}
 
     def _live_process(self, node: int) -> MeshProcess:
@@ -437,15 +452,15 @@ class DPSMesh:
         numbers = f"nodes {min(self.nodes)} to {max(self.nodes)}" if self.nodes else "no nodes"
         return f"{numbers}, {len(self.alive)} of them alive"
 
-    def _order_all(self, orders: Sequence[tuple[int, str, dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
-        """Send orders to several nodes at once; return (node, reply) for each, in the same order."""
-        for node, action, arguments in orders:
-            self.nodes[node].send_order(action, **arguments)
-        return [(node, self.nodes[node].receive_reply()) for node, _, _ in orders]
+    def _send_commands(self, commands: Sequence[tuple[int, str, dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
+        """Send commands (node, action, arguments) to nodes at once; return (node, reply) for each, in this order."""
+        for node, action, arguments in commands:
+            self.nodes[node].send_command(action, **arguments)
+        return [(node, self.nodes[node].receive_reply()) for node, _, _ in commands]
 
 
 def links_of(state: dict[int, dict[str, Any]]) -> dict[tuple[int, int], str]:
-    """Return the state of each link by (node, neighbor), the lower first, from the result of `DPSMesh.state`.
+    """Return {(node, neighbor): state of the link}, the lower node first; ``state`` is the result of `DPSMesh.state`.
 
     A link is "muted" if at least one end reports "muted", and "active" if both ends report "active". It is "half open"
     if one end reports "active" and the other end does not report the link. Otherwise its state is the first state
@@ -476,9 +491,9 @@ def dps_mesh(nodes: int | nx.Graph = 25, **settings: Any) -> DPSMesh:
     from workbench.protocols.dps import DPS
 
     DPS(**{**TIMERS, **settings})  # Raises an error for a wrong setting before any process starts.
-    number = nodes if isinstance(nodes, int) else len(nodes)
-    if not 1 <= number <= MOST_NODES:
-        raise ParameterError(f"dps_mesh: {number} nodes; 1 to {MOST_NODES} are allowed, since each is a process")
+    node_count = nodes if isinstance(nodes, int) else len(nodes)
+    if not 1 <= node_count <= MOST_NODES:
+        raise ParameterError(f"dps_mesh: {node_count} nodes; 1 to {MOST_NODES} are allowed, since each is a process")
     return DPSMesh(_square_grid(nodes) if isinstance(nodes, int) else nodes, settings)
 
 

@@ -1,11 +1,11 @@
-"""The process of one node in a `DPSMesh`: a DPS node on UDP that reads orders and writes replies as lines of JSON.
+"""The process of one node in a `DPSMesh`: a DPS node on UDP that reads commands and writes replies as lines of JSON.
 
     python -m workbench.protocols.dps.processes.node LISTEN SETTINGS
 
 LISTEN is an address, SETTINGS a JSON object of parameters of `workbench.DPS`. `DPSMesh` starts the process. It ends
 at the end of its standard input, so no process survives a `DPSMesh` that was killed.
 
-Each order is one line: {"id": 1, "do": "link", "to": "127.0.0.1:40001"}; the other orders are subscribe (topics),
+Each command is one line: {"id": 1, "do": "link", "to": "127.0.0.1:40001"}; the other commands are subscribe (topics),
 publish (topics, text, ttl_s, acknowledge), catch_up and state. The reply is a line with the same id and the result, or
 with "error" and a sentence.
 
@@ -31,20 +31,20 @@ def write_line(**line: Any) -> None:
 
 
 class MeshNode:
-    """A node that executes orders: each method executes the order of its name and returns the fields of the reply."""
+    """A node that executes commands: each method executes the command of its name and returns the reply's fields."""
 
     def __init__(self, node: Any) -> None:
         self.node = node
         self._references: list[Any] = []  # keeps subscriptions and series alive
 
-    async def link(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Link to a neighbor, and request the link again whenever it is lost."""
-        await self.node.keep_linked(order["to"])
+    async def link(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Link to the neighbor at the address ``to`` of the command, and request the link again whenever it is lost."""
+        await self.node.keep_linked(command["to"])
         return {}
 
-    async def subscribe(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Subscribe; write a line for each publication, and acknowledge it if that is requested."""
-        self._references.append(await self.node.subscribe(*order["topics"], handler=self._report_publication))
+    async def subscribe(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Subscribe; write a line for each publication, and acknowledge it if its publisher requests this."""
+        self._references.append(await self.node.subscribe(*command["topics"], handler=self._report_publication))
         return {}
 
     def _report_publication(self, publication: Any) -> None:
@@ -54,29 +54,29 @@ class MeshNode:
         if publication.wants_answer:  # After the line, so the publication can be read when its answer arrives.
             publication.acknowledge(str(self.node))
 
-    async def publish(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Publish, and write a line for each acknowledgement."""
-        number = order["id"]
+    async def publish(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Execute a publish command, and write a line for each acknowledgement of the publication."""
+        command_number = command["id"]
 
         def write_answer(answer: Any) -> None:
-            write_line(event="answer", to=number, sender=bytes(answer.data).decode("utf-8", "replace"))
+            write_line(event="answer", to=command_number, sender=bytes(answer.data).decode("utf-8", "replace"))
 
         series = await self.node.publish(
-            order["topics"],
-            order["text"],
-            ttl_s=order.get("ttl_s", 0),
-            acknowledge=order.get("acknowledge", False),
+            command["topics"],
+            command["text"],
+            ttl_s=command.get("ttl_s", 0),
+            acknowledge=command.get("acknowledge", False),
             handler=write_answer,
         )
         self._references.append(series)
         return {}
 
-    async def catch_up(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Do nothing: the reply shows the reader that it has read all lines that were written before."""
+    async def catch_up(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Do nothing: the reply shows the process's reader that it has read all lines that were written before."""
         return {}
 
-    async def state(self, order: dict[str, Any]) -> dict[str, Any]:
-        """Return the fields of `DPSMesh.state`, with addresses instead of node numbers."""
+    async def state(self, command: dict[str, Any]) -> dict[str, Any]:
+        """Return the state of this node: the fields of `DPSMesh.state`, with addresses instead of node numbers."""
         node = self.node
         links = node.core.links
         union, _ = links.interests.combine(None)
@@ -90,23 +90,23 @@ class MeshNode:
 
 
 async def serve(listen: str, settings: dict[str, Any]) -> None:
-    """Open a node and execute orders until standard input ends."""
+    """Open a node and execute commands until standard input ends."""
     from workbench.protocols.dps import DPS
     from workbench.protocols.dps.udp import dps_node
 
     loop = asyncio.get_running_loop()
-    orders = asyncio.StreamReader(limit=1 << 20)
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(orders), sys.stdin)
+    commands = asyncio.StreamReader(limit=1 << 20)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(commands), sys.stdin)
     async with dps_node(listen, DPS(**settings)) as node:
         mesh_node = MeshNode(node)
         write_line(event="listening", address=str(node))
-        while line := await orders.readline():
-            order = json.loads(line)
+        while line := await commands.readline():
+            command = json.loads(line)
             try:
-                reply = await getattr(mesh_node, order["do"])(order)
+                reply = await getattr(mesh_node, command["do"])(command)
             except WorkbenchError as error:
                 reply = {"error": str(error)}
-            write_line(id=order["id"], **reply)
+            write_line(id=command["id"], **reply)
 
 
 def main() -> None:

@@ -161,7 +161,10 @@ class UDPNode:
         await self.close()
 
     async def open(self) -> None:
-        """Bind the socket and start the node, once. Raises LinkError if the address cannot be bound."""
+        """Bind the socket and start the node.
+
+        Raises LinkError if the address cannot be bound, or if the node has been opened before.
+        """
         if self.address:
             raise LinkError("the node has been opened before; create a new one with wb.dps_node(...)")
         host, _ = addresses.split(self._listen, _LOOPBACK_HOST)
@@ -359,7 +362,7 @@ class UDPNode:
 
     @property
     def discovered(self) -> list[DiscoveredNode]:
-        """Nodes that discovery has found and that are not gone, the most recently heard last."""
+        """Nodes that discovery has found and that are not gone, in the order of their last announcements."""
         return self._active_discovery().nodes
 
     def discover(self) -> Discoveries:
@@ -392,7 +395,7 @@ class UDPNode:
         return UDPNode(self.protocol, (self.address[0], 0), self.core.security)
 
     async def drained(self) -> None:
-        """Let other tasks run, then wait until the socket has no unsent datagrams."""
+        """Let other tasks run, then wait until the socket has sent all its datagrams."""
         await asyncio.sleep(0)
         await self._socket.drained()
 
@@ -430,7 +433,7 @@ class UDPNode:
         return source[1] == port
 
     def is_own(self, address: Address) -> bool:
-        """Return whether this node listens on an address."""
+        """Return whether an address is an address on which this node listens."""
         if self.address[0] not in _WILDCARD_HOSTS:
             return address == self.address
         return address[1] == self.address[1] and addresses.is_of_this_machine(address)
@@ -545,16 +548,17 @@ def dps_node(
 
 
 def _protocol_of(protocol: DPS | None, settings: dict[str, Any]) -> DPS:
-    """Return the DPS of settings that were passed as keywords, and warn with a DeprecationWarning.
+    """Return a DPS with ``settings``, which were passed to `dps_node` as keywords, and warn that this is deprecated.
 
     Raises ParameterError for an unknown keyword, or if ``protocol`` is given too.
     """
-    own = [name for name in signature(dps_node).parameters if name != "settings"]
-    known = [parameter.name for parameter in DPS.parameters]
+    own_names = [name for name in signature(dps_node).parameters if name != "settings"]
+    known_names = [parameter.name for parameter in DPS.parameters]
     for name in settings:
-        if name not in known:
+        if name not in known_names:
             raise ParameterError(
-                f"dps_node has no parameter {name!r}{meant(name, [*own, *known])}; it has: {', '.join(own)}"
+                f"dps_node has no parameter {name!r}{meant(name, [*own_names, *known_names])}; "
+                f"it has: {', '.join(own_names)}"
             )
     settings_text = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     if protocol is not None:

@@ -60,7 +60,10 @@ def normal(address: Address) -> Address:
 
 
 def for_socket(address: Address, family: int) -> Address:
-    """Return a normalized address in the form that a socket of a family takes: for IPv6, IPv4 addresses are mapped."""
+    """Return a normalized address in the form that a socket of an address family takes.
+
+    For an IPv6 socket, an IPv4 address becomes an IPv4-mapped IPv6 address.
+    """
     if family == socket.AF_INET6 and len(address) == 2:
         return _IPV4_MAPPED + address[0], address[1], 0, 0
     return address

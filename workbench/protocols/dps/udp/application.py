@@ -300,11 +300,11 @@ def now_s() -> float:
 
 
 def reading_of(topics: Sequence[str], text: str, series: str, sequence: int, at_s: float) -> dict[str, Any]:
-    """Return a publication as the fields of a reading; ``at_s``, its arrival, is the time of measurement.
+    """Return a publication as a reading: a dict with time_s, node, key, value, region and sequence.
 
-    ``key`` is the last level of the first topic, and ``region`` the levels before it. Publications do not name their
-    node, so ``node`` is the number in the first 8 hex digits of ``series``, the publication id. The value is NaN if
-    ``text`` is not a number.
+    ``at_s``, the time of its arrival, is the time of measurement. ``key`` is the last level of the first topic, and
+    ``region`` the levels before it. Publications do not name their node, so ``node`` is the number in the first 8 hex
+    digits of ``series``, the publication id. The value is NaN if ``text`` is not a number.
     """
     region, _, key = topics[0].rpartition("/")
     try:

@@ -49,14 +49,14 @@ def _blocking_method(
 def _threaded_method(
     method: Callable[Concatenate[UDPNode, Parameters], Result],
 ) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
-    """Return a method of `BlockingNode` that runs a plain method of UDPNode in the node's thread."""
+    """Return a method of `BlockingNode` that runs an ordinary method of UDPNode in the node's thread."""
 
     @wraps(method)
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
-        async def work() -> Result:
+        async def call_method() -> Result:
             return method(self.node, *arguments, **keywords)
 
-        return self.call(work())
+        return self.call(call_method())
 
     return call
 
@@ -69,7 +69,10 @@ def _threaded_property(name: str) -> Any:
 def _wrapping_method(
     wrapper: Callable[[BlockingNode, Any], Wrapper], method: Callable[Concatenate[BlockingNode, Parameters], Any]
 ) -> Callable[Concatenate[BlockingNode, Parameters], Wrapper]:
-    """Return a method that calls ``method`` and wraps the result in ``wrapper``, a class such as BlockingSeries."""
+    """Return a method of `BlockingNode` that calls ``method`` and wraps its result.
+
+    ``wrapper``: a class such as BlockingSeries, called with the node and the result.
+    """
 
     @wraps(method)
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Wrapper:
@@ -95,7 +98,7 @@ class BlockingReceiver(Generic[Item]):
     waiting = property(attrgetter("_items.waiting"), doc=Receiver.waiting.__doc__)
 
     def next(self, timeout_s: float | None = None) -> Item | None:
-        """Return the next item, or None after ``timeout_s`` without an item or after the end."""
+        """Return the next item; None if no item arrives within ``timeout_s``, or if the node is closed."""
         if self.node.is_ended:
             return self._items.pop()
         return self.node.call(self._items.next(timeout_s))
@@ -118,7 +121,7 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
             self.unsubscribe()
 
     def next(self, timeout_s: float | None = None) -> ReceivedPublication | None:
-        """Return the next publication, or None after ``timeout_s`` without a publication or after the end."""
+        """Return the next publication; None if no publication arrives within ``timeout_s``, or after the end."""
         publication = super().next(timeout_s)
         # With the blocking node, the publication's `acknowledge` runs in the node's thread.
         return None if publication is None else ReceivedPublication(self.node, publication.arrival)
@@ -136,9 +139,9 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
         return (self._is_ended or self.node.is_ended) and not self.waiting
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return the next publication as a reading (see `application.reading_of`), or None after ``timeout_s``.
+        """Return the next publication as a reading (see `application.reading_of`).
 
-        Ends of retained publications are skipped.
+        Ends of retained publications are skipped. Return None if no publication arrives within ``timeout_s``.
         """
         try:
             publication = self.next(timeout_s)
@@ -194,7 +197,7 @@ class BlockingNode:
     def call(self, work: Coroutine[Any, Any, Result]) -> Result:
         """Run a coroutine in the node's thread and return its result.
 
-        Raises LinkError if it is called in that thread, as by a handler, or after the node was closed.
+        Raises LinkError if a handler calls this method, as it runs in that thread, or if the node is closed.
         """
         if threading.current_thread() is self._thread:
             work.close()

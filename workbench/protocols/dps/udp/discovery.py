@@ -126,7 +126,7 @@ class Discoveries(Receiver[DiscoveredNode]):
 
 
 class _KnownNode(NamedTuple):
-    """A discovered node, its address, and the time (s, of the event loop) of its last announcement."""
+    """A discovered node with its address and the time (s, of the event loop's clock) of its last announcement."""
 
     node: DiscoveredNode
     neighbor: Address
@@ -243,7 +243,7 @@ class Discovery:
     # Announcements of other nodes
 
     def _receive_announcement(self, publication: ReceivedPublication) -> None:
-        """Process an announcement or a goodbye of another node; ignore those that came over a link."""
+        """Process another node's announcement or goodbye; ignore announcements that came over a link."""
         if publication.neighbor is None or publication.hops > 1:
             return
         if not publication.data:
@@ -300,25 +300,29 @@ class Discovery:
 
     @property
     def nodes(self) -> list[DiscoveredNode]:
-        """Discovered nodes that are not gone, the most recently heard last."""
+        """Discovered nodes that are not gone, in the order of their last announcements."""
         return [known.node for known in self._known_nodes.values()]
 
     def discoveries(self, most: int) -> Discoveries:
-        """Return an iterator over the nodes known now and every later change; it buffers at most ``most`` items."""
+        """Return an iterator over the nodes known now and all later changes; it buffers at most ``most`` items."""
         discoveries = Discoveries(None, most)
         discoveries.put(self.nodes)
         self._iterators.add(discoveries)
         return discoveries
 
     def _remember(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
-        """Remember the node of an announcement, and return whether it may subscribe to a publication of this node."""
-        known = self._known_nodes.pop(publication_id, None)
-        if known is not None and len(known.neighbor) != len(neighbor):
-            neighbor = known.neighbor  # The same node announces itself by IPv4 and by IPv6; the first address stays.
+        """Remember the node of an announcement; return whether it may subscribe to a publication of this node.
+
+        ``publication_id``: id of the node's announcements; ``neighbor``: its address.
+        """
+        known_node = self._known_nodes.pop(publication_id, None)
+        if known_node is not None and len(known_node.neighbor) != len(neighbor):
+            # The same node announces itself by IPv4 and by IPv6; the first address stays.
+            neighbor = known_node.neighbor
         former_id = self._ids.get(neighbor)
         if former_id is not None and former_id != publication_id:
             self._forget(former_id)  # The node was restarted.
-        elif known is None and len(self._known_nodes) >= MOST_NODES:
+        elif known_node is None and len(self._known_nodes) >= MOST_NODES:
             self._forget(next(iter(self._known_nodes)))
         node = DiscoveredNode(
             addresses.as_text(neighbor),
@@ -329,11 +333,11 @@ class Discovery:
             separators=self.node.protocol.separators,
             hashes=self.node.protocol.hashes,
         )
-        if known is not None and known.neighbor != neighbor:
-            self._ids.pop(known.neighbor, None)
+        if known_node is not None and known_node.neighbor != neighbor:
+            self._ids.pop(known_node.neighbor, None)
         self._known_nodes[publication_id] = _KnownNode(node, neighbor, self._loop.time())
         self._ids[neighbor] = publication_id
-        if known is None or known.node != node:
+        if known_node is None or known_node.node != node:
             self._notify(node)
         return any(includes_any(node.interests, masks) for masks in self._published_masks.values())
 
@@ -366,8 +370,8 @@ class Discovery:
             del self._published_masks[next(iter(self._published_masks))]
         self._published_masks[topics, wildcards] = masks
         if is_new:
-            for known in list(self._known_nodes.values()):
-                self._link_if_wanted(includes_any(known.node.interests, masks), known.neighbor)
+            for known_node in list(self._known_nodes.values()):
+                self._link_if_wanted(includes_any(known_node.node.interests, masks), known_node.neighbor)
 
     def _link_if_wanted(self, is_wanted: bool, neighbor: Address) -> None:
         if not is_wanted:

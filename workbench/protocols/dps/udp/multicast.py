@@ -192,7 +192,8 @@ def _membership_request(family: int, interface: int) -> bytes:
 def _open_receiver(family: int, interface: int, port: int) -> socket.socket | None:
     """Return a socket for the group's datagrams on an interface, or None if the interface cannot receive them.
 
-    Raises OSError if another program occupies the port.
+    ``family``: address family; ``interface``: index of the network interface. Raises OSError if another program
+    occupies the port.
     """
     level, join = socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP
     if family == socket.AF_INET6:
@@ -218,7 +219,10 @@ def _open_receiver(family: int, interface: int, port: int) -> socket.socket | No
 
 
 def _open_sender(family: int, interface: int, name: str, port: int) -> socket.socket | None:
-    """Return a socket for sending to the group on an interface, or None if the interface cannot send multicasts."""
+    """Return a socket for sending to the group on an interface, or None if the interface cannot send multicasts.
+
+    ``family``: address family; ``interface``, ``name``: index and name of the network interface.
+    """
     sock = socket.socket(family, socket.SOCK_DGRAM)
     try:
         sock.setblocking(False)

@@ -124,22 +124,25 @@ async def lookup(
 
 
 def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
-    """Return the addresses in a registration, except the node's own; count malformed addresses as drops of the node."""
+    """Return the addresses in a registration, as texts, without the address of ``node``.
+
+    Malformed addresses are left out, and counted in ``node.registry_drops``.
+    """
     try:
-        texts = decode_addresses(payload)
+        address_texts = decode_addresses(payload)
     except DecodeError:
         node.registry_drops["malformed"] += 1
         return []
     registered = []
-    for text in texts:
+    for address_text in address_texts:
         try:
-            host, port = addresses.split(text, "")
+            host, port = addresses.split(address_text, "")
         except LinkError:
             host, port = "", 0
         if not (host and port and host.isascii() and host.isprintable()):
             node.registry_drops["malformed"] += 1
         elif not _is_own(node, host, port):
-            registered.append(text)
+            registered.append(address_text)
     return registered
 
 

@@ -85,9 +85,9 @@ def draw() -> Drawing:
 
 
 def _inputs_of_transitions() -> dict[tuple[State, State], list[str]]:
-    """Return {(state, next state): labels of the inputs that cause it}, without transitions to the state GONE.
+    """Return {(state, next state): labels of the inputs that cause this transition}, without transitions to GONE.
 
-    Transitions to GONE are written in the boxes of the states, as almost every state has one.
+    Transitions to GONE are written in the boxes of the states, as almost every state has such a transition.
     """
     inputs: dict[tuple[State, State], list[str]] = {}
     for state, entries in TABLE.items():
@@ -149,7 +149,10 @@ def _distance_to_edge(ux: float, uy: float, x: float, y: float) -> float:
 
 
 def _lines_of(link_input: Input) -> list[list[str]]:
-    """Return the cells of an input's row, each a list of lines: the input's meaning, then its actions in each state."""
+    """Return the cells of an input's row in the table, each as a list of lines.
+
+    The first cell has the meaning of the input, the others have its actions in each state.
+    """
     meaning = textwrap.wrap(link_input.meaning, 36)
     return [["", *meaning], *(_cell(state, TABLE[state][link_input]) for state in _CENTRES)]
 

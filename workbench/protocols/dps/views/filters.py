@@ -70,7 +70,7 @@ def _draw_mesh(view: RunView, mesh: Mesh, time_us: int, width: int, names: bool 
 
 
 def add_names(seen: RunView, words: Mapping[int, str]) -> RunView:
-    """Return a copy of a view with one more layer: ``words``, {node: the text to write beside it}."""
+    """Return a copy of a view with one more layer of texts beside nodes; ``words``: {node: text}."""
     ends_us = [seen.duration_us] * len(words)
     names = table(node=list(words), until_us=ends_us, from_us=[0] * len(words), text=range(len(words)))
     return replace(seen, layers=(*seen.layers, Layer(NAMES, names, (FILL,), "label", words=list(words.values()))))

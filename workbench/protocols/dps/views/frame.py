@@ -47,7 +47,7 @@ def _begins_map(part: Part) -> bool:
 
 
 def _is_entry(part: Part) -> bool:
-    """Return whether a part, after a map's head or another entry of the map, is an entry of the map too."""
+    """Return whether a part is an entry of a map. Then it follows the map's head or another entry."""
     return part.kind not in (FRAME, SEALED, ENVELOPE) and not (part.kind == REST and part.name == "rest")
 
 

@@ -133,18 +133,18 @@ def link_layers(mesh: Mesh, nodes: int) -> list[Layer]:
 
 
 def filter_layers(mesh: Mesh) -> list[Layer]:
-    """Return the layers of nodes' filters, as discs and as texts."""
+    """Return the layers of nodes' filters: two layers of discs whose shades show the fill, and a layer of texts."""
     nonempty = select(mesh.sums, mesh.sums["value"] > 0)
-    total = {name: nonempty[name] for name in ("node", "from_us", "until_us")}
-    total["weight"] = mesh.shade_of[nonempty["value"]] / looks.DARKEST
+    all_interests = {name: nonempty[name] for name in ("node", "from_us", "until_us")}
+    all_interests["weight"] = mesh.shade_of[nonempty["value"]] / looks.DARKEST
     sent_scale = _scale(mesh, "node: interests of it and of its links except one")
     total_scale = _scale(mesh, "node: interests of it and of all its links")
-    bits, text = unique_inverse(nonempty["value"])
-    words = [looks.percent(mesh.fill(count)) for count in bits.tolist()]
-    fills = nonempty | {"text": text}
+    bits, text_indices = unique_inverse(nonempty["value"])
+    words = [looks.percent(mesh.fill(bit_count)) for bit_count in bits.tolist()]
+    fills = nonempty | {"text": text_indices}
     return [
         _layer("filters", least_sent(mesh), (DISC,), "disc", scale=sent_scale),
-        _layer("all it knows of", total, (DISC,), "disc", scale=total_scale, is_on=False),
+        _layer("all it knows of", all_interests, (DISC,), "disc", scale=total_scale, is_on=False),
         _layer(
             "fill in %",
             fills,
@@ -167,23 +167,26 @@ def link_ends_layer(mesh: Mesh) -> Layer:
     ends = dict(mesh.link_ends)
     bits, needs = ends.pop("value"), ends.pop("sequence")
     scale = int(needs.max(initial=0)) + 1
-    filters, text = unique_inverse(bits * scale + needs)
-    words = [f"{number // scale} bits, {number % scale} needs" if number else "nothing" for number in filters.tolist()]
-    return _layer("links of nodes", {**ends, "text": text}, STATES, section=LINKS, words=words)
+    filters, text_indices = unique_inverse(bits * scale + needs)
+    words = [
+        f"{filter_code // scale} bits, {filter_code % scale} needs" if filter_code else "nothing"
+        for filter_code in filters.tolist()
+    ]
+    return _layer("links of nodes", {**ends, "text": text_indices}, STATES, section=LINKS, words=words)
 
 
 def least_sent(mesh: Mesh) -> Table:
     """Return intervals of the emptiest filter that each node has sent to a neighbor; weight: its shade, in (0, 1].
 
-    For a node without links the filter of its own sum is used. The filter received at one half of a link was sent by
-    the node at the other end: its shade counts for that node while the half exists.
+    A node without links gets the filter of its own interests. The filter at one half of a link was sent by the node at
+    the link's other end: it counts for that node as long as the half exists.
     """
     halves, sums = mesh.halves, mesh.sums
-    count = len(halves["node"])
+    half_count = len(halves["node"])
     node = np.concatenate([halves["peer"], halves["peer"], sums["node"]])
     time_us = np.concatenate([halves["from_us"], halves["until_us"], sums["from_us"]])
     shade = np.concatenate([halves["look"], halves["look"], mesh.shade_of[sums["value"]]])
-    change = np.concatenate([np.ones(count), -np.ones(count), np.zeros(len(sums["node"]))]).astype(np.int8)
+    change = np.concatenate([np.ones(half_count), -np.ones(half_count), np.zeros(len(sums["node"]))]).astype(np.int8)
     order = lexsort((time_us, node))
     node, time_us, shade, change = (column[order] for column in (node, time_us, shade, change))
     begins = mark_first(node)
@@ -204,7 +207,7 @@ def least_sent(mesh: Mesh) -> Table:
 
 
 def path_layer(followed: Steps, duration_us: int) -> Layer:
-    """Return the layer of the hops of publications and of their marks at nodes."""
+    """Return the layer of publications' paths: hops as arrows, and the marks of results at nodes."""
     hops, marks = followed.hops, followed.marks
     is_lost = hops["look"] == LOST_HOP
     path_columns = {
@@ -225,7 +228,8 @@ def path_layer(followed: Steps, duration_us: int) -> Layer:
 def followed_publications(every: np.ndarray, published: list[Published], followed: Steps) -> MessagePaths:
     """Return the publications whose paths the player can show, with a sentence about each path.
 
-    ``every``: rows of all publications of the run; ``followed``: the hops and marks of those in ``published``.
+    ``every``: rows of all publications of the run; ``published``: the publications to be shown; ``followed``: their
+    hops and marks.
     """
     hops, followed_count = followed.hops, len(published)
     counts = np.bincount(hops["way"] * len(HOPS) + hops["look"], minlength=followed_count * len(HOPS))
@@ -234,8 +238,10 @@ def followed_publications(every: np.ndarray, published: list[Published], followe
     np.maximum.at(last_us, hops["way"], hops["from_us"])
     paths = []
     numbers = (counts.tolist(), followed.matches.tolist(), last_us.tolist())
-    for item, count, matches, last in zip(published, *numbers, strict=True):
-        paths.append(MessagePath(item.name, item.at_us, item.frames, in_words(count, matches, last - item.at_us)))
+    for item, hop_counts, deliveries, end_us in zip(published, *numbers, strict=True):
+        paths.append(
+            MessagePath(item.name, item.at_us, item.frames, in_words(hop_counts, deliveries, end_us - item.at_us))
+        )
     is_part = len(every) > followed_count
     notes = (f"Of {len(every):,} publications the first {followed_count:,} can be followed.",) if is_part else ()
     return MessagePaths(tuple(paths), is_newest=True, notes=notes)
@@ -262,7 +268,11 @@ def curves(mesh: Mesh, nodes: int) -> list[Curves]:
 
 
 def _layer(name: str, rows: Table, looks_: tuple[Look, ...], mark: str = "", **more: Any) -> Layer:
-    """Return a layer of at most MOST_ROWS rows: those with the longest durations, with a note if others are omitted."""
+    """Return a layer with at most MOST_ROWS of the rows: those with the longest durations.
+
+    If rows are left out, the layer has a note. ``looks_``: styles of the rows; ``mark``: how a row is drawn; ``more``:
+    further fields of `Layer`.
+    """
     count = len(rows["from_us"])
     if count > MOST_ROWS:
         durations = rows["until_us"] - rows["from_us"]

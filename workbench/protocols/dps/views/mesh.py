@@ -85,11 +85,11 @@ class Ends(NamedTuple):
     """The states of links, as both ends see them, after each change: a row for each change of a link.
 
     Rows are sorted by pairs of nodes and then by time. Arrays have the shape (rows,), or (2, rows) for values of both
-    ends, the lower node first.
+    ends, the end with the lower node first.
 
     time_us      time of the change, shape (rows,)
     begins       whether a row is the first of its pair of nodes, shape (rows,)
-    node         numbers of the two nodes, shape (2, rows) like all arrays below
+    node         the two nodes, shape (2, rows) like all arrays below
     state        state of the link at each node
     bits, needs  numbers of set bits of the filter, and of its needs, that each node has received over the link
     owner        owner of the lowest mesh id that each node has received over the link, or `UNKNOWN`
@@ -203,8 +203,8 @@ class Mesh:
         """Return the intervals of constant values at the lower ends of links, followed by those at the higher ends.
 
         ``values_of(side)`` returns one to four arrays for the lower (0) or higher (1) ends. They become the columns
-        ``look``, ``value``, ``sequence`` and ``origin``. Intervals without a link are omitted: with one array, its
-        negative values; else states GONE in the first array.
+        ``look``, ``value``, ``sequence`` and ``origin``. Intervals in which the link does not exist are left out: if
+        one array is returned, a negative value marks them; else the state GONE in the first array.
         """
         columns: dict[str, list[np.ndarray]] = {}
         for side in (0, 1):
@@ -265,14 +265,14 @@ def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
     return mesh_of_rows(Rows(time_us, node, peer, kind, value.astype(np.int32), needs), filter_bits, duration_us)
 
 
-def _find_owners(node: np.ndarray, peer: np.ndarray, number: np.ndarray) -> np.ndarray:
+def _find_owners(node: np.ndarray, peer: np.ndarray, id_number: np.ndarray) -> np.ndarray:
     """Return, for each row about a mesh id, the node that created the id, or `UNKNOWN`.
 
-    ``number``: numbers of the ids. Rows without a peer (-1) report the nodes' own ids.
+    ``node``, ``peer``, ``id_number``: columns of these rows. Rows without a peer (-1) report the nodes' own ids.
     """
     is_own = peer < 0
-    own_ids, first = unique_index(number[is_own])
-    return np.append(node[is_own][first], UNKNOWN)[find_sorted(number, own_ids)]
+    own_ids, own_rows = unique_index(id_number[is_own])
+    return np.append(node[is_own][own_rows], UNKNOWN)[find_sorted(id_number, own_ids)]
 
 
 def mesh_of_rows(reported: Rows, filter_bits: int, duration_us: int) -> Mesh:
@@ -283,21 +283,24 @@ def mesh_of_rows(reported: Rows, filter_bits: int, duration_us: int) -> Mesh:
 
 
 def _compute_ends(reported: Rows) -> Ends:
-    """Return the states of both ends of links after each row; of several rows at the same time, after the last row."""
+    """Return the states of both ends of links after each change.
+
+    ``reported``: rows about links. If several rows of a link have the same time, only the last row counts.
+    """
     low, high = np.minimum(reported.node, reported.peer), np.maximum(reported.node, reported.peer)
-    order = argsort(row_keys(low, high))
-    time_us, node, peer, kind, value, needs = take_rows(reported, order)
+    sorted_rows = argsort(row_keys(low, high))
+    time_us, node, peer, kind, value, needs = take_rows(reported, sorted_rows)
     low, high = np.minimum(node, peer), np.maximum(node, peer)
     begins = mark_first(low, high)
-    first = last_marked(begins)
+    first_rows = last_marked(begins)
     rows = settled(begins, time_us)
     # When a link ends, the values received over it are no longer valid.
     is_gone = (kind == LINK) & (value == automaton.GONE)
 
     def find_last_row(marks: np.ndarray) -> np.ndarray:
-        """Return, for each settled row, the last marked row of the same pair of nodes up to it, or -1."""
+        """Return, for each settled row, the last marked row of the same pair of nodes up to this row, or -1."""
         last_row = last_marked(marks)[rows]
-        return np.where(last_row >= first[rows], last_row, -1)
+        return np.where(last_row >= first_rows[rows], last_row, -1)
 
     def last_value(marks: np.ndarray, values: np.ndarray, default: int) -> np.ndarray:
         """Return, for each settled row, the value at the last marked row.
@@ -316,14 +319,17 @@ def _compute_ends(reported: Rows) -> Ends:
         owner.append(last_value(marks[MESH_ID], value, UNKNOWN))
     ends = np.stack([low[rows], high[rows]])
     return Ends(
-        time_us[rows], mark_first(first[rows]), ends, *(np.stack(sides) for sides in (state, bits, end_needs, owner))
+        time_us[rows],
+        mark_first(first_rows[rows]),
+        ends,
+        *(np.stack(sides) for sides in (state, bits, end_needs, owner)),
     )
 
 
 def _compute_sums(reported: Rows, duration_us: int) -> Table:
-    order = argsort(reported.node)
-    order = order[settled(mark_first(reported.node[order]), reported.time_us[order])]
-    time_us, node, _, _, bits, needs = take_rows(reported, order)
+    sorted_rows = argsort(reported.node)
+    sorted_rows = sorted_rows[settled(mark_first(reported.node[sorted_rows]), reported.time_us[sorted_rows])]
+    time_us, node, _, _, bits, needs = take_rows(reported, sorted_rows)
     rows, until_us = spans(mark_first(node), time_us, duration_us, bits, needs)
     sums = {"node": node[rows], "from_us": time_us[rows], "until_us": until_us}
     return sums | {"value": bits[rows], "sequence": needs[rows]}
@@ -338,9 +344,10 @@ def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
 
 
 def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows, ends): the rows at which any of the values changes, and the times (µs) of the next changes.
+    """Return (rows, ends): the rows at which any of the values changes, and the time (µs) of each next change.
 
-    A key's last values end at ``end_us``. Rows must be `settled`; ``begins``: whether a row is the first of its key.
+    Rows must be `settled`, and so are sorted by key and time. The last values of each key end at ``end_us``.
+    ``begins``: whether a row is the first of its key.
     """
     rows = np.flatnonzero(begins | mark_first(*values))
     until_us = np.full(len(rows), end_us, np.int64)
@@ -365,30 +372,31 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
     times = times[mark_first(times) & (times < seen.duration_us)]
     if most is not None and len(times) > most:
         times = times[np.linspace(0, len(times) - 1, most).astype(np.int64)]
-    total = running(seen.sums, times, seen.sums["value"])
+    bit_sums = running(seen.sums, times, seen.sums["value"])
     return {
         "time_us": times,
-        "mean": total / seen.filter_bits / max(nodes, 1),
+        "mean": bit_sums / seen.filter_bits / max(nodes, 1),
         "most": _highest(seen.sums, seen.sums["value"], times) / seen.filter_bits,
         "muted": running(muted, times),
     }
 
 
 def _highest(rows: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-    """Return, for each time, the highest value of the rows whose intervals contain it, or 0 without such rows.
+    """Return, for each time, the highest value of the rows whose intervals contain the time, or 0 without such rows.
 
-    Each row covers its times by two overlapping ranges of 2^k times. The value of a range is passed on to its halves,
-    from the largest k down to 0.
+    ``rows``: a table with the columns from_us and until_us; ``values``: a value for each row. Each row covers its times
+    by two overlapping ranges of 2^k times. The value of a range is passed on to its halves, from the largest k down to
+    0.
     """
-    first, last = (np.searchsorted(times_us, rows[name]) for name in ("from_us", "until_us"))
-    is_alive = first < last
-    first, last, values = first[is_alive], last[is_alive], values[is_alive]
-    level = np.frexp((last - first).astype(float))[1] - 1
+    first_times, end_times = (np.searchsorted(times_us, rows[name]) for name in ("from_us", "until_us"))
+    is_alive = first_times < end_times
+    first_times, end_times, values = first_times[is_alive], end_times[is_alive], values[is_alive]
+    level = np.frexp((end_times - first_times).astype(float))[1] - 1
     highest = np.zeros(len(times_us), np.int64)
     for exponent in range(int(level.max(initial=0)), -1, -1):
         has_level = level == exponent
-        for begin in (first[has_level], last[has_level] - (1 << exponent)):
-            np.maximum.at(highest, begin, values[has_level])
+        for range_begins in (first_times[has_level], end_times[has_level] - (1 << exponent)):
+            np.maximum.at(highest, range_begins, values[has_level])
         if exponent:
             half = 1 << (exponent - 1)
             highest[half:] = np.maximum(highest[half:], highest[:-half])

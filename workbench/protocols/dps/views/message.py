@@ -74,8 +74,10 @@ _COSE = {16: "COSE_Encrypt0: encrypted", 18: "COSE_Sign1: signed", 96: "COSE_Enc
 class Part(NamedTuple):
     """A part of the inspected bytes: those in [start, end).
 
-    kind: one of `KINDS`; name: its name, such as "ttl"; notation: its CBOR in diagnostic notation; meaning: its meaning
-    in words, or "".
+    kind      one of `KINDS`
+    name      name of the part, such as "ttl"
+    notation  CBOR of the part in diagnostic notation
+    meaning   meaning of the part in words, or ""
     """
 
     start: int
@@ -121,7 +123,7 @@ class Inspection:
 
     @property
     def is_publication(self) -> bool:
-        """Whether the vector is a publication's filter."""
+        """Whether ``vector`` is a publication's filter, not the interests of a subscription."""
         return any(part.name == "filter" for part in self.parts)
 
     def part_at(self, offset: int) -> Part:
@@ -143,7 +145,7 @@ def inspect_message(
 ) -> Inspection:
     """Dissect a message, and return its parts and meaning as an Inspection; a text is read as hexadecimal digits.
 
-    ``topics``: topics to test against the filter, besides those in the message. ``hashes``, ``separators``: the
+    ``topics``: topics to test against the message's filter, besides topics in the message. ``hashes``, ``separators``:
     parameters of the mesh. Raises ParameterError for a text that is not hexadecimal. Bytes that are not a message do
     not raise an error; the result describes the problem.
     """
@@ -184,7 +186,10 @@ def _as_bytes(data: bytes | str) -> bytes:
 
 
 def _unwrap(data: bytes) -> tuple[bytes, list[Part]]:
-    """Return (frame, parts): the frame without its multicast envelope; the envelope as a list of at most one part."""
+    """Return (frame, parts) of the inspected bytes: the frame without the envelope of a multicast.
+
+    ``parts`` has the envelope as a part; it is [] if the bytes have no envelope.
+    """
     try:
         frame = coap.unwrap(data)
     except DecodeError:
@@ -209,7 +214,7 @@ def _parts(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
 
 
 class _PartReader:
-    """A reader that divides a frame into parts, as far as it has the structure of a message."""
+    """A reader that divides a frame into parts, up to the first byte at which it is not a message."""
 
     def __init__(self, frame: bytes, offset: int, vectors: list[BitVector]) -> None:
         self.frame, self.offset, self.vectors = frame, offset, vectors
@@ -220,13 +225,15 @@ class _PartReader:
     def run(self) -> None:
         """Read the whole message. Raises DecodeError at the first malformed item; ``parts`` has the parts before it."""
         reader = self.reader
-        count = reader.array("a message")
-        self._add_part(FRAME, "array", f"[{count} items]", "the message" if count == 5 else "a message has 5 items")
+        item_count = reader.array("a message")
+        self._add_part(
+            FRAME, "array", f"[{item_count} items]", "the message" if item_count == 5 else "a message has 5 items"
+        )
         version = reader.unsigned("version")
         self._add_part(FRAME, "version", str(version), "" if version == wire.VERSION else "unknown")
-        kind = reader.unsigned("type")
-        self._add_part(FRAME, "type", str(kind), wire.NAMES.get(kind, "unknown"))
-        for name in _MAPS[: max(0, count - 2)]:
+        type_number = reader.unsigned("type")
+        self._add_part(FRAME, "type", str(type_number), wire.NAMES.get(type_number, "unknown"))
+        for name in _MAPS[: max(0, item_count - 2)]:
             if name == _MAPS[-1] and reader.peek() == cbor.TAG:
                 self._read_cose()
             else:
@@ -332,7 +339,7 @@ class _Bracket:
         self.close, self.count, self.remaining, self.is_map = close, count, count, is_map
 
     def separator(self) -> str:
-        """Subtract the next item from those remaining, and return the separator to write before it."""
+        """Count the next item as written; return the separator to write before the item."""
         position = self.count - self.remaining
         self.remaining -= 1
         if not position:
@@ -358,10 +365,10 @@ def _write_item(reader: cbor.Reader, pieces: list[str], brackets: list[_Bracket]
         brackets.append(_Bracket(")", 1))
     elif major == cbor.SIMPLE:
         width_B = reader.at - begin - 1
-        known = {20: "false", 21: "true", 22: "null", 23: "undefined"}
+        simple_values = {20: "false", 21: "true", 22: "null", 23: "undefined"}
         # The argument contains a float's bits. DPS does not use floats, so it is not unpacked.
         pieces.append(
-            known.get(argument, f"simple({argument})") if width_B < 2 else f"float'{argument:0{2 * width_B}x}'"
+            simple_values.get(argument, f"simple({argument})") if width_B < 2 else f"float'{argument:0{2 * width_B}x}'"
         )
     else:
         pieces.append(str(-1 - argument if major == cbor.NEGATIVE else argument))

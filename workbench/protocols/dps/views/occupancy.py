@@ -39,7 +39,7 @@ _COLOURS = tuple(colour for colour in palette.SERIES if colour not in (SHARED, U
 
 
 class Topics(NamedTuple):
-    """The topics of open subscriptions, as text, with the nodes that subscribe and the positions of their bits."""
+    """Topics of one or more open subscriptions, as text, with the nodes that subscribe and the bits that they set."""
 
     text: str
     nodes: tuple[int, ...]
@@ -63,7 +63,7 @@ class Occupancy(NamedTuple):
     topics: tuple[Topics, ...]
 
     def setters(self, bit: int) -> list[Topics]:
-        """Return the topics that may have set a bit; [] if all subscriptions that set it have ended."""
+        """Return the topics that may have set a bit of the filter; [] if all subscriptions that set it have ended."""
         return [topics for topics in self.topics if bit in topics.bits]
 
 
@@ -87,7 +87,7 @@ def filter_bits(run: Any, node: int, time_s: float | None = None) -> Occupancy:
     bits = tuple(interests.positions())
     recorded_sum = mesh.sums_at(time_us).get(node)
     if len(bits) != (0 if recorded_sum is None else recorded_sum.bits):
-        raise ScenarioError("the scenario no longer gives this run; run it again to see its filters")
+        raise ScenarioError("a replay of the scenario differs from this run; run the scenario again to see its filters")
     requests: dict[str, tuple[list[int], frozenset[int]]] = {}
     for address in sorted(nodes, key=lambda address: (address != node, address)):
         for subscription in nodes[address].subscriptions.open:
@@ -107,48 +107,57 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
     `filter_bits`.
     """
     occupancy = filter_bits(run, node, time_s)
-    columns, side = _choose_grid(occupancy.length, width - 2 * MARGIN)
-    rows = -(-occupancy.length // columns)
+    column_count, side_px = _choose_grid(occupancy.length, width - 2 * MARGIN)
+    row_count = -(-occupancy.length // column_count)
     share = percent(len(occupancy.bits) / occupancy.length)
     title = (
         f"Filter of node {node} at {occupancy.time_us / 1e6:g} s: {len(occupancy.bits)} of {occupancy.length:,} bits"
     )
     listed_topics = occupancy.topics[:MOST_LISTED]
-    top = 58
-    drawing = Drawing(width, top + rows * side + 30 + 18 * (len(listed_topics) + 3), title=title)
+    top_px = 58
+    drawing = Drawing(width, top_px + row_count * side_px + 30 + 18 * (len(listed_topics) + 3), title=title)
     drawing.text(MARGIN, 24, title, size=14, bold=True)
     drawing.text(
         MARGIN, 42, f"{caption.title(run)}; {share} of the bits are set", size=SMALL, colour=palette.FAINT_TEXT
     )
     colours = {topics: _COLOURS[index % len(_COLOURS)] for index, topics in enumerate(occupancy.topics)}
     # The clear squares are one rectangle with lines across: thousands of squares would make a large file.
-    drawing.rectangle(MARGIN, top, columns * side, rows * side, fill=EMPTY)
-    gap = min(1.0, side / 6)
+    drawing.rectangle(MARGIN, top_px, column_count * side_px, row_count * side_px, fill=EMPTY)
+    gap_px = min(1.0, side_px / 6)
     horizontal_lines = [
-        (MARGIN, top + (row + 1) * side, MARGIN + columns * side, top + (row + 1) * side) for row in range(rows)
+        (MARGIN, top_px + (row + 1) * side_px, MARGIN + column_count * side_px, top_px + (row + 1) * side_px)
+        for row in range(row_count)
     ]
     vertical_lines = [
-        (MARGIN + (x + 1) * side, top, MARGIN + (x + 1) * side, top + rows * side) for x in range(columns)
+        (MARGIN + (x + 1) * side_px, top_px, MARGIN + (x + 1) * side_px, top_px + row_count * side_px)
+        for x in range(column_count)
     ]
-    lines = np.array([*horizontal_lines, *vertical_lines], dtype=float) - gap / 2
-    drawing.segments(lines, colour=palette.BACKGROUND, width=gap)
+    lines = np.array([*horizontal_lines, *vertical_lines], dtype=float) - gap_px / 2
+    drawing.segments(lines, colour=palette.BACKGROUND, width=gap_px)
     for bit in occupancy.bits:
         setters = occupancy.setters(bit)
         fill = UNKNOWN if not setters else colours[setters[0]] if len(setters) == 1 else SHARED
         names = "; ".join(map(str, setters)) or "a subscription that has ended"
-        x, y = MARGIN + bit % columns * side, top + bit // columns * side
-        corners = [(x, y), (x + side - gap, y), (x + side - gap, y + side - gap), (x, y + side - gap)]
+        x, y = MARGIN + bit % column_count * side_px, top_px + bit // column_count * side_px
+        corners = [
+            (x, y),
+            (x + side_px - gap_px, y),
+            (x + side_px - gap_px, y + side_px - gap_px),
+            (x, y + side_px - gap_px),
+        ]
         drawing.polygon(corners, fill=fill, tooltip=f"bit {bit}: {names}")
-    y = top + rows * side + 26
-    entries = [(colours[topics], f"{topics} ({_bits_text(len(topics.bits))})") for topics in listed_topics]
+    y = top_px + row_count * side_px + 26
+    legend_entries = [(colours[topics], f"{topics} ({_bits_text(len(topics.bits))})") for topics in listed_topics]
     if len(listed_topics) < len(occupancy.topics):
-        entries.append((EMPTY, f"and {len(occupancy.topics) - len(listed_topics)} more topics"))
+        legend_entries.append((EMPTY, f"and {len(occupancy.topics) - len(listed_topics)} more topics"))
     setter_counts = [len(occupancy.setters(bit)) for bit in occupancy.bits]
     if any(count > 1 for count in setter_counts):
-        entries.append((SHARED, f"set by different topics ({_bits_text(sum(count > 1 for count in setter_counts))})"))
+        legend_entries.append(
+            (SHARED, f"set by different topics ({_bits_text(sum(count > 1 for count in setter_counts))})")
+        )
     if 0 in setter_counts:
-        entries.append((UNKNOWN, f"of subscriptions that have ended ({_bits_text(setter_counts.count(0))})"))
-    for colour, text in entries:
+        legend_entries.append((UNKNOWN, f"of subscriptions that have ended ({_bits_text(setter_counts.count(0))})"))
+    for colour, text in legend_entries:
         drawing.rectangle(MARGIN, y - 9, 10, 10, fill=colour)
         drawing.text(MARGIN + 18, y, text, size=SMALL)
         y += 18

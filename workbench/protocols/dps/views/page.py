@@ -48,8 +48,8 @@ _STYLE = f"""<style>
 
 
 def page(inspection: Inspection) -> str:
-    """Return the description of an inspected message as one block of HTML."""
-    size = f"{len(inspection.data):,} bytes"
+    """Return an inspected message as one block of HTML: bytes, parts, notation and the bits of its filter."""
+    size_text = f"{len(inspection.data):,} bytes"
     is_wrapped = any(part.kind == ENVELOPE for part in inspection.parts)
     offset_note = " (bytes counted from the end of the envelope)" if is_wrapped else ""
     verdict = (
@@ -58,8 +58,12 @@ def page(inspection: Inspection) -> str:
         else "A node accepts it."
     )
     name = inspection.name
-    head = f"<b>{html.escape(name)}</b>, {size}. " if name != f"{len(inspection.data)} bytes" else f"<b>{size}</b>. "
-    blocks = [f"<p>{head}{verdict}</p>", _bytes_html(inspection), _parts_table(inspection)]
+    heading = (
+        f"<b>{html.escape(name)}</b>, {size_text}. "
+        if name != f"{len(inspection.data)} bytes"
+        else f"<b>{size_text}</b>. "
+    )
+    blocks = [f"<p>{heading}{verdict}</p>", _bytes_html(inspection), _parts_table(inspection)]
     if inspection.notation:
         blocks.append(f"<h4>CBOR, in diagnostic notation</h4><pre>{_shorten(inspection.notation, MOST_NOTATION)}</pre>")
     blocks.append(_bits_html(inspection))
@@ -106,29 +110,31 @@ def _bits_html(inspection: Inspection) -> str:
             problems.append(f'<p class="error">{html.escape(str(error))}.</p>')
     owners_of_bits = positions(vector, tested_topics)
     explained = sum(bool(pairs) for pairs in owners_of_bits.values())
-    topics = "".join(
+    topic_rows = "".join(
         f'<tr><td class="short"><code>{_shorten(topic.topic, 60)}</code></td>'
         f'<td class="short">{_verdict_text(topic)}</td>'
         f'<td class="short">{topic.bits_found} of {topic.bits}</td>'
         f"<td>{_items_html(topic)}</td></tr>"
         for topic in tested_topics
     )
-    head = "<h4>Bits and topics</h4>" + "".join(problems)
+    topics_html = "<h4>Bits and topics</h4>" + "".join(problems)
     if tested_topics:
-        head += (
+        topics_html += (
             '<table><tr><th>topic</th><th class="short">in the filter?</th><th class="short">bits found</th>'
-            f"<th>its items and their bits</th></tr>{topics}</table>"
+            f"<th>its items and their bits</th></tr>{topic_rows}</table>"
         )
-    rows = "".join(
+    bit_rows = "".join(
         f"<tr><td>{position}</td><td>{_owners_text(pairs)}</td></tr>"
         for position, pairs in list(owners_of_bits.items())[:MOST_BITS]
     )
-    more = f"<p>and {len(owners_of_bits) - MOST_BITS:,} bits more</p>" if len(owners_of_bits) > MOST_BITS else ""
+    omitted_note = (
+        f"<p>and {len(owners_of_bits) - MOST_BITS:,} bits more</p>" if len(owners_of_bits) > MOST_BITS else ""
+    )
     if not owners_of_bits:
-        return f"{head}<p>No bit is set: the filter is empty.</p>"
+        return f"{topics_html}<p>No bit is set: the filter is empty.</p>"
     sentence = f"<p>{len(owners_of_bits):,} bits are set; these topics explain {explained:,} of them.</p>"
-    table = f"<table><tr><th>bit</th><th>may be of</th></tr>{rows}</table>" if rows else ""
-    return f"{head}{sentence}<details><summary>bit by bit</summary>{table}{more}</details>"
+    bit_table = f"<table><tr><th>bit</th><th>may be of</th></tr>{bit_rows}</table>" if bit_rows else ""
+    return f"{topics_html}{sentence}<details><summary>bit by bit</summary>{bit_table}{omitted_note}</details>"
 
 
 def _items_html(topic: Any) -> str:
@@ -170,7 +176,11 @@ class TestedTopic(NamedTuple):
 
 
 def topic_items(topic: str, as_publication: bool, separators: str = "/", wildcards: bool = True) -> list[str]:
-    """Return the items of a published or subscribed topic. Raises AttributeFormatError for an invalid topic."""
+    """Return the items that a topic puts into a filter.
+
+    ``as_publication``: whether it is the topic of a publication, or of a subscription. Raises AttributeFormatError for
+    an invalid topic.
+    """
     if as_publication:
         return publication_items(topic, separators, wildcards)
     return subscription_items(topic, separators)
@@ -185,18 +195,18 @@ def compare_topics(
     published topics. Topics with wildcards are always tested as subscriptions, which the publication may match.
     Raises AttributeFormatError for an invalid topic.
     """
-    results = []
+    tested_topics = []
     for topic in topics:
         is_published = as_publication and "+" not in topic and "#" not in topic
-        items = tuple(
+        items_with_bits = tuple(
             (item, tuple(item_positions(item, vector.length, hashes)))
             for item in topic_items(topic, is_published, separators)
         )
-        topic_bits = {position for _, bits in items for position in bits}
+        topic_bits = {position for _, bits in items_with_bits for position in bits}
         bits_found = sum(vector.bits >> position & 1 for position in topic_bits)
         is_included = bool(topic_bits) and bits_found == len(topic_bits)
-        results.append(TestedTopic(topic, items, is_included, bits_found, len(topic_bits)))
-    return results
+        tested_topics.append(TestedTopic(topic, items_with_bits, is_included, bits_found, len(topic_bits)))
+    return tested_topics
 
 
 def positions(vector: BitVector, tested: Sequence[TestedTopic]) -> dict[int, list[tuple[str, str]]]:

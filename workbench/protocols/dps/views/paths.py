@@ -51,7 +51,7 @@ MOST_PATHS = 200
 class Published(NamedTuple):
     """A publication: its publisher ``node``, its ``sequence`` in the trace (series << 32 | number), time and text.
 
-    at_us: time of publishing (µs); text: its attributes, or "" if the trace does not contain them.
+    at_us: time of publishing (µs); text: attributes of the publication, or "" if the trace does not contain them.
     """
 
     node: int
@@ -71,9 +71,9 @@ class Published(NamedTuple):
 
 
 class Hop(NamedTuple):
-    """A frame of a publication from one node to another, sent at ``from_us`` (µs); look: one of `HOPS`.
+    """A frame of a publication from one node to another; look: the kind of hop, one of `HOPS`.
 
-    arrived_us: time of arrival or, for a lost frame, of its loss (µs).
+    from_us: time of sending (µs); arrived_us: time of arrival or, for a lost frame, of its loss (µs).
     """
 
     sender: int
@@ -84,7 +84,7 @@ class Hop(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The result of a publication at a node; look: one of `MARKS`; at_us: its time (µs)."""
+    """The result of a publication at a node; look: the kind of result, one of `MARKS`; at_us: its time (µs)."""
 
     node: int
     look: str
@@ -111,7 +111,7 @@ class Path:
         return sorted({mark.node for mark in self.marks if mark.look == look})
 
     def until(self, hops: int) -> Path:
-        """Return the path of the first ``hops`` hops, with the marks up to the last of their arrivals."""
+        """Return the path cut after its first ``hops`` hops, with the marks up to the last arrival of these hops."""
         first_hops = self.hops[:hops]
         last_us = max((hop.arrived_us for hop in first_hops), default=self.publication.at_us)
         marks = tuple(mark for mark in self.marks if mark.at_us <= last_us)
@@ -181,10 +181,10 @@ def _paths(columns: Columns, wanted: list[Published]) -> list[Path]:
     hops: list[list[Hop]] = [[] for _ in wanted]
     marks: list[list[Mark]] = [[] for _ in wanted]
     names = "way", "node", "peer", "value", "from_us", "look"
-    for number, sender, receiver, from_us, arrived_us, look in tuples(steps.hops, *names):
-        hops[number].append(Hop(sender, receiver, from_us, arrived_us, HOPS[look]))
-    for number, node, look, at_us in tuples(steps.marks, "way", "node", "look", "from_us"):
-        marks[number].append(Mark(node, MARKS[look], at_us))
+    for publication_index, sender, receiver, from_us, arrived_us, look in tuples(steps.hops, *names):
+        hops[publication_index].append(Hop(sender, receiver, from_us, arrived_us, HOPS[look]))
+    for publication_index, node, look, at_us in tuples(steps.marks, "way", "node", "look", "from_us"):
+        marks[publication_index].append(Mark(node, MARKS[look], at_us))
     path_entries = zip(wanted, hops, marks, steps.matches.tolist(), strict=True)
     return [
         Path(
@@ -202,12 +202,14 @@ def _arrival_key(hop: Hop) -> tuple[int, int, int]:
 
 
 class Steps(NamedTuple):
-    """The hops and marks of a list of publications; the column ``way`` is the index of a row's publication in the list.
+    """The hops and marks of a list of publications, as tables.
 
-    hops     frames from ``node`` to ``peer``; from_us: arrival (µs), value: begin of sending (µs), look: an index in
-             `HOPS`
+    hops     frames from ``node`` to ``peer``; from_us: time of arrival (µs), value: begin of sending (µs), look: an
+             index in `HOPS`
     marks    results at nodes; from_us: their time (µs), look: an index in `MARKS`
     matches  number of deliveries of each publication
+
+    In both tables the column ``way`` is the index of the row's publication in the list.
     """
 
     hops: Table
@@ -242,13 +244,13 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
     # An arrival belongs to the frame of the same kind that was sent last between these nodes.
     key = row_keys(publication, is_answer.astype(np.int8), sender, receiver)
-    order = argsort(key)
-    before, after = order[:-1], order[1:]
-    is_arrival = (key[before] == key[after]) & is_sent[before] & ~is_sent[after]
+    sorted_rows = argsort(key)
+    earlier_rows, later_rows = sorted_rows[:-1], sorted_rows[1:]
+    is_arrival = (key[earlier_rows] == key[later_rows]) & is_sent[earlier_rows] & ~is_sent[later_rows]
     arrived = time_us.copy()
-    arrived[before[is_arrival]] = time_us[after[is_arrival]]
+    arrived[earlier_rows[is_arrival]] = time_us[later_rows[is_arrival]]
     look = np.full(len(rows), LOST_HOP)
-    look[before[is_arrival]] = REPEATED_HOP
+    look[earlier_rows[is_arrival]] = REPEATED_HOP
     look[is_answer & (look == REPEATED_HOP)] = ACKNOWLEDGED_HOP
     frames = {"way": publication, "node": node, "peer": peer, "look": look, "from_us": arrived}
     frames |= {"value": time_us - columns["value"][rows]}
@@ -258,7 +260,7 @@ def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
 def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
     """Return the frames of the publications in ``wanted`` as hops, in order of arrival; columns as in `Steps`.
 
-    Useful hops are found by following first hops back from each delivery.
+    Useful hops are found by following first hops back from each delivery in ``marks``.
     """
     hops = _frames(columns, wanted)
     hops = select(hops, argsort(hops["from_us"]))
@@ -287,11 +289,16 @@ def _marks(columns: Columns, wanted: Sequence[Published]) -> tuple[Table, np.nda
     """
     rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
     publication = _publication_indices(columns, rows, wanted)
-    reasons = columns.numbered("detail", rows, {reason: number for number, reason in enumerate(REASONS, 1)})
+    reasons = columns.numbered("detail", rows, {reason: look_index for look_index, reason in enumerate(REASONS, 1)})
     look = np.where(columns.says("event", rows, "delivered"), 0, reasons)
     is_wanted = (publication >= 0) & (look >= 0)
     rows, publication, look = rows[is_wanted], publication[is_wanted], look[is_wanted]
     matches = np.bincount(publication[look == 0], minlength=len(wanted))
     node, time_us = columns["node"][rows], columns["time_us"][rows]
-    first = first_rows(row_keys(publication, look, node))
-    return {"way": publication[first], "node": node[first], "look": look[first], "from_us": time_us[first]}, matches
+    first_marks = first_rows(row_keys(publication, look, node))
+    return {
+        "way": publication[first_marks],
+        "node": node[first_marks],
+        "look": look[first_marks],
+        "from_us": time_us[first_marks],
+    }, matches

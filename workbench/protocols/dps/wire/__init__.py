@@ -74,7 +74,7 @@ _EMPTY = cbor.mapping(0)
 
 
 class Publication(NamedTuple):
-    """A publication.
+    """A publication message.
 
     port, path       address for answers; exactly one of them is not None
     ttl_s            remaining lifetime in seconds; -1 ends a retained publication
@@ -100,7 +100,7 @@ class Publication(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """A message with interests for a neighbor, and their needs (32 bytes); both are None if it ends the link."""
+    """A message with interests for a neighbor, and needs (32 bytes); both are None if the message ends the link."""
 
     port: int | None
     path: str | None
@@ -112,7 +112,10 @@ class Subscription(NamedTuple):
 
 
 class SubscriptionAcknowledgement(NamedTuple):
-    """The answer to subscription number ``acknowledged``; it may contain interests and needs (else None)."""
+    """The answer to the subscription message number ``acknowledged``.
+
+    ``interests`` and ``needs`` are those of the answering node, or both None.
+    """
 
     port: int | None
     path: str | None
@@ -257,14 +260,14 @@ def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
     `make_publication_id`. ``broadcast`` has no effect.
     """
     reader = cbor.Reader(frame)
-    kind = _read_kind(reader)
-    if kind in (SUBSCRIPTION, SUBSCRIPTION_ACKNOWLEDGEMENT):
-        return NAMES[kind], NOBODY, _read_scalars(reader)[fields.SEQUENCE]
+    message_type = _read_kind(reader)
+    if message_type in (SUBSCRIPTION, SUBSCRIPTION_ACKNOWLEDGEMENT):
+        return NAMES[message_type], NOBODY, _read_scalars(reader)[fields.SEQUENCE]
     reader.skip("unprotected map")
     values = _read_scalars(reader)
     origin, series = origin_of(values[fields.ID])
-    number = values[fields.SEQUENCE if kind == PUBLICATION else fields.ACKNOWLEDGED]
-    return NAMES[kind], origin, series << 32 | number
+    sequence_number = values[fields.SEQUENCE if message_type == PUBLICATION else fields.ACKNOWLEDGED]
+    return NAMES[message_type], origin, series << 32 | sequence_number
 
 
 def origin_of(publication_id: bytes) -> tuple[int, int]:
@@ -274,7 +277,7 @@ def origin_of(publication_id: bytes) -> tuple[int, int]:
 
 
 def _read_scalars(reader: cbor.Reader) -> Values:
-    """Return {key: value} of a map, only for the publication id and unsigned integers."""
+    """Read a map; return {key: value} for the publication id and unsigned integers, and skip other values."""
     values = {}
     for _ in range(reader.mapping("map")):
         key = reader.unsigned("key")
@@ -356,14 +359,20 @@ def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publica
 def _decode_protected(
     reader: cbor.Reader, name: str, keys: tuple[int, ...], filter_bits: int | None = None
 ) -> tuple[bytes, Values]:
-    """Read the protected map, which must have all ``keys``; return (bytes of the map, {key: value})."""
+    """Read the protected map, which must have all ``keys``; return (bytes of the map, {key: value}).
+
+    ``name``: kind of message, for errors; ``filter_bits``: required length of filters, or None.
+    """
     start = reader.at
     values = _read_all(reader, "protected map of the " + name, keys, filter_bits)
     return bytes(reader.data[start : reader.at]), values
 
 
 def _read_all(reader: cbor.Reader, where: str, keys: tuple[int, ...], filter_bits: int | None = None) -> Values:
-    """Read a map that must have all ``keys``; return {key: value}."""
+    """Read a map that must have all ``keys``; return {key: value}.
+
+    ``where``: name of the map, for errors; ``filter_bits``: required length of filters, or None.
+    """
     values = fields.read_map(reader, where, keys, filter_bits)
     fields.require(values, keys, where)
     return values

@@ -41,9 +41,9 @@ def unwrap(datagram: bytes) -> bytes:
     if datagram[0] & 0x0F > 8:
         raise DecodeError(f"the CoAP token has {datagram[0] & 0x0F} bytes; it may have 8 at most")
     while at < size and datagram[at] != _PAYLOAD:
-        first = datagram[at]
-        _, at = _read_extended(datagram, first >> 4, at + 1)
-        length, at = _read_extended(datagram, first & 0x0F, at)
+        option_byte = datagram[at]
+        _, at = _read_extended(datagram, option_byte >> 4, at + 1)
+        length, at = _read_extended(datagram, option_byte & 0x0F, at)
         at += length
     if at >= size - 1:
         raise DecodeError(f"the CoAP message of {size} bytes has no payload; a frame must follow the byte 0xFF")
@@ -51,7 +51,11 @@ def unwrap(datagram: bytes) -> bytes:
 
 
 def _read_extended(datagram: bytes, nibble: int, at: int) -> tuple[int, int]:
-    """Return (value, next position) of an option's delta or length; 13 and 14 are continued in 1 or 2 bytes."""
+    """Return (value, next position) of the delta or the length of a CoAP option.
+
+    ``nibble``: its four bits in the option's first byte; 13 and 14 mean that the value continues in 1 or 2 bytes from
+    position ``at``.
+    """
     if nibble < 13:
         return nibble, at
     size_B = nibble - 12

@@ -36,21 +36,21 @@ U8, U16, U32, I31 = 0xFF, 0xFFFF, 0xFFFFFFFF, 0x7FFFFFFF
 
 
 def number(key: int, value: int | None, largest: int) -> bytes:
-    """Encode a key and an unsigned integer; raise EncodeError if it is not in [0, largest]."""
+    """Encode a key and an unsigned integer; raise EncodeError if the integer is not in [0, largest]."""
     if not (isinstance(value, int) and 0 <= value <= largest):
         raise EncodeError(f"{NAMES[key]} is {value!r}; it must be 0 to {largest}")
     return cbor.unsigned(key) + cbor.unsigned(value)
 
 
 def byte_string(key: int, data: bytes | None, length: int | None = None) -> bytes:
-    """Encode a key and a byte string; raise EncodeError if it does not have ``length`` bytes."""
+    """Encode a key and a byte string; raise EncodeError if the byte string does not have ``length`` bytes."""
     if not isinstance(data, (bytes, bytearray)) or (length is not None and len(data) != length):
         raise EncodeError(f"{NAMES[key]} is {data!r}; it must be {'' if length is None else f'{length} '}bytes")
     return cbor.unsigned(key) + cbor.byte_string(bytes(data))
 
 
 def seconds(value: int) -> bytes:
-    """Encode the field ttl, in seconds; raise EncodeError if it does not fit 16 bits (signed)."""
+    """Encode the field ttl, in seconds; raise EncodeError if the value does not fit 16 bits (signed)."""
     if not isinstance(value, int) or not -1 - LONGEST_TTL_S <= value <= LONGEST_TTL_S:
         raise EncodeError(f"ttl is {value!r} s; it must be {-1 - LONGEST_TTL_S} to {LONGEST_TTL_S}")
     return cbor.unsigned(TTL) + cbor.integer(value)
@@ -69,16 +69,18 @@ def text(value: str | bytes) -> bytes:
 def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bits: int | None = None) -> dict[int, Any]:
     """Read a map with ascending keys; return {key: value} for the keys in ``known``, and skip the others.
 
-    ``filter_bits`` is the required length of filters in bits; None accepts any length.
+    ``where``: name of the map, for errors; ``filter_bits``: required length of filters; None accepts any length.
     """
     values = {}
-    last = None
+    former_key = None
     for _ in range(reader.mapping(where)):
         at = reader.at
         key = reader.integer("a key", -1 - I31, I31)
-        if last is not None and key <= last:
-            raise DecodeError(f"byte {at}: key {key} follows key {last} in the {where}; the keys of a map must ascend")
-        last = key
+        if former_key is not None and key <= former_key:
+            raise DecodeError(
+                f"byte {at}: key {key} follows key {former_key} in the {where}; the keys of a map must ascend"
+            )
+        former_key = key
         if key in known:
             values[key] = _READERS[key](reader, filter_bits)
         else:

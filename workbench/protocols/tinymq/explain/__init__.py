@@ -18,7 +18,7 @@ HARMLESS = ("duplicate", "repeated")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield sentences about missing readings that the topology explains: no path leads from sink to publisher."""
+    """Yield sentences about readings in ``missing`` to whose publishers no path leads from the sink."""
     yield from unheard(missing, "a query")
 
 
@@ -49,7 +49,11 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 def _find_last_step(
     evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own_copies: Collection[Copy]
 ) -> Step | None:
-    """Return the last step that the trace proves for ``own_copies``; None if a later row may belong to one of them."""
+    """Return the last step of an event or notification that the trace proves.
+
+    ``own_copies``: its copies; ``copies``: trace position -> copies to which that row may belong. Returns None if a row
+    after the step may belong to one of the copies.
+    """
     steps: list[Step] = []
     for copy in own_copies:
         rows = trail.select({row.position for row in trail.rows if copy in copies[row.position]})
@@ -63,7 +67,10 @@ def _find_last_step(
 
 
 def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
-    """Return the sinks of the matching queries that a rendezvous node stored when an event reached it."""
+    """Return the sinks of those queries that a rendezvous node stored when an event arrived and that match the event.
+
+    ``matched``: the trace row "event_matched"; ``event``: the event's attributes as text.
+    """
     samples = matching_of(evidence.scenario.protocol).samples
     last_rows: dict[tuple[int, int], Row] = {}
     for row in evidence.at("query_stored", matched.node):
@@ -73,7 +80,10 @@ def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
-    """Return a list of the first row in which the node stored a query of the subscriber after the event, or []."""
+    """Return [the first row in which the node stored a query of the subscriber after ``matched``], or [].
+
+    ``matched``: the trace row in which the node matched the event.
+    """
     rows = _query_rows(evidence, pair, matched.node)
     return [row for row in rows if row.position > matched.position and row.value > 0][:1]
 
@@ -85,7 +95,7 @@ def _query_rows(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
 
 
 def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
-    """Return the step "no_place" if the node kept the message because it had no key, or None."""
+    """Return ``step`` with the cause "no_place" if its node kept the message because it had no key, else None."""
     if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
         return None
     last_rows: dict[int, Row] = {}
@@ -98,13 +108,16 @@ def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause of a sentence that explains "not_matched" or "no_place", or None for other causes."""
-    node, when = account.node, seconds(account.time_us)
+    """Return the clause, part of an explanation's sentence, for the causes "not_matched" and "no_place".
+
+    ``account``: the cause of a missing reading. Returns None for other causes.
+    """
+    node, arrival_time = account.node, seconds(account.time_us)
     if account.cause == "not_matched":
         return (
-            f"when the event reached node {node} at {when}, no query of node {account.subscriber} was stored there: "
-            "an event is matched only with queries that are stored when it comes"
+            f"when the event reached node {node} at {arrival_time}, no query of node {account.subscriber} was stored "
+            "there: an event is matched only with queries that are stored when it comes"
         )
     if account.cause == "no_place":
-        return f"node {node}, which had it at {when}, had no place in a tree"
+        return f"node {node}, which had it at {arrival_time}, had no place in a tree"
     return None

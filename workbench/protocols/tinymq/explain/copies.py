@@ -24,7 +24,11 @@ Copies = frozenset[Copy]
 
 
 class _Frame:
-    """A frame that waits to be sent at a node; ``neighbor``: its receiver, or None before it is sent."""
+    """A frame that waits to be sent at a node.
+
+    copies: the copies of the event to which it may belong; made_us: time in µs at which it was made; ``neighbor``: its
+    receiver, or None before it is sent.
+    """
 
     def __init__(self, copies: Copies, made_us: int) -> None:
         self.copies = copies
@@ -42,10 +46,10 @@ class _Frame:
 
 
 class CopyRows:
-    """The possible copies of each trace row: ``copies_by_row`` maps a row's position to a set of copies.
+    """The copies of an event or its notifications to which each trace row may belong.
 
-    ``sinks`` is called with a row "event_matched". It returns the sinks for which the node makes notifications, in
-    order.
+    ``copies_by_row``: position of the row in the trace -> set of copies. ``sinks`` is called with a row
+    "event_matched"; it returns the sinks for which the node makes notifications, in order.
     """
 
     def __init__(self, evidence: Evidence, rows: Iterable[Row], sinks: Callable[[Row], list[int]]) -> None:
@@ -91,7 +95,10 @@ class CopyRows:
         return self._copies_of_node(row) if copies is None else copies
 
     def _copies_just_received(self, row: Row) -> Copies | None:
-        """Return the copies in the frame that a node has just received; None if that frame did not cause the row."""
+        """Return the copies in the frame that a row's node has just received.
+
+        Returns None if that frame did not cause the row.
+        """
         if self._last_received is None:
             return None
         received, copies = self._last_received
@@ -104,22 +111,30 @@ class CopyRows:
         return copies if is_same else None
 
     def _copies_of_node(self, row: Row) -> Copies:
-        """Return all copies that the node of a row has held of the row's message."""
+        """Return the copies of a row's message (event or notification) that the row's node has held so far."""
         return frozenset(copy for copy in self._copies_by_node.get(row.node, ()) if copy[0] == row.message)
 
     def _match(self, index: int, row: Row) -> Copies:
-        """Assign copies to the notifications that a rendezvous node makes for an event; return an empty set."""
+        """Assign copies to the rows of the notifications that a rendezvous node makes for an event.
+
+        ``row``: the row "event_matched", at ``index`` of the rows. Returns an empty set, the copies of that row itself.
+        """
         forwards = []
-        for later in self._rows[index + 1 :]:
-            if (later.time_us, later.node) != (row.time_us, row.node) or later.event in ("received", "event_matched"):
+        for later_row in self._rows[index + 1 :]:
+            if (later_row.time_us, later_row.node) != (row.time_us, row.node) or later_row.event in (
+                "received",
+                "event_matched",
+            ):
                 break
-            if later.event == "forwarded" and later.message == "notification" and later.peer == NOBODY:
-                forwards.append(later)
+            if later_row.event == "forwarded" and later_row.message == "notification" and later_row.peer == NOBODY:
+                forwards.append(later_row)
         copies = [("notification", sink) for sink in self._sinks_of(row) if sink != row.node]
         self._copies_by_node[row.node] = self._copies_by_node.get(row.node, frozenset()).union(copies)
         is_clear = len(forwards) == len(copies)
-        for number, later in enumerate(forwards):
-            self.copies_by_row[later.position] = frozenset(copies[number : number + 1] if is_clear else copies)
+        for copy_index, later_row in enumerate(forwards):
+            self.copies_by_row[later_row.position] = frozenset(
+                copies[copy_index : copy_index + 1] if is_clear else copies
+            )
         return frozenset()
 
     def _forward(self, row: Row) -> Copies:
@@ -159,9 +174,9 @@ class CopyRows:
         else:
             copies = frame.copies
             if frame in frames:
-                before = frames.index(frame)
-                self._note_repetitions(row.node, frames[:before])
-                del frames[: before + 1]
+                frame_index = frames.index(frame)
+                self._note_repetitions(row.node, frames[:frame_index])
+                del frames[: frame_index + 1]
             frame.tries += 1
             if self._is_received(index, row) and not frame.is_taken:
                 frame.is_taken = None if is_repeated is None else True
@@ -178,7 +193,10 @@ class CopyRows:
         return (row.event, row.node, row.peer, row.time_us) == ("received", sent.peer, sent.node, sent.time_us)
 
     def _is_repeated(self, index: int, sent: Row) -> bool | None:
-        """Return whether the receiver dropped a frame because it had the frame before; None if this is unknown."""
+        """Return whether the receiver of a frame dropped it because it had received that frame before.
+
+        ``sent``: the row of the frame, at ``index`` of the rows. Returns None if the trace does not show this.
+        """
         if not self._is_received(index, sent) or index + 2 >= len(self._rows):
             return None
         row = self._rows[index + 2]
@@ -189,15 +207,19 @@ class CopyRows:
         return False
 
     def _candidates(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
-        """Return the frames that a row may be about: waiting frames up to the first certain one, and repetitions."""
-        first = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
+        """Return the frames to which a row "sent" or "given_up" of their node may belong.
+
+        These are the frames that wait, up to the first that is certain to be sent, and the frames that may be sent
+        again.
+        """
+        first_sure = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
         made_us = min((frame.made_us for frame in frames), default=row.time_us)
         if self._evidence.outages_between(row.node, row.node, made_us, row.time_us):
             return []  # A node that was off may have forgotten the frames that it had to send.
         repetitions = [
             frame for frame in self._repetitions_by_node.get(row.node, ()) if frame.earliest_us <= row.time_us
         ]
-        return [frame for frame in (*frames[: first + 1], *repetitions) if frame.fits(row)]
+        return [frame for frame in (*frames[: first_sure + 1], *repetitions) if frame.fits(row)]
 
     def _note_repetitions(self, node: int, frames: list[_Frame]) -> None:
         """Record frames that the protocol may send again, after its retry interval."""

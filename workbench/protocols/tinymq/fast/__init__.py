@@ -84,7 +84,10 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Return whether the pools have free rows for the next event of the run, and no problem has occurred."""
+    """Return whether the pools have free rows for the next event of the run, and no problem has occurred.
+
+    ``state.numbers`` then holds the number of rows that each pool needs.
+    """
     needed = state.least_room + core.numbers[twin.Number.MORE]
     state.numbers[Number.NEEDED] = needed
     return state.numbers[Number.PROBLEM] == Problem.FINE and has_room_for(core, state, needed)
@@ -95,7 +98,7 @@ def has_room(core, state):
 
 @compiled
 def start(core, state, i, now):
-    """Start node ``i``; a root takes its position in its tree."""
+    """Start node ``i``. If the node is a root, it takes the root's position in its tree."""
     _start(core, state, np.int64(i), np.int64(now))
 
 
@@ -103,14 +106,14 @@ def start(core, state, i, now):
 def publish(core, state, i, content, number, now):
     """Send a new event of node ``i`` to its rendezvous nodes.
 
-    ``content``: row of the event's content; ``number``: its sequence number at the node.
+    ``content``: row of the event's content in ``core.contents``; ``number``: its sequence number at the node.
     """
     _publish(core, state, np.int64(i), np.int64(content), np.int64(number), now)
 
 
 @compiled
 def subscribe(core, state, i, subscription, now):
-    """Send the query of a subscription of node ``i`` to all trees."""
+    """Send the query of a subscription of node ``i`` to all trees; ``subscription``: row of ``core.subscriptions``."""
     _subscribe(core, state, np.int64(i), np.int64(subscription), now)
 
 
@@ -122,16 +125,20 @@ def unsubscribe(core, state, i, subscription, now):
 
 @compiled
 def receive(core, state, i, sender, message, header, broadcast, now):
-    """Process a frame that node ``i`` received from a neighbor.
+    """Process a frame that node ``i`` receives from node ``sender``.
 
-    ``header``: the frame's number and direction, and whether it requests an ack.
+    ``message``: row of its message; ``header``: its number and direction, and whether it requests an ack (see
+    `unicast`).
     """
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(header), now)
 
 
 @compiled
 def sent(core, state, i, receiver, message, header, ok, now):
-    """Process the radio's report of whether ``receiver`` acknowledged a unicast frame (``ok``)."""
+    """Process the radio's report about a unicast frame of node ``i``.
+
+    ``ok``: whether the radio of ``receiver`` acknowledged the frame; ``header``: as for `receive`.
+    """
     if state.uses_reports:
         _sent(core, state, np.int64(i), np.int64(receiver), np.int64(message), np.int64(header), np.int64(ok), now)
 
@@ -247,7 +254,7 @@ def _take_unicast(core, state, i, sender, link, message, header, now):
 
 @compiled
 def _has_room_for(core, state, i, message):
-    """Return whether node ``i`` can accept a message. To forward one, it needs room among its pending frames."""
+    """Return whether node ``i`` accepts a message. If the node must forward it, its pending frames must have room."""
     name = core.messages[message].name
     if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True
@@ -292,7 +299,7 @@ def _wake(core, state, i, now):
 
 @compiled
 def _give_up_silent(core, state, i, now):
-    """Retransmit due frames, and remove the neighbors that no longer answer.
+    """Retransmit due frames of node ``i``, and remove the neighbors that no longer answer.
 
     Messages that were pending for a removed neighbor are routed anew.
     """
@@ -318,11 +325,11 @@ def _send_due_queries(core, state, i, now):
         return
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
-        own_query, record = state.own_queries[subscription], core.subscriptions[subscription]
-        if own_query.is_open and record.expires_us != NONE and record.expires_us <= now:
+        own_query, subscription_record = state.own_queries[subscription], core.subscriptions[subscription]
+        if own_query.is_open and subscription_record.expires_us != NONE and subscription_record.expires_us <= now:
             own_query.is_open = 0
             node.own -= 1
-        subscription = np.int64(record.next)
+        subscription = np.int64(subscription_record.next)
     if not is_attached(state, i):
         return
     are_all_due = node.queries_due_us != NONE and node.queries_due_us <= now

@@ -16,7 +16,10 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def child_key(state, parent, slot):
-    """Return the row of a child's key, from its parent's key and its slot; the first call adds the row."""
+    """Return the row in ``keys`` of the key of the child in a slot; add the row if it does not exist.
+
+    ``parent``: the row of the parent's key.
+    """
     keys = state.keys
     key = keys[parent].first
     while key != NONE:
@@ -25,15 +28,15 @@ def child_key(state, parent, slot):
         key = keys[key].next
     key = state.numbers[Number.KEYS]
     state.numbers[Number.KEYS] += 1
-    entry = keys[key]
-    entry.parent = parent
-    entry.slot = slot
-    entry.length = keys[parent].length + slot + 1
-    entry.first = NONE
-    entry.next = keys[parent].first
+    new_key = keys[key]
+    new_key.parent = parent
+    new_key.slot = slot
+    new_key.length = keys[parent].length + slot + 1
+    new_key.first = NONE
+    new_key.next = keys[parent].first
     keys[parent].first = key
-    entry.low = child_low(state, keys[parent].low, entry.length) if has_universe(state, entry.length) else 0
-    if entry.length > LONGEST_KEY:
+    new_key.low = child_low(state, keys[parent].low, new_key.length) if has_universe(state, new_key.length) else 0
+    if new_key.length > LONGEST_KEY:
         state.numbers[Number.PROBLEM] = Problem.KEY_TOO_LONG
     return key
 
@@ -49,22 +52,25 @@ def key_text(keys: Any, key: int) -> str:
 
 @compiled
 def has_universe(state, length):
-    """Return whether the key space has strings that begin with a key of that length."""
+    """Return whether any string of the key space begins with a key of ``length`` bits."""
     return length <= state.key_bits
 
 
 @compiled
 def child_low(state, low, length):
-    """Return the first string of a child's universe.
+    """Return the first string of a child's universe, as an integer.
 
-    ``low``: the first string of its parent's universe; ``length``: the length of the child's key.
+    ``low``: the first string of its parent's universe; ``length``: the length of the child's key in bits.
     """
     return low + (1 << (state.key_bits - length))
 
 
 @compiled
 def last_in_universe(state, low, length):
-    """Return the last string of a universe; ``low``: its first string; ``length``: the length of its key."""
+    """Return the last string of a universe, as an integer.
+
+    ``low``: the first string of the universe; ``length``: the length of its key in bits.
+    """
     return rules.last_string(low, length, state.key_bits)
 
 
@@ -103,7 +109,10 @@ def save(state, row, message):
 
 @compiled
 def intersect(state, source, row, low, high):
-    """Write the strings of scratch row ``source`` that lie in [low, high] into ``row``; both may be the same row."""
+    """Write the strings in [low, high] of the region in scratch row ``source`` into scratch row ``row``.
+
+    ``source`` and ``row`` may be the same.
+    """
     scratch = state.scratch
     count = 0
     for k in range(state.scratch_counts[source]):
@@ -135,7 +144,10 @@ def is_region_within(state, message, key):
 
 @compiled
 def subtract(state, row, low, high):
-    """Remove the strings in [low, high] from the region in a row of ``scratch``."""
+    """Remove the strings in [low, high] from the region in a row of ``scratch``.
+
+    Sets the problem TOO_MANY_INTERVALS if the region would have more than MOST_INTERVALS intervals.
+    """
     scratch = state.scratch
     count = state.scratch_counts[row]
     count_left = 0
@@ -170,7 +182,7 @@ def subtract(state, row, low, high):
 
 @compiled
 def unite(state, message, row):
-    """Add the region in a row of ``scratch`` to a message's region; the call also changes the row."""
+    """Add the region in a row of ``scratch`` to a message's region; the content of that row is lost."""
     regions, count = state.regions, state.fields[message].intervals
     for k in range(count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
@@ -214,7 +226,10 @@ def _leading_bits(state, number, dimension):
 
 @compiled
 def first_cell(state, box, at_least):
-    """Return the smallest string of a box that is at least ``at_least``, or NONE: `Mapping.first_cell`."""
+    """Return the smallest string, as an integer, of a box that is at least ``at_least``, or NONE.
+
+    ``box``: row of ``boxes``. See `Mapping.first_cell`.
+    """
     boxes = state.boxes
     for dimension in range(len(state.dimension_bits)):
         cell = _cell(state, at_least, dimension)
@@ -235,9 +250,9 @@ def first_cell(state, box, at_least):
 
 @compiled
 def clip(state, box, row):
-    """Trim the region in a row of ``scratch``, so that each interval begins with a string of a box: `Mapping.clip`.
+    """Trim the region in a row of ``scratch``: each of its intervals then begins with a string of a box.
 
-    Intervals that contain no string of the box are removed.
+    Intervals that contain no string of the box are removed. ``box``: row of ``boxes``. See `Mapping.clip`.
     """
     scratch = state.scratch
     count = 0

@@ -31,7 +31,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Pool
 
 
 class Event(twin.Events):
-    """The trace events that only TinyMQ has."""
+    """Trace events that exist only in TinyMQ."""
 
     KEY_SET = auto()
     QUERY_STORED = auto()
@@ -40,7 +40,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """The reasons for dropping a message that only TinyMQ has."""
+    """Drop reasons that exist only in TinyMQ."""
 
     STALE = auto()
     FULL = auto()

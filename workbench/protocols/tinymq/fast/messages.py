@@ -28,7 +28,10 @@ def has_room_for(core, state, needed):
 
 @compiled
 def lacks_room(core, state, i):
-    """Return whether the pools may lack room for one more step; if so, set the problem that ends the run."""
+    """Return whether the pools may lack free rows for one more step of node ``i``.
+
+    In that case set the problem TOO_LITTLE_ROOM, which ends the run.
+    """
     node = state.nodes[i]
     needed = state.most_parts + node.stored.count + 8
     numbers = core.numbers
@@ -51,7 +54,7 @@ def address_of(core, i):
 
 @compiled
 def make_join(core, state, tree):
-    """Make a join, which requests a position in a tree; return its row."""
+    """Make a join, which requests a position in a tree; return its message row."""
     message = twin.take_message(core, Message.JOIN, NONE, 0, NONE, 0, 0)
     state.fields[message].tree = tree
     return message
@@ -59,13 +62,13 @@ def make_join(core, state, tree):
 
 @compiled
 def make_probe(core):
-    """Make a probe, which only requests an acknowledgement; return its row."""
+    """Make a probe, a message that only requests an acknowledgement; return its message row."""
     return twin.take_message(core, Message.PROBE, NONE, 0, NONE, 0, 0)
 
 
 @compiled
 def make_refusal(core, state):
-    """Make a refusal, after which the sender sends the refused frame again later; return its row."""
+    """Make a refusal, after which the sender sends the refused frame again later; return its message row."""
     message = twin.take_message(core, Message.REFUSAL, NONE, 0, NONE, 0, 0)
     measure(core, state, message)
     return message
@@ -73,7 +76,7 @@ def make_refusal(core, state):
 
 @compiled
 def make_grant(core, state, tree, epoch, key):
-    """Make a grant, which gives a child its key in a tree; return its row."""
+    """Make a grant, which gives a child its key in a tree; return its message row."""
     message = twin.take_message(core, Message.GRANT, NONE, 0, NONE, 0, 0)
     fields = state.fields[message]
     fields.tree = tree
@@ -84,9 +87,9 @@ def make_grant(core, state, tree, epoch, key):
 
 @compiled
 def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key):
-    """Make the query of a subscription of node ``i`` for a tree; return its row. The caller writes its region.
+    """Make the query of a subscription of node ``i`` for a tree; return its message row.
 
-    ``sink_tree``, ``sink_key``: the position to which notifications are routed.
+    The caller writes its region. ``sink_tree``, ``sink_key``: the sink's position, to which notifications are routed.
     """
     number = core.subscriptions[subscription].number
     message = twin.take_message(core, Message.QUERY, core.addresses[i], number, NONE, 0, 0)
@@ -106,7 +109,11 @@ def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key)
 
 @compiled
 def make_event(core, state, i, content, number, publication):
-    """Make the event of a publication of node ``i``; return its row. The caller writes its tree and its region."""
+    """Make the event of a publication of node ``i``; return its message row.
+
+    The caller writes its tree and its region. ``content``: row of the publication's content; ``number``: its sequence
+    number; ``publication``: its number in the run.
+    """
     message = twin.take_message(core, Message.EVENT, core.addresses[i], number, content, 0, 0)
     fields = state.fields[message]
     fields.tree = NO_TREE
@@ -119,7 +126,7 @@ def make_event(core, state, i, content, number, publication):
 
 @compiled
 def make_notification(core, state, event, query):
-    """Make the notification that carries an event to the sink of a stored query; return its row."""
+    """Make the notification of ``event`` for the sink of ``query``, a stored query; return its message row."""
     source = core.messages[event]
     message = twin.take_message(core, Message.NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
     fields, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
@@ -166,7 +173,7 @@ def tree_of(core, state, message):
 
 @compiled
 def is_within(core, state, message, key):
-    """Return whether a message is only for the node with this key and the nodes below it in the tree."""
+    """Return whether a message is only for the node with the key in row ``key``, or for nodes below it."""
     if core.messages[message].name == Message.NOTIFICATION:
         return is_prefix(state, key, state.fields[message].sink_key)
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)
@@ -180,18 +187,18 @@ def key_B(state, key):
 
 @compiled
 def measure(core, state, message):
-    """Compute and set the frame size and the airtime of a message that is to be sent."""
-    row, fields = core.messages[message], state.fields[message]
-    size_B = state.base_B[row.name]
-    if row.name == Message.GRANT:
+    """Set the size and the airtime of a message's frame, computed from its fields."""
+    message_row, fields = core.messages[message], state.fields[message]
+    size_B = state.base_B[message_row.name]
+    if message_row.name == Message.GRANT:
         size_B += key_B(state, fields.key)
-    elif row.name == Message.QUERY:
+    elif message_row.name == Message.QUERY:
         size_B += key_B(state, fields.sink_key) + fields.intervals * state.interval_B
         size_B += state.query_attributes_B[fields.subscription]
-    elif row.name == Message.EVENT:
-        size_B += fields.intervals * state.interval_B + state.event_attributes_B[row.content]
-    elif row.name == Message.NOTIFICATION:
-        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[row.content]
+    elif message_row.name == Message.EVENT:
+        size_B += fields.intervals * state.interval_B + state.event_attributes_B[message_row.content]
+    elif message_row.name == Message.NOTIFICATION:
+        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[message_row.content]
     set_size(core, state, message, size_B)
 
 

@@ -49,7 +49,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def _wait(core, state, i, message, previous_hop, now):
-    """Add a message to the node's waiting messages; if ``max_waiting`` messages wait already, drop the oldest."""
+    """Append a message to node ``i``'s list of waiting messages; if ``max_waiting`` wait already, drop the oldest."""
     waiting = state.nodes[i].waiting
     if waiting.count >= state.max_waiting:
         first = np.int64(waiting.first)
@@ -69,7 +69,10 @@ def _wait(core, state, i, message, previous_hop, now):
 
 @compiled
 def send_waiting(core, state, i, now):
-    """Send each waiting message that can be sent now; drop those that have waited too long."""
+    """Route each waiting message of node ``i`` again, and drop those that have waited for too long.
+
+    Messages that must still wait are appended to the list anew, with their original times.
+    """
     waiting = state.nodes[i].waiting
     row = np.int64(waiting.first)
     twin.clear(waiting)
@@ -95,7 +98,7 @@ def send_waiting(core, state, i, now):
 
 @compiled
 def hold_event(core, state, i, peer, message, now):
-    """Log that node ``i`` holds an event, unless it has held the event before."""
+    """Log that node ``i`` holds an event, unless that has been logged before; ``peer``: the previous hop."""
     fields, node = state.fields[message], state.nodes[i]
     id = event_id(i, fields.publication)
     row = find(state.recents, id)
@@ -109,7 +112,7 @@ def hold_event(core, state, i, peer, message, now):
 
 @compiled
 def deliver(core, state, i, peer, message, now):
-    """Deliver an event to the matching subscriptions of node ``i``; drop it if it has been delivered before."""
+    """Deliver an event to the matching subscriptions of node ``i``; drop it as a duplicate if that was done before."""
     id = event_id(i, state.fields[message].publication)
     row = find(state.recents, id)
     entry = state.recents[row]
@@ -133,7 +136,10 @@ def _matches(core, query, content):
 
 @compiled
 def _match(core, state, i, event, previous_hop, now):
-    """Match an event with the stored queries of its tree, and notify each sink with a matching query once."""
+    """Match an event with node ``i``'s stored queries of its tree.
+
+    Each sink with a matching query gets one notification; if node ``i`` is the sink, the event is delivered.
+    """
     hold_event(core, state, i, previous_hop, event, now)
     tree, content = state.fields[event].tree, core.messages[event].content
     twin.report(core, now, i, Event.EVENT_MATCHED, address_of(core, previous_hop), event, tree, twin.NO_REASON)
@@ -214,7 +220,7 @@ def _route_notification(core, state, i, message, previous_hop, now):
 def _route(core, state, i, message, previous_hop, now):
     """Route a notification, or keep it until that is possible.
 
-    `route` itself creates notifications. It calls this function for them, as compiled functions cannot recurse.
+    `route` itself makes notifications, and compiled functions cannot recurse. So it calls this function for them.
     """
     if lacks_room(core, state, i):
         return
@@ -226,7 +232,7 @@ def _route(core, state, i, message, previous_hop, now):
 
 @compiled
 def route(core, state, i, message, previous_hop, now):
-    """Forward a query, event or notification to its tree or within it, or keep the message until that is possible."""
+    """Forward a query, event or notification to its tree or within its tree, or keep it until that is possible."""
     if lacks_room(core, state, i):
         return
     name = core.messages[message].name
@@ -253,7 +259,7 @@ def route(core, state, i, message, previous_hop, now):
 
 @compiled
 def reroute_pending(core, state, i, now):
-    """Route pending messages anew if their next hops have changed."""
+    """Route the messages of those pending frames anew whose next hops have changed."""
     pending, wrong_frames = state.nodes[i].pending, state.given_up[0]
     twin.clear(wrong_frames)
     previous, row = NONE, np.int64(pending.first)
@@ -280,7 +286,10 @@ def reroute_pending(core, state, i, now):
 
 @compiled
 def _send_parts(core, state, i, position, message, previous_hop, count, now):
-    """Send the ``count`` parts of a message that `split` made; store (query) or match (event) this node's own part."""
+    """Send the ``count`` parts that `split` made of a message; store or match this node's own part.
+
+    A query's own part is stored, an event's own part is matched.
+    """
     neighbor_count = 0
     for k in range(count):
         neighbor_count += state.part_hops[k] != NONE
@@ -301,7 +310,10 @@ def _send_parts(core, state, i, position, message, previous_hop, count, now):
 
 @compiled
 def send_to_trees(core, state, i, event, now):
-    """Send an own event to all trees that can be reached or, with ``publish="own"``, only to the node's own tree."""
+    """Send an own event of node ``i`` to all trees that can be reached.
+
+    With ``publish="own"``, send it only to the node's own tree.
+    """
     if not is_attached(state, i):
         _wait(core, state, i, event, NONE, now)
         return
@@ -319,7 +331,7 @@ def send_to_trees(core, state, i, event, now):
 
 @compiled
 def write_hull(state, box, message):
-    """Set a message's region to the interval from the first to the last string of a box."""
+    """Set a message's region to the interval from the first to the last string of a box, a row of ``boxes``."""
     first, last = 0, 0
     for dimension in range(len(state.dimension_bits)):
         first |= state.boxes[box, dimension, 0] << state.dimension_shifts[dimension]
@@ -339,7 +351,7 @@ def _lease_s(core, state, subscription, now):
 
 @compiled
 def send_query(core, state, i, subscription, end, now):
-    """Send an own query to every tree that can be reached.
+    """Send the query of a subscription of node ``i`` to every tree that can be reached.
 
     ``end``: RENEW to renew the query's lease, or END to end it.
     """
@@ -361,7 +373,7 @@ def send_query(core, state, i, subscription, end, now):
 
 @compiled
 def plan_queries(state, i, now):
-    """Plan to send all own queries after a short delay, because keys and trees often change together."""
+    """Plan to send all queries of node ``i`` after a short delay, because keys and trees often change together."""
     if state.nodes[i].queries_due_us == NONE:
         state.nodes[i].queries_due_us = now + state.settle_us
 
@@ -371,14 +383,17 @@ def plan_queries(state, i, now):
 
 @compiled
 def tree_found(core, state, i, now):
-    """Send waiting messages and plan to send own queries, because a tree can be reached that could not be before."""
+    """Send node ``i``'s waiting messages, and plan to send its queries, because it has found a path to a tree."""
     send_waiting(core, state, i, now)
     plan_queries(state, i, now)
 
 
 @compiled
 def child_added(core, state, i, position, child, key, now):
-    """Send a new child the stored queries for the universe of its key, and store only the rest of their regions."""
+    """Send a new child of node ``i`` the parts of stored queries in the child's universe, and remove these parts.
+
+    ``key``: row of the child's key.
+    """
     tree = state.positions[position].tree
     length, low = state.keys[key].length, state.keys[key].low
     if not has_universe(state, length):
@@ -431,7 +446,7 @@ def key_changed(core, state, i, position, now):
 
 @compiled
 def _previous_row(state, i, stored):
-    """Return the row before a stored query in the node's list, or NONE."""
+    """Return the row before ``stored`` in node ``i``'s list of stored queries (rows of ``storeds``), or NONE."""
     previous, row = NONE, state.nodes[i].stored.first
     while row != stored:
         previous, row = row, state.storeds[row].next

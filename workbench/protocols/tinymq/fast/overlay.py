@@ -45,13 +45,13 @@ def start(core, state, i, now):
     tree = state.root_tree[i]
     if tree != NONE:
         position = i * state.positions_per_node + offset_of(state, tree)
-        record, distance = state.positions[position], state.distances[i, tree]
-        record.is_used = 1
-        record.tree = tree
-        record.parent = NONE
-        record.epoch = 1
-        record.epoch_us = now
-        record.key = ROOT_KEY
+        position_record, distance = state.positions[position], state.distances[i, tree]
+        position_record.is_used = 1
+        position_record.tree = tree
+        position_record.parent = NONE
+        position_record.epoch = 1
+        position_record.epoch_us = now
+        position_record.key = ROOT_KEY
         state.nodes[i].is_changed = 1
         distance.epoch = 1
         distance.hops = 0
@@ -64,14 +64,14 @@ def start(core, state, i, now):
 
 @compiled
 def note_heard(state, link, now):
-    """Set the time at which a known neighbor was last heard; ignore unknown neighbors."""
+    """Record that the neighbor at ``link`` was heard now, if it is a known neighbor."""
     if state.neighbors[link].is_known:
         state.neighbors[link].heard_us = now
 
 
 @compiled
 def note_answer(core, state, i, sender, link, now):
-    """Record that a neighbor hears node ``i``, because it has sent a unicast frame to that node."""
+    """Record that the neighbor ``sender`` hears node ``i``, as a unicast frame or an acknowledgement from it proves."""
     neighbor = state.neighbors[link]
     if neighbor.is_known and not neighbor.hears_us:
         neighbor.hears_us = 1
@@ -96,15 +96,20 @@ def _keep_distances(state, link, message):
 
 @compiled
 def take_info(core, state, i, sender, link, message, now):
-    """Update the neighbors, distances, children and key of node ``i`` from a neighbor's info."""
+    """Update the neighbors, distances, children and keys of node ``i`` from a neighbor's info.
+
+    ``link``: the link on which node ``i`` hears the neighbor ``sender``.
+    """
     state.neighbors[link].is_known = 1
     state.neighbors[link].heard_us = now
     for offset in range(state.positions_per_node):
         _note_position(state, link, offset, message, now)
     is_named = _is_named(state, message, state.info_heard_counts[message], i)
     if is_named:
-        record = state.neighbors[link]
-        record.namings_left = rules.remaining_namings(record.namings_left, record.named_us, now, state.lost_after_us)
+        neighbor_record = state.neighbors[link]
+        neighbor_record.namings_left = rules.remaining_namings(
+            neighbor_record.namings_left, neighbor_record.named_us, now, state.lost_after_us
+        )
     if state.info_us == 0 or is_named or _is_parent(state, i, message):
         state.neighbors[link].hears_us = 1
         _forget_distances(state, link)
@@ -115,27 +120,27 @@ def take_info(core, state, i, sender, link, message, now):
         _take_distances(core, state, i, sender, state.info_distances[message], now)
     for offset in range(state.positions_per_node):
         position = i * state.positions_per_node + offset
-        record = state.positions[position]
-        if not record.is_used:
+        position_record = state.positions[position]
+        if not position_record.is_used:
             continue
-        info_offset = _find_in_info(state, message, record.tree)
+        info_offset = _find_in_info(state, message, position_record.tree)
         _take_claim(core, state, i, position, link, message, info_offset, now)
-        if record.parent == sender and record.key != NO_KEY:
+        if position_record.parent == sender and position_record.key != NO_KEY:
             _follow_parent(core, state, i, position, message, info_offset, now)
     look_for_parent(core, state, i, now)
 
 
 @compiled
 def _note_position(state, link, offset, message, now):
-    announced, known = state.info_positions[message, offset], state.announced_positions[link, offset]
-    if announced.is_announced and not (known.was_announced and known.tree == announced.tree):
-        known.since_us = now
-    known.was_announced = announced.is_announced
-    known.is_valid = announced.is_announced
-    known.tree = announced.tree
-    known.epoch = announced.epoch
-    known.parent = announced.parent
-    known.key = announced.key
+    announced, known_position = state.info_positions[message, offset], state.announced_positions[link, offset]
+    if announced.is_announced and not (known_position.was_announced and known_position.tree == announced.tree):
+        known_position.since_us = now
+    known_position.was_announced = announced.is_announced
+    known_position.is_valid = announced.is_announced
+    known_position.tree = announced.tree
+    known_position.epoch = announced.epoch
+    known_position.parent = announced.parent
+    known_position.key = announced.key
 
 
 @compiled
@@ -150,7 +155,7 @@ def _is_parent(state, i, message):
 
 @compiled
 def _find_in_info(state, message, tree):
-    """Return the offset at which an info announces a position in a tree, or NONE."""
+    """Return the offset, in ``info_positions``, of the position that an info announces in a tree, or NONE."""
     offset = offset_of(state, tree)
     announced = state.info_positions[message, offset]
     return offset if announced.is_announced and announced.tree == tree else NONE
@@ -174,25 +179,27 @@ def _take_distances(core, state, i, sender, distances, now):
 
 @compiled
 def _is_better(state, i, tree, epoch, hops, neighbor, now):
-    known = state.distances[i, tree]
-    if known.next_hop == NO_PATH:
+    known_distance = state.distances[i, tree]
+    if known_distance.next_hop == NO_PATH:
         return True
-    is_late_path_awaited = rules.is_awaited(known.late_us, now, state.lost_after_us)
-    return rules.is_better_path(known, known.next_hop == BROKEN_PATH, epoch, hops, neighbor, is_late_path_awaited)
+    is_late_path_awaited = rules.is_awaited(known_distance.late_us, now, state.lost_after_us)
+    return rules.is_better_path(
+        known_distance, known_distance.next_hop == BROKEN_PATH, epoch, hops, neighbor, is_late_path_awaited
+    )
 
 
 @compiled
 def _set_distance(core, state, i, tree, epoch, hops, neighbor, now):
-    known = state.distances[i, tree]
-    had_no_path = known.next_hop == NO_PATH or known.next_hop == BROKEN_PATH
-    is_change = had_no_path or known.hops != hops
-    if known.next_hop == NO_PATH or hops > known.hops:
-        known.risen_epoch = epoch
-    if known.next_hop == NO_PATH or hops != known.hops:
-        known.late_us = NONE
-    known.epoch = epoch
-    known.hops = hops
-    known.next_hop = neighbor
+    known_distance = state.distances[i, tree]
+    had_no_path = known_distance.next_hop == NO_PATH or known_distance.next_hop == BROKEN_PATH
+    is_change = had_no_path or known_distance.hops != hops
+    if known_distance.next_hop == NO_PATH or hops > known_distance.hops:
+        known_distance.risen_epoch = epoch
+    if known_distance.next_hop == NO_PATH or hops != known_distance.hops:
+        known_distance.late_us = NONE
+    known_distance.epoch = epoch
+    known_distance.hops = hops
+    known_distance.next_hop = neighbor
     if had_no_path:
         tree_found(core, state, i, now)
     if is_change:
@@ -207,17 +214,21 @@ def _break_path(core, state, i, tree, now):
 
 @compiled
 def _take_claim(core, state, i, position, link, message, info_offset, now):
-    """Remove, add or correct a child, as the parent and key in a neighbor's info require."""
-    record, offset = state.positions[position], position - i * state.positions_per_node
+    """Remove, add or correct a child of node ``i``, as its parent and key in a neighbor's info require.
+
+    ``position``: row of the node's position in a tree; ``info_offset``: offset of the neighbor's position in that tree
+    in the info, or NONE.
+    """
+    position_record, offset = state.positions[position], position - i * state.positions_per_node
     slot = state.children[link, offset].slot
     is_child = False
     if info_offset != NONE:
         announced = state.info_positions[message, info_offset]
         is_child = announced.parent == i and announced.key != ROOT_KEY
     if not is_child:
-        if slot != NONE and not is_granting(core, state, i, state.senders[link], record.tree):
+        if slot != NONE and not is_granting(core, state, i, state.senders[link], position_record.tree):
             remove_child(state, position, i, link)
-    elif record.key != NO_KEY:
+    elif position_record.key != NO_KEY:
         claimed_slot = state.keys[state.info_positions[message, info_offset].key].slot
         if slot != claimed_slot:
             _adopt(core, state, i, position, link, claimed_slot, now)
@@ -225,16 +236,16 @@ def _take_claim(core, state, i, position, link, message, info_offset, now):
 
 @compiled
 def _follow_parent(core, state, i, position, message, info_offset, now):
-    record = state.positions[position]
+    position_record = state.positions[position]
     if info_offset == NONE:
         _lose_position(core, state, i, position, now)
         return
     announced = state.info_positions[message, info_offset]
-    if announced.epoch > record.epoch:
-        record.epoch = announced.epoch
-        record.epoch_us = now
+    if announced.epoch > position_record.epoch:
+        position_record.epoch = announced.epoch
+        position_record.epoch_us = now
         plan_info(core, state, i, now)
-    slot = state.keys[record.key].slot
+    slot = state.keys[position_record.key].slot
     if slot > rules.longest_slot(state.keys[announced.key].length):
         _lose_position(core, state, i, position, now)
     else:
@@ -284,35 +295,36 @@ def _plan_repetition(core, state, i, now):
 
 @compiled
 def _write_info(state, i, message):
-    """Write the node's positions and distances into an info; return their size in bytes."""
+    """Write node ``i``'s positions and distances into an info; return their size in bytes."""
     size_B = 0
     for offset in range(state.positions_per_node):
-        record, announced = (
+        position_record, announced = (
             state.positions[i * state.positions_per_node + offset],
             state.info_positions[message, offset],
         )
-        announced.is_announced = record.is_used and record.key != NO_KEY
+        announced.is_announced = position_record.is_used and position_record.key != NO_KEY
         if announced.is_announced:
-            announced.tree = record.tree
-            announced.epoch = record.epoch
-            announced.parent = record.parent
-            announced.key = record.key
-            size_B += state.position_B + key_B(state, record.key)
+            announced.tree = position_record.tree
+            announced.epoch = position_record.epoch
+            announced.parent = position_record.parent
+            announced.key = position_record.key
+            size_B += state.position_B + key_B(state, position_record.key)
     for tree in range(state.trees):
-        known, announced_distance = state.distances[i, tree], state.info_distances[message, tree]
+        known_distance, announced_distance = state.distances[i, tree], state.info_distances[message, tree]
         announced_distance.is_announced = is_known_tree(state, i, tree)
         if announced_distance.is_announced:
-            announced_distance.epoch = known.epoch
-            announced_distance.hops = known.hops
+            announced_distance.epoch = known_distance.epoch
+            announced_distance.hops = known_distance.hops
             size_B += state.distance_B
     return size_B
 
 
 @compiled
 def _name_neighbors(state, i, message, now):
-    """Write into an info the neighbors that may not know that this node hears them; return the size in bytes.
+    """Write into an info the neighbors that it names, and return the size in bytes of this list.
 
-    The neighbors are in the order in which they were chosen, whereas `Overlay.choose_named` sorts them.
+    Named are neighbors that may not know that node ``i`` hears them, in the order in which they are chosen, whereas
+    `Overlay.choose_named` sorts them.
     """
     limit, count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while count < limit:
@@ -349,7 +361,7 @@ def _is_named(state, message, count, neighbor):
 
 @compiled
 def look_for_parent(core, state, i, now):
-    """Plan a join in each tree in which this node needs a position and a neighbor can be its parent."""
+    """Plan a join in each tree in which node ``i`` needs a position and a neighbor can be its parent."""
     if state.every_tree:
         for tree in range(state.trees):
             if (
@@ -363,27 +375,33 @@ def look_for_parent(core, state, i, now):
 
 @compiled
 def _join_best(core, state, i, offset, now):
-    """Plan to send a join to the best possible parent among the neighbors, if any neighbor may be the parent."""
-    best = NONE
+    """Plan a join of node ``i`` to the best possible parent among its neighbors, if any may be the parent.
+
+    ``offset``: offset of the position that the node needs.
+    """
+    best_link = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
         announced = state.announced_positions[link, offset]
-        record = state.neighbors[link]
+        neighbor_record = state.neighbors[link]
         if not (
-            record.is_known and announced.is_valid and now >= record.join_after_us and _may_join(state, i, announced)
+            neighbor_record.is_known
+            and announced.is_valid
+            and now >= neighbor_record.join_after_us
+            and _may_join(state, i, announced)
         ):
             continue
-        if best == NONE or rules.is_better_parent(
+        if best_link == NONE or rules.is_better_parent(
             announced.since_us,
             state.senders[link],
-            state.announced_positions[best, offset].since_us,
-            state.senders[best],
+            state.announced_positions[best_link, offset].since_us,
+            state.senders[best_link],
         ):
-            best = link
-    if best != NONE:
+            best_link = link
+    if best_link != NONE:
         joining = state.joinings[i * state.positions_per_node + offset]
         joining.is_used = 1
-        joining.tree = state.announced_positions[best, offset].tree
-        joining.neighbor = state.senders[best]
+        joining.tree = state.announced_positions[best_link, offset].tree
+        joining.neighbor = state.senders[best_link]
         joining.send_us = now + max(1, twin.stream_below(core, i, state.gather_us + 1))
 
 
@@ -398,9 +416,10 @@ def _may_join(state, i, announced):
 
 @compiled
 def take_join(core, state, i, child, tree, now):
-    """Accept a neighbor's join: make the neighbor a child and grant it a key.
+    """Accept the join of the neighbor ``child``: make it a child of node ``i``, and grant it a key in a tree.
 
-    Returns False if this node has no key in the tree, if the neighbor is its parent, or if no key is short enough.
+    Returns False if the node has no key in the tree, if ``child`` is its parent, or if no key is short enough, else
+    True.
     """
     position = keyed_position_in(state, i, tree)
     if position == NONE or state.positions[position].parent == child:
@@ -414,20 +433,21 @@ def take_join(core, state, i, child, tree, now):
 def _adopt(core, state, i, position, link, slot, now):
     """Grant a child the key of ``slot``, or of the first free slot if ``slot`` is too large or another child has it.
 
-    Returns False if the key would be too long.
+    Returns False if the key would be too long, else True. ``position``: row of the position of node ``i``; ``link``:
+    the link on which the node hears the child.
     """
     if lacks_room(core, state, i):
         return False
-    record = state.positions[position]
-    longest = rules.longest_slot(state.keys[record.key].length)
+    position_record = state.positions[position]
+    longest = rules.longest_slot(state.keys[position_record.key].length)
     if slot > longest or has_slot(state, position, i, link, slot):
         slot = free_slot(state, position, i, link)
     if slot > longest:
         return False
     add_child(state, position, i, link, slot)
-    key = child_key(state, record.key, slot)
+    key = child_key(state, position_record.key, slot)
     child = state.senders[link]
-    grant = make_grant(core, state, record.tree, record.epoch, key)
+    grant = make_grant(core, state, position_record.tree, position_record.epoch, key)
     send_to(core, state, i, child, grant, OPEN, now)
     twin.let_go(core, grant)
     child_added(core, state, i, position, child, key, now)
@@ -436,15 +456,18 @@ def _adopt(core, state, i, position, link, slot, now):
 
 @compiled
 def take_grant(core, state, i, parent, message, now):
-    """Take the key that a neighbor grants to node ``i``; return False if the node did not request a key from it."""
+    """Take the key that the neighbor ``parent`` grants to node ``i``, and return True.
+
+    Returns False if the node did not request a key from that neighbor.
+    """
     grant = state.fields[message]
     tree, epoch, key = grant.tree, grant.epoch, grant.key
     offset = offset_of(state, tree)
     own_position = i * state.positions_per_node + offset
     position = position_in(state, i, tree)
-    record, joining = state.positions[own_position], state.joinings[own_position]
+    position_record, joining = state.positions[own_position], state.joinings[own_position]
     is_joining = joining.is_used and joining.tree == tree
-    is_correction = position != NONE and record.key != NO_KEY and record.parent == parent
+    is_correction = position != NONE and position_record.key != NO_KEY and position_record.parent == parent
     if not (is_correction or (is_joining and joining.neighbor == parent)):
         # The sender of the grant then learns whose child this node is.
         _announce_change(core, state, i, now)
@@ -460,9 +483,9 @@ def take_grant(core, state, i, parent, message, now):
         _move_position(state, i, own_position, tree)
     if not is_attached(state, i):
         _forget_one_way_distances(state, i)
-    record.parent = parent
-    record.epoch = epoch
-    record.epoch_us = now
+    position_record.parent = parent
+    position_record.epoch = epoch
+    position_record.epoch_us = now
     link = child_of(state, own_position, i, parent)
     if link != NONE:
         remove_child(state, own_position, i, link)
@@ -472,7 +495,7 @@ def take_grant(core, state, i, parent, message, now):
 
 @compiled
 def _forget_one_way_distances(state, i):
-    """Remove distances whose next hop is not known to hear this node.
+    """Remove node ``i``'s distances whose next hop is not known to hear the node.
 
     Such distances are useful only before the node has a position, because it sends no messages until then.
     """
@@ -486,14 +509,16 @@ def _forget_one_way_distances(state, i):
 
 @compiled
 def _move_position(state, i, position, tree):
-    """Use the row of a position for another tree, in which the node has no key yet."""
-    record = state.positions[position]
-    if record.is_used:
-        state.left_epochs[i, record.tree] = max(state.left_epochs[i, record.tree], record.epoch)
+    """Make a position of node ``i`` (a row of ``positions``) its position in ``tree``, without a key yet."""
+    position_record = state.positions[position]
+    if position_record.is_used:
+        state.left_epochs[i, position_record.tree] = max(
+            state.left_epochs[i, position_record.tree], position_record.epoch
+        )
         remove_all_children(state, position, i)
-    record.is_used = 1
-    record.tree = tree
-    record.key = NO_KEY
+    position_record.is_used = 1
+    position_record.tree = tree
+    position_record.key = NO_KEY
 
 
 @compiled
@@ -510,17 +535,17 @@ def _set_key(core, state, i, position, key, now):
 @compiled
 def _log_key(core, state, i, position, now):
     if core.is_recorded[Event.KEY_SET]:
-        record = state.positions[position]
-        length, text = state.keys[record.key].length, state.first_text + record.key
+        position_record = state.positions[position]
+        length, text = state.keys[position_record.key].length, state.first_text + position_record.key
         twin.add_row(
             core,
             now,
             i,
             Event.KEY_SET,
-            address_of(core, record.parent),
+            address_of(core, position_record.parent),
             Message.GRANT,
-            record.tree,
-            record.epoch,
+            position_record.tree,
+            position_record.epoch,
             0,
             length,
             text,
@@ -534,38 +559,38 @@ def log_zones(core, state, i, now):
     if not core.traces or not core.is_recorded[Event.ZONE_SET]:
         return
     for offset in range(state.positions_per_node):
-        record = state.positions[i * state.positions_per_node + offset]
-        if not record.is_used:
+        position_record = state.positions[i * state.positions_per_node + offset]
+        if not position_record.is_used:
             continue
         has_zone, low, size, taken_bits = 0, 0, 0, 0
-        if record.key != NO_KEY and has_universe(state, state.keys[record.key].length):
-            low, length = state.keys[record.key].low, state.keys[record.key].length
+        if position_record.key != NO_KEY and has_universe(state, state.keys[position_record.key].length):
+            low, length = state.keys[position_record.key].low, state.keys[position_record.key].length
             has_zone, size = 1, 1 << (state.key_bits - length)
-            link = record.children.first
+            link = position_record.children.first
             while link != NONE:
                 # The distance from this node's lowest string to a child's universe equals the size of that universe.
                 bits = state.key_bits - length - 1 - state.children[link, offset].slot
                 taken_bits |= 1 << bits if bits >= 0 else 0
                 link = state.children[link, offset].next
-        if has_zone == record.has_zone and (
-            not has_zone or (low == record.zone_low and taken_bits == record.zone_taken)
+        if has_zone == position_record.has_zone and (
+            not has_zone or (low == position_record.zone_low and taken_bits == position_record.zone_taken)
         ):
             continue
-        if record.has_zone:
-            _log_zone(core, now, i, record.tree, 0, NONE)
-        record.has_zone = has_zone
-        record.zone_low = low
-        record.zone_taken = taken_bits
+        if position_record.has_zone:
+            _log_zone(core, now, i, position_record.tree, 0, NONE)
+        position_record.has_zone = has_zone
+        position_record.zone_low = low
+        position_record.zone_taken = taken_bits
         if has_zone:
             first, bit = low, 1
             while bit < size:
                 if taken_bits & bit:
                     if first < low + bit:
-                        _log_zone(core, now, i, record.tree, first, low + bit - 1)
+                        _log_zone(core, now, i, position_record.tree, first, low + bit - 1)
                     first = low + 2 * bit
                 bit <<= 1
             if first < low + size:
-                _log_zone(core, now, i, record.tree, first, low + size - 1)
+                _log_zone(core, now, i, position_record.tree, first, low + size - 1)
 
 
 @compiled
@@ -594,42 +619,42 @@ def lose(core, state, i, neighbor, now):
             is_unanswered |= joining.send_us == NONE
             joining.is_used = 0
     if is_unanswered:
-        record = state.neighbors[link]
-        record.unanswered += 1
-        record.join_after_us = now + rules.join_pause_us(record.unanswered, state.info_us)
+        neighbor_record = state.neighbors[link]
+        neighbor_record.unanswered += 1
+        neighbor_record.join_after_us = now + rules.join_pause_us(neighbor_record.unanswered, state.info_us)
     for tree in range(state.trees):
         if state.distances[i, tree].next_hop == neighbor:
             _break_path(core, state, i, tree, now)
     for offset in range(state.positions_per_node):
         position = i * state.positions_per_node + offset
-        record = state.positions[position]
-        if not record.is_used:
+        position_record = state.positions[position]
+        if not position_record.is_used:
             continue
         if state.children[link, offset].slot != NONE:
             remove_child(state, position, i, link)
-        if record.parent == neighbor and record.key != NO_KEY:
+        if position_record.parent == neighbor and position_record.key != NO_KEY:
             _lose_position(core, state, i, position, now)
     look_for_parent(core, state, i, now)
 
 
 @compiled
 def _lose_position(core, state, i, position, now):
-    record = state.positions[position]
+    position_record = state.positions[position]
     if core.is_recorded[Event.KEY_SET]:
         twin.add_row(
             core,
             now,
             i,
             Event.KEY_SET,
-            address_of(core, record.parent),
+            address_of(core, position_record.parent),
             0,
-            record.tree,
-            record.epoch,
+            position_record.tree,
+            position_record.epoch,
             0,
             NONE,
             twin.NO_REASON,
         )
-    record.key = NO_KEY
+    position_record.key = NO_KEY
     state.nodes[i].is_changed = 1
     look_for_parent(core, state, i, now)
 
@@ -647,7 +672,7 @@ def earlier_time(time, other):
 
 @compiled
 def next_due_us(state, i):
-    """Return the time of the next due task, or NONE."""
+    """Return the time (µs) of the next due task of node ``i``'s overlay, or NONE."""
     node = state.nodes[i]
     due_us = earlier_time(earlier_time(node.info_due_us, node.repeat_us), node.tick_us)
     for position in range(i * state.positions_per_node, (i + 1) * state.positions_per_node):
@@ -659,7 +684,7 @@ def next_due_us(state, i):
 
 @compiled
 def wake(core, state, i, now):
-    """Send due joins, check for silent neighbors once every ``info_s``, and send an info if one is due."""
+    """Do the overlay's work of node ``i`` that is due: joins, the check for silent neighbors, an info."""
     node = state.nodes[i]
     for offset in range(state.positions_per_node):
         joining = state.joinings[i * state.positions_per_node + offset]
@@ -690,13 +715,13 @@ def _tick(core, state, i, now):
     node.tick_us = now + state.info_us
     tree = state.root_tree[i]
     if tree != NONE:
-        record, distance = (
+        position_record, distance = (
             state.positions[i * state.positions_per_node + offset_of(state, tree)],
             state.distances[i, tree],
         )
-        record.epoch += 1
-        record.epoch_us = now
-        distance.epoch = record.epoch
+        position_record.epoch += 1
+        position_record.epoch_us = now
+        distance.epoch = position_record.epoch
         plan_info(core, state, i, now)
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor = state.neighbors[link]
@@ -704,16 +729,16 @@ def _tick(core, state, i, now):
             lose(core, state, i, state.senders[link], now)
     for offset in range(state.positions_per_node):
         position = i * state.positions_per_node + offset
-        record = state.positions[position]
-        if not record.is_used or record.key == NO_KEY:
+        position_record = state.positions[position]
+        if not position_record.is_used or position_record.key == NO_KEY:
             continue
-        link = record.children.first
+        link = position_record.children.first
         while link != NONE:
             next_row = state.children[link, offset].next
             if not state.neighbors[link].is_known and not is_waiting_for(state, i, state.senders[link]):
                 remove_child(state, position, i, link)
             link = next_row
-        if record.parent != NONE and rules.is_cut_off(record.epoch_us, now, state.lost_after_us):
+        if position_record.parent != NONE and rules.is_cut_off(position_record.epoch_us, now, state.lost_after_us):
             _lose_position(core, state, i, position, now)
     if state.retries:
         _probe_silent(core, state, i, now)
@@ -723,11 +748,13 @@ def _tick(core, state, i, now):
 
 @compiled
 def _probe_silent(core, state, i, now):
-    """Send a probe to each parent, child and next hop that has been silent for long."""
+    """Send a probe to each parent, child and next hop of node ``i`` that has been silent for long."""
     for link in range(state.in_first[i], state.in_first[i + 1]):
-        record = state.neighbors[link]
+        neighbor_record = state.neighbors[link]
         is_doubted = (
-            record.is_known and record.hears_us and rules.is_in_doubt(record.heard_us, now, state.lost_after_us)
+            neighbor_record.is_known
+            and neighbor_record.hears_us
+            and rules.is_in_doubt(neighbor_record.heard_us, now, state.lost_after_us)
         )
         if not (is_doubted and _is_needed(state, i, link)):
             continue

@@ -8,7 +8,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def link_from(state, i, sender):
-    """Return the link on which node ``i`` hears the neighbor ``sender``, or NONE if it is not a neighbor."""
+    """Return the link on which node ``i`` hears the neighbor ``sender``; NONE if the node does not hear it."""
     low = state.in_first[i]
     count = state.in_first[i + 1] - low
     # A binary search without branches, which the processor could mispredict.
@@ -21,28 +21,28 @@ def link_from(state, i, sender):
 
 @compiled
 def offset_of(state, tree):
-    """Return the offset of the position in a tree, within the rows of a node's positions."""
+    """Return the offset of a tree's position among the positions of each node."""
     return tree if state.every_tree else 0
 
 
 @compiled
 def position_in(state, i, tree):
-    """Return the row of a node's position in a tree, with or without a key, or NONE."""
+    """Return the row of node ``i``'s position in a tree, with or without a key, or NONE."""
     position = i * state.positions_per_node + offset_of(state, tree)
-    record = state.positions[position]
-    return position if record.is_used and record.tree == tree else NONE
+    position_record = state.positions[position]
+    return position if position_record.is_used and position_record.tree == tree else NONE
 
 
 @compiled
 def keyed_position_in(state, i, tree):
-    """Return the row of a node's position in a tree if it has a key there now, or NONE."""
+    """Return the row of node ``i``'s position in a tree if the position has a key now, or NONE."""
     position = position_in(state, i, tree)
     return NONE if position == NONE or state.positions[position].key == NO_KEY else position
 
 
 @compiled
 def is_attached(state, i):
-    """Return whether a node has a key in any tree."""
+    """Return whether node ``i`` has a key in any tree."""
     for position in range(i * state.positions_per_node, (i + 1) * state.positions_per_node):
         if state.positions[position].is_used and state.positions[position].key != NO_KEY:
             return True
@@ -51,33 +51,38 @@ def is_attached(state, i):
 
 @compiled
 def is_known_tree(state, i, tree):
-    """Return whether a node has a path to a tree."""
+    """Return whether node ``i`` has a path to a tree's root."""
     return state.distances[i, tree].next_hop > BROKEN_PATH
 
 
 @compiled
 def own_tree(state, i):
-    """Return the tree with the nearest root among those in which the node has a key, or NO_TREE."""
-    best, fewest = NO_TREE, 0
+    """Return the tree with the nearest root among the trees in which node ``i`` has a key, or NO_TREE."""
+    nearest_tree, fewest_hops = NO_TREE, 0
     for position in range(i * state.positions_per_node, (i + 1) * state.positions_per_node):
-        record = state.positions[position]
-        if record.is_used and record.key != NO_KEY:
-            hops = state.distances[i, record.tree].hops if is_known_tree(state, i, record.tree) else U16
-            if best == NO_TREE or hops < fewest:
-                best, fewest = record.tree, hops
-    return best
+        position_record = state.positions[position]
+        if position_record.is_used and position_record.key != NO_KEY:
+            hops = (
+                state.distances[i, position_record.tree].hops if is_known_tree(state, i, position_record.tree) else U16
+            )
+            if nearest_tree == NO_TREE or hops < fewest_hops:
+                nearest_tree, fewest_hops = position_record.tree, hops
+    return nearest_tree
 
 
 @compiled
 def next_hop_to(state, i, tree):
-    """Return the next hop to a tree's root, or NONE without a path. Must not be called for the root itself."""
+    """Return node ``i``'s next hop to a tree's root, or NONE without a path; not to be called for the root itself."""
     hop = state.distances[i, tree].next_hop
     return NONE if hop in (NO_PATH, BROKEN_PATH) else hop
 
 
 @compiled
 def announced_key(state, link, offset, tree):
-    """Return the key in a tree of the neighbor at a link, from its last info, or NONE."""
+    """Return the row of the key in a tree that the neighbor at ``link`` announced in its last info, or NONE.
+
+    ``offset``: offset of its position in that tree.
+    """
     announced = state.announced_positions[link, offset]
     return announced.key if announced.is_valid and announced.tree == tree else NONE
 
@@ -87,68 +92,80 @@ def announced_key(state, link, offset, tree):
 
 @compiled
 def child_of(state, position, i, neighbor):
-    """Return the link of a neighbor if it is a child at a position of node ``i``, or NONE."""
+    """Return the link on which node ``i`` hears ``neighbor``, if this is a child at a position, or NONE."""
     link = link_from(state, i, neighbor)
     return link if link != NONE and state.children[link, position - i * state.positions_per_node].slot != NONE else NONE
 
 
 @compiled
 def remove_child(state, position, i, link):
-    """Remove the child with a link from a position of node ``i``, and free its slot."""
-    children, rows = state.positions[position].children, state.children[:, position - i * state.positions_per_node]
-    previous, other = NONE, children.first
-    while other != link:
-        previous, other = other, rows[other].next
-    twin.remove_behind(children, rows, previous, link)
-    rows[link].slot = NONE
+    """Remove the child at ``link`` from a position (row of ``positions``) of node ``i``, and free its slot."""
+    children, child_rows = (
+        state.positions[position].children,
+        state.children[:, position - i * state.positions_per_node],
+    )
+    previous, other_link = NONE, children.first
+    while other_link != link:
+        previous, other_link = other_link, child_rows[other_link].next
+    twin.remove_behind(children, child_rows, previous, link)
+    child_rows[link].slot = NONE
     state.nodes[i].is_changed = 1
 
 
 @compiled
 def add_child(state, position, i, link, slot):
-    """Make the neighbor with a link a child in a slot. If it is a child already, it leaves its former slot."""
-    children, rows = state.positions[position].children, state.children[:, position - i * state.positions_per_node]
-    if rows[link].slot != NONE:
+    """Give the neighbor at ``link`` a slot as a child at a position (row of ``positions``) of node ``i``.
+
+    If the neighbor is a child already, it leaves its former slot.
+    """
+    children, child_rows = (
+        state.positions[position].children,
+        state.children[:, position - i * state.positions_per_node],
+    )
+    if child_rows[link].slot != NONE:
         remove_child(state, position, i, link)
     previous, next_row = NONE, children.first
-    while next_row != NONE and rows[next_row].slot < slot:
-        previous, next_row = next_row, rows[next_row].next
-    rows[link].slot = slot
-    twin.append_behind(children, rows, previous, link)
+    while next_row != NONE and child_rows[next_row].slot < slot:
+        previous, next_row = next_row, child_rows[next_row].next
+    child_rows[link].slot = slot
+    twin.append_behind(children, child_rows, previous, link)
     state.nodes[i].is_changed = 1
 
 
 @compiled
 def has_slot(state, position, i, link, slot):
-    """Return whether a slot belongs to a child other than the child with ``link``."""
-    rows = state.children[:, position - i * state.positions_per_node]
-    other = state.positions[position].children.first
-    while other != NONE:
-        if other != link and rows[other].slot == slot:
+    """Return whether a child at a position of node ``i``, other than the child at ``link``, has this slot."""
+    child_rows = state.children[:, position - i * state.positions_per_node]
+    other_link = state.positions[position].children.first
+    while other_link != NONE:
+        if other_link != link and child_rows[other_link].slot == slot:
             return True
-        other = rows[other].next
+        other_link = child_rows[other_link].next
     return False
 
 
 @compiled
 def free_slot(state, position, i, link):
-    """Return the lowest free slot, where the slot of the child with ``link`` counts as free: `zones.free_slot`."""
-    rows = state.children[:, position - i * state.positions_per_node]
+    """Return the lowest free slot of a position of node ``i``, as `zones.free_slot` does.
+
+    The slot of the child at ``link``, if any, counts as free.
+    """
+    child_rows = state.children[:, position - i * state.positions_per_node]
     slot = 0
-    other = state.positions[position].children.first
-    while other != NONE:
-        if other != link and rows[other].slot == slot:
+    other_link = state.positions[position].children.first
+    while other_link != NONE:
+        if other_link != link and child_rows[other_link].slot == slot:
             slot += 1
-        other = rows[other].next
+        other_link = child_rows[other_link].next
     return slot
 
 
 @compiled
 def remove_all_children(state, position, i):
     """Remove all children at a position that node ``i`` has left."""
-    rows = state.children[:, position - i * state.positions_per_node]
+    child_rows = state.children[:, position - i * state.positions_per_node]
     link = state.positions[position].children.first
     while link != NONE:
-        rows[link].slot = NONE
-        link = rows[link].next
+        child_rows[link].slot = NONE
+        link = child_rows[link].next
     twin.clear(state.positions[position].children)

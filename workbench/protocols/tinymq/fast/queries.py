@@ -24,7 +24,10 @@ _HOPS = (1 << (_HOP_BEFORE - _HOP)) - 1
 
 @compiled
 def note_path(state, i, message, previous_hop):
-    """Store the neighbor from which a query came; return False if the node has received a newer round of the query."""
+    """Store the neighbor from which a query came as the query's reverse path at node ``i``, and return True.
+
+    If the node has received a newer round of the query, return False.
+    """
     fields, node = state.fields[message], state.nodes[i]
     id = path_id(i, fields.subscription * state.trees + fields.tree)
     row = find(state.paths, id)
@@ -44,7 +47,7 @@ def note_path(state, i, message, previous_hop):
 
 @compiled
 def path(state, i, message, previous_hop):
-    """Return the next hop of a notification on its query's reverse path, or NONE: `QueryStore.path`."""
+    """Return the next hop of a notification at node ``i`` on its query's reverse path, or NONE: `QueryStore.path`."""
     fields = state.fields[message]
     row = find(state.paths, path_id(i, fields.subscription * state.trees + fields.tree))
     if not twin.is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):
@@ -76,7 +79,10 @@ def _expiry(query, now):
 
 @compiled
 def store(core, state, i, query, previous_hop, now):
-    """Store or renew a query, whose region is in row INSIDE of ``scratch``; remove the query if its lease is 0."""
+    """Store or renew a query at node ``i``; if its lease is 0, remove the stored query.
+
+    The query's region is in row INSIDE of ``scratch``.
+    """
     node, fields = state.nodes[i], state.fields[query]
     previous, row = NONE, np.int64(node.stored.first)
     while row != NONE and _is_before(core, state, state.storeds[row].message, query):
@@ -107,7 +113,10 @@ def store(core, state, i, query, previous_hop, now):
 
 @compiled
 def _unite_with_inside(core, state, old, copy):
-    """Set the region of ``copy`` to that of ``old`` united with row INSIDE of ``scratch``; release ``old``."""
+    """Set the region of the message ``copy`` to the union of ``old``'s region and row INSIDE of ``scratch``.
+
+    The message ``old``, which ``copy`` replaces, is released.
+    """
     load(state, old, REST)
     save(state, REST, copy)
     unite(state, copy, INSIDE)
@@ -116,7 +125,10 @@ def _unite_with_inside(core, state, old, copy):
 
 @compiled
 def forget(core, state, i, previous, row, now):
-    """Remove a stored query; ``previous``: the row before it in the list, or NONE."""
+    """Remove a stored query of node ``i``.
+
+    ``row``: its row of ``storeds``; ``previous``: the row before it in the node's list, or NONE.
+    """
     entry = state.storeds[row]
     detail = core.subscriptions[state.fields[entry.message].subscription].detail
     twin.report(core, now, i, Event.QUERY_STORED, NONE, entry.message, -1 - state.fields[entry.message].tree, detail)
@@ -127,13 +139,16 @@ def forget(core, state, i, previous, row, now):
 
 @compiled
 def has_ended(stored, now):
-    """Return whether a stored query's lease has ended."""
+    """Return whether the lease of ``stored``, a row of ``storeds``, has ended."""
     return stored.expires_us != NONE and stored.expires_us <= now
 
 
 @compiled
 def message_to_move(core, state, row, now):
-    """Return a copy of a stored query as a message with the remaining lease; the query stays stored."""
+    """Return a copy of a stored query's message with the remaining lease; the query stays stored.
+
+    ``row``: its row of ``storeds``.
+    """
     entry = state.storeds[row]
     copy = copy_message(core, state, entry.message)
     if entry.expires_us != NONE:

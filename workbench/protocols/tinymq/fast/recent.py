@@ -22,25 +22,31 @@ _BLOCK_BITS = 3  # ids that differ only in this many last bits are stored side b
 
 @compiled
 def heard_id(link, number):
-    """Return the id of the frame with a number that arrived on a link, as tables of recent ids store it."""
+    """Return the id, in tables of recent ids, of the frame with this number that arrived on a link."""
     return (_HEARD << _KIND) | (np.int64(link) << 16) | np.int64(number)
 
 
 @compiled
 def event_id(i, publication):
-    """Return the id of an event at node ``i``; ``publication``: the number of its publication in the run."""
+    """Return the id, in tables of recent ids, of an event at node ``i``.
+
+    ``publication``: the number of its publication in the run.
+    """
     return (_EVENTS << _KIND) | (np.int64(i) << _NODE) | np.int64(publication)
 
 
 @compiled
 def path_id(i, query):
-    """Return the id of a query at node ``i``; ``query``: a number for the subscription and the tree."""
+    """Return the id, in the table ``paths``, of a query's reverse path at node ``i``.
+
+    ``query``: subscription * number of trees + tree.
+    """
     return (_PATHS << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
 
 
 @compiled
 def find(recents, id):
-    """Return the row of an id in a hash table, or the free row in which to store it."""
+    """Return the row of an id in a hash table, or the free row in which it is to be stored."""
     mask = np.int64(len(recents) - 1)
     block = np.int64(twin.mix64(np.uint64(id >> _BLOCK_BITS)) >> np.uint64(_BLOCK_BITS + 1)) << _BLOCK_BITS
     row = (block | (id & ((1 << _BLOCK_BITS) - 1))) & mask
@@ -51,9 +57,10 @@ def find(recents, id):
 
 @compiled
 def put(state, recents, counter, row, id, ordinal, value):
-    """Store an id that is not remembered, with its value, in the row that `find` returned.
+    """Store an id, with its ordinal and value, in the row of the table ``recents`` that `find` returned.
 
-    ``counter``: the index in ``state.numbers`` of the number of ids in the table.
+    The node must not remember the id at present. ``counter``: index in ``state.numbers`` of the number of ids in the
+    table.
     """
     entry = recents[row]
     if entry.id == 0:
@@ -79,7 +86,8 @@ def _is_remembered(entry, listeners, heard, paths, max_known):
 def count_remembered(recents, listeners, heard, paths, max_known):
     """Return the number of ids in a table that their nodes still remember.
 
-    ``heard`` and ``paths`` (n,): how many frames and paths each node has stored so far.
+    ``listeners``: the receiver of each link; ``heard`` and ``paths`` (n,): how many frames and paths each node has
+    stored so far; ``max_known``: how many of the last ones it remembers.
     """
     count = 0
     for row in range(len(recents)):
@@ -89,7 +97,10 @@ def count_remembered(recents, listeners, heard, paths, max_known):
 
 @twin.compiled_loop
 def copy_remembered(old, new, listeners, heard, paths, max_known):
-    """Copy the ids that their nodes still remember from the table ``old`` to the empty table ``new``."""
+    """Copy the ids that their nodes still remember from the table ``old`` to the empty table ``new``.
+
+    The other arguments are those of `count_remembered`.
+    """
     for row in range(len(old)):
         entry = old[row]
         if _is_remembered(entry, listeners, heard, paths, max_known):

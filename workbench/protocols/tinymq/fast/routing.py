@@ -26,10 +26,10 @@ NO_NODE = -2  # result of `next_hop_to_key` if no node has the key
 
 @compiled
 def _add_part(state, box, count, neighbor, source, low, high):
-    """Add a part of a message for a neighbor (NONE: for this node), and return the new number of parts.
+    """Add a part of a message, and return the number of parts, ``count`` or one more.
 
-    The part is the strings in [low, high] of the scratch row ``source``. It is not added if it contains no string of
-    the box.
+    The part is the strings in [low, high] of scratch row ``source``, and goes to ``neighbor`` (NONE: stays at this
+    node). It is not added if it contains no string of the box.
     """
     row = FIRST_PART + count
     intersect(state, source, row, low, high)
@@ -43,12 +43,12 @@ def _add_part(state, box, count, neighbor, source, low, high):
 
 @compiled
 def split(core, state, i, position, message):
-    """Split a message into parts by next hop, as `routing.fragments` does; return the number of parts.
+    """Split a message at a position of node ``i`` by next hop, as `routing.fragments` does; return the number of parts.
 
-    ``part_hops`` then holds the neighbor of each part, or NONE for this node's own part.
+    Part k is then in row FIRST_PART + k of ``scratch``, its next hop in ``part_hops[k]``; NONE stands for node ``i``.
     """
-    record, box = state.positions[position], state.fields[message].box
-    key = state.keys[record.key]
+    position_record, box = state.positions[position], state.fields[message].box
+    key = state.keys[position_record.key]
     whole_key_space = (1 << state.key_bits) - 1
     count = 0
     load(state, message, OUTSIDE)
@@ -58,7 +58,7 @@ def split(core, state, i, position, message):
         subtract(state, OUTSIDE, key.low, last)
         intersect(state, INSIDE, INSIDE, key.low, last)
         offset = position - i * state.positions_per_node
-        link = record.children.first
+        link = position_record.children.first
         while link != NONE and state.scratch_counts[INSIDE]:
             child = state.children[link, offset]
             length = key.length + child.slot + 1
@@ -74,14 +74,17 @@ def split(core, state, i, position, message):
     if state.scratch_counts[OUTSIDE]:
         if state.shortcuts:
             count = _add_shortcuts(state, i, position, box, count)
-        if record.parent != NONE and state.scratch_counts[OUTSIDE]:
-            count = _add_part(state, box, count, record.parent, OUTSIDE, 0, whole_key_space)
+        if position_record.parent != NONE and state.scratch_counts[OUTSIDE]:
+            count = _add_part(state, box, count, position_record.parent, OUTSIDE, 0, whole_key_space)
     return count
 
 
 @compiled
 def _shortcut_key(state, link, offset, tree):
-    """Return a neighbor's key in a tree; NONE if it has no key, is a child, or is not known to hear this node."""
+    """Return the row of a neighbor's key in a tree.
+
+    Returns NONE if the neighbor has no key there, is a child, or is not known to hear this node.
+    """
     if not state.neighbors[link].hears_us or state.children[link, offset].slot != NONE:
         return NONE
     return announced_key(state, link, offset, tree)
@@ -89,17 +92,18 @@ def _shortcut_key(state, link, offset, tree):
 
 @compiled
 def _add_shortcuts(state, i, position, box, count):
-    """Add the parts for neighbors in the tree that are nearer to strings of OUTSIDE than the parent.
+    """Add a part for each neighbor in the tree that is nearer than the parent to strings in OUTSIDE.
 
-    Returns the new number of parts. A neighbor is nearer if its key is longer than the parent's and its universe
-    contains such strings. Keys that begin with this node's key need no check, because their universes contain no
-    strings of OUTSIDE.
+    Row OUTSIDE of ``scratch`` is the part of the message's region outside of this node's universe. A neighbor is nearer
+    to its strings if its universe, the strings that begin with its key, contains them, and its key is longer than the
+    parent's. The strings of an added part are removed from OUTSIDE. Keys that begin with this node's key need no check,
+    because their universes contain no strings in OUTSIDE. Returns the new number of parts.
     """
-    record, offset = state.positions[position], position - i * state.positions_per_node
-    parent_length = state.keys[state.keys[record.key].parent].length
+    position_record, offset = state.positions[position], position - i * state.positions_per_node
+    parent_length = state.keys[state.keys[position_record.key].parent].length
     shortcut_count = 0
     for link in range(state.in_first[i], state.in_first[i + 1]):
-        key = _shortcut_key(state, link, offset, record.tree)
+        key = _shortcut_key(state, link, offset, position_record.tree)
         if key == NONE:
             continue
         length = state.keys[key].length
@@ -134,64 +138,71 @@ def _candidate_key(state, index, offset):
 
 @compiled
 def next_hop_to_key(state, i, position, key):
-    """Return the next hop to the node with a key: NONE if this node has the key, NO_NODE if no node has it."""
-    record, keys, offset = state.positions[position], state.keys, position - i * state.positions_per_node
-    if key == record.key:
+    """Return the next hop from node ``i`` to the node with a key: NONE for itself, NO_NODE if no node has the key."""
+    position_record, keys, offset = state.positions[position], state.keys, position - i * state.positions_per_node
+    if key == position_record.key:
         return NONE
-    if is_prefix(state, record.key, key):
+    if is_prefix(state, position_record.key, key):
         child = key
-        while keys[child].parent != record.key:
+        while keys[child].parent != position_record.key:
             child = keys[child].parent
-        link = record.children.first
+        link = position_record.children.first
         while link != NONE:
             if state.children[link, offset].slot == keys[child].slot:
                 return state.senders[link]
             link = state.children[link, offset].next
         return NO_NODE
     if state.shortcuts:
-        longest, best = keys[keys[record.key].parent].length, NONE
+        longest_length, best_hop = keys[keys[position_record.key].parent].length, NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
-            neighbor_key = _shortcut_key(state, link, offset, record.tree)
-            if neighbor_key != NONE and keys[neighbor_key].length > longest and is_prefix(state, neighbor_key, key):
-                longest, best = keys[neighbor_key].length, state.senders[link]
-        if best != NONE:
-            return best
-    return record.parent if record.parent != NONE else NO_NODE
+            neighbor_key = _shortcut_key(state, link, offset, position_record.tree)
+            if (
+                neighbor_key != NONE
+                and keys[neighbor_key].length > longest_length
+                and is_prefix(state, neighbor_key, key)
+            ):
+                longest_length, best_hop = keys[neighbor_key].length, state.senders[link]
+        if best_hop != NONE:
+            return best_hop
+    return position_record.parent if position_record.parent != NONE else NO_NODE
 
 
 @compiled
 def direction_to(state, position, neighbor):
-    """Return the direction of a message to a neighbor in the tree: UP to the parent, DOWN to any other neighbor."""
+    """Return the direction of a message to a neighbor in a position's tree: UP to the parent, else DOWN."""
     return UP if neighbor == state.positions[position].parent else DOWN
 
 
 @compiled
 def is_misdirected(core, state, i, message, direction, sender):
-    """Return whether node ``i`` is the wrong receiver of a message: `routing.is_misdirected`.
+    """Return whether node ``i`` is the wrong receiver of a message from ``sender``: `routing.is_misdirected`.
 
-    The node is wrong if it has no position in the message's tree; for UP, if the sender is its parent; for DOWN, if
-    the message is not for nodes with keys that begin with this node's key.
+    The node is wrong if it has no position in the message's tree; for UP, if the sender is its parent; for DOWN, if the
+    message is not for nodes with keys that begin with this node's key.
     """
     position = position_in(state, i, tree_of(core, state, message))
     if position == NONE:
         return True
-    record = state.positions[position]
+    position_record = state.positions[position]
     if direction == UP:
-        return record.parent == sender
-    return record.key == NO_KEY or not is_within(core, state, message, record.key)
+        return position_record.parent == sender
+    return position_record.key == NO_KEY or not is_within(core, state, message, position_record.key)
 
 
 @compiled
 def is_still_next_hop(core, state, i, message, direction, neighbor):
-    """Return whether node ``i`` would still send a message, which it sent UP or DOWN, to the same neighbor."""
+    """Return whether node ``i`` would still send a message to ``neighbor``, to which it is pending.
+
+    ``direction``: the direction in which it was sent, UP or DOWN.
+    """
     tree = tree_of(core, state, message)
     position = keyed_position_in(state, i, tree)
     if position == NONE:
         return False
-    record, offset = state.positions[position], position - i * state.positions_per_node
+    position_record, offset = state.positions[position], position - i * state.positions_per_node
     if direction == UP:
-        return record.parent == neighbor
+        return position_record.parent == neighbor
     link = link_from(state, i, neighbor)
     slot = state.children[link, offset].slot
-    key = announced_key(state, link, offset, tree) if slot == NONE else child_key(state, record.key, slot)
+    key = announced_key(state, link, offset, tree) if slot == NONE else child_key(state, position_record.key, slot)
     return key != NONE and is_within(core, state, message, key)

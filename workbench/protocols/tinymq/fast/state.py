@@ -82,15 +82,15 @@ def _info_B(positions: tuple = (), distances: tuple = (), heard: tuple = ()) -> 
 
 
 def _longest_key(setup: Setup) -> int:
-    """Return an upper bound for the bits of a key in this network.
+    """Return an upper bound for the length of a key in this network, in bits.
 
-    Each node on the path from the root adds a slot, and has at most as many slots as neighbors.
+    Each node on the path from the root adds its slot and 1 bit, and slots are at most the number of neighbors.
     """
     return min(LONGEST_KEY, len(setup.network.addresses) * (1 + _most_neighbors(setup)))
 
 
 def _most_neighbors(setup: Setup) -> int:
-    """Return the largest number of neighbors that any node hears, or that hear any node."""
+    """Return the largest number of neighbors that a node hears or that hear a node."""
     network = setup.network
     heard = np.bincount(network.receivers, minlength=1)
     return max(1, int(heard.max(initial=0)), int(np.diff(network.first).max(initial=0)))
@@ -102,7 +102,7 @@ def _positions_per_node(protocol: Any) -> int:
 
 def longest_frame_B(setup: Setup) -> int:
     """Return an upper bound for the size in bytes of a frame in this run."""
-    protocol, _, work, _ = setup
+    protocol, _, workload, _ = setup
     sizes_B, key_B = base_sizes_B(protocol), (_longest_key(setup) + 7) // 8
     info_B = (
         sizes_B[Message.INFO]
@@ -112,20 +112,20 @@ def longest_frame_B(setup: Setup) -> int:
     info_B += named_B()[0] + MOST_NAMED * named_B()[1]
     regions_B = MOST_INTERVALS * interval_B(protocol)
     query_B = sizes_B[Message.QUERY] + key_B + regions_B + int(_query_attributes_B(setup).max(initial=0))
-    event_B = sizes_B[Message.NOTIFICATION] + regions_B + key_B + int(work.contents["size_B"].max(initial=0))
+    event_B = sizes_B[Message.NOTIFICATION] + regions_B + key_B + int(workload.contents["size_B"].max(initial=0))
     return int(max(info_B, query_B, event_B, sizes_B[Message.GRANT] + key_B))
 
 
-def _attributes(setup: Setup, first: int, last: int) -> tuple[Attribute, ...]:
-    """Return the rows [first, last) of the attribute table as `Attribute` objects.
+def _attributes(setup: Setup, first_row: int, last_row: int) -> tuple[Attribute, ...]:
+    """Return the rows [first_row, last_row) of the attribute table as `Attribute` objects.
 
-    The table stores a blob as its index in ``work.blobs``; the attribute contains the blob itself.
+    The table stores a blob as its index in the workload's ``blobs``; the attribute contains the blob itself.
     """
     from workbench.attributes.model import is_blob
 
     return tuple(
         Attribute(key, operator, setup.work.blobs[value] if is_blob(key) else value)
-        for key, operator, value in setup.work.attributes[first:last].tolist()
+        for key, operator, value in setup.work.attributes[first_row:last_row].tolist()
     )
 
 
@@ -136,11 +136,14 @@ def _query_attributes_B(setup: Setup) -> np.ndarray:
 
 
 def _boxes(setup: Setup) -> np.ndarray:
-    """Return the boxes (n, dimensions, 2) of all subscriptions, followed by those of all contents."""
-    mapping, work = setup.protocol.mapping, setup.work
-    boxes = [mapping.query_box(_attributes(setup, *row)) for row in work.subscriptions[["first", "last"]].tolist()]
-    first_attributes, last_attributes = work.samples["first"].tolist(), work.samples["last"].tolist()
-    for first, last in work.contents[["first_sample", "last_sample"]].tolist():
+    """Return the boxes of all subscriptions, then those of all contents: an array (n, dimensions, 2).
+
+    The last axis is the lowest and the highest cell.
+    """
+    mapping, workload = setup.protocol.mapping, setup.work
+    boxes = [mapping.query_box(_attributes(setup, *row)) for row in workload.subscriptions[["first", "last"]].tolist()]
+    first_attributes, last_attributes = workload.samples["first"].tolist(), workload.samples["last"].tolist()
+    for first, last in workload.contents[["first_sample", "last_sample"]].tolist():
         # A key with several values occurs in several samples; the box extends from the smallest value to the largest.
         attributes = [_attributes(setup, first_attributes[k], last_attributes[k]) for k in range(first, last)]
         boxes.append(mapping.event_box(tuple(chain.from_iterable(attributes))))
@@ -148,13 +151,14 @@ def _boxes(setup: Setup) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds for the needs of a call at a node without pending or stored messages.
+    """Return upper bounds (`Needs`) for the pool entries that a call takes at a node without pending messages.
 
-    The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
+    Stored queries are not included either. The three results apply to the reception of a broadcast, the reception of a
+    unicast frame, and any other call.
     """
-    protocol, _, work, _ = setup
+    protocol, _, workload, _ = setup
     positions_per_node, trees, parts = _positions_per_node(protocol), len(protocol.roots), _most_neighbors(setup) + 3
-    deliveries = work.most_subscriptions * work.most_samples
+    deliveries = workload.most_subscriptions * workload.most_samples
     zones = positions_per_node * (protocol.key_bits // 2 + 3)
     per_tree = 2 * parts + 20 + 4 * positions_per_node + zones
     return (
@@ -170,24 +174,25 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 def _check_supported(setup: Setup) -> None:
     """Raise NoFastTwinError for a scenario that the twin does not support."""
-    protocol, _, work, _ = setup
+    protocol, _, workload, _ = setup
     if protocol.key_bits > WIDEST_KEY_SPACE:
         raise twin.NoFastTwinError(f"key_bits is {protocol.key_bits}; the fast twin allows at most {WIDEST_KEY_SPACE}")
-    if work.most_subscriptions > protocol.max_queries:
+    if workload.most_subscriptions > protocol.max_queries:
         raise twin.NoFastTwinError(
-            f"a node has {work.most_subscriptions} subscriptions; max_queries allows {protocol.max_queries}"
+            f"a node has {workload.most_subscriptions} subscriptions, but max_queries is {protocol.max_queries}; "
+            "raise max_queries or use the reference engine"
         )
     if _most_neighbors(setup) > MOST_NEIGHBORS:
         raise twin.NoFastTwinError(
             f"a node has {_most_neighbors(setup)} neighbors; the fast twin allows at most {MOST_NEIGHBORS}"
         )
-    counts = work.subscriptions["last"] - work.subscriptions["first"]
+    counts = workload.subscriptions["last"] - workload.subscriptions["first"]
     if counts.max(initial=0) > wire.U8:
         raise twin.NoFastTwinError(f"a subscription has {counts.max()} attributes; a frame holds at most {wire.U8}")
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the initial state of all nodes, with room for ``messages`` messages at the same time."""
+    """Return the initial state of all nodes; ``messages``: the most messages at the same time."""
     _check_supported(setup)
     protocol: Any = setup.protocol
     numbers = np.zeros(len(Number), np.int64)
@@ -233,7 +238,10 @@ def _sizes(setup: Setup) -> dict[str, int]:
 
 
 def _links(network: Any) -> dict[str, np.ndarray]:
-    """Return the arcs sorted by receiver: each node's first arc, and the sender and the receiver of each arc."""
+    """Return the arrays that define links, which are arcs sorted by receiver.
+
+    Keys: in_first (each node's first link), senders and listeners (of each link).
+    """
     count = len(network.addresses)
     arc_senders = np.repeat(np.arange(count), np.diff(network.first))
     order = np.argsort(network.receivers, kind="stable")
@@ -251,8 +259,11 @@ def _key_space(setup: Setup) -> dict[str, np.ndarray]:
 
 
 def _frames(setup: Setup) -> dict[str, Any]:
-    """Return the parts of the state about frames: sizes in bytes, airtimes by size, first rows of boxes and texts."""
-    protocol, _, work, radio = setup
+    """Return the fields of the state that are about frames.
+
+    They are sizes in bytes, airtimes by size, and the first box and text that belong to a content or a key.
+    """
+    protocol, _, workload, radio = setup
     return {
         "base_B": base_sizes_B(protocol),
         "position_B": position_B(),
@@ -261,27 +272,30 @@ def _frames(setup: Setup) -> dict[str, Any]:
         "named_B": named_B()[1],
         "interval_B": interval_B(protocol),
         "query_attributes_B": _query_attributes_B(setup),
-        "event_attributes_B": (work.contents["size_B"] - size_B(protocol, ())).astype(np.int32),
+        "event_attributes_B": (workload.contents["size_B"] - size_B(protocol, ())).astype(np.int32),
         "airtimes_us": np.array([radio.airtime_us(bytes_) for bytes_ in range(longest_frame_B(setup) + 1)], np.int32),
-        "first_content_box": len(work.subscriptions),
-        "first_text": len(work.texts),
+        "first_content_box": len(workload.subscriptions),
+        "first_text": len(workload.texts),
     }
 
 
 def _bounds(setup: Setup) -> dict[str, int]:
-    """Return the largest numbers that one event of the run needs: parts, neighbors, deliveries, rows of the pools."""
-    neighbors, work = _most_neighbors(setup), setup.work
+    """Return {field of the state: upper bound}, what one event of the run may need.
+
+    Keys: most_parts, most_neighbors, most_deliveries, and least_room (free rows in each pool).
+    """
+    neighbors, workload = _most_neighbors(setup), setup.work
     broadcast, unicast, other = needs(setup)
     return {
         "most_parts": neighbors + 2,
         "most_neighbors": neighbors,
-        "most_deliveries": work.most_subscriptions * work.most_samples,
+        "most_deliveries": workload.most_subscriptions * workload.most_samples,
         "least_room": max(neighbors * broadcast.messages, unicast.messages, other.messages),
     }
 
 
 def _root_trees(protocol: Any, network: Any) -> np.ndarray:
-    """Return an array (n,): for each node the tree of which it is the root, or NONE.
+    """Return an array (n,): the tree of which each node is the root, or NONE.
 
     A root that is not a node of the network has no tree.
     """
@@ -294,7 +308,10 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state with larger pools. Raises NoFastTwinError if the run stopped for another reason than room."""
+    """Return the state with larger pools.
+
+    Raises NoFastTwinError if the run was stopped by a `Problem`, which larger pools do not solve.
+    """
     if state.numbers[Number.PROBLEM]:
         raise twin.NoFastTwinError(PROBLEM_TEXTS[state.numbers[Number.PROBLEM]])
     needed = int(state.numbers[Number.NEEDED])
@@ -314,11 +331,13 @@ def with_more_room(state: Any) -> Any:
 
 
 def _expected_recents(setup: Setup) -> int:
-    """Estimate the number of recent ids in a run. With a table of that size, it is rarely copied to a larger one."""
-    protocol, network, work, _ = setup
+    """Estimate the number of recent ids in a run, so that a table of this size is rarely copied to a larger one."""
+    protocol, network, workload, _ = setup
     trees = len(protocol.roots) if protocol.publish == "all" else 1
     return min(
-        _MOST_RECENTS, 2 * len(network.addresses) * protocol.max_known, 2 * _HOPS_PER_EVENT * trees * work.publications
+        _MOST_RECENTS,
+        2 * len(network.addresses) * protocol.max_known,
+        2 * _HOPS_PER_EVENT * trees * workload.publications,
     )
 
 
@@ -331,8 +350,8 @@ def _double_until(length: int, needed: int) -> int:
 def _with_free_rows(state: Any, rows: np.ndarray, counter: int, needed: int) -> np.ndarray:
     """Return a table of recent ids that has room for ``needed`` more ids.
 
-    It is ``rows`` itself, or a larger copy without forgotten ids. ``counter``: index of the table's number of ids in
-    ``state.numbers``.
+    The table is ``rows`` itself, or a larger copy without forgotten ids. ``counter``: index in ``state.numbers`` of the
+    number of ids in the table.
     """
     if 2 * (state.numbers[counter] + needed) <= len(rows):
         return rows
@@ -346,5 +365,8 @@ def _with_free_rows(state: Any, rows: np.ndarray, counter: int, needed: int) -> 
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text of a trace detail: in TinyMQ, the key in row ``number`` of ``keys``, as a string of 0 and 1."""
+    """Return the text of a trace detail with this ``number``.
+
+    In TinyMQ the text is the key in row ``number`` of ``keys``, as a string of 0 and 1.
+    """
     return key_text(state.keys, number)

@@ -36,7 +36,7 @@ def wants_ack(header):
 
 @compiled
 def begin(core, state, i, now):
-    """Begin a call of node ``i``: count its frames in flight, and set how many more frames the call may send."""
+    """Begin a call of node ``i``: count its frames in flight, and set how many frames the call may still send."""
     node, in_flight = state.nodes[i], 0
     node.counts += 1
     row = node.pending.first
@@ -53,50 +53,60 @@ def begin(core, state, i, now):
 
 @compiled
 def _count(core, state, i, row):
-    """Add a pending frame to its neighbor's count of unacknowledged frames; events have a count of their own."""
+    """Count a frame, in a row of ``pendings``, as yet to be acknowledged by its neighbor.
+
+    Events are counted separately.
+    """
     frame = state.pendings[row]
-    record, count = state.neighbors[frame.link], state.nodes[i].counts
-    if record.counted != count:
-        record.counted = count
-        record.unacknowledged = 0
-        record.unacknowledged_events = 0
+    neighbor_record, count = state.neighbors[frame.link], state.nodes[i].counts
+    if neighbor_record.counted != count:
+        neighbor_record.counted = count
+        neighbor_record.unacknowledged = 0
+        neighbor_record.unacknowledged_events = 0
     if core.messages[frame.message].name == Message.EVENT:
-        record.unacknowledged_events += 1
+        neighbor_record.unacknowledged_events += 1
     else:
-        record.unacknowledged += 1
+        neighbor_record.unacknowledged += 1
 
 
 @compiled
 def _has_room(core, state, i, row):
-    """Return whether the window of a pending frame's neighbor has room for one more unacknowledged frame."""
+    """Return whether a frame's neighbor has fewer than MOST_IN_FLIGHT frames of its kind to acknowledge.
+
+    ``row``: the frame's row of ``pendings``. Its kind is "event" or "other".
+    """
     frame = state.pendings[row]
-    record = state.neighbors[frame.link]
+    neighbor_record = state.neighbors[frame.link]
     is_event = core.messages[frame.message].name == Message.EVENT
-    count = record.unacknowledged_events if is_event else record.unacknowledged
-    return record.counted != state.nodes[i].counts or count < MOST_IN_FLIGHT
+    count = neighbor_record.unacknowledged_events if is_event else neighbor_record.unacknowledged
+    return neighbor_record.counted != state.nodes[i].counts or count < MOST_IN_FLIGHT
 
 
 @compiled
 def send_to(core, state, i, neighbor, message, direction, now):
-    """Send a message to a neighbor, or drop it as "full" if ``max_known`` frames are pending already."""
+    """Send a message to a neighbor, now or when its turn comes.
+
+    If ``max_known`` frames of node ``i`` are pending already, drop it with the reason "full". ``direction``: OPEN, UP
+    or DOWN, as in `Unicast.send`.
+    """
     node = state.nodes[i]
     if node.pending.count >= state.max_known:
         drop_message(core, state, i, NONE, message, Reason.FULL, now)
         return
     link = link_from(state, i, neighbor)
-    record = state.neighbors[link]
-    record.numbered += 1
-    number = (node.first_number + record.numbered) & U16
+    neighbor_record = state.neighbors[link]
+    neighbor_record.numbered += 1
+    frame_number = (node.first_number + neighbor_record.numbered) & U16
     measure(core, state, message)
     if state.retries == 0 and node.frames_left:
         node.frames_left -= 1
-        twin.send(core, now, i, neighbor, message, number | (direction << _DIRECTION))
+        twin.send(core, now, i, neighbor, message, frame_number | (direction << _DIRECTION))
         return
     row = twin.take_free(state.pendings, state.numbers, Number.FREE_PENDING)
     frame = state.pendings[row]
     frame.neighbor = neighbor
     frame.link = link
-    frame.number = number
+    frame.number = frame_number
     frame.message = message
     frame.direction = direction
     frame.first_us = now
@@ -108,9 +118,10 @@ def send_to(core, state, i, neighbor, message, direction, now):
 
 @compiled
 def _may_send(core, state, i, row):
-    """Return whether a pending frame may be sent now.
+    """Return whether a pending frame of node ``i`` may be sent now; ``row``: its row of ``pendings``.
 
-    A retransmission needs no room in its neighbor's window, because it is already counted there.
+    That requires that this call may still send frames. Without a radio that reports, the first transmission of a frame
+    also requires that its neighbor has not too many frames to acknowledge (`_has_room`).
     """
     frame, node = state.pendings[row], state.nodes[i]
     if node.frames_left == 0:
@@ -161,7 +172,10 @@ def _wait_for(core, state, i, row, waits_for, wait_us, now):
 
 @compiled
 def take_report(core, state, i, neighbor, number, ok, now):
-    """Process the radio's report of whether a frame was acknowledged (``ok``), and send frames that wait for a turn."""
+    """Process the radio's report about a frame of node ``i``, and send the frames whose turn has come.
+
+    ``ok``: whether the radio of ``neighbor`` acknowledged the frame with this number.
+    """
     node = state.nodes[i]
     node.reports |= ok
     previous, row = _find(state, i, neighbor, number)
@@ -179,7 +193,7 @@ def take_report(core, state, i, neighbor, number, ok, now):
 
 @compiled
 def _send_next(core, state, i, now):
-    """Send as many as allowed of the frames that wait for their turn."""
+    """Send the frames of node ``i`` whose turn has come, as many as this call may send."""
     begin(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE and state.nodes[i].frames_left:
@@ -190,7 +204,7 @@ def _send_next(core, state, i, now):
 
 @compiled
 def take_refusal(core, state, i, neighbor, number, now):
-    """Plan to send a refused frame again, or drop it if it is too old.
+    """Plan to send the refused frame with a number to a neighbor again, or drop it if it is too old.
 
     A neighbor refuses a frame if it has no room now, or if the frame is misdirected.
     """
@@ -211,7 +225,10 @@ def take_refusal(core, state, i, neighbor, number, now):
 
 @compiled
 def _find(state, i, neighbor, number):
-    """Return (previous row, row) of the pending frame with a number to a neighbor; NONE for a missing row."""
+    """Return (previous row, row) in ``pendings`` of node ``i``'s frame with a number to a neighbor.
+
+    ``row`` is NONE if no such frame is pending; ``previous`` is NONE if the frame is the first in the node's list.
+    """
     previous, row = NONE, state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]
@@ -223,7 +240,7 @@ def _find(state, i, neighbor, number):
 
 @compiled
 def is_new(state, i, link, number):
-    """Return whether the frame with a number from a neighbor has not been accepted before."""
+    """Return whether node ``i`` has not accepted the frame with this number on a link before."""
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))
@@ -232,14 +249,14 @@ def is_new(state, i, link, number):
 
 @compiled
 def acknowledge(core, state, i, neighbor, number, header, now):
-    """Acknowledge a neighbor's frame if its header requests that."""
+    """Acknowledge a neighbor's frame with this number if its header requests an ack."""
     if state.retries and wants_ack(header):
         twin.send(core, now, i, neighbor, state.numbers[Number.ACKNOWLEDGEMENT], number)
 
 
 @compiled
 def refuse(core, state, i, neighbor, number, now):
-    """Send a neighbor the refusal of its frame."""
+    """Send a neighbor the refusal of its frame with this number."""
     refusal = make_refusal(core, state)
     twin.send(core, now, i, neighbor, refusal, number)
     twin.let_go(core, refusal)
@@ -247,7 +264,7 @@ def refuse(core, state, i, neighbor, number, now):
 
 @compiled
 def take(core, state, i, neighbor, link, number, header, now):
-    """Remember the number of a neighbor's frame as accepted, and acknowledge the frame if its header requests that."""
+    """Remember the number of a neighbor's frame as accepted, and acknowledge the frame if its header requests it."""
     if state.retries == 0:
         return
     acknowledge(core, state, i, neighbor, number, header, now)
@@ -258,14 +275,14 @@ def take(core, state, i, neighbor, link, number, header, now):
 
 @compiled
 def free_pending(core, state, row):
-    """Free the entry of a frame that is no longer pending."""
+    """Free the row of ``pendings`` of a frame that is no longer pending, and release its message."""
     twin.let_go(core, state.pendings[row].message)
     twin.give_back(state.pendings, state.numbers, Number.FREE_PENDING, row)
 
 
 @compiled
 def take_acknowledgement(core, state, i, neighbor, number, now):
-    """Remove an acknowledged frame, and send frames that wait for their turn."""
+    """Remove the acknowledged frame with a number to a neighbor, and send the frames whose turn has come."""
     previous, row = _find(state, i, neighbor, number)
     if row != NONE:
         twin.remove_behind(state.nodes[i].pending, state.pendings, previous, row)
@@ -275,7 +292,7 @@ def take_acknowledgement(core, state, i, neighbor, number, now):
 
 @compiled
 def is_waiting_for(state, i, neighbor):
-    """Return whether a frame to a neighbor still waits for its turn, its report or its acknowledgement."""
+    """Return whether a frame of node ``i`` to a neighbor still waits for its turn, its report or its ack."""
     row = state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]
@@ -287,7 +304,7 @@ def is_waiting_for(state, i, neighbor):
 
 @compiled
 def is_granting(core, state, i, neighbor, tree):
-    """Return whether a grant in a tree to a neighbor is still pending."""
+    """Return whether a grant of node ``i`` in a tree to a neighbor is still pending."""
     row = state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]
@@ -306,10 +323,10 @@ def _is_heard(state, i, pending):
 
 @compiled
 def repeat(core, state, i, now, given_up):
-    """Retransmit due frames, and move the pending frames of silent neighbors to the list ``given_up``.
+    """Retransmit due frames of node ``i``, and move pending frames to silent neighbors to the list ``given_up``.
 
-    A neighbor is silent if `rules.is_given_up` applies to one of its frames. The list is ordered by neighbor; the
-    caller frees its rows.
+    A neighbor is silent if `rules.is_given_up` applies to a frame to it. Frames to the same neighbor are adjacent in
+    the list; the caller frees them.
     """
     _free_taken(core, state, i, now)
     row = state.nodes[i].pending.first
@@ -334,7 +351,7 @@ def repeat(core, state, i, now, given_up):
 
 @compiled
 def _free_taken(core, state, i, now):
-    """Free the frames that arrived and can no longer be refused."""
+    """Free node ``i``'s frames that have arrived and can no longer be refused."""
     pending = state.nodes[i].pending
     previous, row = NONE, pending.first
     while row != NONE:
@@ -349,7 +366,7 @@ def _free_taken(core, state, i, now):
 
 @compiled
 def _free_sent(core, state, i, now):
-    """Free the frames that have been sent. They need no longer be stored if ``retries`` is 0."""
+    """Free node ``i``'s frames that have been sent, because with ``retries`` 0 they are not acknowledged."""
     pending = state.nodes[i].pending
     previous, row = NONE, pending.first
     while row != NONE:
@@ -363,7 +380,7 @@ def _free_sent(core, state, i, now):
 
 @compiled
 def _first_silent(state, i):
-    """Return the neighbor of the first frame that is marked as given up, or NONE."""
+    """Return the neighbor of node ``i``'s first frame that is marked as given up (``due_us`` NONE), or NONE."""
     row = state.nodes[i].pending.first
     while row != NONE:
         if state.pendings[row].due_us == NONE:
@@ -374,7 +391,7 @@ def _first_silent(state, i):
 
 @compiled
 def _give_up(state, i, neighbor, given_up):
-    """Move all pending frames of a neighbor from the node's list to the list ``given_up``."""
+    """Move all pending frames to a neighbor from node ``i``'s list to the list ``given_up``."""
     pending = state.nodes[i].pending
     previous, row = NONE, pending.first
     while row != NONE:

@@ -98,12 +98,12 @@ REPAIR_COLOURS = {"down": palette.FAILED, "orphans": ORPHAN, "rekeyed": palette.
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return the layers, curves and routes that the player can draw for a run with an overlay."""
+    """Return the layers, curves and routes that the player can draw for a run of TinyMQ or PUB-2-SUB+."""
     run, columns = recorded.run, recorded.columns
     protocol, overlay = run.scenario.protocol, overlay_in(run, columns)
     mapping = protocol.mapping
     zones = zone_table(overlay)
-    parts: list[Part] = [
+    player_parts: list[Part] = [
         *tree_layers(overlay, protocol.node.every_tree and len(overlay.roots) > 1),
         *ring_layers(overlay),
         *_load_layers(recorded, columns.where(event="sent"), overlay.roots),
@@ -111,11 +111,11 @@ def layers(recorded: Recorded) -> list[Part]:
         *zone_layers(overlay, zones, mapping),
         *_repair_curves(overlay),
     ]
-    return [part for part in parts if not isinstance(part, Layer) or len(part)]
+    return [part for part in player_parts if not isinstance(part, Layer) or len(part)]
 
 
 def rows_of(rows: Table, **more: Any) -> Table:
-    """Return a table with the columns node, from_us and until_us of ``rows``, and the columns ``more``."""
+    """Return a layer's table: the columns node, from_us and until_us of ``rows``, and the columns ``more``."""
     return table(node=rows["node"], from_us=rows["from_us"], until_us=rows["until_us"], **more)
 
 
@@ -123,16 +123,17 @@ def rows_of(rows: Table, **more: Any) -> Table:
 
 
 def _used_words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, list[str]]:
-    """Return (indexes, used words): the words that ``codes`` refer to, and the index of each code's word among them.
+    """Return (indexes, used words), where used words are the words to which ``codes`` refer, each once.
 
-    A code is an index of ``words``. A root's empty key becomes the word "root".
+    A code is an index of ``words``; ``indexes`` gives, for each code, the index of its word among the used words. A
+    root's empty key becomes the word "root".
     """
     used, text = unique_inverse(codes)
     return text, [words[code] or "root" for code in used.tolist()]
 
 
 def _tree_looks(roots: Sequence[int], **look: Any) -> tuple[Look, ...]:
-    """Return a style for each tree."""
+    """Return a `Look` (style) for each tree, with its color and name; ``look``: further fields, equal for all trees."""
     has_chips = 1 < len(roots) <= len(TREES)
     return tuple(
         Look(f"tree of root {root}", tree_colour(tree), chip=f"tree of {root}" if has_chips else "", **look)
@@ -143,7 +144,7 @@ def _tree_looks(roots: Sequence[int], **look: Any) -> tuple[Look, ...]:
 def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
     """Return the layers of the trees: links to parents, discs of nodes, labels with keys, and lists of children.
 
-    ``is_shared``: whether a node has a place in every tree.
+    ``is_shared``: whether a node is in every tree, as in PUB-2-SUB+.
     """
     place_rows = overlay.place_rows
     text, words = _used_words(place_rows["key"], overlay.words)
@@ -172,7 +173,11 @@ def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
 
 
 def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_shared: bool) -> list[Layer]:
-    """Return the layers of labels that show a node and its key: "12: 0101"."""
+    """Return the layers of labels that show a node and its key, such as "12: 0101".
+
+    There is one layer, or one for each tree if each node ``is_shared`` by all trees. In ``places``, "text" is an index
+    of ``words``, the keys.
+    """
     keys = map(words.__getitem__, places["text"].tolist())
     texts = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), keys, strict=True)]
     labels = rows_of(places, text=np.arange(len(texts)))
@@ -189,7 +194,10 @@ def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_sh
 
 
 def ring_layers(overlay: Overlay) -> list[Layer]:
-    """Return the layers of rings around re-keyed nodes, and around nodes without a place."""
+    """Return the layers of rings around re-keyed nodes, and around nodes without a place in a tree.
+
+    A node is re-keyed if it has another key or tree than before the last failure.
+    """
     rekeyed = rows_of(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]))
     orphans = rows_of(overlay.orphan_rows, look=overlay.orphan_rows["had_place"])
     return [
@@ -202,7 +210,10 @@ def ring_layers(overlay: Overlay) -> list[Layer]:
 
 
 def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> list[Layer]:
-    """Return a layer of discs, each colored by the number of frames that its node has sent so far."""
+    """Return [the layer of discs, each colored by the number of frames that its node has sent so far].
+
+    ``sent``: the rows "sent" of the trace; ``roots``: the nodes that are drawn as squares.
+    """
     ids, columns = recorded.plan.ids, recorded.columns
     sent, node_index = _rows_in_plan(recorded.plan, columns["node"], sent)
     order = argsort(node_index)
@@ -225,7 +236,10 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
 
 
 def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows, indexes): the rows whose nodes are in the layout ``plan``, and their nodes' indexes in it."""
+    """Return (rows, indexes) of the trace rows ``rows`` whose nodes are in the layout ``plan``.
+
+    ``nodes``: the node of each row of the trace; ``indexes``: the index in the layout of each returned row's node.
+    """
     node = nodes[rows]
     size = int(node.max(initial=0)) + 1
     index = plan.indices(np.arange(size))[node] if size <= 4 * len(plan.ids) + 1000 else plan.indices(node)
@@ -236,20 +250,26 @@ def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np
 
 
 def message_routes(recorded: Recorded) -> list[Layer | MessagePaths]:
-    """Return the routes of at most ``MOST_ROUTES`` queries and events; at most half of them are queries."""
+    """Return the layers of the routes of at most ``MOST_ROUTES`` queries and events.
+
+    The first item is the list of messages that can be followed. At most half of them are queries.
+    """
     all_messages = message_table(recorded.columns)
     queries = _choose_evenly(np.flatnonzero(all_messages["kind"] == 0), MOST_ROUTES // 2)
     events = _choose_evenly(np.flatnonzero(all_messages["kind"] == 1), MOST_ROUTES - len(queries))
-    chosen = select(all_messages, np.concatenate([queries, events]))
-    hops, marks = find_hops_and_marks(recorded.columns, chosen)
+    chosen_messages = select(all_messages, np.concatenate([queries, events]))
+    hops, marks = find_hops_and_marks(recorded.columns, chosen_messages)
     step = -(-len(hops["route"]) // MOST_HOPS)
     if step > 1:
-        chosen = select(chosen, np.arange(0, len(chosen["kind"]), step))
+        chosen_messages = select(chosen_messages, np.arange(0, len(chosen_messages["kind"]), step))
         hops, marks = (
             select(rows, rows["route"] % step == 0) | {"route": rows["route"][rows["route"] % step == 0] // step}
             for rows in (hops, marks)
         )
-    return [_messages_to_follow(all_messages, chosen, hops, marks), *route_layers(recorded.duration_us, hops, marks)]
+    return [
+        _messages_to_follow(all_messages, chosen_messages, hops, marks),
+        *route_layers(recorded.duration_us, hops, marks),
+    ]
 
 
 def _choose_evenly(rows: np.ndarray, limit: int) -> np.ndarray:
@@ -257,35 +277,40 @@ def _choose_evenly(rows: np.ndarray, limit: int) -> np.ndarray:
     return rows[np.arange(count) * len(rows) // max(count, 1)]
 
 
-def _messages_to_follow(all_messages: Table, chosen: Table, hops: Table, marks: Table) -> MessagePaths:
+def _messages_to_follow(all_messages: Table, chosen_messages: Table, hops: Table, marks: Table) -> MessagePaths:
     routes = []
     arrived = select(hops, hops["arrived"])
-    count = np.bincount(arrived["route"], minlength=len(chosen["kind"])).tolist()
-    last_us = chosen["from_us"].copy()
+    count = np.bincount(arrived["route"], minlength=len(chosen_messages["kind"])).tolist()
+    last_us = chosen_messages["from_us"].copy()
     np.maximum.at(last_us, arrived["route"], arrived["arrived_us"])
     flat_counts = np.bincount(marks["route"] * len(MARKS) + marks["look"], minlength=len(count) * len(MARKS))
     mark_counts = flat_counts.reshape(-1, len(MARKS)).tolist()
-    spans_ms = ((last_us - chosen["from_us"]) / 1000).tolist()
-    for index, (kind, node, sequence, from_us) in enumerate(tuples(chosen, "kind", "node", "sequence", "from_us")):
+    spans_ms = ((last_us - chosen_messages["from_us"]) / 1000).tolist()
+    for route_index, (kind, node, sequence, from_us) in enumerate(
+        tuples(chosen_messages, "kind", "node", "sequence", "from_us")
+    ):
         name, messages = list(KINDS.items())[kind]
         frames = tuple((node, sequence, message) for message in messages)
-        summary = [f"{count[index]} hop{'s' * (count[index] != 1)} within {spans_ms[index]:,.1f} ms"]
+        summary = [f"{count[route_index]} hop{'s' * (count[route_index] != 1)} within {spans_ms[route_index]:,.1f} ms"]
         summary += [
             f"{MARK_LOOKS[mark].label} at {mark_count}"
-            for mark, mark_count in zip(MARKS, mark_counts[index], strict=True)
+            for mark, mark_count in zip(MARKS, mark_counts[route_index], strict=True)
             if mark_count
         ]
         routes.append(MessagePath(f"{name} {sequence} of node {node}", from_us, frames, "; ".join(summary)))
     notes = []
     for kind, kind_name in enumerate(("queries", "events")):
-        total, count_chosen = (int((rows["kind"] == kind).sum()) for rows in (all_messages, chosen))
-        if count_chosen < total:
-            notes.append(f"Of {total:,} {kind_name} {count_chosen:,} can be followed, spread over the run.")
+        kind_count, count_chosen = (int((rows["kind"] == kind).sum()) for rows in (all_messages, chosen_messages))
+        if count_chosen < kind_count:
+            notes.append(f"Of {kind_count:,} {kind_name} {count_chosen:,} can be followed, spread over the run.")
     return MessagePaths(tuple(routes), notes=tuple(notes))
 
 
 def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
-    """Return the layers of routes: hops as arrows, marks at nodes as rings, and links that lost all their frames."""
+    """Return the layers of routes: hops as arrows, marks at nodes as rings, and links that lost all their frames.
+
+    ``hops``, ``marks``: the tables that `find_hops_and_marks` returns.
+    """
     looks = tuple(
         Look(message, MESSAGES[message], 0.3, 2.5, lane=0.95 if message == NOTIFICATION else 0.45, head=0.92)
         for message in MESSAGE_NAMES
@@ -314,7 +339,7 @@ def _extend_to_end(duration_us: int, rows: Table, node_column: str, begin_column
 def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]:
     """Return the layers of the key space: zones as strips in a lane for each tree, and stored queries below them.
 
-    The inspector's texts about both are included.
+    The layers with the inspector's texts about zones and stored queries are included.
     """
     key_bits, trees = mapping.key_bits, len(overlay.roots)
     end = float(1 << key_bits)
@@ -345,13 +370,19 @@ def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]
 
 
 def _strips(rows: Table, **more: Any) -> Table:
-    """Return a table of strips with the columns ``more``; its ``high`` is exclusive, unlike that of ``rows``."""
+    """Return a table of strips: the columns node, from_us, until_us, low and high of ``rows``, and ``more``.
+
+    In ``rows``, ``high`` is the last string; in the result, it is the end, one string later.
+    """
     low, high = rows["low"].astype(np.float64), rows["high"].astype(np.float64)
     return rows_of(rows, low=low, high=high + 1, **more)
 
 
 def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
-    """Return (rows, notes): the ``MOST_STRIPS`` rows that last longest, and a note if rows were omitted."""
+    """Return (rows, notes): the ``MOST_STRIPS`` rows of a table that last longest, and a note about omitted rows.
+
+    ``notes`` is () if no row was omitted; ``name``: how the note calls the rows.
+    """
     rows = len(spans["from_us"])
     if rows <= MOST_STRIPS:
         return spans, ()
@@ -361,19 +392,22 @@ def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
 
 def _zone_section(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
     """Return the layer that lists a node's zones in the inspector, as texts such as "0101 – 0111"."""
-    _, first, text = unique_all(row_keys(zones["low"], zones["high"]))
-    ends = zip(zones["low"][first].tolist(), zones["high"][first].tolist(), strict=True)
+    _, first_row, text = unique_all(row_keys(zones["low"], zones["high"]))
+    ends = zip(zones["low"][first_row].tolist(), zones["high"][first_row].tolist(), strict=True)
     words = [f"{low:0{key_bits}b} – {high:0{key_bits}b}" for low, high in ends]
     described = rows_of(zones, look=zones["tree"], text=text)
     return Layer("zones", described, _tree_looks(overlay.roots), section=ZONE, words=words)
 
 
 def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel) -> list[Layer]:
-    """Return two layers: strips of the parts of zones that stored queries cover, and lists of the stored queries."""
+    """Return two layers: strips of the parts of zones that stored queries cover, and lists of the stored queries.
+
+    ``zones``: the table of `zone_table`; ``panel``: the panel of the key space, in which strips are drawn.
+    """
     boxes, notes = _keep_longest(stored_boxes(overlay, zones, mapping), "parts of queries in zones")
     stored_rows = overlay.stored_rows
-    _, first, query = unique_all(row_keys(stored_rows["sink"], stored_rows["number"]))
-    asked = tuples(stored_rows, "sink", "number", "text", rows=first)
+    _, first_row, query = unique_all(row_keys(stored_rows["sink"], stored_rows["number"]))
+    asked = tuples(stored_rows, "sink", "number", "text", rows=first_row)
     texts = [f"query {number} of node {sink}: {overlay.words[text]}" for sink, number, text in asked]
     lanes = max(min(len(texts), LANES), 1)
     query = query[boxes["row"]]
@@ -392,9 +426,10 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
 
 
 def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
-    """Return a dict of arrays (steps,): how many nodes are down, orphans and re-keyed after each change.
+    """Return how many nodes are down, orphans (without a place in a tree) and re-keyed after each change.
 
-    Its keys are time_us, down, orphans and rekeyed. Nodes that never had a place are not counted as orphans.
+    The result is a dict of arrays (steps,) with the keys time_us, down, orphans and rekeyed. Nodes that never had a
+    place are not counted as orphans.
     """
     # Count a node that is re-keyed in several trees at the same time once.
     rekeyed = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")
@@ -406,7 +441,10 @@ def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
 
 
 def _repair_curves(overlay: Overlay) -> Iterable[Curves]:
-    """Return the curves of `repair_steps`, or () for a run without failures."""
+    """Return the curves of nodes that are down, without a key and with another key, against time.
+
+    Returns () for a run without failures.
+    """
     if not len(overlay.outages["node"]):
         return ()
     steps = repair_steps(overlay)

@@ -22,17 +22,17 @@ LIGHTEST, LIGHTER = 0.82, 0.13  # largest share of the background color; increas
 
 
 def tree_colour(tree: int) -> str:
-    """Return the color of the tree with the index ``tree``; colors repeat after ten trees."""
+    """Return the color of the tree with index ``tree``; colors repeat after ten trees."""
     return TREES[tree % len(TREES)]
 
 
 def depth_colour(tree: int, depth: int) -> str:
-    """Return the color of nodes at a depth of a tree; deeper nodes are lighter."""
+    """Return the color of nodes at ``depth`` hops from the root of a tree; deeper nodes are lighter."""
     return palette.blend(tree_colour(tree), palette.BACKGROUND, min(LIGHTEST, 0.15 + LIGHTER * depth))
 
 
 def ink_on(colour: str) -> str:
-    """Return the text color, dark or light, that is easier to read on a color."""
+    """Return the text color, dark or light, that is easier to read on the background ``colour``."""
     red, green, blue = palette.rgb(colour)
     return palette.TEXT if 0.3 * red + 0.59 * green + 0.11 * blue > 140 else palette.BACKGROUND
 

@@ -48,7 +48,10 @@ NEVER, LOST, PLACED = range(3)  # states of a node that is up: no place yet, pla
 
 
 class PlaceSpan(NamedTuple):
-    """A node's place in a tree during [from_us, until_us); parent: -1 at a root."""
+    """A node's place (parent and key) in a tree during [from_us, until_us).
+
+    parent: -1 at a root; is_rekeyed: whether the node had another key or tree before the last failure.
+    """
 
     node: int
     tree: int
@@ -60,7 +63,10 @@ class PlaceSpan(NamedTuple):
 
 
 class OrphanSpan(NamedTuple):
-    """An interval [from_us, until_us) in which a node is up without a place; had_place: whether it ever had a place."""
+    """An interval [from_us, until_us) in which a node was up without a place in a tree.
+
+    had_place: whether the node had a place before.
+    """
 
     node: int
     from_us: int
@@ -108,7 +114,7 @@ class Overlay:
 
     @cached_property
     def places(self) -> tuple[PlaceSpan, ...]:
-        """The places of all nodes in all trees."""
+        """The places (parent and key) of all nodes in all trees, with their intervals."""
         return tuple(as_spans(PlaceSpan, self.place_rows, self.words))
 
     @cached_property
@@ -118,27 +124,27 @@ class Overlay:
 
     @cached_property
     def stored(self) -> tuple[StoredSpan, ...]:
-        """The queries that nodes stored, and when."""
+        """The queries that nodes stored, with the intervals in which they did."""
         return tuple(as_spans(StoredSpan, self.stored_rows, self.words))
 
     def places_at(self, time_us: int) -> list[PlaceSpan]:
-        """Return the places of nodes in trees at a time, sorted by node and tree."""
+        """Return the places (parent and key) of nodes in trees at ``time_us``, sorted by node and tree."""
         return sorted(as_spans(PlaceSpan, self.place_rows, self.words, self.alive(self.place_rows, time_us)))
 
     def orphans_at(self, time_us: int) -> list[OrphanSpan]:
-        """Return the orphans at a time, the nodes that are up but have no place, sorted by node."""
+        """Return the orphans at ``time_us``, which are nodes that are up but have no place, sorted by node."""
         return sorted(as_spans(OrphanSpan, self.orphan_rows, (), self.alive(self.orphan_rows, time_us)))
 
     def stored_at(self, time_us: int) -> list[StoredSpan]:
-        """Return the queries that are stored at a time, sorted by node, sink and number."""
+        """Return the queries that nodes store at ``time_us``, sorted by node, sink and number."""
         return sorted(as_spans(StoredSpan, self.stored_rows, self.words, self.alive(self.stored_rows, time_us)))
 
     def down_at(self, time_us: int) -> set[int]:
-        """Return the nodes that are down at a time."""
+        """Return the nodes that are down at ``time_us``."""
         return set(self.outages["node"][self.alive(self.outages, time_us)].tolist())
 
     def alive(self, spans: Table, time_us: int) -> np.ndarray:
-        """Return the indexes of the rows of a table whose intervals contain a time.
+        """Return the indexes of the rows of ``spans`` whose intervals [from_us, until_us) contain ``time_us``.
 
         The end of the run belongs to the last interval.
         """
@@ -146,7 +152,10 @@ class Overlay:
 
 
 def protocol_of(run: Any) -> TinyMQ:
-    """Return the protocol of a run. Raises ParameterError if it builds no overlay."""
+    """Return the protocol of a run of TinyMQ or PUB-2-SUB+.
+
+    Raises ParameterError for other protocols, because they build no overlay.
+    """
     protocol = run.scenario.protocol
     if not isinstance(protocol, TinyMQ):
         name = type(protocol).__name__
@@ -164,7 +173,7 @@ def overlay_of(run: Any) -> Overlay:
 
 
 def overlay_in(run: Any, columns: Columns) -> Overlay:
-    """Return the overlay of a run from the columns of its trace."""
+    """Return the overlay of a run of TinyMQ or PUB-2-SUB+ from the columns of its trace."""
     protocol, nodes = run.scenario.protocol, run.scenario.topology
     duration_us = round(run.scenario.duration_s * 1e6)
     return _read_overlay(columns, protocol.roots, duration_us, nodes, protocol.node.every_tree)
@@ -228,7 +237,10 @@ def _places(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
 
 
 def _depths(keys: list[str]) -> np.ndarray:
-    """Return the depth of the node of each key: the number of its 1s, as each hop from the root adds one."""
+    """Return an array with the depth in the tree of the node of each key.
+
+    The depth is the number of 1s in the key, as each hop from the root adds one.
+    """
     length = np.fromiter(map(len, keys), np.int64, len(keys))
     end = np.cumsum(length)
     ones_before = np.append(0, np.cumsum(np.frombuffer("".join(keys).encode(), np.uint8) == ord("1")))
@@ -236,7 +248,10 @@ def _depths(keys: list[str]) -> np.ndarray:
 
 
 def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
-    """Return a table of zones' intervals; each lasts until the next row of its node and tree that ends the zone."""
+    """Return a table of the intervals of strings that nodes stored (see `Overlay`); ``rows``: the rows "zone_set".
+
+    Each lasts until the next row of its node and tree that ends the zone.
+    """
     names = {"node": "node", "tree": "origin", "low": "sequence", "high": "value", "from_us": "time_us"}
     zones = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
     line = row_keys(zones["node"], zones["tree"])
@@ -262,9 +277,11 @@ def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
 
 
 def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
-    """Return the places with a column ``is_rekeyed``: whether a node's place differs from that before the last failure.
+    """Return the table of places with a column ``is_rekeyed``, compared with the time before the last failure.
 
-    A re-keyed place that lasts beyond the next failure is split at that time, because the comparison begins anew.
+    A place is re-keyed if its node then had another key or tree. A re-keyed place that lasts beyond the next failure is
+    split at that time, because the comparison begins anew. ``every_tree``: whether each node belongs to all trees, so
+    that each tree is compared separately.
     """
     line = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
     order = lexsort((place_rows["from_us"], line))
@@ -289,9 +306,9 @@ def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) 
 
 
 def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
-    """Return a table of the intervals in which nodes were up: node, state, from_us, until_us.
+    """Return a table of the intervals in which nodes were up, with the columns node, state, from_us, until_us.
 
-    ``state`` is PLACED while the node has the ``needed`` number of places, LOST if it had them before, else NEVER.
+    ``state`` is PLACED while the node has ``needed`` places, LOST if it had as many before, else NEVER.
     """
     all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
     # Changes: (node, time, change of the number of places, change of the count "is up").
@@ -309,13 +326,13 @@ def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: i
     )
     order = lexsort((up_change, place_change, time_us, node))
     node, time_us = node[order], time_us[order]
-    first = np.searchsorted(node, node)
+    first_change = np.searchsorted(node, node)
     until = np.append(time_us[1:], duration_us)
     until[:-1][node[1:] != node[:-1]] = duration_us
     # Changes of places sum to 0 for each node, so one sum serves all nodes. Being up adds 1 a node: subtract it.
     has_all = np.cumsum(place_change[order]) >= needed
     is_up = np.cumsum(up_change[order]) - np.searchsorted(all_nodes, node) > 0
     latest = last_marked(has_all)
-    state = np.where(has_all, PLACED, np.where(latest >= first, LOST, NEVER))
+    state = np.where(has_all, PLACED, np.where(latest >= first_change, LOST, NEVER))
     states = {"node": node, "state": state, "from_us": time_us, "until_us": until}
     return joined(select(states, is_up & (time_us < until)), "node", "state")

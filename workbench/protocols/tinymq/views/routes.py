@@ -42,9 +42,10 @@ _QUIET = {"repeated": 0, "duplicate": 0}  # reasons of drops that only show that
 
 
 class Hop(NamedTuple):
-    """A hop of a message from sender to receiver. Its frame began at from_us and ended at arrived_us.
+    """A hop of a message from sender to receiver.
 
-    arrived: whether the receiver received the frame.
+    message: its type; from_us, arrived_us: the times at which its frame began and ended; arrived: whether the receiver
+    received the frame.
     """
 
     sender: int
@@ -56,7 +57,10 @@ class Hop(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A mark at a node of a route. look: "stored", "matched", "delivered" or "dropped"; text: the reason of a drop."""
+    """A node's mark on a route: what the node did with the message.
+
+    look: "stored", "matched", "delivered" or "dropped"; at_us: when; text: the reason of a drop, else "".
+    """
 
     node: int
     look: str
@@ -73,7 +77,10 @@ class Route:
     marks: tuple[Mark, ...]
 
     def until(self, hops: int) -> Route:
-        """Return the route up to the arrival of its first ``hops`` hops, with the marks until that time."""
+        """Return the route up to the arrival of hop number ``hops``, with the marks until that time.
+
+        Hops are counted from 1, in order of arrival; lost hops are not counted.
+        """
         arrived = [hop for hop in self.hops if hop.arrived][:hops]
         last_us = arrived[-1].arrived_us if arrived else self.hops[0].from_us if self.hops else 0
         hops_until = tuple(
@@ -82,21 +89,21 @@ class Route:
         return Route(self.message, hops_until, tuple(mark for mark in self.marks if mark.at_us <= last_us))
 
     def nodes(self, look: str) -> list[int]:
-        """Return the nodes with marks of the kind ``look`` (one of ``MARKS``), in order of time."""
+        """Return the nodes with marks of the kind ``look`` (one of ``MARKS``), each once, in order of time."""
         return list(dict.fromkeys(mark.node for mark in self.marks if mark.look == look))
 
     def links(self, message: str) -> list[tuple[int, int]]:
-        """Return (sender, receiver) of the hops of a message type that arrived, in order of time."""
+        """Return (sender, receiver) of the hops that arrived and have this message type, in order of time."""
         return [(hop.sender, hop.receiver) for hop in self.hops if hop.message == message and hop.arrived]
 
     def in_words(self, message: str) -> str:
-        """Return the `links` of a message type as a text: "13 → 6, 6 → 7"."""
+        """Return the hops that arrived and have this message type as a text, such as "13 → 6, 6 → 7"."""
         return ", ".join(f"{sender} → {receiver}" for sender, receiver in self.links(message))
 
     def path(self, message: str, start: int, end: int) -> list[int]:
-        """Return the nodes on the path from start to end along the first hop into each node.
+        """Return the nodes on the path from ``start`` to ``end`` that the hops of a message type form.
 
-        Returns [] if these hops do not connect the two nodes.
+        Of several hops into a node, the first counts. Returns [] if these hops do not connect the two nodes.
         """
         came_from: dict[int, int] = {}
         for sender, receiver in self.links(message):
@@ -108,7 +115,10 @@ class Route:
 
 
 def list_messages(trace: pa.Table) -> list[MessageId]:
-    """Return the queries and events of a trace in the order in which they were issued."""
+    """Return the ids of the queries and events of a trace in the order in which they were issued.
+
+    An id is ("query", sink, number) or ("event", publisher, number).
+    """
     messages = message_table(Columns(trace))
     kinds = [list(KINDS)[kind] for kind in messages["kind"].tolist()]
     return list(zip(kinds, messages["node"].tolist(), messages["sequence"].tolist(), strict=True))
@@ -168,7 +178,10 @@ def find_hops_and_marks(columns: Columns, messages: Table) -> tuple[Table, Table
 
 
 def _select_rows_about(columns: Columns, rows: np.ndarray, messages: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows, indexes): the rows of the trace about these messages, and the index of each row's message."""
+    """Return (rows, indexes) of the trace rows ``rows`` that are about one of these messages.
+
+    ``messages``: rows of `message_table`; ``indexes``: the index of each returned row's message there.
+    """
     kind = columns.numbered("message", rows, _KIND_OF)
     row_messages = kind, columns["origin"][rows], columns["sequence"][rows]
     message_row = find_last(row_messages, (messages["kind"], messages["node"], messages["sequence"]))
@@ -194,7 +207,10 @@ def _hops(columns: Columns, messages: Table) -> Table:
 
 
 def _marks(columns: Columns, messages: Table) -> Table:
-    """Return a table of marks from the rows in which nodes store, match, deliver or drop one of the messages."""
+    """Return a table of marks, from the trace rows in which a node stores, matches, delivers or drops a message.
+
+    ``messages``: the messages, rows of `message_table`. The columns are those of `find_hops_and_marks`.
+    """
     rows, message_row = _select_rows_about(columns, columns.where(event=_MARKED_EVENTS), messages)
     look = columns.numbered("event", rows, _MARKED_EVENTS)
     is_mark = (look != _MARKED_EVENTS["query_stored"]) | (columns["value"][rows] > 0)

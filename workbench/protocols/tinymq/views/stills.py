@@ -46,9 +46,9 @@ def overlay_drawing(
 ) -> Drawing:
     """Draw the trees at a time (None: at the run's end), or only the tree of the root ``roots[tree]``.
 
-    ``keys``: whether keys are written (None: in networks of up to 60 nodes). In PUB-2-SUB+ a node has a key in every
-    tree; keys are written only if a single tree is drawn. Raises ParameterError for a time outside of the run, for a
-    tree that the run does not have, or if its protocol builds no overlay.
+    ``keys``: whether the nodes' keys are written (None: in networks of up to 60 nodes). In PUB-2-SUB+ a node has a key
+    in every tree; keys are written only if a single tree is drawn. Raises ParameterError for a time outside of the run,
+    for a tree that the run does not have, or if the run's protocol builds no overlay.
     """
     time_us, overlay = time_us_of(run, time_s, "overlay_drawing"), overlay_of(run)
     if tree is not None and not 0 <= tree < len(overlay.roots):
@@ -89,19 +89,22 @@ def overlay_slides(run: Any, times_s: Sequence[float], width: int = WIDTH) -> St
 def route_slides(
     run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None, width: int = WIDTH
 ) -> Stepper:
-    """Draw a route up to its first, second, ... hop, in at most ``MOST_SLIDES`` drawings.
+    """Draw a route up to its first, second, ... hop as slides, with at most ``MOST_SLIDES`` steps.
 
     Arguments and errors are those of `route`.
     """
     whole_route = route(run, message, from_s, until_s)
     count = sum(hop.arrived for hop in whole_route.hops)
-    last = min(count, MOST_SLIDES)
-    steps = [round(step * count / max(last, 1)) for step in range(last + 1)]
+    last_step = min(count, MOST_SLIDES)
+    steps = [round(step * count / max(last_step, 1)) for step in range(last_step + 1)]
     return Stepper(_draw_routes(run, whole_route, steps, width), [str(step) for step in steps], "hops")
 
 
 def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
-    """Return the layers of the trees at a time, with labels of nodes and keys if keys are written."""
+    """Return the layers of the trees at a time, with labels that show nodes and their keys.
+
+    ``keys``, ``tree``: as in `overlay_drawing`. Without keys, the result has no labels.
+    """
     is_shared = tree is None and protocol_of(run).node.every_tree and len(overlay.roots) > 1
     if tree is not None:
         overlay = replace(overlay, place_rows=select(overlay.place_rows, overlay.place_rows["tree"] == tree))
@@ -131,7 +134,7 @@ def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: in
 
 
 class RouteScene(LayerScene):
-    """A scene of a route, in which the hops are numbered; ``count``: the number of hops."""
+    """A scene of a route that numbers its hops, if there are not too many; ``count``: the number of hops."""
 
     count = 0
 
@@ -140,7 +143,7 @@ class RouteScene(LayerScene):
         ends, rows = self._line_ends(group)
         # Numbers of notifications are farther along the arrow, where they do not hide the event's numbers.
         share = 0.36 + 0.28 * (group.look.label == NOTIFICATION)
-        for number, (x0, y0, x1, y1) in zip(
+        for hop_number, (x0, y0, x1, y1) in zip(
             group.column("value")[rows].tolist(), self._shift_lines(ends, group.look.lane).tolist(), strict=True
         ):
             length = math.hypot(x1 - x0, y1 - y0)
@@ -148,14 +151,17 @@ class RouteScene(LayerScene):
                 x = x0 + share * (x1 - x0) - 11 * (y1 - y0) / length
                 y = y0 + share * (y1 - y0) + 11 * (x1 - x0) / length
                 look: dict[str, Any] = {"colour": group.look.colour, "halo": palette.BACKGROUND, "anchor": "middle"}
-                self.drawing.text(x, y + 4, str(number), size=SMALL - 1, **look)
+                self.drawing.text(x, y + 4, str(hop_number), size=SMALL - 1, **look)
                 self.band.append((x, y))
 
 
 def _draw_routes(
     run: Any, whole_route: Route, steps: Sequence[int | None], width: int, keys: bool | None = None
 ) -> list[Drawing]:
-    """Return a drawing of a route up to each number of hops in ``steps`` (None: all), with the whole route's legend."""
+    """Return a drawing of a route for each number of hops in ``steps`` (None: all hops).
+
+    Each shows the route's first hops and the whole route's legend; ``keys``: as in `overlay_drawing`.
+    """
     start_us = (
         whole_route.hops[0].from_us if whole_route.hops else whole_route.marks[0].at_us if whole_route.marks else 0
     )
@@ -164,13 +170,15 @@ def _draw_routes(
         replace(layer, looks=tuple(look._replace(alpha=0.3) for look in layer.looks)) if layer.mark == "line" else layer
         for layer in trees
     ]
-    entries: list[Entry] = [("diamond", palette.LINK_GOOD, "sink" if whole_route.message[0] == QUERY else "publisher")]
+    legend_entries: list[Entry] = [
+        ("diamond", palette.LINK_GOOD, "sink" if whole_route.message[0] == QUERY else "publisher")
+    ]
     scene = _make_scene(run, faint_trees, whole_route, start_us, width)
     scene.draw()
     reasons = sorted({mark.text for mark in whole_route.marks if mark.look == "dropped"})
     if reasons:
-        entries.append(("lost", palette.LOST, "ended here: " + ", ".join(reasons)))
-    entries += scene.entries()
+        legend_entries.append(("lost", palette.LOST, "ended here: " + ", ".join(reasons)))
+    legend_entries += scene.entries()
     title = f"{caption.title(run)}: {whole_route.message[0]} {whole_route.message[2]} of node {whole_route.message[1]}"
     drawings = []
     for step in steps:
@@ -182,7 +190,7 @@ def _draw_routes(
         )
         hops = "1 hop" if scene.count == 1 else f"{scene.count} hops"
         note = f"{hops} within {(last_us - start_us) / 1000:,.1f} ms; the numbers give their order"
-        drawings.append(_draw_page(scene, title, scene.draw(), entries, note))
+        drawings.append(_draw_page(scene, title, scene.draw(), legend_entries, note))
     return drawings
 
 
@@ -210,7 +218,7 @@ def _make_view(run: Any, layers: Sequence[Layer], routes: MessagePaths = NO_PATH
 
 
 def _draw_page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:
-    """Return a drawing of the title and the time, the map, and the legend."""
+    """Return a drawing that consists of the title and the time, the map, and the legend of ``entries``."""
     legend = legend_drawing(entries, scene.width)
     drawing = Drawing(scene.width, HEADING + map_.height + legend.height + (16 if note else 0), title=title)
     drawing.text(MARGIN, 26, title, size=15, bold=True)

@@ -65,10 +65,11 @@ class BoxSpan(NamedTuple):
 
 
 def zone_table(overlay: Overlay) -> Table:
-    """Return the zones of all trees in time, sorted by ``from_us``, tree and strings, with a row for each interval.
+    """Return a table of the zones of all trees in time, with a row for each interval of strings.
 
     Columns: the fields of `ZoneSpan`, with keys as indexes of ``overlay.words``, and ``zone``, a number for each zone.
-    If a string of a tree is in no row at a time, no node stores it then.
+    The table is sorted by ``from_us``, tree and strings. If a string of a tree is in no row at a time, no node stores
+    it then.
     """
     zone_rows = overlay.zone_rows
     claims = joined(
@@ -94,7 +95,7 @@ def _string_dtype(key_bits: int) -> Any:
 
 
 def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
-    """Return the zones at a time, sorted by tree, depth and strings.
+    """Return the zones at ``time_us`` from a table of `zone_table`, sorted by tree, depth and strings.
 
     If two nodes claim a string, the deeper node comes later, so it is drawn on top.
     """
@@ -103,7 +104,10 @@ def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
 
 
 def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
-    """Return the strings of a box as a region; more than ``MOST_CELLS`` become one interval that contains them all."""
+    """Return the strings of a box as a region, a tuple of intervals (lowest, highest).
+
+    If the box has more than ``MOST_CELLS`` strings, the result is one interval that contains them all.
+    """
     if len(box) == 1:
         return tuple(box)
     count = 1
@@ -121,9 +125,10 @@ def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
 
 
 def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
-    """Return the parts of zones that stored queries cover, sorted by ``from_us``, tree and strings.
+    """Return a table of the parts of zones that stored queries cover, sorted by ``from_us``, tree and strings.
 
-    The columns are the fields of `BoxSpan`, and ``row``, an index of ``overlay.stored_rows``.
+    Columns: the fields of `BoxSpan`, and ``row``, an index of ``overlay.stored_rows``. ``zones``: the table of
+    `zone_table`.
     """
     boxes = in_zones(
         zones, overlay.stored_rows, regions(overlay.words, overlay.stored_rows["text"], mapping.query_box, mapping)
@@ -135,26 +140,27 @@ def stored_boxes(overlay: Overlay, zones: Table, mapping: Mapping) -> Table:
 def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dict[int, Region]:
     """Return {text: region} for the attributes in ``texts``, which are indexes of ``words``.
 
-    ``box_of`` returns the box of parsed attributes.
+    ``box_of``: a function that returns the box of parsed attributes, such as `Mapping.query_box`.
     """
     return {text: strings_of(mapping, box_of(parse(words[text]))) for text in np.unique(texts).tolist()}
 
 
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
-    """Return the intersections of regions with the zones of their nodes, for the times when both exist.
+    """Return a table of the parts of regions that lie in the zones of their nodes, while both exist.
 
-    ``rows`` has the columns node, tree, text, from_us, until_us; rows may overlap in time. ``regions``: the region of
-    each text. The result has the columns row (an index of ``rows``), tree, low, high, from_us, until_us.
+    ``rows`` has the columns node, tree, text, from_us, until_us: a node's region, by its text in ``regions``, during an
+    interval. Rows may overlap in time. ``zones``: the table of `zone_table`. The result has the columns row (an index
+    of ``rows``), tree, low, high, from_us, until_us.
     """
-    zone_numbers, first, zone = unique_all(zones["zone"])
+    zone_numbers, first_row, zone = unique_all(zones["zone"])
     trees = max(int(spans["tree"].max(initial=0)) for spans in (zones, rows)) + 1
-    whole_zones = select(zones, first)
+    whole_zones = select(zones, first_row)
     row_owner, zone_owner = (spans["node"] * trees + spans["tree"] for spans in (rows, whole_zones))
     common = overlaps(row_owner, rows["from_us"], rows["until_us"], zone_owner, *(whole_zones[name] for name in _TIMES))
     count = np.bincount(zone, minlength=len(zone_numbers))
     begin = np.cumsum(count) - count
-    pair = np.repeat(np.arange(len(common.row)), count[common.other])
-    row, interval = common.row[pair], argsort(zone)[ranges(begin[common.other], count[common.other])]
+    common_row = np.repeat(np.arange(len(common.row)), count[common.other])
+    row, interval = common.row[common_row], argsort(zone)[ranges(begin[common.other], count[common.other])]
     text = rows["text"][row]
     intersections = [(np.zeros(0, np.int64), *(np.zeros(0, zones["low"].dtype),) * 2)]
     texts, text_index = unique_inverse(text)
@@ -163,25 +169,37 @@ def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
         begin = np.searchsorted(highs, zones["low"][interval[positions]])
         end = np.searchsorted(lows, zones["high"][interval[positions]], "right")
         count = np.maximum(end - begin, 0)
-        repeated, other = np.repeat(np.arange(len(positions)), count), ranges(begin, count)
+        repeated, region_row = np.repeat(np.arange(len(positions)), count), ranges(begin, count)
         zone_rows = interval[positions[repeated]]
-        low = np.maximum(zones["low"][zone_rows], lows[other])
-        high = np.minimum(zones["high"][zone_rows], highs[other])
+        low = np.maximum(zones["low"][zone_rows], lows[region_row])
+        high = np.minimum(zones["high"][zone_rows], highs[region_row])
         intersections.append((positions[repeated], low, high))
-    index, low, high = (np.concatenate(arrays) for arrays in zip(*intersections, strict=True))
-    times = {"from_us": common.from_us[pair[index]], "until_us": common.until_us[pair[index]]}
-    return {"row": row[index], "tree": zones["tree"][interval[index]], "low": low, "high": high, **times}
+    interval_index, low, high = (np.concatenate(arrays) for arrays in zip(*intersections, strict=True))
+    times = {
+        "from_us": common.from_us[common_row[interval_index]],
+        "until_us": common.until_us[common_row[interval_index]],
+    }
+    return {
+        "row": row[interval_index],
+        "tree": zones["tree"][interval[interval_index]],
+        "low": low,
+        "high": high,
+        **times,
+    }
 
 
 def blocks(low: int, high: int, bits: tuple[int, int]) -> list[tuple[int, int, int, int]]:
-    """Return the strings in [low, high] of two dimensions as rectangles (first row, first column, rows, columns)."""
+    """Return the strings in [low, high] as rectangles [(first row, first column, rows, columns)] of a grid.
+
+    The strings consist of cells of two dimensions with ``bits`` bits, which are the rows and columns.
+    """
     columns = 1 << bits[1]
     rectangles = []
     while low <= high:
-        size = low & -low if low else 1 << sum(bits)
-        while size > high - low + 1:
-            size >>= 1
-        rows = max(1, size // columns)
-        rectangles.append((low // columns, low % columns, rows, min(size, columns)))
-        low += size
+        block_size = low & -low if low else 1 << sum(bits)
+        while block_size > high - low + 1:
+            block_size >>= 1
+        block_rows = max(1, block_size // columns)
+        rectangles.append((low // columns, low % columns, block_rows, min(block_size, columns)))
+        low += block_size
     return rectangles
