@@ -40,6 +40,7 @@ def settings(protocol: Diffusion) -> dict[str, int | float]:
         "max_repeats": protocol.max_repeats,
         "reinforce_after": protocol.reinforce_after,
         "exploratory_gradients": protocol.exploratory_gradients,
+        "is_strict": int(protocol.matching == "strict"),
         "lifetime_s": rules.lifetime_s(protocol.refresh_s, protocol.gradient_lifetime_s),
         "refresh_us": int(protocol.refresh_s * SECOND_US),
         "known_for_us": rules.known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),

@@ -11,10 +11,13 @@ and every picture as a file of its own. Chromium and Playwright are needed; Fire
 
 from __future__ import annotations
 
+import http.server
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SIZES = ((1366, 900), (390, 844))
 THEMES = ("light", "dark")
 SHEET_PX = 460  # width of a picture on a sheet
+LATE_S = 6  # enough for a player to draw its first picture
 LAB_SIZES = ((1366, 768), (1920, 1080), (800, 1100), (390, 844))
 # The fast engine is not compiled, so that pictures do not depend on whether it is.
 LAB_CELL = """import workbench as wb
@@ -173,15 +177,42 @@ def _shot(page: Any, folder: Path, name: str, after_ms: int) -> tuple[str, Path]
     return name, file
 
 
+class _LatePage(http.server.BaseHTTPRequestHandler):
+    """Serve a page with an invisible picture that comes late: Firefox takes its screenshot when a page is loaded."""
+
+    page: Path
+
+    def do_GET(self) -> None:
+        is_page = self.path == "/"
+        if not is_page:
+            time.sleep(LATE_S)
+        self.send_response(200 if is_page else 404)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        if is_page:
+            self.wfile.write(self.page.read_bytes().replace(b"</body>", b'<img src="/late.png" alt=""></body>'))
+
+    def log_message(self, format: str, *values: object) -> None:
+        """Log nothing."""
+
+
 def _in_firefox(page: Path, folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield the picture of an exported page in Firefox, if that is installed."""
     firefox = shutil.which("firefox-esr") or shutil.which("firefox")
     if firefox is None:
         return
     file = folder / "lab-exported-firefox.png"
-    with tempfile.TemporaryDirectory() as profile:
+    handler = type("Handler", (_LatePage,), {"page": page})
+    with (
+        tempfile.TemporaryDirectory() as profile,
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
         command = [firefox, "--headless", "--profile", profile, "--window-size=1366,768", f"--screenshot={file}"]
-        subprocess.run([*command, page.as_uri()], check=True, capture_output=True, timeout=120)
+        subprocess.run(
+            [*command, f"http://127.0.0.1:{server.server_port}/"], check=True, capture_output=True, timeout=120
+        )
+        server.shutdown()
     yield file.stem, file
 
 

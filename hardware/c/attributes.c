@@ -175,6 +175,41 @@ bool one_way_match(struct attributes subscription, struct attributes publication
     return true;
 }
 
+/* Whether a value meets all constraints that a list has on its key. */
+static bool meets_all(struct attribute value, struct attributes attributes)
+{
+    const uint8_t *next = attributes.bytes;
+    for (size_t i = 0; i < attributes.count; i++) {
+        struct attribute one = next_attribute(&next);
+        if (one.key == value.key && one.op != IS && !satisfies(value, one))
+            return false;
+    }
+    return true;
+}
+
+/* Whether a value meets all constraints of a key. */
+static bool is_key_met(uint8_t key, struct attributes subscription, struct attributes publication)
+{
+    const uint8_t *next = publication.bytes;
+    for (size_t i = 0; i < publication.count; i++) {
+        struct attribute one = next_attribute(&next);
+        if (one.key == key && one.op == IS && meets_all(one, subscription))
+            return true;
+    }
+    return false;
+}
+
+bool strict_match(struct attributes subscription, struct attributes publication)
+{
+    const uint8_t *next = subscription.bytes;
+    for (size_t i = 0; i < subscription.count; i++) {
+        struct attribute one = next_attribute(&next);
+        if (one.op != IS && !is_key_met(one.key, subscription, publication))
+            return false;
+    }
+    return true;
+}
+
 /* How two interests compare */
 
 /* An INTERVAL that constrains data is a constraint; one that describes is none. */
@@ -309,18 +344,6 @@ static bool integers_within(struct attributes inner, struct attributes outer, ui
         struct attribute hole = next_attribute(&next);
         if (hole.key == key && hole.op == NE && hole.number >= range.low && hole.number <= range.high &&
             !is_hole(inner, key, hole.number))
-            return false;
-    }
-    return true;
-}
-
-/* Whether a value meets all constraints that a list has on its key. */
-static bool meets_all(struct attribute value, struct attributes attributes)
-{
-    const uint8_t *next = attributes.bytes;
-    for (size_t i = 0; i < attributes.count; i++) {
-        struct attribute one = next_attribute(&next);
-        if (one.key == value.key && one.op != IS && !satisfies(value, one))
             return false;
     }
     return true;

@@ -61,6 +61,9 @@ bool are_equal(struct attributes one, struct attributes other);
 /* Whether each constraint of a subscription is met by some IS attribute of a publication. */
 bool one_way_match(struct attributes subscription, struct attributes publication);
 
+/* Whether for each key of a subscription a single IS attribute of a publication meets all its constraints. */
+bool strict_match(struct attributes subscription, struct attributes publication);
+
 /* Whether two interests overlap: the same constraints in any order, whatever their INTERVAL (A16). */
 bool same_constraints(struct attributes one, struct attributes other);
 

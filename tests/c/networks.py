@@ -90,6 +90,7 @@ def random_scenario(number):
         reinforce_after=dice.choice([0, 1, 2]),
         exploratory_gradients=dice.choice([1, 2]),
         max_repeats=dice.choice([0, 3]),
+        matching="strict" if number % 5 == 4 else "any",
         blacklist_loss=dice.choice([0.5, 0.75, 1]),
         filters=random_filters(number, nodes),
     )

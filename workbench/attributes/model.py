@@ -192,15 +192,17 @@ def split_samples(attributes):
     return samples
 
 
-def matching_samples(subscription, publication):
+def matching_samples(subscription, publication, strict=False):
     """Return [publication] if it matches the subscription, or []: a publication is a single sample.
+
+    ``strict``: see `one_way_match`.
 
     >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
     ['TEMP IS 20, TEMP IS 30']
     """
     if isinstance(publication, str):
         _refuse_text(publication)
-    return [publication] if one_way_match(subscription, publication) else []
+    return [publication] if one_way_match(subscription, publication, strict) else []
 
 
 def two_way_match(attributes, others):

@@ -66,6 +66,8 @@ class Protocol:
     # The event by which a source logs that it does not send a sample to a sink, because the sink's INTERVAL requests
     # fewer samples: peer is the sink, value the sample's number. The sink does not expect it. "": never.
     withholds = ""
+    # Whether `matching_samples` returns no sample that the common rule of attributes does not return, which is faster.
+    narrows_matching = False
     # The module of the metrics that only this protocol has, by name, or "". It has
     # ``measure(scenario, rows) -> {name: number}`` and LOOKS_AT, the events (names in the trace) whose rows the
     # function needs. It may have SHOWN, which describes how to display them (`sim/metrics/shown.py`).

@@ -89,6 +89,7 @@ DIFFUSIONS = {
     "sample_lifetime_s": st.sampled_from([0.4, 1.0, 60.0]),
     "blacklist_loss": st.sampled_from([0.0, 0.4, 0.8, 0.95, 1.0]),
     "profile": st.sampled_from(["wide", "wide", "strict"]),
+    "matching": st.sampled_from(["any", "strict"]),
 }
 
 

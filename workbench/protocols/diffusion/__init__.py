@@ -81,6 +81,9 @@ Limits
 
 Differs from the original in (A1, A2, ...: numbers in this project's list of its gaps; other files have the rest)
     A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
+    A11  any value of a repeated key may meet each constraint, so "TEMP GE 25, TEMP LE 30" matches "TEMP IS 20, TEMP IS
+         35". With ``matching="strict"`` a single value has to meet all constraints of its key. All nodes of a network
+         need the same rule.
     A14  the first gradient for a sink carries data. If data matches several interests or sinks, it goes to the
          neighbors of all their first gradients, never back to the previous hop. If ``exploratory_gradients`` is above
          1, each sink gets that many copies, one along each of its first gradients, until a reinforcement has chosen
@@ -133,6 +136,7 @@ Reference
 The node (`node.py`) also runs on a mote; this file, which describes the protocol, is used on the host only.
 """
 
+from workbench.attributes.model import matching_samples
 from workbench.errors import ParameterError
 from workbench.protocols.diffusion.filters.on_node import REPLACE
 from workbench.protocols.diffusion.filters.value import Filter
@@ -160,6 +164,14 @@ PARAMETERS = (
     Parameter("sample_lifetime_s", 60.0, 0.001, 65535, "s", "two refreshes: by then every interest has arrived"),
     Parameter("reinforce_after", 1, 0, 65535, "messages", "new data of a source before it is reinforced; 0 never"),
     Parameter("exploratory_gradients", 1, 1, 255, "per sink", "only the first gradient carries data until reinforced"),
+    Parameter(
+        "matching",
+        "any",
+        ("any", "strict"),
+        None,
+        "",
+        "A11: strict if one value has to meet all constraints of its key",
+    ),
     Parameter("blacklist_loss", 0.75, 0, 1, "share", "above it, 802.15.4's four tries are too few; 1: no list"),
     Parameter("blacklist_hysteresis", 0.1, 0, 1, "share", "a link on the edge does not flap"),
     Parameter("filters", (), None, None, "Filter", "none: the network forwards messages unchanged"),
@@ -183,6 +195,7 @@ class Diffusion(Protocol):
 
     node = DiffusionNode
     parameters = PARAMETERS
+    added = ("matching",)
     largest_address = 0xFFFE
     fast = "workbench.protocols.diffusion.fast"
     metrics = "workbench.protocols.diffusion.metrics"
@@ -193,6 +206,7 @@ class Diffusion(Protocol):
     natures = {"interest": "upkeep", "reinforcement": "upkeep"}
     changes = ("filtered", REPLACE)
     withholds = "withheld"
+    narrows_matching = True
 
     def __init__(self, **settings):
         # Scenario files of version 0.1 have this parameter, nearly all of them with the remaining behaviour.
@@ -215,6 +229,10 @@ class Diffusion(Protocol):
                     "nodes apply filters in the order of their keys" % (filter_.messages, filter_.key)
                 )
             used_keys.append((filter_.messages, filter_.key))
+
+    def matching_samples(self, subscription, publication):
+        """Return the samples of a publication that match a subscription by the parameter ``matching`` (A11)."""
+        return matching_samples(subscription, publication, self.matching == "strict")
 
     def sizes_in_c(self):
         """Return {C constant: size} of the C node's lists, or None if these settings need another class of node.

@@ -71,6 +71,7 @@ class DiffusionNode(Node):
         self.samples = []  # waiting samples, oldest first: (number, attributes, when the sample is dropped in µs)
         self.own_interests = []
         self.black_list = []
+        self.strict = settings.matching == "strict"  # A11
         self.pacing = None  # the INTERVAL of sinks, once an interest has one
         self.filters = None
         if settings.filters:
@@ -336,15 +337,15 @@ class DiffusionNode(Node):
         origin = message.source if name == "data" else message.sink
         self.drop(message.previous_hop, name, origin, message.sequence, reason)
 
-    def _reason_to_drop(self, attributes, header_B):
+    def _reason_to_drop(self, attributes, size):
         """Return the reason to drop a message that filters have processed, or None to keep it.
 
         ``attributes``: the message's attributes after all filters, or None if a filter dropped the message;
-        ``header_B``: size of the message's header (bytes).
+        ``size``: size of the message's header (bytes).
         """
         if attributes is None:
             return "filter"
-        if attributes_size(attributes) > wire.PROFILES[self.settings.profile] - header_B:
+        if attributes_size(attributes) > wire.PROFILES[self.settings.profile] - size:
             return "too_long"
         return None
 
@@ -548,11 +549,11 @@ class DiffusionNode(Node):
     def _report_interest_removed(self, entry, reason):
         self.events.append(InterestRemoved(NOBODY, "interest", entry.sink, entry.sequence, 0, reason))
 
-    def _report_head(self, entry, sink, old_head):
-        """Report the first gradient of a sink as an event, if it differs from the earlier one, ``old_head``."""
-        head = entry.head(sink)
-        if head is not None and head != old_head:
-            neighbor, number, is_reinforced = head
+    def _report_head(self, entry, sink, head):
+        """Report the first gradient of a sink as an event, if it differs from the earlier one, ``head``."""
+        new_head = entry.head(sink)
+        if new_head is not None and new_head != head:
+            neighbor, number, is_reinforced = new_head
             self.events.append(HeadSet(neighbor, "interest", sink, number, is_reinforced, ""))
 
     # Reinforcements
@@ -649,9 +650,9 @@ class DiffusionNode(Node):
 
     def _is_wanted(self, attributes):
         for own in self.own_interests:
-            if one_way_match(own.attributes, attributes):
+            if one_way_match(own.attributes, attributes, self.strict):
                 return True
-        return any([one_way_match(entry.attributes, attributes) for entry in self.cache.entries])
+        return any([one_way_match(entry.attributes, attributes, self.strict) for entry in self.cache.entries])
 
     def _aggregate(self, samples):
         """Put the first of the samples, and the next ones that fit, in one message (A26).
@@ -702,7 +703,7 @@ class DiffusionNode(Node):
 
     def _matching_entries(self, attributes):
         """Return the entries of the cache whose interests match data with these attributes."""
-        return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes)]
+        return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes, self.strict)]
 
     def _route(self, data, seen, now):
         """Process new data: filter it, deliver it to own subscriptions, and forward or drop it (A23).
@@ -723,7 +724,7 @@ class DiffusionNode(Node):
             data = _with_attributes(data, attributes, ())
         is_held = False
         for own in self.own_interests:
-            if one_way_match(own.attributes, attributes):
+            if one_way_match(own.attributes, attributes, self.strict):
                 if not is_held:
                     hops = rules.hops_taken(self.settings.ttl, data.ttl)
                     self.events.append(Held(data.previous_hop, "data", data.source, data.sequence, hops, ""))
@@ -759,7 +760,7 @@ class DiffusionNode(Node):
         ``entries``: the cache entries whose interests match the data; ``seen``: the message's SeenData.
         """
         listed_sinks = list(data.listed_sinks)
-        if any([one_way_match(own.attributes, data.attributes) for own in self.own_interests]):
+        if any([one_way_match(own.attributes, data.attributes, self.strict) for own in self.own_interests]):
             listed_sinks.append(self.address)
         paths = []
         exploratory = self._count_gradients_to_use(now)
@@ -913,7 +914,8 @@ class DiffusionNode(Node):
         samples = _samples_of(data)
         for subscription in self.subscriptions.of(own):
             for sample in samples:
-                self.deliver_to([subscription], sample, data.previous_hop, "data", data.source, data.sequence, now)
+                if one_way_match(subscription.attributes, sample, self.strict):
+                    self.deliver_to([subscription], sample, data.previous_hop, "data", data.source, data.sequence, now)
         data_gradient = self._update_data_gradient(own.data_gradients, data)
         if data_gradient is None or self.address in data_gradient.reinforced_for:
             return

@@ -75,7 +75,7 @@ class Pacing:
         due = []
         early = []
         for entry in self.cache.entries:
-            if not one_way_match(entry.attributes, attributes):
+            if not one_way_match(entry.attributes, attributes, node.strict):
                 continue
             for sink in entry.heads():
                 pace = self._pace(entry, sink)
@@ -89,7 +89,8 @@ class Pacing:
         early = sorted([sink for sink in early if sink not in due])
         for sink in early:
             node.events.append(Withheld(sink, "data", node.address, 0, number, ""))
-        if early and not due and not any([one_way_match(own.attributes, attributes) for own in node.own_interests]):
+        is_wanted = any([one_way_match(own.attributes, attributes, node.strict) for own in node.own_interests])
+        if early and not due and not is_wanted:
             node.drop(NOBODY, "data", node.address, 0, "interval")
             return None
         return tuple(early)

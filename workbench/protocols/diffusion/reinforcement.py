@@ -75,7 +75,7 @@ def choose_paths(reinforcement, interests, settings, black_list, drop):
             neighbor = data_gradient.neighbor
             if neighbor == reinforcement.previous_hop or (is_equal and sink in data_gradient.reinforced_for):
                 continue
-            if not one_way_match(reinforcement.attributes, data_gradient.attributes):
+            if not one_way_match(reinforcement.attributes, data_gradient.attributes, settings.matching == "strict"):
                 continue
             is_new = neighbor not in [path.neighbor for path in paths]
             if neighbor in black_list:

@@ -91,7 +91,7 @@ _COMMON = _CommonMatching(matching_samples)
 
 @lru_cache(maxsize=64)
 def _matching_by_rule(protocol: Protocol) -> Matching:
-    return Matching(protocol.matching_samples)
+    return (_CommonMatching if protocol.narrows_matching else Matching)(protocol.matching_samples)
 
 
 def matching_of(protocol: Protocol) -> Matching:

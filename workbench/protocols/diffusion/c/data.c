@@ -56,7 +56,7 @@ uint8_t gradients_to_try(const struct diffusion *node, int64_t now)
 static void deliver_sample(const struct diffusion *node, const struct diffusion_subscription *subscription,
                            struct attributes wanted, struct attributes sample, const struct data *data)
 {
-    if (one_way_match(wanted, sample))
+    if (is_match(node, wanted, sample))
         tell_attributes(node, DELIVERED, data->previous_hop, "data", data->source, data->sequence,
                         (int64_t)node->first_number + subscription->number, sample);
 }
@@ -114,7 +114,7 @@ static bool deliver_all(struct diffusion *node, const struct data *data, int64_t
     bool is_held = false;
     for (size_t i = 0; i < node->own_count; i++) {
         struct own_interest *own = own_at(node, i);
-        if (!one_way_match(view(&own->attributes), data->attributes))
+        if (!is_match(node, view(&own->attributes), data->attributes))
             continue;
         if (!is_held)
             tell(node, HELD, data->previous_hop, "data", data->source, data->sequence,
@@ -131,7 +131,7 @@ static bool deliver_all(struct diffusion *node, const struct data *data, int64_t
 bool data_is_wanted(struct diffusion *node, struct attributes attributes)
 {
     for (size_t i = 0; i < node->own_count; i++)
-        if (one_way_match(view(&own_at(node, i)->attributes), attributes))
+        if (is_match(node, view(&own_at(node, i)->attributes), attributes))
             return true;
     return false;
 }
@@ -142,7 +142,7 @@ static bool note_paths(struct diffusion *node, const struct data *data)
     bool is_wanted = false;
     for (size_t i = 0; i < node->entry_count; i++) {
         struct interest_entry *entry = entry_at(node, i);
-        if (!one_way_match(view(&entry->attributes), data->attributes))
+        if (!is_match(node, view(&entry->attributes), data->attributes))
             continue;
         is_wanted = true;
         (void)note_path(node, &entry->data_gradients, data);
@@ -243,7 +243,7 @@ static bool is_wanted(struct diffusion *node, struct attributes sample)
     if (data_is_wanted(node, sample))
         return true;
     for (size_t i = 0; i < node->entry_count; i++)
-        if (one_way_match(view(&entry_at(node, i)->attributes), sample))
+        if (is_match(node, view(&entry_at(node, i)->attributes), sample))
             return true;
     return false;
 }

@@ -47,6 +47,7 @@ struct diffusion_settings {
     uint8_t max_repeats;
     uint16_t reinforce_after;
     uint8_t exploratory_gradients;
+    bool is_strict; /* whether one value has to meet all constraints of its key (A11) */
     uint16_t lifetime_s;
     int64_t refresh_us; /* 0: never */
     int64_t known_for_us;

@@ -27,6 +27,13 @@ void drop(struct diffusion *node, int32_t previous_hop, const char *message, int
 void drop_interest(struct diffusion *node, const struct interest *interest, const char *message,
                    enum diffusion_reason reason);
 
+/* Return whether a publication matches a subscription, by the node's rule (A11). */
+static inline bool is_match(const struct diffusion *node, struct attributes subscription, struct attributes publication)
+{
+    return node->settings->is_strict ? strict_match(subscription, publication)
+                                     : one_way_match(subscription, publication);
+}
+
 /* node.c */
 uint32_t take_sequence(struct diffusion *node);
 bool is_black_listed(const struct diffusion *node, uint16_t neighbor);

@@ -92,7 +92,7 @@ bool find_early(struct diffusion *node, struct sample *sample)
     memset(sample->early, 0, sizeof sample->early);
     for (size_t i = 0; i < node->entry_count; i++) {
         struct interest_entry *entry = entry_at(node, i);
-        bool matches = one_way_match(view(&entry->attributes), view(&sample->attributes));
+        bool matches = is_match(node, view(&entry->attributes), view(&sample->attributes));
         for (int j = 0; j < entry->gradient_count; j++) {
             struct gradient *gradient = &entry->gradients[j];
             gradient->is_due = false;

@@ -51,7 +51,7 @@ static void add_paths(struct diffusion *node, struct paths *paths, const struct 
         /* A source whose path is already reinforced is left out, unless the reinforcement is further constrained. */
         if (one->neighbor == reinforcement->previous_hop || (same && is_reinforced_for(one, reinforcement->sink)))
             continue;
-        if (one_way_match(reinforcement->attributes, view(&one->attributes)))
+        if (is_match(node, reinforcement->attributes, view(&one->attributes)))
             add_path(node, paths, reinforcement, same, one);
     }
 }

@@ -161,7 +161,7 @@ static bool find_paths(const struct serving *serving, uint8_t exploratory, int32
     for (struct cursor cursor = first_of(serving); (gradient = next_gradient(&cursor)) != NULL;) {
         gradient->is_path = false;
         if (cursor.entry != last)
-            is_wanted = one_way_match(view(&cursor.entry->attributes), serving->data->attributes);
+            is_wanted = is_match(serving->node, view(&cursor.entry->attributes), serving->data->attributes);
         last = cursor.entry;
         if (!is_wanted || !is_live(serving, gradient) || is_left_out(serving, gradient->sink))
             continue;

@@ -21,11 +21,40 @@ _FACTOR = np.uint64(0x100000001B3)  # FNV's
 
 @compiled
 def matches(state, subscription_list, publication_list):
-    """Return whether the list of a publication matches that of a subscription, as `attributes.one_way_match` does."""
-    subscription, publication = state.lists[subscription_list], state.lists[publication_list]
-    return twin.one_way_match(
-        state.attributes, subscription.first, subscription.last, publication.first, publication.last
-    )
+    """Return whether the list of a publication matches that of a subscription, by the parameter ``matching``."""
+    publication = state.lists[publication_list]
+    return matches_rows(state, subscription_list, publication.first, publication.last)
+
+
+@compiled
+def matches_rows(state, subscription_list, first, last):
+    """Return whether a sample, rows first:last, matches the list of a subscription by the parameter ``matching``."""
+    subscription = state.lists[subscription_list]
+    if not twin.one_way_match(state.attributes, subscription.first, subscription.last, first, last):
+        return False
+    if not state.is_strict:
+        return True
+    for a in range(subscription.first, subscription.last):
+        if state.attributes[a, 1] != IS and not _has_strict_value(state, subscription_list, a, first, last):
+            return False
+    return True
+
+
+@compiled
+def _has_strict_value(state, subscription_list, constraint, first, last):
+    """Return whether a value in rows first:last meets all constraints of the key of row ``constraint``."""
+    rows = state.attributes
+    subscription = state.lists[subscription_list]
+    key = rows[constraint, 0]
+    has_value = False
+    for b in range(first, last):
+        if rows[b, 0] == key and rows[b, 1] == IS:
+            meets_all = True
+            for a in range(subscription.first, subscription.last):
+                if rows[a, 0] == key and rows[a, 1] != IS:
+                    meets_all = meets_all and twin.satisfies(rows[b, 2], rows[a, 1], rows[a, 2])
+            has_value = has_value or meets_all
+    return has_value
 
 
 @compiled

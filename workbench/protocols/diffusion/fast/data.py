@@ -6,6 +6,7 @@ from workbench.protocols.diffusion.fast.attributes import (
     intern_list,
     is_same,
     matches,
+    matches_rows,
     sample_end,
     slice_list,
 )
@@ -277,12 +278,11 @@ def _deliver(core, state, i, own, sender, message, now):
 
 @compiled
 def _deliver_samples(core, state, i, subscription, peer, message, list_id, now):
-    constraints = state.lists[state.subscription_lists[subscription]]
     is_aggregate = state.message_fields[message].is_aggregate
     first, last = state.lists[list_id].first, state.lists[list_id].last
     while first < last:
         end = sample_end(state, list_id, first, is_aggregate)
-        if twin.one_way_match(state.attributes, constraints.first, constraints.last, first, end):
+        if matches_rows(state, state.subscription_lists[subscription], first, end):
             detail = detail_of(state, slice_list(state, list_id, first, end))
             twin.report_delivered(core, now, i, peer, message, core.subscriptions[subscription].number, detail)
         first = end

@@ -168,6 +168,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         sample_lifetime_us=int(protocol.sample_lifetime_s * SECOND_US),
         known_for_us=known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),
         max_attributes_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
+        is_strict=protocol.matching == "strict",
         black_first=black_first,
         slots=b.entries,
         own_first=_first_rows(subscribed),

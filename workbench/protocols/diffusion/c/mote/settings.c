@@ -73,6 +73,10 @@ struct refusal settings_read(const char *text, struct diffusion_settings *settin
         if (!is_read || (i < TIMES && !(numbers[i] >= least && numbers[i] <= UINT16_MAX)))
             return (struct refusal){CANNOT_HAVE, NUMBER_NAMES[i], 0};
     }
+    const char *matching = json_member(text, "matching");
+    settings->is_strict = json_begins_with(matching, "\"strict\"");
+    if (!settings->is_strict && !json_begins_with(matching, "\"any\""))
+        return (struct refusal){CANNOT_HAVE, "matching", 0};
     double refresh_s = numbers[REFRESH_S];
     settings->ttl = (uint8_t)integers[TTL];
     settings->max_repeats = (uint8_t)integers[MAX_REPEATS];
