@@ -1,9 +1,9 @@
 """Motes of all kinds against the simulator: ``benchmarks/c_lockstep.py [--scenarios 300] [--first 0] [--kinds ...]``.
 
-Random networks (`tests/c/networks.py`), with filters and without, in lockstep on processes in C, on emulated Cortex-M3,
-and on a mixture with MicroPython and simulated nodes, after the golden scenarios that motes in C can run. The first
-trace that is not the simulator's, row by row, ends it with the scenario's number. It needs the tools of these kinds;
-`workbench doctor` says which. Each kind whose tools are missing is left out.
+The golden scenarios that motes in C can run, then random networks (`tests/c/networks.py`), with filters and without,
+run in lockstep: on processes in C, on emulated Cortex-M3, and on a mixture with MicroPython and simulated nodes. The
+first trace that differs from the simulator's in any row ends the program with the scenario's number. `workbench doctor`
+lists the tools of each kind. A kind whose tools are missing is skipped.
 """
 
 import argparse
@@ -27,7 +27,7 @@ MIXED = "mixed"
 
 
 def golden() -> Iterator[tuple[str, Any, str]]:
-    """(name, scenario, digest of its trace) of the golden scenarios that a mote in C can run."""
+    """Yield (name, scenario, digest of its trace) of each golden scenario that a mote in C can run."""
     recorded = json.loads(renew.DIGESTS.read_text(encoding="utf-8"))
     for name in renew.NAMES:
         scenario = renew.scenario(name)
@@ -35,8 +35,11 @@ def golden() -> Iterator[tuple[str, Any, str]]:
             yield name, scenario, recorded[name]["trace_hash"]
 
 
-def random_ones(first: int, count: int) -> Iterator[tuple[str, Any, str]]:
-    """The same of random scenarios, every fifth of them of flooding; those that the protocol refuses are left out."""
+def random_scenarios(first: int, count: int) -> Iterator[tuple[str, Any, str]]:
+    """Yield (number, scenario, digest of its trace) of random scenarios; every fifth is of flooding.
+
+    Scenarios that the protocol refuses are skipped.
+    """
     for number in range(first, first + count):
         scenario = random_flood(number) if number % 5 == 4 else random_scenario(number)
         try:
@@ -47,21 +50,21 @@ def random_ones(first: int, count: int) -> Iterator[tuple[str, Any, str]]:
 
 
 def check(name: str, scenario: Any, expected: str, kind: str) -> int:
-    """Play a scenario on motes; returns the rows of its trace. AssertionError if it is not the simulator's."""
+    """Play a scenario on motes and return the number of rows; raise AssertionError if the trace is not ``expected``."""
     nodes = sorted(scenario.topology.nodes)
-    which = random_kinds(len(nodes), nodes) if kind == MIXED else kind
+    kinds = random_kinds(len(nodes), nodes) if kind == MIXED else kind
     try:
-        run = scenario.run(on=wb.motes.virtual(lockstep=True, kind=which))
+        run = scenario.run(on=wb.motes.virtual(lockstep=True, kind=kinds))
     except LinkError as error:
-        if "memory access out of bounds" not in str(error):  # of MicroPython's interpreter, once in a hundred runs
+        if "memory access out of bounds" not in str(error):  # MicroPython crashes once in a hundred runs
             raise
-        run = scenario.run(on=wb.motes.virtual(lockstep=True, kind=which))
+        run = scenario.run(on=wb.motes.virtual(lockstep=True, kind=kinds))
     assert trace.digest(run.trace) == expected, f"{kind}: scenario {name} gives another trace"
     return len(run.trace)
 
 
 def main() -> None:
-    """Compare all, and print how many there were."""
+    """Compare all scenarios on each kind, and print the number of networks and rows."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--scenarios", type=int, default=300)
     parser.add_argument("--first", type=int, default=0)
@@ -69,12 +72,12 @@ def main() -> None:
     options = parser.parse_args()
     missing = {kind: motes.missing(kind) for kind in (motes.C, motes.CORTEX_M3, motes.MICROPYTHON)}
     for kind in options.kinds:
-        lacking = [reason for one, reason in missing.items() if reason and kind in (one, MIXED)]
-        if lacking:
-            print(f"{kind}: left out, for {lacking[0]}")
+        reasons = [reason for needed, reason in missing.items() if reason and kind in (needed, MIXED)]
+        if reasons:
+            print(f"{kind}: left out, for {reasons[0]}")
             continue
         begun, rows, networks = time.perf_counter(), 0, 0
-        for name, scenario, expected in (*golden(), *random_ones(options.first, options.scenarios)):
+        for name, scenario, expected in (*golden(), *random_scenarios(options.first, options.scenarios)):
             rows += check(name, scenario, expected, kind)
             networks += 1
         seconds = time.perf_counter() - begun

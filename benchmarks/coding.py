@@ -1,8 +1,8 @@
-"""Network coding in GF(2^8) beside galois, plain C and ISA-L: ``benchmarks/coding.py [--quick]``.
+"""Network coding in GF(2^8) compared with galois, plain C and ISA-L: ``benchmarks/coding.py [--quick]``.
 
 A generation of m = 32 chunks of 1 KiB and of 64 KiB is encoded into 32 packets and decoded from them, and encoding
-vectors are checked for innovation against a matrix that lacks one row, for m = 2, 8 and 32. Process time of one thread,
-medians of interleaved runs; a run repeats its job until it has taken long enough to be measured.
+vectors are checked for innovation against a matrix that lacks one row, for m = 2, 8 and 32. Times are process times of
+one thread, medians of interleaved runs; a run repeats its job until its time can be measured.
 """
 
 import argparse
@@ -25,18 +25,18 @@ RUN_S = 0.1
 
 
 def contenders() -> tuple[list[Contender], list[str]]:
-    """Who is here, ours first, and a line for each who is not."""
-    here, lines = [OURS, OURS_AT_ONCE, GALOIS], []
+    """Return the available contenders, ours first, and a line for each contender that is missing."""
+    available, lines = [OURS, OURS_AT_ONCE, GALOIS], []
     for name, make in MAKERS:
         try:
-            here.append(make())
+            available.append(make())
         except Absent as reason:
             lines.append(f"{name} is skipped: {reason}")
-    return here, lines
+    return available, lines
 
 
 def measure(jobs: dict[str, Callable[[], object]], runs: int, run_s: float = RUN_S) -> dict[str, float]:
-    """The seconds that each job takes: the median of its runs, each as many repetitions as ``run_s`` has room for."""
+    """Return the seconds of each job: the median of its runs, each of which repeats the job for about ``run_s``."""
     repetitions = {name: _repetitions(job, run_s) for name, job in jobs.items()}
 
     def repeated(name: str) -> Callable[[], int]:
@@ -52,46 +52,46 @@ def measure(jobs: dict[str, Callable[[], object]], runs: int, run_s: float = RUN
 
 
 def _repetitions(job: Callable[[], object], run_s: float) -> int:
-    job()  # what is compiled when it is first called
+    job()  # The first call may compile code.
     start = time.process_time()
     count = 0
     while time.process_time() - start < run_s:
         job()
         count += 1
-    return max(1, count)  # a clock may step over the whole time at once
+    return max(1, count)  # A coarse clock may step over the whole time at once.
 
 
-def coding_table(one: Generation, here: Sequence[Contender], runs: int, run_s: float = RUN_S) -> str:
-    """Encoding and decoding a generation, a row for each contender."""
-    for contender in here:
-        contender.check(one)
-    encoding = measure({each.name: each.encode(one) for each in here}, runs, run_s)
-    decoding = measure({each.name: each.decode(one) for each in here}, runs, run_s)
-    ours = here[0].name
+def coding_table(coded: Generation, available: Sequence[Contender], runs: int, run_s: float = RUN_S) -> str:
+    """Return the table of encoding and decoding a generation, with a row for each contender."""
+    for contender in available:
+        contender.check(coded)
+    encoding = measure({each.name: each.encode(coded) for each in available}, runs, run_s)
+    decoding = measure({each.name: each.decode(coded) for each in available}, runs, run_s)
+    ours = available[0].name
     rows = []
     for name in encoding:
         row = [name]
         for seconds in (encoding, decoding):
-            rate = f"{one.chunks.size / seconds[name] / 1e6:,.0f}"
+            rate = f"{coded.chunks.size / seconds[name] / 1e6:,.0f}"
             row += [f"{seconds[name] * 1e6:,.1f}", rate, ratio(seconds[name] / seconds[ours])]
         rows.append(row)
     header = ["contender", "encode µs", "MB/s", "ours / it", "decode µs", "MB/s", "ours / it"]
     return table(header, rows)
 
 
-def innovation_table(here: Sequence[Contender], runs: int) -> str:
-    """Checking encoding vectors, a row for each contender and a column for each size of a generation."""
-    able = [each for each in here if each.innovative is not None]
+def innovation_table(available: Sequence[Contender], runs: int) -> str:
+    """Return the table of checks of encoding vectors: rows are contenders, columns are sizes of a generation."""
+    able = [each for each in available if each.innovative is not None]
     rows = {each.name: [each.name] for each in able}
     for chunks in GENERATIONS:
-        known, asked = (
+        known, tested = (
             generation(chunks, 8).vectors[:-1],
             generation(max(chunks, VECTORS), 8).vectors[:VECTORS, :chunks],
         )
-        asked = np.ascontiguousarray(asked)
-        jobs = {each.name: each.innovative(known, asked) for each in able if each.innovative}
-        found = {job() for job in jobs.values()}
-        assert len(found) == 1, f"contenders find {sorted(found)} innovative vectors"
+        tested = np.ascontiguousarray(tested)
+        jobs = {each.name: each.innovative(known, tested) for each in able if each.innovative}
+        counts = {job() for job in jobs.values()}
+        assert len(counts) == 1, f"contenders find {sorted(counts)} innovative vectors"
         seconds = measure(jobs, runs)
         for name in rows:
             rows[name] += [f"{seconds[name] / VECTORS * 1e6:,.2f}", ratio(seconds[name] / seconds[able[0].name])]
@@ -100,15 +100,15 @@ def innovation_table(here: Sequence[Contender], runs: int) -> str:
 
 
 def report(quick: bool) -> Iterator[str]:
-    """Each piece of the report when it is there."""
+    """Yield each piece of the report as soon as it is measured."""
     runs = QUICK_RUNS if quick else RUNS
-    here, skipped = contenders()
+    available, skipped = contenders()
     yield "".join(f"{line}.\n" for line in skipped) + NOTES
     for size_B in SIZES_B:
         yield f"### A generation of {CHUNKS} chunks of {size_B // 1024} KiB\n"
-        yield coding_table(generation(CHUNKS, size_B), here, runs) + "\n"
+        yield coding_table(generation(CHUNKS, size_B), available, runs) + "\n"
     yield "### Whether an encoding vector is innovative\n"
-    yield innovation_table(here, runs) + "\n"
+    yield innovation_table(available, runs) + "\n"
 
 
 NOTES = """\
@@ -123,7 +123,7 @@ what counts is that a call from Python takes microseconds.
 
 
 def main() -> None:
-    """The command line."""
+    """Print the report."""
     parser = argparse.ArgumentParser(description="Measure network coding beside other libraries.")
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     print(f"## Network coding in GF(2^8)\n\n{machine()}\n")

@@ -1,7 +1,7 @@
-"""Who codes: the workbench, galois, plain C and ISA-L, each with the same generation to encode and to decode.
+"""Contenders in network coding: the workbench, galois, plain C and ISA-L, with the same generation.
 
-All are given the same coefficients, and the same chunks have to come out: `Contender.check` says so before anything is
-measured. What a contender cannot do is left out (ISA-L has no rank).
+All contenders get the same coefficients and must return the same chunks; `Contender.check` verifies this before any
+measurement. A function that a contender lacks is None (ISA-L computes no rank).
 """
 
 import ctypes
@@ -30,7 +30,7 @@ def _gf() -> type[galois.FieldArray]:
 
 
 class Generation(NamedTuple):
-    """Chunks, as many encoding vectors of full rank, and the information vectors that belong to them, as arrays."""
+    """Chunks, encoding vectors of full rank, one per chunk, and their information vectors, as arrays."""
 
     chunks: np.ndarray
     vectors: np.ndarray
@@ -38,10 +38,10 @@ class Generation(NamedTuple):
 
 
 class Contender(NamedTuple):
-    """One that codes. Each function takes what it works on and gives a job without arguments.
+    """A contender: a name and functions that return jobs, which are functions without arguments.
 
-    A job of ``encode(generation)`` gives all information vectors, one of ``decode(generation)`` the chunks; one of
-    ``innovative(rows, vectors)`` says how many of the vectors depend on none of the rows.
+    A job of ``encode(generation)`` returns all information vectors, a job of ``decode(generation)`` the chunks.
+    A job of ``innovative(rows, vectors)`` returns the number of vectors that are linearly independent of the rows.
     """
 
     name: str
@@ -50,22 +50,22 @@ class Contender(NamedTuple):
     innovative: Callable[[np.ndarray, np.ndarray], Callable[[], int]] | None
 
     def check(self, generation: Generation) -> None:
-        """Raise AssertionError unless what comes out is what has to."""
-        assert np.array_equal(self.encode(generation)(), generation.informations), f"{self.name} encodes otherwise"
-        assert np.array_equal(self.decode(generation)(), generation.chunks), f"{self.name} decodes otherwise"
+        """Raise AssertionError unless encoding and decoding give the expected arrays."""
+        assert np.array_equal(self.encode(generation)(), generation.informations), f"{self.name} encodes wrongly"
+        assert np.array_equal(self.decode(generation)(), generation.chunks), f"{self.name} decodes wrongly"
 
 
 def generation(chunks: int, size_B: int) -> Generation:
-    """A generation of drawn bytes and coefficients, in GF(2^8)."""
+    """Return a generation of random bytes and coefficients, in GF(2^8)."""
     random = draws.Stream(draws.make_key(1, chunks, size_B))
 
-    def drawn(rows: int, columns: int) -> np.ndarray:
+    def draw_array(rows: int, columns: int) -> np.ndarray:
         words = np.array([random.bits() for _ in range((rows * columns + 7) // 8)], np.uint64)
         return words.view(np.uint8)[: rows * columns].reshape(rows, columns).copy()
 
-    data, vectors = drawn(chunks, size_B), drawn(chunks, chunks)
+    data, vectors = draw_array(chunks, size_B), draw_array(chunks, chunks)
     while np.linalg.matrix_rank(_gf()(vectors)) < chunks:
-        vectors = drawn(chunks, chunks)
+        vectors = draw_array(chunks, chunks)
     return Generation(data, vectors, np.array(_gf()(vectors) @ _gf()(data)))
 
 
@@ -73,16 +73,16 @@ def _array(rows: list[bytes]) -> np.ndarray:
     return np.frombuffer(b"".join(rows), np.uint8).reshape(len(rows), -1)
 
 
-# The workbench: packet by packet as a protocol does it, and all packets at once
+# The workbench: packet by packet, as in a protocol, and all packets at once
 
 
-def _our_encode(one: Generation) -> Callable[[], np.ndarray]:
-    encoder, vectors = Encoder([row.tobytes() for row in one.chunks]), one.vectors.tolist()
+def _our_encode(coded: Generation) -> Callable[[], np.ndarray]:
+    encoder, vectors = Encoder([row.tobytes() for row in coded.chunks]), coded.vectors.tolist()
     return lambda: _array([encoder.combine(vector).information_vector for vector in vectors])
 
 
-def _our_decode(one: Generation) -> Callable[[], np.ndarray]:
-    packets = list(zip(one.vectors.tolist(), [row.tobytes() for row in one.informations], strict=True))
+def _our_decode(coded: Generation) -> Callable[[], np.ndarray]:
+    packets = list(zip(coded.vectors.tolist(), [row.tobytes() for row in coded.informations], strict=True))
 
     def job() -> np.ndarray:
         decoder = Decoder(len(packets))
@@ -94,19 +94,19 @@ def _our_decode(one: Generation) -> Callable[[], np.ndarray]:
 
 
 def _our_innovative(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
-    decoder, asked = Decoder(rows.shape[1], bulk=True), vectors.tolist()
+    decoder, tested = Decoder(rows.shape[1], bulk=True), vectors.tolist()
     for row in rows.tolist():
         decoder.add(row, b"")
-    return lambda: sum(decoder.is_innovative(vector) for vector in asked)
+    return lambda: sum(decoder.is_innovative(vector) for vector in tested)
 
 
-def _our_rows(one: Generation) -> Callable[[], np.ndarray]:
-    rows = Rows(field(256), [row.tobytes() for row in one.chunks])
-    return lambda: _array(rows.combine_all(one.vectors))
+def _our_rows(coded: Generation) -> Callable[[], np.ndarray]:
+    rows = Rows(field(256), [row.tobytes() for row in coded.chunks])
+    return lambda: _array(rows.combine_all(coded.vectors))
 
 
-def _our_matrix(one: Generation) -> Callable[[], np.ndarray]:
-    vectors, informations = ([row.tobytes() for row in rows] for rows in (one.vectors, one.informations))
+def _our_matrix(coded: Generation) -> Callable[[], np.ndarray]:
+    vectors, informations = ([row.tobytes() for row in rows] for rows in (coded.vectors, coded.informations))
 
     def job() -> np.ndarray:
         matrix = Elimination(field(256), len(vectors), len(informations[0]))
@@ -127,19 +127,19 @@ def _our_batch(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
 # galois
 
 
-def _galois_encode(one: Generation) -> Callable[[], np.ndarray]:
-    vectors, chunks = _gf()(one.vectors), _gf()(one.chunks)
+def _galois_encode(coded: Generation) -> Callable[[], np.ndarray]:
+    vectors, chunks = _gf()(coded.vectors), _gf()(coded.chunks)
     return lambda: np.asarray(vectors @ chunks)
 
 
-def _galois_decode(one: Generation) -> Callable[[], np.ndarray]:
-    vectors, informations = _gf()(one.vectors), _gf()(one.informations)
+def _galois_decode(coded: Generation) -> Callable[[], np.ndarray]:
+    vectors, informations = _gf()(coded.vectors), _gf()(coded.informations)
     return lambda: np.asarray(np.linalg.inv(vectors) @ informations)
 
 
 def _galois_innovative(rows: np.ndarray, vectors: np.ndarray) -> Callable[[], int]:
-    known, asked = _gf()(rows), _gf()(vectors)
-    return lambda: sum(int(np.linalg.matrix_rank(np.vstack([known, one]))) > len(known) for one in asked)
+    known, tested = _gf()(rows), _gf()(vectors)
+    return lambda: sum(int(np.linalg.matrix_rank(np.vstack([known, vector]))) > len(known) for vector in tested)
 
 
 # C
@@ -157,21 +157,24 @@ def _plain_library() -> ctypes.CDLL:
     return library
 
 
-def plain_c(name: str, way: int) -> Contender:
-    """Plain C, by a table (way 0) or by shifts (way 1); native.Absent without a compiler."""
+def plain_c(name: str, method: int) -> Contender:
+    """Return plain C that multiplies by a table (method 0) or by shifts (method 1).
+
+    Raises native.Absent without a compiler.
+    """
     library = _plain_library()
 
-    def encode(one: Generation) -> Callable[[], np.ndarray]:
-        out = np.empty_like(one.informations)
-        m, size_B = one.chunks.shape
-        return lambda: library.encode(way, out, one.chunks, one.vectors, m, m, size_B) or out
+    def encode(coded: Generation) -> Callable[[], np.ndarray]:
+        out = np.empty_like(coded.informations)
+        m, size_B = coded.chunks.shape
+        return lambda: library.encode(method, out, coded.chunks, coded.vectors, m, m, size_B) or out
 
-    def decode(one: Generation) -> Callable[[], np.ndarray]:
-        m, size_B = one.chunks.shape
+    def decode(coded: Generation) -> Callable[[], np.ndarray]:
+        m, size_B = coded.chunks.shape
         matrix = np.empty((m, m + size_B), np.uint8)
 
         def job() -> np.ndarray:
-            assert library.decode(way, matrix, one.vectors, one.informations, m, size_B) == m
+            assert library.decode(method, matrix, coded.vectors, coded.informations, m, size_B) == m
             return matrix[:, m:]
 
         return job
@@ -182,31 +185,31 @@ def plain_c(name: str, way: int) -> Contender:
         for row in np.asarray(_gf()(rows).row_reduce()):
             pivot = int(np.flatnonzero(row)[0])
             matrix[pivot], present[pivot] = row, 1
-        return lambda: library.innovative(way, matrix, present, vectors, len(vectors), m)
+        return lambda: library.innovative(method, matrix, present, vectors, len(vectors), m)
 
     return Contender(name, encode, decode, innovative)
 
 
 @lru_cache
 def isa_l() -> Contender:
-    """Intel's library; native.Absent where it is not installed."""
+    """Return Intel's library as a contender; raise native.Absent if it is not installed."""
     flags = ("-O3", "-march=native", "-shared", "-fPIC")
     library = ctypes.CDLL(str(built("coding_isal.c", flags=flags, libraries=("-lisal",))))
     library.encode.argtypes = [BYTES, BYTES, BYTES, NUMBER, NUMBER, NUMBER]
     library.decode.argtypes = [BYTES, BYTES, BYTES, NUMBER, NUMBER]
     library.encode.restype, library.decode.restype = None, NUMBER
 
-    def encode(one: Generation) -> Callable[[], np.ndarray]:
-        out = np.empty_like(one.informations)
-        m, size_B = one.chunks.shape
-        return lambda: library.encode(out, one.chunks, one.vectors, m, m, size_B) or out
+    def encode(coded: Generation) -> Callable[[], np.ndarray]:
+        out = np.empty_like(coded.informations)
+        m, size_B = coded.chunks.shape
+        return lambda: library.encode(out, coded.chunks, coded.vectors, m, m, size_B) or out
 
-    def decode(one: Generation) -> Callable[[], np.ndarray]:
-        out = np.empty_like(one.chunks)
-        m, size_B = one.chunks.shape
+    def decode(coded: Generation) -> Callable[[], np.ndarray]:
+        out = np.empty_like(coded.chunks)
+        m, size_B = coded.chunks.shape
 
         def job() -> np.ndarray:
-            assert library.decode(out, one.vectors, one.informations, m, size_B) == m
+            assert library.decode(out, coded.vectors, coded.informations, m, size_B) == m
             return out
 
         return job

@@ -1,11 +1,11 @@
-"""How long each twin of the fast engine takes to compile, from nothing.
+"""The time that each twin of the fast engine takes to compile, without cached code.
 
     .venv/bin/python benchmarks/compile.py [PROTOCOL ...]
 
 Theory of operation
-    Each twin is compiled by a process of its own, in an empty folder for machine code. Its processor seconds are those
-    from before the twin is imported to the first event; importing the workbench and numba is not in it. ``size`` is
-    what stays on disk.
+    A separate process compiles each twin, with an empty folder for machine code. The processor seconds run from before
+    the import of the twin to the first event; they exclude the import of the workbench and numba. ``size`` is that of
+    the code on disk.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ print(time.process_time() - began_s)
 
 
 def measure(name: str) -> list[str]:
-    """The row of one protocol."""
+    """Compile the twin of a protocol, and return its row of the table."""
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"NUMBA_CACHE_DIR": folder}
         command = [sys.executable, "-c", COMPILE, name]
@@ -45,18 +45,18 @@ def measure(name: str) -> list[str]:
 
 
 def twins() -> dict[str, str]:
-    """Twin -> the first protocol that has it."""
-    found: dict[str, str] = {}
+    """Return {twin: the first protocol that uses it}."""
+    protocols: dict[str, str] = {}
     for name in PROTOCOLS:
         try:
-            found.setdefault(fast.twin_of(getattr(wb, name)()), name)
+            protocols.setdefault(fast.twin_of(getattr(wb, name)()), name)
         except fast.NoFastTwinError:
             continue
-    return found
+    return protocols
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure the named protocols, or all twins, and print the table."""
     print(table(["protocol", "processor s", "size, MB"], [measure(name) for name in sys.argv[1:] or twins().values()]))
 
 

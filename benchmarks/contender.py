@@ -1,4 +1,4 @@
-"""What a contender is: a name, what it does, and a way to play the flood."""
+"""The description of a contender: its name, what it models, and a function that plays the flood."""
 
 from collections.abc import Callable
 from functools import partial
@@ -10,17 +10,17 @@ from timing import Job, Result
 FEWEST = 3
 
 
-def never() -> str:
-    """What is always there is never absent."""
+def always_available() -> str:
+    """Return "": the contender is always available."""
     return ""
 
 
 class Contender(NamedTuple):
-    """One that plays the flood.
+    """A simulator that plays the flood.
 
-    ``prepare(network, floods)`` gives the job whose time counts. ``event`` says what one event of its own is,
-    ``models`` what it models of a radio. ``receptions`` is about how many a measurement should make; a rate needs no
-    more. ``absent`` says in a line why it cannot play here, or nothing.
+    ``prepare(network, floods)`` returns the job whose time counts. ``event`` describes one event of the simulator, and
+    ``models`` the parts of a radio that it models. ``receptions`` is the approximate number of receptions in a
+    measurement. ``absent()`` returns one line on why the simulator cannot run here, or "".
     """
 
     name: str
@@ -28,17 +28,17 @@ class Contender(NamedTuple):
     models: str
     prepare: Callable[[Network, int], Job]
     receptions: int
-    absent: Callable[[], str] = never
+    absent: Callable[[], str] = always_available
 
     def floods(self, network: Network, quick: bool = False) -> int:
-        """How many floods of that network make about as many receptions as wanted, a fifth of it if ``quick``.
+        """Return the number of floods that make about ``receptions`` receptions, or a fifth of them if ``quick``.
 
-        There are at least FEWEST, so that nobody's time is mostly that of making the nodes.
+        At least FEWEST floods are played, so that the creation of nodes does not dominate the time.
         """
         wanted = round(self.receptions / (5 if quick else 1) / network.arcs)
         return max(1 if quick else FEWEST, wanted)
 
 
 def plain(flood: Callable[[Network, int], Result]) -> Callable[[Network, int], Job]:
-    """The ``prepare`` of a flood that needs no preparation."""
+    """Return the ``prepare`` of a flood that needs no preparation."""
     return lambda network, floods: partial(flood, network, floods)

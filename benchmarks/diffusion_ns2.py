@@ -1,13 +1,13 @@
 """One-phase pull of diffusion3 in ns-2 (diffusion_ns2.tcl; Debian's ns2 has diffusion3 in it), over 802.11.
 
-The network and its neighbors are ours, scaled to the 250 m of ns-2's transmit power; nothing beyond that is sensed. One
-ping receiver is the sink, one ping sender publishes every five seconds, and an interest is repeated every thirty: so
-does TinyDiffusion by default. 802.11 has RTS/CTS, acknowledgements and ARP, and is faster than 802.15.4; its frames are
-longer. Each step of PHY, MAC, queue and application is an event. Nothing is traced while time is taken; the receptions
-and deliveries are counted in the trace of one run beforehand, which is the same run.
+The network and its neighbors are those of the workbench, scaled to the 250 m of ns-2's transmit power; nodes sense
+nothing beyond that. One ping receiver is the sink, one ping sender publishes every five seconds, and an interest is
+repeated every thirty seconds, the defaults of TinyDiffusion. 802.11 has RTS/CTS, acknowledgements and ARP, and is
+faster than 802.15.4; its frames are longer. Each step of PHY, MAC, queue and application is an event. Timed runs write
+no trace; the receptions and deliveries are counted in the trace of an identical run beforehand.
 
-ns-2 spends most of the time before the first event, in Tcl, where it makes the nodes. So there are two times: of the
-events alone, and with making the nodes; loading ns-2 itself (it compiles its own Tcl library) is in neither.
+ns-2 spends most of its time before the first event, in Tcl, where it makes the nodes. So two times are measured: of the
+events alone, and including the nodes. Both exclude loading ns-2 itself, which compiles its own Tcl library.
 """
 
 from functools import lru_cache
@@ -24,14 +24,14 @@ BROADCAST = "ffffffff"
 
 
 class Counted(NamedTuple):
-    """Frames received by MACs, and readings that arrived at the sink."""
+    """The numbers of frames received by MACs and of readings that arrived at the sink."""
 
     receptions: int
     delivered: int
 
 
 def version() -> str:
-    """ns-2's version; Absent if there is none, or none with diffusion3."""
+    """Return ns-2's version; raise Absent if ns-2 is missing or lacks diffusion3."""
     need("ns", "ns2")
     probe = scratch() / "probe.tcl"
     probe.write_text("puts [ns-version]\nputs [Application/DiffApp info subclass]\n")
@@ -42,7 +42,7 @@ def version() -> str:
 
 
 def absent() -> str:
-    """Why it cannot play, or nothing."""
+    """Return why ns-2 cannot run the scenario, or ""."""
     try:
         version()
     except Absent as reason:
@@ -51,25 +51,25 @@ def absent() -> str:
 
 
 def _run(network: Network, sink: int, source: int, trace: Path | str, seconds: float) -> list[float]:
-    """Run it; returns process seconds: loading, making the nodes, events."""
+    """Run ns-2; return the process seconds of loading, of making the nodes, and of the events."""
     printed = output("ns", SCRIPT, network_file(network), sink, source, trace, seconds)
-    # ns-2's own lines go through another buffer, so ours may come anywhere among them.
-    found = [line.split()[1:] for line in printed.splitlines() if line.startswith("process_s ")]
-    if not found:
+    # ns-2's own lines pass through another buffer, so the script's line may be anywhere among them.
+    times = [line.split()[1:] for line in printed.splitlines() if line.startswith("process_s ")]
+    if not times:
         raise Absent("ns-2 ended before the scenario did")
-    return [float(number) for number in found[0]]
+    return [float(number) for number in times[0]]
 
 
 @lru_cache
 def counted(network: Network, sink: int, source: int) -> Counted:
-    """What happened in the run, out of its trace."""
+    """Count the receptions and deliveries in the trace of a run."""
     trace = scratch() / "ns2.trace"
     _run(network, sink, source, trace, DURATION_S)
     receptions = delivered = 0
     with trace.open() as lines:
         for line in lines:
-            # r 5.019013163 _0_ MAC --- 1908776150 diffusion 0 [13a 0 8 800] ...: the third is the receiver, the
-            # second of the brackets the destination.
+            # r 5.019013163 _0_ MAC --- 1908776150 diffusion 0 [13a 0 8 800] ...: the third word is the receiver, the
+            # second word in the brackets the destination.
             words = line.split()
             if words[0] == "r" and words[3] == "MAC" and words[6] == "diffusion":
                 receptions += 1
@@ -78,6 +78,6 @@ def counted(network: Network, sink: int, source: int) -> Counted:
 
 
 def diffuse(network: Network, sink: int, source: int, with_nodes: bool) -> Timed:
-    """Play the scenario; returns the receptions and the process time of the events, or of making the nodes too."""
+    """Play the scenario; return its receptions and the process time of the events, with that of the nodes if wanted."""
     _, nodes_s, events_s = _run(network, sink, source, "/dev/null", DURATION_S)
     return Timed(counted(network, sink, source).receptions, events_s + (nodes_s if with_nodes else 0))

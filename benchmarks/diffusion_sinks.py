@@ -5,7 +5,7 @@
     lossy    readings missed and data frames of 30 random networks of lossy links; 3 sinks
     dies     readings missed when the busiest relay of a grid dies, and for how long; 3 sinks
 
-Without a name all are measured. Run it on two checkouts to compare them.
+Without names all parts are measured. Run it on two checkouts to compare them.
 """
 
 import argparse
@@ -24,8 +24,8 @@ CONGESTED = {"collisions": True, "csma": True}
 
 
 def subscribed(sinks: list[int]) -> list[Any]:
-    """A subscription of its own for each sink; all of them match the readings."""
-    return [wb.subscribe(at=node, what=f"TEMP GE {1 + place}", start_s=1 + place) for place, node in enumerate(sinks)]
+    """Return a different subscription for each sink; all of them match the readings."""
+    return [wb.subscribe(at=node, what=f"TEMP GE {1 + index}", start_s=1 + index) for index, node in enumerate(sinks)]
 
 
 def metrics_of(graph: Any, workload: list[Any], radio: wb.Radio, duration_s: float, seed: int) -> Any:
@@ -47,13 +47,13 @@ def sinks(seeds: int) -> str:
                 metrics = metrics_of(graph, workload, IDEAL, 300, seed)
                 least = 0
                 for source in sources:
-                    ways = [nx.shortest_path(graph, source, sink) for sink in sinks]
-                    least += len({arc for way in ways for arc in pairwise(way)})
+                    shortest = [nx.shortest_path(graph, source, sink) for sink in sinks]
+                    least += len({arc for path in shortest for arc in pairwise(path)})
                 readings = metrics["expected"] / count
                 ratios.append(metrics["sent_data"] / readings / (least / len(sources)))
                 missed += int(metrics["expected"] - metrics["delivered"])
                 repeated += int(metrics["duplicate_deliveries"])
-            rows.append([name, str(count), " ".join(f"{one:.2f}" for one in ratios), str(missed), str(repeated)])
+            rows.append([name, str(count), " ".join(f"{ratio:.2f}" for ratio in ratios), str(missed), str(repeated)])
     return table(["network", "sinks", "x shortest paths, by seed", "missed", "repeated"], rows)
 
 
@@ -66,7 +66,7 @@ def bursts(seeds: int) -> str:
             for seed in range(1, 1 + seeds):
                 choose = random.Random(seed)
                 workload = subscribed([0, 5, 30])
-                # All of a round publish at 60 s; the last round takes some of the nodes.
+                # All nodes of a round publish at 60 s; in the last round only some of them.
                 for turn in range(-(-readings // 36)):
                     at = list(range(36)) if readings >= 36 * (turn + 1) else choose.sample(range(36), readings % 36)
                     workload.append(wb.publish(at, f"TEMP IS {9 + turn}", start_s=60))
@@ -104,7 +104,7 @@ def lossy(seeds: int) -> str:
 
 
 def lossy_network(seed: int) -> tuple[nx.DiGraph, random.Random]:
-    """A connected random geometric network of 20 to 40 nodes whose arcs deliver 60 to 100 %."""
+    """Return a connected random network of 20 to 40 nodes whose arcs deliver 60 to 100 %, and its random generator."""
     choose = random.Random(seed)
     count = choose.randint(20, 40)
     while True:
@@ -112,8 +112,8 @@ def lossy_network(seed: int) -> tuple[nx.DiGraph, random.Random]:
         if nx.is_connected(graph):
             break
     arcs = nx.DiGraph(graph)
-    for one, other in arcs.edges:
-        arcs.edges[one, other]["pdr"] = choose.uniform(0.6, 1.0)
+    for arc in arcs.edges:
+        arcs.edges[arc]["pdr"] = choose.uniform(0.6, 1.0)
     return arcs, choose
 
 
@@ -141,7 +141,7 @@ def dies(seeds: int) -> str:
 
 
 def last_missed_us(run: Any, sinks: list[int]) -> int:
-    """When the last reading was sent that a sink never got; 0 if there is none."""
+    """Return the time in us at which the last reading that a sink missed was sent, or 0 if none was missed."""
     rows = run.trace.to_pylist()
     got = {(row["node"], row["origin"], row["sequence"]) for row in rows if row["event"] == "delivered"}
     sent = [(row["time_us"], row["node"], row["sequence"]) for row in rows if row["event"] == "originated"]

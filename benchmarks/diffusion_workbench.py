@@ -9,9 +9,9 @@ CSMA = Radio(csma=True, collisions=True, retries=3)
 
 
 def scenario(network: Network, sinks: int = 1, sources: int = 10) -> Scenario:
-    """Sinks and sources spread evenly over the nodes, on an ideal channel; each source publishes in its own phase.
+    """Return a scenario on an ideal channel, with sinks and sources spread evenly over the nodes.
 
-    The first sink is the first node, the last source the last.
+    Each source publishes in its own phase. The first sink is the first node, the last source the last node.
     """
     nodes = sorted(network.graph)
     subscribers, step = nodes[:: len(nodes) // sinks][:sinks], len(nodes) // sources
@@ -24,7 +24,7 @@ def scenario(network: Network, sinks: int = 1, sources: int = 10) -> Scenario:
 
 
 def one_pair(network: Network, sink: int, source: int) -> Scenario:
-    """One sink and one source over 802.15.4's CSMA/CA with collisions and three retries."""
+    """Return a scenario of one sink and one source over 802.15.4's CSMA/CA with collisions and three retries."""
     workload = [
         subscribe(at=sink, what="TEMP GE 25"),
         publish(at=source, what="TEMP IS 26", every_s=5, start_s=5),

@@ -1,9 +1,9 @@
 """DPS nodes that die and return, among strangers: ``benchmarks/dps_chaos.py [--rounds 20] [--nodes 25] [--seed 1]``.
 
-The nodes are on UDP, on the loopback interface, each with a socket of its own, in one process. In each round some are
-killed: their sockets close, and nobody is told. Some come back at once on the same port, some on another, some after a
-round; and strangers link, fill a node up and are never heard of again. Then it takes some time until no node announces
-an interest of one that has died, and each hears each. Printed are these times, in units of ``link_loss_s``.
+The nodes use UDP on the loopback interface, each with its own socket, in one process. In each round some nodes are
+killed: their sockets close without a message. Some return at once on the same port, some on another port, some after a
+round. Strangers link to a node, use up its links and disappear. The program measures the time until no node announces
+an interest of a dead node, and each node hears each other, and prints it in units of ``link_loss_s``.
 """
 
 import argparse
@@ -20,22 +20,22 @@ from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.series import subscription_filter
 from workbench.protocols.dps.udp import UDPNode
 
-# In the proportions of the reference's; shorter, and a busy machine loses links that are alive.
+# In the proportions of the C implementation's; with shorter times a busy machine loses live links.
 TIMERS = {"update_s": 0.1, "link_loss_s": 1.5, "relink_s": 0.5}
 MOST_LINKS = 12
 WITHIN_LOSSES = 3.0
-_ASKED = 3
+_LINKS_AT_START = 3
 _POLL_S = 0.1
 
 
 class Chaos:
-    """The nodes of one mesh, by address; ``seed`` says what happens to them."""
+    """The nodes of a mesh, by address; ``seed`` decides what happens to them."""
 
     def __init__(self, seed: int, nodes: int) -> None:
         self.draw = random.Random(seed)
         self.count = nodes
         self.nodes: dict[str, UDPNode] = {}
-        self.asked: dict[str, set[str]] = {}
+        self.requested: dict[str, set[str]] = {}
         self.heard: dict[str, set[str]] = {}
         self.off = 0
         self.lives = 0
@@ -53,7 +53,7 @@ class Chaos:
             self.kill(address)
 
     async def start(self, listen: str = "127.0.0.1:0") -> None:
-        """A node without memory, which asks some others for links; a part of its interests is its own life's alone."""
+        """Start a node without memory that requests links to some others; one of its topics is new at each start."""
         self.lives += 1
         node = wb.dps_node(listen, wb.DPS(max_links=MOST_LINKS, **TIMERS))
         await node.open()
@@ -61,51 +61,51 @@ class Chaos:
         topics = ("all/+", f"life/{self.lives}")
         await node.subscribe(topics[0], handler=lambda publication: heard.add(publication.text))
         await node.subscribe(topics[1])
-        others = self.draw.sample(list(self.nodes), min(_ASKED, len(self.nodes)))
-        self.nodes[address], self.heard[address], self.asked[address] = node, heard, set()
+        others = self.draw.sample(list(self.nodes), min(_LINKS_AT_START, len(self.nodes)))
+        self.nodes[address], self.heard[address], self.requested[address] = node, heard, set()
         self.filters[address] = BitVector(node.protocol.filter_bits)
         for topic in topics:
             self.filters[address] |= subscription_filter([topic], node.protocol)
         for other in others:
-            await self.ask(address, other)
+            await self.request_link(address, other)
 
-    async def ask(self, address: str, other: str) -> None:
-        """One asks another for a link, and again whenever there is none."""
+    async def request_link(self, address: str, other: str) -> None:
+        """Let a node request a link to another node, and again whenever the link is lost."""
         if len(self.nodes[address].links) < MOST_LINKS:
-            self.asked[address].add(other)
+            self.requested[address].add(other)
             await self.nodes[address].keep_linked(other)
 
     def kill(self, address: str) -> None:
-        """Its socket closes, and nobody is told."""
+        """Close a node's socket without a message to its neighbors."""
         self.nodes.pop(address)._shut()
-        del self.asked[address], self.heard[address], self.filters[address]
+        del self.requested[address], self.heard[address], self.filters[address]
 
     async def connect(self) -> None:
-        """Were all asked links up, those that live would be one mesh: as applications do that look for a way in."""
+        """Request links until all live nodes would form one mesh, as applications do that join a network."""
         parts = self._parts()
         for part in parts[1:]:
-            await self.ask(self.draw.choice(sorted(part)), self.draw.choice(sorted(parts[0])))
+            await self.request_link(self.draw.choice(sorted(part)), self.draw.choice(sorted(parts[0])))
 
     def _parts(self) -> list[set[str]]:
-        beside: dict[str, set[str]] = {address: set() for address in self.nodes}
-        for address, others in self.asked.items():
+        linked: dict[str, set[str]] = {address: set() for address in self.nodes}
+        for address, others in self.requested.items():
             for other in others & self.nodes.keys():
-                beside[address].add(other)
-                beside[other].add(address)
-        parts, left = [], set(beside)
+                linked[address].add(other)
+                linked[other].add(address)
+        parts, left = [], set(linked)
         while left:
             part, reached = set[str](), deque([min(left)])
             while reached:
                 address = reached.popleft()
                 if address not in part:
                     part.add(address)
-                    reached.extend(beside[address])
+                    reached.extend(linked[address])
             parts.append(part)
             left -= part
         return parts
 
     async def round(self) -> None:
-        """Some die, some return, and strangers come."""
+        """Kill some nodes, restart some, and let strangers link."""
         for _ in range(self.off):
             await self.start()
         self.off = 0
@@ -118,27 +118,27 @@ class Chaos:
             else:
                 await self.start(address if fate == "same" else "127.0.0.1:0")
         for _ in range(self.draw.randint(0, 4)):
-            self.strange()
+            self.let_strangers_link()
         await self.connect()
 
-    def strange(self) -> None:
-        """A stranger, or as many as a node has room for; each links, asks for something, and is gone."""
+    def let_strangers_link(self) -> None:
+        """Let one stranger, or as many as a node accepts, link to a node, subscribe and disappear."""
         victim = self.draw.choice(list(self.nodes.values()))
         for _ in range(self.draw.choice([1, 1, MOST_LINKS])):
-            asked = subscription_filter([f"strange/{self.draw.random()}"], victim.protocol)
+            wanted = subscription_filter([f"strange/{self.draw.random()}"], victim.protocol)
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
                 stranger.bind(("127.0.0.1", 0))
                 flags = wire.SAK_REQUESTED | self.draw.choice([0, 0, wire.UNMUTE])
                 message = wire.Subscription(
-                    stranger.getsockname()[1], None, 1, flags, self.draw.randbytes(16), asked.fuzzy_hash(), asked
+                    stranger.getsockname()[1], None, 1, flags, self.draw.randbytes(16), wanted.fuzzy_hash(), wanted
                 )
                 stranger.sendto(wire.encode(message), victim.address)
 
     def ghosts(self) -> list[tuple[str, str]]:
-        """(node, neighbor) where what is asked for behind the neighbor is of nobody who lives."""
+        """Return (node, neighbor) of each link whose interests belong to no live node."""
         living = BitVector(next(iter(self.nodes.values())).protocol.filter_bits)
-        for asked in self.filters.values():
-            living |= asked
+        for interests in self.filters.values():
+            living |= interests
         return [
             (address, str(remote.address))
             for address, node in self.nodes.items()
@@ -147,16 +147,19 @@ class Chaos:
         ]
 
     async def unheard(self) -> list[tuple[str, str]]:
-        """(who has not heard, whom), after each has published."""
+        """Let each node publish, and return (node, publisher) of each publication that a node has not received."""
         for heard in self.heard.values():
             heard.clear()
-        for place, (address, node) in enumerate(self.nodes.items()):
-            await node.publish(f"all/{place}", address)
+        for number, (address, node) in enumerate(self.nodes.items()):
+            await node.publish(f"all/{number}", address)
         await asyncio.sleep(_POLL_S)
         return [(address, other) for address, heard in self.heard.items() for other in self.nodes.keys() - heard]
 
     async def healed(self, within_losses: float) -> float | None:
-        """Link losses until no ghost is left and each hears each; None if it takes more than ``within_losses``."""
+        """Return the time in link losses until no ghost is left and each node hears each other.
+
+        Returns None if it takes more than ``within_losses``.
+        """
         began_s = time.monotonic()
         while True:
             is_well = not self.ghosts() and not await self.unheard()
@@ -169,7 +172,10 @@ class Chaos:
 
 
 async def play(seed: int, nodes: int, rounds: int, within_losses: float = WITHIN_LOSSES) -> list[float | None]:
-    """Link losses that it took in each round, the start being the first; None for more than ``within_losses``."""
+    """Return the time in link losses until the mesh healed, for the start and each round.
+
+    A round that takes more than ``within_losses`` gives None.
+    """
     chaos = Chaos(seed, nodes)
     try:
         await chaos.begin()
@@ -183,7 +189,7 @@ async def play(seed: int, nodes: int, rounds: int, within_losses: float = WITHIN
 
 
 def main() -> None:
-    """Play the rounds and print what they took."""
+    """Play the rounds and print their times."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--nodes", type=int, default=25)
@@ -191,10 +197,11 @@ def main() -> None:
     parser.add_argument(
         "--within", type=float, default=20.0, help="link losses after which a round counts as not healed"
     )
-    given = parser.parse_args()
-    took = asyncio.run(play(given.seed, given.nodes, given.rounds, given.within))
+    options = parser.parse_args()
+    took = asyncio.run(play(options.seed, options.nodes, options.rounds, options.within))
     healed = sorted(losses for losses in took if losses is not None)
-    print(f"{given.nodes} nodes, {given.rounds} rounds, seed {given.seed}; a link loss is {TIMERS['link_loss_s']} s")
+    loss_s = TIMERS["link_loss_s"]
+    print(f"{options.nodes} nodes, {options.rounds} rounds, seed {options.seed}; a link loss is {loss_s} s")
     print(f"healed: {len(healed)} of {len(took)}; median {statistics.median(healed):.1f}, longest {healed[-1]:.1f}")
     print(f"within {WITHIN_LOSSES:g}: {sum(losses <= WITHIN_LOSSES for losses in healed)} of {len(took)}")
 

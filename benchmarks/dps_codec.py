@@ -1,8 +1,8 @@
 """DPS's topics, filters and messages, one by one and in arrays: ``benchmarks/dps_codec.py [--quick]``.
 
-Topics become filters, filters are routed and topics matched, each by `workbench.protocols.dps.bloom` and
-`workbench.protocols.dps.topics` alone and by `workbench.protocols.dps.bloom.arrays` all at once; messages are encoded
-and decoded one by one. Process time of one thread, medians of interleaved runs. Both ways must come to the same
+Topics become filters, filters are routed and topics matched: one by one by `workbench.protocols.dps.bloom` and
+`workbench.protocols.dps.topics`, and all at once by `workbench.protocols.dps.bloom.arrays`. Messages are encoded and
+decoded one by one. Times are process times of one thread, medians of interleaved runs. Both methods must give the same
 answers.
 """
 
@@ -22,7 +22,7 @@ from workbench.protocols.dps.cose import A256KW, KeyStore, Security
 from workbench.protocols.dps.topics import matches, publication_items, subscription_items
 
 RUNS, QUICK_RUNS = 5, 3
-# Of the C implementation, measured on a similar machine, in millions a second, one at a time: not in this run.
+# Rates of the C implementation in millions a second, one at a time, measured earlier on a similar machine.
 REFERENCE = {"publication's topic to filter": 0.34, "routing decision": 7.3, "topic match": 38.0}
 
 KINDS = ("temperature", "humidity", "wind", "rain")
@@ -33,11 +33,11 @@ SUBSCRIBED = [
     for site in "abcde"
     for topic in (f"{kind}/{site}/7", f"{kind}/+/7", f"+/{site}/8", f"{kind}/{site}/#", f"+/{site}/+")
 ]
-ALONE = 20  # of the publications, where each pair takes microseconds
+ALONE = 20  # publications that are routed one by one, because each pair takes microseconds
 
 
 class Mesh:
-    """Topics as texts and as filters, for one and for all."""
+    """Topics as texts and as filters, as single values and as arrays."""
 
     def __init__(self) -> None:
         self.published, self.subscribed = Texts.of(PUBLISHED), Texts.of(SUBSCRIBED)
@@ -49,7 +49,7 @@ class Mesh:
         self.check()
 
     def check(self) -> None:
-        """One by one and all at once, the answers are the same."""
+        """Check that both methods give the same answers."""
         assert self.vectors == [BitVector.of(publication_items(topic)) for topic in PUBLISHED[:ALONE]]
         assert self.links == [
             (vector, vector.fuzzy_hash())
@@ -62,7 +62,7 @@ class Mesh:
 
 
 def comparisons(mesh: Mesh) -> dict[str, tuple[Callable[[], int], Callable[[], int]]]:
-    """By name, the same work one by one and all at once; each returns how much it was."""
+    """Return {name: (job one by one, job all at once)}; each job returns the number of items."""
     return {
         "publication's topic to filter": (lambda: _filters(mesh), lambda: _filters_at_once(mesh)),
         "routing decision": (lambda: _routes(mesh), lambda: _routes_at_once(mesh)),
@@ -103,7 +103,7 @@ def _matches_at_once(mesh: Mesh) -> int:
 
 
 def messages() -> dict[str, Callable[[], int]]:
-    """By name, the encoding, decoding and encrypting of a message a thousand times."""
+    """Return {name: job} of encoding, decoding and encrypting a message a thousand times."""
     keys = KeyStore()
     keys.add_symmetric(b"key", bytes(range(32)))
     security = Security(keys, A256KW, [b"key"])
@@ -124,7 +124,7 @@ def messages() -> dict[str, Callable[[], int]]:
     jobs["publication: encrypt, A256KW"] = lambda: security.seal(publication)
     jobs["publication: decrypt, A256KW"] = lambda: security.open(sealed)
     made = {name: _thousand(job) for name, job in jobs.items()}
-    # Filters that were written or read are kept; of so many, none is met again in time.
+    # The codec caches filters; with so many filters, each has left the cache before it occurs again.
     others = [publication._replace(filter=BitVector.of(publication_items(topic))) for topic in PUBLISHED[:1000]]
     frames = [dps.encode(message) for message in others]
     made["publication, a new filter: encode"] = lambda: len([dps.encode(message) for message in others])
@@ -142,18 +142,18 @@ def _thousand(job: Callable[[], object]) -> Callable[[], int]:
 
 
 def report(quick: bool) -> Iterator[str]:
-    """Each piece of the report when it is there."""
+    """Yield each piece of the report as soon as it is measured."""
     runs = QUICK_RUNS if quick else RUNS
     yield NOTES
     mesh = Mesh()
     pairs = comparisons(mesh)
-    jobs = {(name, way): job for name, both in pairs.items() for way, job in enumerate(both)}
+    jobs = {(name, method): job for name, both in pairs.items() for method, job in enumerate(both)}
     rates = {key: each.receptions / each.seconds / 1e6 for key, each in interleaved(jobs, runs).items()}
     rows = []
     for name in pairs:
-        alone, at_once, there = rates[name, 0], rates[name, 1], REFERENCE[name]
+        alone, at_once, in_c = rates[name, 0], rates[name, 1], REFERENCE[name]
         rows.append(
-            [name, f"{alone:.3f}", f"{at_once:.2f}", ratio(at_once / alone), f"{there:.2f}", ratio(at_once / there)]
+            [name, f"{alone:.3f}", f"{at_once:.2f}", ratio(at_once / alone), f"{in_c:.2f}", ratio(at_once / in_c)]
         )
     header = ["millions a second", "one by one", "all at once", "at once / by one", "C, elsewhere", "at once / C"]
     yield table(header, rows) + "\n"
@@ -178,7 +178,7 @@ in this run, and are there for scale: one at a time, with its own topics.
 
 
 def main() -> None:
-    """The command line."""
+    """Print the report."""
     parser = argparse.ArgumentParser(description="Measure DPS's topics, filters and messages.")
     parser.add_argument("--quick", action="store_true", help="fewer runs")
     print(f"## DPS's topics, filters and messages\n\n{machine()}\n")

@@ -1,10 +1,11 @@
 """DPS's decoder with damaged messages: ``benchmarks/dps_fuzz.py [--messages 1000000] [--seed 1]``.
 
-Messages of the C implementation, where its captures are beside the repository, else some of our own, are damaged: bytes
-changed, cut out, put in, lengths made huge, two messages spliced. Each is decoded, and what is encrypted in it opened.
-Only DecodeError may come of it; anything else ends the run with the bytes. Printed are the outcomes, and the most time
-and memory that one message took: process times in one pass, memory in another, as tracing it is slow. The slowest
-message is timed again, alone. Messages made to be slow are also given to a node with 1000 subscriptions.
+Messages of the C implementation, if its captures are beside the repository, or else messages of the workbench, are
+damaged: bytes are changed, deleted or inserted, lengths become huge, two messages are spliced. Each message is decoded,
+and its encrypted part opened. Only DecodeError may be raised; any other error ends the run with the bytes. The program
+prints the outcomes, and the most time and memory that a message took: process times in one pass, memory in another,
+because tracing memory is slow. The slowest message is timed again, alone. A node with 1000 subscriptions also receives
+messages that were made to be slow.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from workbench.protocols.dps.topics import publication_items, subscription_items
 from workbench.protocols.dps.wire import coap
 
 CAPTURES = Path(__file__).resolve().parents[2] / "shared" / "vectors" / "dps" / "captured_messages.json"
-# Heads of CBOR that promise much, nest, or have no definite length.
+# Heads of CBOR that announce huge lengths, nest, or have an indefinite length.
 HEADS = tuple(
     bytes.fromhex(head)
     for head in [
@@ -71,7 +72,7 @@ SUBSCRIPTIONS = 1000
 
 
 def main() -> None:
-    """Damage, decode, report."""
+    """Decode damaged messages, and print outcomes, times and memory."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -84,7 +85,7 @@ def main() -> None:
 
 
 def report_times(security: Security, messages: list[bytes], options: argparse.Namespace) -> None:
-    """The first pass: outcomes and times."""
+    """Decode the damaged messages, and print outcomes and times."""
     outcomes: Counter[str] = Counter()
     slowest_s, slowest, total_B = 0.0, b"", 0
     started = time.process_time()
@@ -105,7 +106,7 @@ def report_times(security: Security, messages: list[bytes], options: argparse.Na
 
 
 def received_s(frame: bytes, subscriptions: int = SUBSCRIPTIONS) -> float:
-    """The time that a node with so many subscriptions takes for a frame of a stranger."""
+    """Return the seconds that a node with this many subscriptions takes for a frame of a stranger."""
     node = node_with(subscriptions)
     forget()
     begin = time.process_time()
@@ -114,7 +115,7 @@ def received_s(frame: bytes, subscriptions: int = SUBSCRIPTIONS) -> float:
 
 
 def node_with(subscriptions: int) -> DPSNode:
-    """A node whose subscriptions all begin with a wildcard: none can be told apart by its beginning."""
+    """Return a node whose subscriptions all begin with a wildcard, so that their beginnings do not distinguish them."""
     node: DPSNode = DPS(filter_bits=bloom.LENGTH).make_node(1, draws.Stream(draws.make_key(1)))
     node.tells_all = False
     node.start(0)
@@ -124,7 +125,7 @@ def node_with(subscriptions: int) -> DPSNode:
 
 
 def report_memory(security: Security, messages: list[bytes], options: argparse.Namespace) -> None:
-    """The second pass: the most memory one message took, beyond what was there before."""
+    """Decode the damaged messages again, and print the most memory that a message allocated."""
     gc.collect()
     largest_B, largest = 0, b""
     tracemalloc.start()
@@ -139,7 +140,7 @@ def report_memory(security: Security, messages: list[bytes], options: argparse.N
 
 
 def memory_B(security: Security, frame: bytes) -> int:
-    """The peak while a frame is decoded; memory must be traced."""
+    """Return the peak of memory while a frame is decoded, in bytes; tracemalloc must be running."""
     forget()
     tracemalloc.reset_peak()
     before, _ = tracemalloc.get_traced_memory()
@@ -148,7 +149,7 @@ def memory_B(security: Security, frame: bytes) -> int:
 
 
 def again_s(security: Security, frame: bytes) -> float:
-    """The shortest of five times."""
+    """Decode a frame five times, and return the shortest time in seconds."""
     times = []
     for _ in range(5):
         forget()
@@ -159,12 +160,12 @@ def again_s(security: Security, frame: bytes) -> float:
 
 
 def forget() -> None:
-    """Filters that were read are kept for the next message that has them; here each is to be new."""
+    """Clear the cache of decoded filters, so that each filter is decoded anew."""
     bloom._decode_runs.cache_clear()
 
 
 def outcome(security: Security, frame: bytes) -> str:
-    """What becomes of a frame, as a node would take it: "read", "refused", "opened", "not opened"."""
+    """Decode a frame like a node, and return the outcome: "read", "refused", "opened" or "not opened"."""
     try:
         inner = coap.unwrap(frame) if frame[:1] == b"\x50" else frame
         message = dps.decode(inner)
@@ -186,16 +187,16 @@ def outcome(security: Security, frame: bytes) -> str:
 
 
 def worst(size_B: int = LARGEST_B) -> dict[str, bytes]:
-    """Messages up to a size, made to take long: the longest vectors, the most topics, the deepest nesting."""
+    """Return {name: message} of messages up to a size that take long: long vectors, many topics, deep nesting."""
     head, identity = bytes.fromhex("850101a301199c4202000f00"), bytes(16)
     inner = bytes.fromhex("a502000350") + identity + bytes.fromhex("040105f506")
     room = size_B - len(head) - len(inner) - 20
     runs = bytes.fromhex("83011a0007ffc05a") + room.to_bytes(4, "big") + b"\xff" * room
     full = bytes.fromhex("83031a0007ffc040")
-    # A filter that says yes to every subscription: as many topics as there is room for, and as many as are compared.
-    one = b"\x61a" * ((room - 40) // 2)
+    # A filter that matches every subscription, with as many topics as fit, and with as many as a node compares.
+    short = b"\x61a" * ((room - 40) // 2)
     usual = bytes.fromhex("830319200040")
-    many = usual + bytes.fromhex("a20b9a") + (len(one) // 2).to_bytes(4, "big") + one + b"\x0c\x40"
+    many = usual + bytes.fromhex("a20b9a") + (len(short) // 2).to_bytes(4, "big") + short + b"\x0c\x40"
     topic = b"a/" * (min(room // MOST_TOPICS, 2048) // 2 - 3) + b"a"
     long = b"\x79" + len(topic).to_bytes(2, "big") + topic
     compared = usual + bytes.fromhex("a20b99") + MOST_TOPICS.to_bytes(2, "big") + long * MOST_TOPICS + b"\x0c\x40"
@@ -212,7 +213,7 @@ def worst(size_B: int = LARGEST_B) -> dict[str, bytes]:
 
 
 def damaged(messages: list[bytes], options: argparse.Namespace) -> Iterator[bytes]:
-    """The same damaged messages for the same seed."""
+    """Yield damaged messages, the same for the same seed."""
     draw = random.Random(options.seed)
     for _ in range(options.messages):
         data = bytearray(draw.choice(messages))
@@ -266,7 +267,7 @@ DAMAGES = (_flip, _flip, _change, _cut, _end, _insert, _promise, _promise, _repe
 
 
 def real_messages() -> tuple[KeyStore, list[bytes], str]:
-    """What nodes of the C implementation sent, and the keys it is encrypted with."""
+    """Return the keys, messages that nodes of the C implementation sent, and their description."""
     captured = json.loads(CAPTURES.read_text(encoding="utf-8"))
     keys = KeyStore()
     for pair in captured["test_keys_A256KW"]:
@@ -275,7 +276,7 @@ def real_messages() -> tuple[KeyStore, list[bytes], str]:
 
 
 def own_messages(port: int = 40001) -> tuple[KeyStore, list[bytes], str]:
-    """One of each kind, of our own, from a node that listens at ``port``."""
+    """Return the keys, a message of each kind from a node that listens at ``port``, and their description."""
     keys = KeyStore()
     keys.add_symmetric(b"key", bytes(range(32)))
     identity = bytes(range(16))

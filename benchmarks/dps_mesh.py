@@ -1,9 +1,9 @@
-"""DPS over meshes of many nodes: its twin on the fast engine beside its definition on the reference engine.
+"""DPS over meshes of many nodes: its twin on the fast engine compared with its nodes on the reference engine.
 
-20 sinks ask for a number each, and 20 sources publish those numbers, on grids with ideal links. So a run is how the
-mesh links itself, mutes its loops and spreads interests, and then publications along them. A process of its own plays
-each mesh, without a trace; where both engines play one they must count the same. Process time of one thread, with what
-prepares a run; memory is the most that the process with the fast engine alone ever held.
+20 sinks subscribe to a number each, and 20 sources publish those numbers, on grids with ideal links. In a run the mesh
+links itself, mutes its loops and spreads interests, and then forwards publications along them. A separate process plays
+each mesh, without a trace; if both engines play a mesh, their counts must agree. Times are process times of one thread,
+with the preparation of a run; memory is the peak of the process before the reference engine starts.
 ``benchmarks/dps_mesh.py [--quick]`` prints the table.
 """
 
@@ -25,13 +25,13 @@ SMALL_MESHES = ((10, 8192, True), (20, 8192, True), (30, 8192, True))
 MESHES = (*SMALL_MESHES, (100, 8192, False), (100, 256, False), (300, 8192, False))
 QUICK_MESHES = SMALL_MESHES[:1]
 ENDS = 20
-# Interests go a hop in each UPDATE_S.
+# Interests travel one hop in each UPDATE_S.
 UPDATE_S = 0.1
 DURATION_S = 120.0
 
 
 def scenario(side: int, filter_bits: int) -> wb.Scenario:
-    """The scenario on a grid of side × side nodes."""
+    """Return the scenario on a grid of side × side nodes."""
     count = side * side
     ends = [(round(k * count / (2 * ENDS)) + k * side // 7) % count for k in range(2 * ENDS)]
     settled_s = DURATION_S / 2
@@ -43,23 +43,26 @@ def scenario(side: int, filter_bits: int) -> wb.Scenario:
     return wb.Scenario(wb.topology.grid(side, side), protocol, workload, duration_s=DURATION_S)
 
 
-def played(made: wb.Scenario, engine: str) -> tuple[float, wb.Run]:
-    """A run without a trace, and its seconds of process time."""
+def played(mesh_scenario: wb.Scenario, engine: str) -> tuple[float, wb.Run]:
+    """Play a scenario without a trace; return its process time in seconds, and the run."""
     began_s = time.process_time()
-    run = made.run(engine=engine, record="metrics")
+    run = mesh_scenario.run(engine=engine, record="metrics")
     return time.process_time() - began_s, run
 
 
 def play(side: int, filter_bits: int, both: bool) -> dict[str, float]:
-    """Both engines on a mesh, the reference engine last; None for what was not played."""
-    made = scenario(side, filter_bits)
-    played(scenario(3, 64), "fast")  # So that it is loaded.
-    took_s, run = played(made, "fast")
-    held_MB = peak_MB()
+    """Play a mesh on the fast engine, and on the reference engine if ``both``; return the numbers of a row.
+
+    ``reference_s`` is None if the reference engine did not play.
+    """
+    mesh_scenario = scenario(side, filter_bits)
+    played(scenario(3, 64), "fast")  # Load the twin first.
+    fast_s, run = played(mesh_scenario, "fast")
+    memory_MB = peak_MB()
     counts, _ = run._recorder.tally()
     reference_s = None
     if both:
-        reference_s, other = played(made, "reference")
+        reference_s, other = played(mesh_scenario, "reference")
         if other._recorder.tally() != run._recorder.tally():
             raise WorkbenchError(f"the engines count other things on the grid of {side} x {side}")
     return {
@@ -68,33 +71,34 @@ def play(side: int, filter_bits: int, both: bool) -> dict[str, float]:
         "of_links": counts["sent", "subscription", ""] + counts["sent", "subscription ack", ""],
         "publications": counts["sent", "publication", ""],
         "delivery": run.metrics["delivery_ratio"],
-        "s": took_s,
+        "s": fast_s,
         "reference_s": reference_s,
-        "MB": held_MB,
+        "MB": memory_MB,
     }
 
 
 def report(quick: bool = False) -> Iterator[str]:
-    """The table, and what it says."""
+    """Yield the table, and a note on it."""
     rows = []
     for mesh in QUICK_MESHES if quick else MESHES:
         command = [sys.executable, __file__, "--mesh", json.dumps(mesh)]
-        one = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
-        frames = one["of_links"] + one["publications"]
-        reference_s = one["reference_s"]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True)
+        numbers = json.loads(ran.stdout.splitlines()[-1])
+        frames = numbers["of_links"] + numbers["publications"]
+        reference_s = numbers["reference_s"]
         rows.append(
             [
-                f"{one['nodes']:,}",
-                f"{one['bits']:,}",
-                f"{one['of_links']:,}",
-                f"{one['publications']:,}",
-                f"{100 * one['delivery']:.0f}%",
-                f"{one['s']:.2f}",
-                f"{one['s'] / frames * 1e6:.1f}",
+                f"{numbers['nodes']:,}",
+                f"{numbers['bits']:,}",
+                f"{numbers['of_links']:,}",
+                f"{numbers['publications']:,}",
+                f"{100 * numbers['delivery']:.0f}%",
+                f"{numbers['s']:.2f}",
+                f"{numbers['s'] / frames * 1e6:.1f}",
                 "-" if reference_s is None else f"{reference_s:.1f}",
                 "-" if reference_s is None else f"{reference_s / frames * 1e6:.0f}",
-                "-" if reference_s is None else ratio(reference_s / one["s"]),
-                f"{one['MB']:,.0f}",
+                "-" if reference_s is None else ratio(reference_s / numbers["s"]),
+                f"{numbers['MB']:,.0f}",
             ]
         )
     yield table(

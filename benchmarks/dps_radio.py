@@ -1,16 +1,16 @@
-"""DPS on radios: what its links cost in a crowd, beside TinyMQ in the same run, and how soon it delivers with losses.
+"""DPS on radios: the cost of its links in dense neighborhoods, compared with TinyMQ, and its start with losses.
 
-crowds      The testbeds of FIT IoT-LAB in Strasbourg and Lille as they were measured (``wb.topology.testbed``, no link
-            left out for its length), and ``dense``: 348 nodes of which each hears some 60, and not everybody hears
-            everybody (`networks.dense_testbed`, another one for each seed). With collisions, carrier sense and three
-            retries. Five nodes subscribe at the start, twenty others publish a reading every 10 s from minute 1 on
-            (dense: minute 2), each at a moment of its own, for 10 minutes; and every node is in the network.
-``forms``   A grid of 25 that loses a tenth of the frames, with three retries: a corner subscribes at second 1, the
-            opposite corner publishes every 5 s from second 5, 15 or 60 on, until second 120.
+dense       The testbeds of FIT IoT-LAB in Strasbourg and Lille as measured (``wb.topology.testbed``, with links of any
+            length), and ``dense``: 348 nodes, each of which hears about 60 others (`networks.dense_testbed`, another
+            network for each seed). The radio has collisions, carrier sense and three retries. Five nodes subscribe at
+            the start. Twenty others publish a reading every 10 s from minute 1 on (dense: minute 2) for 10 minutes,
+            each in its own phase. Every node takes part in the network.
+``forms``   A grid of 25 nodes that loses a tenth of the frames, with three retries: a corner subscribes at second 1,
+            the opposite corner publishes every 5 s from second 5, 15 or 60 on, until second 120.
 
-``benchmarks/dps_radio.py`` prints a row for each network, protocol and seed: the share of deliveries, frames (each
-retry is one more), the same by their kinds, and the ratio to the first protocol's. Names of networks, ``seeds=5``, or
-``protocols=DPS`` may follow. For ``forms`` it prints a row for each start, of ``seeds`` runs.
+``benchmarks/dps_radio.py`` prints a row for each network, protocol and seed: the share of deliveries, frames (including
+retries), frames by kind, and the ratio to the first protocol's frames. Names of networks, ``seeds=5``, or
+``protocols=DPS`` may follow. For ``forms`` it prints a row for each start, over ``seeds`` runs.
 """
 
 import sys
@@ -34,7 +34,7 @@ PROTOCOLS: dict[str, Any] = {
 
 
 def scenario(site: str, name: str, seed: int) -> wb.Scenario:
-    """Return the scenario of a crowd: sinks and sources spread over its nodes, by their numbers."""
+    """Return the scenario of a dense network, with sinks and sources spread over its node numbers."""
     topology = dense_testbed(seed=seed) if site == "dense" else wb.topology.testbed(site)
     nodes = sorted(topology)
     sinks = nodes[:: len(nodes) // SINKS][:SINKS]
@@ -50,7 +50,7 @@ def scenario(site: str, name: str, seed: int) -> wb.Scenario:
 
 
 def forming(start_s: int, seed: int, protocol: Any = None) -> wb.Scenario:
-    """Return the scenario of a grid that forms while readings come, from ``start_s`` on."""
+    """Return the scenario of a grid whose mesh forms while readings are published from ``start_s`` on."""
     workload = [
         wb.subscribe(at=0, what="TEMP GE 20", start_s=1),
         wb.publish(at=24, what="TEMP IS 25", start_s=start_s, every_s=5),
@@ -74,9 +74,9 @@ def print_forming(seeds: int) -> None:
 
 def main(arguments: list[str]) -> None:
     """Play each network with each protocol, and print the tables."""
-    seeds = next((int(one.removeprefix("seeds=")) for one in arguments if one.startswith("seeds=")), 1)
-    protocols = [one.removeprefix("protocols=") for one in arguments if one.startswith("protocols=")] or list(PROTOCOLS)
-    sites = [one for one in arguments if "=" not in one] or [*SITES, FORMS]
+    seeds = next((int(text.removeprefix("seeds=")) for text in arguments if text.startswith("seeds=")), 1)
+    chosen = [text.removeprefix("protocols=") for text in arguments if text.startswith("protocols=")]
+    sites = [text for text in arguments if "=" not in text] or [*SITES, FORMS]
     if FORMS in sites:
         sites.remove(FORMS)
         print_forming(seeds)
@@ -84,7 +84,7 @@ def main(arguments: list[str]) -> None:
     for site in sites:
         for seed in range(1, seeds + 1):
             frames_of_first = None
-            for name in protocols:
+            for name in chosen or PROTOCOLS:
                 metrics = scenario(site, name, seed).run(record="metrics").metrics
                 frames = int(metrics["transmissions"])
                 frames_of_first = frames_of_first or frames

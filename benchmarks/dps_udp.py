@@ -2,16 +2,17 @@
 
     python benchmarks/dps_udp.py [--publications 5000] [--endurance 100000] [--late 80]
 
-A process publishes and another one subscribes and acknowledges, both with `wb.dps_node`. Round trips are one after the
-other, from `publish` to the acknowledgement being handed over: to a handler, which is called from the event loop, and
-to a coroutine that awaits it. For the rate, ``WINDOW`` publications are under way at a time. With ``--endurance`` that
-many publications are made, each of a series of its own, which is what a node has to remember; both processes' resident
-size is printed along the way, and a line fitted through the second half. With ``--late`` so many pairs are linked of
-which one node starts late, about when the other one gives it up, and each publishes to the other 20 ``link_loss_s``
-later.
+A process publishes, and another process subscribes and acknowledges, both with `wb.dps_node`. Round trips follow each
+other. A round trip lasts from `publish` to the delivery of the acknowledgement: to a handler, which the event loop
+calls, or to a coroutine that awaits it. For the rate, ``WINDOW`` publications are in flight at a time.
 
-The C implementation's figure is a constant, measured on a similar machine: the least of many round trips between its
-own example programs' library calls on loopback, commit b92a83660427.
+With ``--endurance`` the given number of publications is made, each in a new series, which a node must remember. The
+resident sizes of both processes are printed meanwhile, and a line is fitted to the second half. With ``--late`` the
+given number of pairs is linked. One node of a pair starts late, about when the other node gives it up. Each publishes
+to the other 20 ``link_loss_s`` later.
+
+The number of the C implementation is a constant, measured on a similar machine: the shortest of many round trips
+between library calls of its own example programs on loopback, commit b92a83660427.
 """
 
 import argparse
@@ -38,13 +39,13 @@ WINDOW = 32
 LOOKS = 20
 FLAT = 0.02  # growth over the second half, as a share
 WITHIN_S = 10.0
-# Times so short that a neighbor is given up after a quarter of a second; when the late one of a pair starts.
+# Times so short that a neighbor is given up after a quarter of a second; the start of the late node of a pair.
 FAST = {"update_s": 0.05, "link_loss_s": 0.2, "relink_s": 0.3}
 LATE_S = 0.15, 0.27
 
 
 class Size(NamedTuple):
-    """Resident sizes of both processes after some publications."""
+    """The resident sizes of both processes after a number of publications."""
 
     publications: int
     publisher_B: int
@@ -52,12 +53,12 @@ class Size(NamedTuple):
 
 
 def report(quick: bool) -> Iterator[str]:
-    """A table of round trips and rates."""
+    """Yield a table of round trips, and the rate."""
     yield asyncio.run(with_subscriber(round_trips, 1000 if quick else 5000))
 
 
 async def with_subscriber(measure, publications: int):
-    """What ``measure(node, publications, subscriber's process id)`` returns, with a subscriber beside it."""
+    """Return ``measure(node, publications, process id)``, called while another process subscribes."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, __file__, "--subscriber", stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -72,7 +73,7 @@ async def with_subscriber(measure, publications: int):
 
 
 async def round_trips(node: UDPNode, publications: int, _: int) -> str:
-    """A table of round trips, and the rate."""
+    """Return a table of round trips, and the rate."""
     rows = []
     for name, trip in (("to a handler", _handler_trips), ("to a coroutine", _coroutine_trips)):
         await trip(node, publications // 10)
@@ -85,7 +86,7 @@ async def round_trips(node: UDPNode, publications: int, _: int) -> str:
 
 
 async def _handler_trips(node: UDPNode, count: int) -> list[float]:
-    """Microseconds of ``count`` round trips, in which nothing is awaited."""
+    """Return the microseconds of ``count`` round trips to a handler, without an await."""
     taken_us: list[float] = []
     done = asyncio.get_running_loop().create_future()
     began_s = 0.0
@@ -106,7 +107,7 @@ async def _handler_trips(node: UDPNode, count: int) -> list[float]:
 
 
 async def _coroutine_trips(node: UDPNode, count: int) -> list[float]:
-    """Microseconds of ``count`` round trips of ``publish`` and ``next``."""
+    """Return the microseconds of ``count`` round trips of ``publish`` and ``next``."""
     series = await node.publish("bench/a/b", b"x", acknowledge=True)
     assert await series.next(WITHIN_S) is not None
     taken_us = []
@@ -119,7 +120,7 @@ async def _coroutine_trips(node: UDPNode, count: int) -> list[float]:
 
 
 async def _rate(node: UDPNode, count: int) -> float:
-    """Acknowledged publications a second."""
+    """Return the rate of acknowledged publications per second."""
     series = await node.publish("bench/a/b", b"x", acknowledge=True)
     assert await series.next(WITHIN_S) is not None
     began_s = time.perf_counter()
@@ -139,7 +140,7 @@ async def _rate(node: UDPNode, count: int) -> float:
 
 
 async def endure(node: UDPNode, publications: int, subscriber: int) -> list[Size]:
-    """Acknowledged publications, each a series of its own; sizes along the way."""
+    """Make acknowledged publications, each in a new series; return the sizes along the way."""
     print("publications  publisher/MB  subscriber/MB", flush=True)
     sizes: list[Size] = []
     began_s = time.perf_counter()
@@ -158,7 +159,7 @@ async def endure(node: UDPNode, publications: int, subscriber: int) -> list[Size
 
 
 def conclude(sizes: list[Size]) -> None:
-    """Whether both were flat over the second half."""
+    """Print whether the size of each process was flat over the second half."""
     half = sizes[len(sizes) // 2 :]
     numbers = [size.publications for size in half]
     for name, values in (
@@ -172,16 +173,16 @@ def conclude(sizes: list[Size]) -> None:
 
 
 def rss_B(pid: int) -> int:
-    """The resident size of a process."""
-    told = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
-    return int(told.stdout) * 1024
+    """Return the resident size of a process in bytes."""
+    listing = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return int(listing.stdout) * 1024
 
 
 # Neighbors that start late
 
 
 async def late_neighbors(pairs: int) -> str:
-    """Link pairs of which one node starts late; return how many do not hear each other in the end."""
+    """Link pairs in which one node starts late; return a sentence on pairs that do not hear each other in the end."""
     delays_s = [LATE_S[0] + (LATE_S[1] - LATE_S[0]) * number / pairs for number in range(pairs)]
     async with AsyncExitStack() as stack:
         early = [await stack.enter_async_context(wb.dps_node(protocol=wb.DPS(**FAST))) for _ in delays_s]
@@ -221,7 +222,7 @@ async def subscriber() -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Run the measurement that the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--publications", type=int, default=5000)
     parser.add_argument("--endurance", type=int, metavar="PUBLICATIONS")

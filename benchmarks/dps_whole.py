@@ -1,22 +1,23 @@
-"""DPS on whole networks: how many stay in parts, how long the others take to be whole, and how many frames that costs.
+"""DPS on whole networks: how many stay partitioned, how long the others take to be whole, and their frames.
 
     benchmarks/dps_whole.py [--set loops --set late ...] [--networks N] [--first SEED] [--engine reference]
 
-A network is *whole* when active links join all nodes that are up, as far as its arcs do, from then on. The time counts
-from the last change: the start, or when the last node came up or died. Links are ideal but for one set. There is a line
-for each set, and one for each network that is apart, slower than two ``link_loss_s``, or misses readings, with the seed
-that makes it again. Readings are not counted where the arcs between nodes that are up do not join all of them.
+A network is *whole* from the time at which active links permanently join all live nodes that its arcs join. The time
+counts from the last change: the start, or the last start or death of a node. Links are ideal except in one set. The
+program prints a line for each set. Each network that stays apart, is slower than two ``link_loss_s``, or misses
+readings has its own line with the seed that reproduces it. Readings are not counted if the arcs do not join all live
+nodes.
 
     loops    connected Watts-Strogatz graphs of 20 to 39 nodes
-    late     trees of 3 to 12 nodes, of which up to a third comes up late
-    shapes   small worlds, tori, cavemen, scale-free graphs, wheels, regular graphs, lines and rings in any order
-    joiners  the same shapes, where up to a third comes up late
-    off      the same shapes, where up to a third is off for a time
-    deaths   the same shapes, where a fifth of the nodes dies for good
+    late     trees of 3 to 12 nodes, of which up to a third start late
+    shapes   small worlds, tori, cavemen, scale-free graphs, wheels, regular graphs, lines and rings; nodes are shuffled
+    joiners  the same shapes, of which up to a third of the nodes start late
+    off      the same shapes, of which up to a third of the nodes are off for a time
+    deaths   the same shapes, of which a fifth of the nodes die for good
     lossy    the same shapes, static, whose links lose up to a third of the frames; the radio tries four times
-    clean    grids, discs, stars and trees, for the number of frames alone
+    clean    grids, discs, stars and trees, only for the number of frames
 
-To compare with another checkout, run this file with its ``PYTHONPATH``: it uses public names alone.
+To compare with another checkout, run this file with its ``PYTHONPATH``: it uses only public names.
 """
 
 import argparse
@@ -35,13 +36,13 @@ SECOND = 1_000_000
 LARGEST = 60
 
 
-def both_ways(graph: nx.Graph) -> nx.DiGraph:
-    """The graph with nodes 0, 1, 2, ... and an arc each way for each of its edges."""
+def to_digraph(graph: nx.Graph) -> nx.DiGraph:
+    """Return a digraph with nodes 0, 1, 2, ... and two arcs for each edge of the graph."""
     arcs = nx.DiGraph()
     arcs.add_nodes_from(range(len(graph)))
-    for one, other in graph.edges:
-        arcs.add_edge(one, other, pdr=1.0)
-        arcs.add_edge(other, one, pdr=1.0)
+    for a, b in graph.edges:
+        arcs.add_edge(a, b, pdr=1.0)
+        arcs.add_edge(b, a, pdr=1.0)
     return arcs
 
 
@@ -81,15 +82,15 @@ SHAPES = (_small_world, _torus, _cavemen, _scale_free, _wheel, _regular, _line_o
 
 
 def shape(draw: random.Random, seed: int) -> nx.DiGraph:
-    """The network of a seed, one shape after the other, its nodes in any order."""
+    """Return the network of a seed, with shuffled nodes; successive seeds have successive shapes."""
     graph = SHAPES[seed % len(SHAPES)](draw, seed)
     order = list(range(len(graph)))
     draw.shuffle(order)
-    return both_ways(nx.relabel_nodes(graph, dict(enumerate(order))))
+    return to_digraph(nx.relabel_nodes(graph, dict(enumerate(order))))
 
 
 def watched(arcs: nx.DiGraph, changes: list[Any], last_s: float, sink: int, seed: int) -> wb.Scenario:
-    """A scenario in which all nodes publish, twice each, long after the last change."""
+    """Return a scenario in which each node publishes twice, long after the last change."""
     begin_s = last_s + 260
     readings = wb.publish("all", "TEMP IS 9", start_s=begin_s, every_s=60, stop_s=begin_s + 120, stagger=True)
     workload = [wb.subscribe(at=sink, what="TEMP GE 1", start_s=1), readings, *changes]
@@ -97,20 +98,20 @@ def watched(arcs: nx.DiGraph, changes: list[Any], last_s: float, sink: int, seed
 
 
 def loops(seed: int) -> wb.Scenario:
-    """A static network with loops."""
+    """Return a scenario on a static network with loops."""
     graph = nx.connected_watts_strogatz_graph(20 + seed % 20, 4, 0.2, seed=seed)
     workload = [
         wb.subscribe(at=0, what="TEMP GE 1", start_s=1),
         wb.publish(at="all", what="TEMP IS 9", start_s=400, every_s=60, stagger=True),
     ]
-    return wb.Scenario(both_ways(graph), wb.DPS(), workload, wb.Radio(loss="none"), 700, seed)
+    return wb.Scenario(to_digraph(graph), wb.DPS(), workload, wb.Radio(loss="none"), 700, seed)
 
 
 def late(seed: int) -> wb.Scenario:
-    """A small tree of which some nodes come up late."""
+    """Return a scenario on a small tree, of which some nodes start late."""
     draw = random.Random(seed)
     nodes = 3 + seed % 10
-    arcs = both_ways(nx.random_labeled_tree(nodes, seed=seed))
+    arcs = to_digraph(nx.random_labeled_tree(nodes, seed=seed))
     return _coming_up(arcs, draw, draw.randint(1, max(1, nodes // 3)), seed)
 
 
@@ -123,19 +124,19 @@ def _coming_up(arcs: nx.DiGraph, draw: random.Random, count: int, seed: int) -> 
 
 
 def shapes(seed: int) -> wb.Scenario:
-    """A static network of any shape."""
+    """Return a scenario on a static network of any shape."""
     return watched(shape(random.Random(seed), seed), [], 0.0, 0, seed)
 
 
 def joiners(seed: int) -> wb.Scenario:
-    """A network of any shape of which some nodes come up late."""
+    """Return a scenario on a network of any shape, of which some nodes start late."""
     draw = random.Random(seed)
     arcs = shape(draw, seed)
     return _coming_up(arcs, draw, draw.randint(1, len(arcs) // 3), seed)
 
 
 def off(seed: int) -> wb.Scenario:
-    """A network of any shape of which some nodes are off for a time."""
+    """Return a scenario on a network of any shape, of which some nodes are off for a time."""
     draw = random.Random(seed)
     arcs = shape(draw, seed)
     nodes = draw.sample(range(1, len(arcs)), draw.randint(1, len(arcs) // 3))
@@ -149,7 +150,7 @@ def off(seed: int) -> wb.Scenario:
 
 
 def deaths(seed: int) -> wb.Scenario:
-    """A network of any shape of which a fifth dies for good, at any times in two minutes."""
+    """Return a scenario on a network of any shape, of which a fifth of the nodes die for good within two minutes."""
     draw = random.Random(seed)
     arcs = shape(draw, seed)
     nodes = draw.sample(range(1, len(arcs)), len(arcs) // 5)
@@ -159,29 +160,29 @@ def deaths(seed: int) -> wb.Scenario:
 
 
 def lossy(seed: int) -> wb.Scenario:
-    """A static network of any shape whose links lose up to a third of the frames, each way by itself."""
+    """Return a scenario on a static network of any shape, whose arcs each lose up to a third of the frames."""
     draw = random.Random(seed)
-    made = shapes(seed)
-    arcs = made.topology.copy()
+    base = shapes(seed)
+    arcs = base.topology.copy()
     for _, _, arc in arcs.edges(data=True):
         arc["pdr"] = draw.uniform(0.7, 1.0)
-    return made.replace(topology=arcs, radio=wb.Radio(retries=3))
+    return base.replace(topology=arcs, radio=wb.Radio(retries=3))
 
 
 def clean(seed: int) -> wb.Scenario:
-    """A network that never was in parts."""
+    """Return a scenario on a grid, disc, star or tree without failures."""
     size = 4 + seed % 5
-    made = (
+    topology = (
         lambda: wb.topology.grid(size, size),
         lambda: wb.topology.disc(8 * size, 60, 40, radius_m=20, seed=seed),
-        lambda: both_ways(nx.star_graph(3 * size)),
-        lambda: both_ways(nx.random_labeled_tree(8 * size, seed=seed)),
+        lambda: to_digraph(nx.star_graph(3 * size)),
+        lambda: to_digraph(nx.random_labeled_tree(8 * size, seed=seed)),
     )[seed % 4]()
-    return watched(made, [], 0.0, 0, seed)
+    return watched(topology, [], 0.0, 0, seed)
 
 
 class Set(NamedTuple):
-    """Networks of a kind: their scenarios by seeds, and how many there are by default."""
+    """A set of networks: the function that returns the scenario of a seed, and the default number of networks."""
 
     scenario: Callable[[int], wb.Scenario]
     networks: int
@@ -200,7 +201,7 @@ SETS = {
 
 
 class Outcome(NamedTuple):
-    """What became of a network. whole_s: seconds from the last change until it is whole, None if it is apart."""
+    """The outcome of a network; ``whole_s``: seconds from the last change until it is whole, None if it stays apart."""
 
     seed: int
     nodes: int
@@ -210,25 +211,25 @@ class Outcome(NamedTuple):
 
 
 def play(scenario: wb.Scenario, engine: str = "fast") -> Outcome:
-    """Run a scenario, and look when its mesh is whole."""
+    """Run a scenario, and determine when its mesh is whole."""
     run = scenario.run(engine=engine)
     trace = run.trace.select(["time_us", "node", "event", "peer", "detail"]).to_pandas()
     frames = int((trace.event == "sent").sum())
     outages = trace[trace.event.isin(("failed", "recovered"))]
     up = dict.fromkeys(scenario.topology, True)
     up.update(zip(outages.node.tolist(), (outages.event == "recovered").tolist(), strict=True))
-    here = nx.Graph(scenario.topology.to_undirected().subgraph([node for node in up if up[node]]))
-    missed = int(run.metrics["expected"] - run.metrics["delivered"]) if nx.is_connected(here) else 0
+    live = nx.Graph(scenario.topology.to_undirected().subgraph([node for node in up if up[node]]))
+    missed = int(run.metrics["expected"] - run.metrics["delivered"]) if nx.is_connected(live) else 0
     changed_us = int(outages.time_us.max()) if len(outages) else 0
-    return Outcome(scenario.seed, len(up), whole_s(here, changed_us, trace), missed, frames)
+    return Outcome(scenario.seed, len(up), whole_s(live, changed_us, trace), missed, frames)
 
 
-def whole_s(here: nx.Graph, changed_us: int, trace: Any) -> float | None:
-    """Return the seconds from the last change until all nodes that are up are joined for good; None if they never are.
+def whole_s(live: nx.Graph, changed_us: int, trace: Any) -> float | None:
+    """Return the seconds from the last change until all live nodes are joined for good, or None if they never are.
 
-    ``here``: the nodes that are up in the end, and the edges between them.
+    ``live`` has the nodes that are up in the end, and the edges between them.
     """
-    parts = nx.number_connected_components(here)
+    parts = nx.number_connected_components(live)
     links = trace[trace.event == "link_set"]
     columns = (links.time_us, links.node, links.peer, links.detail == "active")
     states: list[tuple[int, int, int, bool, bool]] = []
@@ -239,8 +240,8 @@ def whole_s(here: nx.Graph, changed_us: int, trace: Any) -> float | None:
 
     def is_whole() -> bool:
         joined = nx.Graph()
-        joined.add_nodes_from(here)
-        joined.add_edges_from((a, b) for a, b in active if a < b and (b, a) in active and a in here and b in here)
+        joined.add_nodes_from(live)
+        joined.add_edges_from((a, b) for a, b in active if a < b and (b, a) in active and a in live and b in live)
         return nx.number_connected_components(joined) == parts
 
     if not is_whole():
@@ -255,7 +256,7 @@ def whole_s(here: nx.Graph, changed_us: int, trace: Any) -> float | None:
 
 
 def report(name: str, outcomes: list[Outcome]) -> list[str]:
-    """The row of a set."""
+    """Return the row of a set."""
     times = sorted(outcome.whole_s for outcome in outcomes if outcome.whole_s is not None)
     apart = len(outcomes) - len(times)
     return [
@@ -275,14 +276,14 @@ HEADER = ["set", "networks", "apart", "readings missed", "median s", "95 % s", "
 
 
 def outcomes_of(name: str, first: int, networks: int | None, engine: str) -> Iterator[Outcome]:
-    """Play the networks of a set."""
+    """Play the networks of a set, and yield their outcomes."""
     count = SETS[name].networks if networks is None else networks
     for seed in range(first, first + count):
         yield play(SETS[name].scenario(seed), engine)
 
 
 def main() -> None:
-    """Print each network that is not well, and the table."""
+    """Print each network with a problem, and the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--set", dest="sets", action="append", choices=tuple(SETS))
     parser.add_argument("--networks", type=int, default=None, help="of each set")

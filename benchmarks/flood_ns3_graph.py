@@ -1,7 +1,8 @@
-"""The flood on ns-3's SimpleNetDevice (flood_ns3_graph.cc), over a channel that delivers to graph neighbors alone.
+"""The flood on ns-3's SimpleNetDevice (flood_ns3_graph.cc), over a channel that delivers only to graph neighbors.
 
-An event per reception, as in ns-3's own SimpleChannel, and two per transmission: its jitter, its end. A frame is a
-Packet of as many bytes as the workbench's; airtime is the channel's delay. There is no loss, no collision, no record.
+It has one event per reception, as in ns-3's own SimpleChannel, and two per transmission: the jitter and the end. A
+frame is a Packet with as many bytes as the workbench's; airtime is the channel's delay. It models neither losses nor
+collisions, and stores no record.
 """
 
 from functools import partial
@@ -16,7 +17,7 @@ SOURCE, MODULE = "flood_ns3_graph.cc", "ns3-network"
 
 
 def flood(network: Network, floods: int) -> Timed:
-    """Play the flood from node 0; returns how many frames were received, and its process time."""
+    """Play the flood from node 0; return the number of frames received, and the process time."""
     program = ns3.program(SOURCE, MODULE)
     return ns3.run(program, network_file(network), floods, *JITTER_S, AIRTIME_S, FRAME_B)
 

@@ -1,9 +1,9 @@
 """The flood on ns-3's lr-wpan (flood_ns3_lrwpan.cc): 802.15.4's PHY and unslotted CSMA/CA over a spectrum channel.
 
-The same positions and range, so the same neighbors; frames of as many bytes in all (the MAC's header within them), the
-same jitter before them. Differs from the workbench's radio: two frames at once are weighed by signal to noise, so one
-of two equally strong ones is often heard where the workbench loses both. So it receives more; a rate is per reception.
-Its channel asks for every node whether it is in range, so its time per reception grows with the number of nodes.
+Positions and range are the same, and so are the neighbors. Frames have the same total length, including the MAC's
+header, and the same jitter. It differs from the workbench's radio: overlapping frames are compared by signal to noise,
+so one of two equally strong frames is often received where the workbench loses both. So it has more receptions; rates
+are per reception. Its channel checks the range of every node, so its time per reception grows with the number of nodes.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ SOURCE, MODULE = "flood_ns3_lrwpan.cc", "ns3-lr-wpan"
 
 
 def flood(network: Network, floods: int) -> Timed:
-    """Play the flood from node 0; returns how many frames the application received, and the process time."""
+    """Play the flood from node 0; return the number of frames the application received, and the process time."""
     program = ns3.program(SOURCE, MODULE)
     return ns3.run(program, network_file(network), floods, *JITTER_S, FRAME_B)
 

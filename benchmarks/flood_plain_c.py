@@ -1,7 +1,8 @@
-"""The flood in plain C (flood_plain.c, built with gcc -O2): the least that the algorithm costs.
+"""The flood in plain C (flood_plain.c, built with gcc -O2): a lower bound for the cost of the algorithm.
 
-An event per transmission in a binary heap over (time, counter); jitter and airtime are those of the workbench's radio.
-There are no frames, no protocol node, no energy, no record. It gets the network as CSR arrays and runs in this process.
+Each transmission is an event in a binary heap over (time, counter); jitter and airtime are those of the workbench's
+radio. It has neither frames nor protocol nodes, energy or a record. It gets the network as CSR arrays and runs in this
+process.
 """
 
 import ctypes
@@ -23,7 +24,7 @@ def _library() -> ctypes.CDLL:
 
 
 def absent() -> str:
-    """Why it cannot play, or nothing."""
+    """Return why plain C cannot run, or ""."""
     try:
         _library()
     except Absent as reason:
@@ -32,7 +33,7 @@ def absent() -> str:
 
 
 def flood(network: Network, floods: int, source: int = 0) -> int:
-    """Play the flood; returns how many frames were received."""
+    """Play the flood, and return the number of frames received."""
     times_us = [round(seconds * 1e6) for seconds in (*JITTER_S, AIRTIME_S)]
     nodes = len(network.neighbors)
     received = _library().flood(nodes, network.starts, network.targets, floods, source, *times_us)

@@ -1,8 +1,8 @@
-"""The flood in SimPy, as its users write it: one process per node with a Store as its inbox, one per transmission.
+"""The flood in SimPy as its users write it: a process with a Store for each node, and one for each transmission.
 
-Jitter and airtime are those of the workbench's radio; the draws are the standard library's, as SimPy's users draw, so
-the order of events differs, the work does not. There are no frames, no radio and no record: a message is an int.
-Its events are finer than the workbench's: about three per reception (put, get, resume) and three per transmission.
+Jitter and airtime are those of the workbench's radio. Random numbers come from the standard library, as usual with
+SimPy, so the order of events differs, but not the work. It has neither frames nor a radio or a record: a message is an
+int. Its events are finer than the workbench's: about three per reception (put, get, resume) and three per transmission.
 """
 
 import random
@@ -13,7 +13,7 @@ from networks import AIRTIME_S, JITTER_S, Network
 
 
 def flood(network: Network, floods: int, source: int = 0) -> int:
-    """Play the flood; returns how many frames were received."""
+    """Play the flood, and return the number of frames received."""
     neighbors = network.neighbors
     environment = simpy.Environment()
     inboxes = [simpy.Store(environment) for _ in neighbors]

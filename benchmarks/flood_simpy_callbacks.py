@@ -1,7 +1,7 @@
 """The flood in SimPy without processes: a Timeout with a callback per transmission, whose receivers are plain calls.
 
-This is the workbench's own granularity, an event per transmission, and nothing else of it: no frames, no radio, no
-protocol node, no record. It shows what the rest costs.
+Its granularity is that of the workbench, an event per transmission, but it has neither frames nor a radio, protocol
+nodes or a record. The difference to the workbench is their cost.
 """
 
 import random
@@ -12,7 +12,7 @@ from networks import AIRTIME_S, JITTER_S, Network
 
 
 def flood(network: Network, floods: int, source: int = 0) -> int:
-    """Play the flood; returns how many frames were received."""
+    """Play the flood, and return the number of frames received."""
     neighbors = network.neighbors
     environment = simpy.Environment()
     known = [set() for _ in neighbors]

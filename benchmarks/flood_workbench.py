@@ -1,7 +1,7 @@
 """The flood on the workbench's engines: real frames, a radio with energy, and metrics or a whole trace.
 
-The scenario is made beforehand, as it is for all the runs of a sweep; what counts is `Scenario.run`. The compiled
-engine plays one flood first, so that it is loaded.
+The scenario is made beforehand, as for the runs of a sweep; only the time of `Scenario.run` counts. The compiled engine
+plays one flood first, to load its code.
 """
 
 from functools import partial
@@ -19,18 +19,18 @@ _CSMA = "3 a transmission, or more", "CSMA/CA, collisions, half duplex, frames, 
 
 
 def scenario(network: Network, floods: int, source: int = 0, radio: Radio | None = None) -> Scenario:
-    """The flood as a scenario."""
+    """Return the flood as a scenario."""
     workload = [publish(at=source, what="TEMP IS 26", every_s=1)]
     return Scenario(network.graph, Flooding(), workload, radio or Radio(), duration_s=floods)
 
 
 def receptions(scenario: Scenario, record: str = "metrics", engine: str = "reference") -> int:
-    """Play a scenario; returns how many frames were received."""
+    """Play a scenario, and return the number of frames received."""
     return int(scenario.run(engine=engine, record=record).metrics["receptions"])
 
 
 def refusal(scenario: Scenario) -> str:
-    """Why the fast engine does not play such a scenario, or nothing."""
+    """Return why the fast engine refuses a scenario, or ""."""
     try:
         scenario.run(engine="fast", record="metrics")
     except ScenarioError as reason:

@@ -1,11 +1,11 @@
-"""The flood in wsnsimpy, with its own Node, send and on_receive, after the flood among its examples.
+"""The flood in wsnsimpy, with its own Node, send and on_receive, modelled on the flood in its examples.
 
-Its granularity: ``send`` starts two SimPy processes for each neighbor (one that waits for the propagation delay, one
-that runs ``on_receive``), about six events per reception. It has no airtime for a plain Node, so that is part of the
-delay here. Its propagation delay is distance / 1,000,000 s, 10 to 20 µs.
+``send`` starts two SimPy processes for each neighbor: one waits for the propagation delay, one runs ``on_receive``.
+That makes about six events per reception. A plain Node has no airtime, so here it is part of the delay. The propagation
+delay is distance / 1,000,000 s, 10 to 20 µs.
 
-Its neighbor lists hold every other node of the network, sorted by distance: 10,000 nodes would take a hundred million
-entries. `Simulator.update_neighbor_list` is therefore replaced; the lists get the same neighbors from the topology.
+Its neighbor lists hold every other node of the network, sorted by distance; 10,000 nodes would need a hundred million
+entries. `Simulator.update_neighbor_list` is therefore replaced, and the lists get the same neighbors from the topology.
 """
 
 import math
@@ -17,7 +17,7 @@ from networks import AIRTIME_S, JITTER_S, Network
 
 
 class FloodNode(wsp.Node):
-    """Sends what it hears for the first time to everybody."""
+    """A node that broadcasts each publication when it first receives it."""
 
     def init(self):
         self.known = set()
@@ -31,7 +31,7 @@ class FloodNode(wsp.Node):
 
 
 class Source(FloodNode):
-    """Has a publication of its own every second."""
+    """A node that publishes once a second."""
 
     def run(self):
         for publication in range(self.sim.floods):
@@ -48,7 +48,7 @@ class Simulator(wsp.Simulator):
 
 
 def flood(network: Network, floods: int, source: int = 0) -> int:
-    """Play the flood; returns how many frames were received."""
+    """Play the flood, and return the number of frames received."""
     simulator = Simulator(until=floods + 60, timescale=0)
     simulator.received, simulator.floods, simulator.draw = 0, floods, random.Random(7)
     positions = [network.graph.nodes[node]["pos"] for node in sorted(network.graph)]

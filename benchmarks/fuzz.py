@@ -1,7 +1,7 @@
 """All protocols' nodes with mutated frames: ``benchmarks/fuzz.py [--frames 1000000] [--protocol NAME] [--socket]``.
 
-`wb.fuzz` does it; here are its figures: frames that were refused or dropped, the most that one call of the node sent,
-what the node's memory came to, and whether it still grows. ``--socket`` does it to a node of DPS on UDP.
+The program prints the numbers of `wb.fuzz`: frames that were refused or dropped, the most frames and bytes that one
+call of the node sent, the node's memory, and its growth. ``--socket`` sends the frames to a node of DPS on UDP.
 """
 
 import argparse
@@ -34,11 +34,11 @@ PROTOCOLS: dict[str, Protocol] = {
     "dps, retaining": wb.DPS(filter_bits=1024, ttl_s=30, acknowledge=True),
 }
 HEADER = ["protocol", "frames", "us a frame", "dropped", "most frames", "most B", "memory KB", "growth"]
-PACE = 20  # datagrams until the node has its turn
+PACE = 20  # datagrams before the node runs again
 
 
 def main() -> None:
-    """Try the nodes, print a row for each."""
+    """Fuzz the nodes, and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--frames", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -51,18 +51,18 @@ def main() -> None:
     rows = []
     for name in options.protocol or PROTOCOLS:
         started = time.process_time()
-        found = wb.fuzz(PROTOCOLS[name], options.frames, options.seed)
+        report = wb.fuzz(PROTOCOLS[name], options.frames, options.seed)
         taken = time.process_time() - started
-        dropped = sum(found.drops.values()) / options.frames
-        cells = f"{options.frames:,}", f"{1e6 * taken / options.frames:.0f}", f"{dropped:.0%}", str(found.most_frames)
-        memory = f"{max(found.memory_B) / 1000:,.0f}", f"{found.growth:.2f}"
-        rows.append([name, *cells, f"{found.most_sent_B:,}", *memory])
+        dropped = sum(report.drops.values()) / options.frames
+        cells = f"{options.frames:,}", f"{1e6 * taken / options.frames:.0f}", f"{dropped:.0%}", str(report.most_frames)
+        memory = f"{max(report.memory_B) / 1000:,.0f}", f"{report.growth:.2f}"
+        rows.append([name, *cells, f"{report.most_sent_B:,}", *memory])
         print(rows[-1], flush=True)
     print(table(HEADER, rows))
 
 
 async def over_a_socket(frames: int, seed: int) -> str:
-    """What a node on loopback did with so many datagrams of several senders."""
+    """Send datagrams from several senders to a node on loopback; return a sentence on its state afterwards."""
     choose = random.Random(seed)
     failures: list[Any] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
@@ -76,8 +76,8 @@ async def over_a_socket(frames: int, seed: int) -> str:
             corpora.append(MutatedCorpus(wb.DPS(), harvest, range(9), choose))
         sizes = []
         for number in range(frames):
-            place = choose.randrange(len(senders))
-            senders[place].sendto(corpora[place].draw().data, node.address)
+            index = choose.randrange(len(senders))
+            senders[index].sendto(corpora[index].draw().data, node.address)
             if number % PACE == 0:
                 await asyncio.sleep(0)
             if number % (frames // 20) == 0:
@@ -91,7 +91,7 @@ async def over_a_socket(frames: int, seed: int) -> str:
 
 
 def messages_from(port: int) -> list[bytes]:
-    """Messages of all kinds as a node at that port sends them."""
+    """Return a message of each kind, as a node at that port sends it."""
     return own_messages(port)[1]
 
 

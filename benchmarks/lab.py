@@ -1,33 +1,33 @@
-"""The lab in a browser: how quick it is, what it leaves behind, how it looks.
+"""The lab in a browser: its response times, its leaks, and screenshots.
 
     benchmarks/lab.py times [--sizes 400,1500] [--rounds 12]     from a slider's move to the painted picture
-    benchmarks/lab.py leaks [--rounds 100]                       what slider moves and re-runs of a cell leave behind
-    benchmarks/lab.py sheets FOLDER                              screenshots, to look at
+    benchmarks/lab.py leaks [--rounds 100]                       objects left by slider moves and re-runs of a cell
+    benchmarks/lab.py sheets FOLDER                              sheets of screenshots
 
---protocols DPS,TinyMQ is for some of them alone.
+--protocols DPS,TinyMQ selects protocols.
 
 Times are medians in milliseconds, in JupyterLab, with the fast twin's machine code loaded
-    all       from the key that moves the slider to the first picture on the screen that shows the new run
-    best      the shortest of these: what it takes while nobody else wants the processors
-    whole     until the whole run is on the screen: of a large one a preview is shown first, and counters, tables and
-              other moments after it
-    kernel    of it from the slider's message to the parcel handed to the wire
-    worked    of that the time that the kernel's process had a processor
-    wire      of it from the key to the kernel, and from the kernel to the player
-    browser   of it from the parcel to the screen
-    run, glance, preview      the kernel's own parts, of the same scenario in a cell: the processor's time
-    metrics, see, pack        what comes after the picture
-    parcel, rest              MB of columns, of the picture and of the whole run
+    all       from the key that moves the slider to the first picture of the new run on the screen
+    best      the shortest of these times, on otherwise idle processors
+    whole     until the whole run is on the screen; a large run is first shown as a preview, without counters, tables
+              and other moments
+    kernel    part of *all*: from the slider's message to the payload being sent
+    worked    the process time of the kernel in that part
+    wire      part of *all*: from the key to the kernel, and from the kernel to the player
+    browser   part of *all*: from the payload to the screen
+    run, glance, preview      process times of the kernel's steps, for the same scenario in a cell
+    metrics, see, pack        process times of the steps after the picture
+    payload, rest             MB of columns, of the picture and of the whole run
     late      moves that were not on the screen after ten seconds
 
 Theory of operation
-    What is moved is the seed: every protocol has it, and no two runs are the same. The player's heading says which seed
-    it shows; so the first picture that shows what was wished is known by it. Kernel and browser have the same clock.
+    The slider changes the seed: every protocol has a seed, and each seed gives another run. The player's heading shows
+    the seed, which identifies the first picture of the requested run. Kernel and browser share a clock.
 
-    Leaks are looked at after ten rounds and after all: widgets, comms, observers, threads and objects in the kernel;
-    documents, nodes, listeners and heap in the browser, after its garbage was collected.
+    Leaks are counted after ten rounds and after all rounds: widgets, comms, observers, threads and objects in the
+    kernel; documents, nodes, listeners and heap in the browser, after a garbage collection.
 
-    Sheets are protocols x themes x widths, in JupyterLab and through Voilà, and the forms where they are a drawer.
+    Sheets have protocols x themes x widths, in JupyterLab and in Voilà, and the forms if they are in a drawer.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ def scenario(name, nodes):
     topology = wb.topology.disc(nodes, side, side, seed=3)
     protocol = protocol_named(name)
     settle = 20 if "MQ" in name or "Pub" in name or name == "DPS" else 2  # a structure is built first
-    sources = [1 + round(one * (nodes - 2) / 4) for one in range(5)]
+    sources = [1 + round(number * (nodes - 2) / 4) for number in range(5)]
     workload = [wb.subscribe(nodes // 3, "TEMP GE 20", start_s=settle),
                 wb.publish(sources, "TEMP IS 26", every_s=2, start_s=settle + 5, stagger=True)]
     return wb.Scenario(topology, protocol, workload, duration_s=settle + 20)
 
 made = scenario({protocol!r}, {nodes})
-made.run(engine="fast")  # compiled, if it has to be
+made.run(engine="fast")  # compiles the twin if needed
 lab = wb.lab(made)
 slider = lab._radio.fields["seed"]._controls[0]
 came, sent = [], []
@@ -101,21 +101,21 @@ def parts(seed):
     times = [time.process_time()]
     run = made.replace(seed=seed).run()
     times.append(time.process_time())
-    sight = LayerBuilder(run)
-    glance = sight.preview()
+    builder = LayerBuilder(run)
+    first_layers = builder.preview()
     times.append(time.process_time())
-    preview(glance, lab.selection["time_s"])
+    preview(first_layers, lab.selection["time_s"])
     times.append(time.process_time())
     run.metrics
     times.append(time.process_time())
-    seen = sight.whole()
+    seen = builder.whole()
     times.append(time.process_time())
     pack(seen)
     return [after - before for before, after in zip(times, [*times[1:], time.process_time()])]
 
 print(json.dumps([came, sent, [parts(seed) for seed in range(100, 107)]]))
 """
-# Marks of each feed: when its parcel came, and when the picture was on the screen, by the seed that it shows.
+# Marks of each feed, by the seed it shows: the times of its payload and of the picture on the screen.
 HEAR = """
 () => {
   const player = document.querySelector(".wb-looks .wb-player").workbenchPlayer
@@ -136,7 +136,7 @@ HEAR = """
   }
 }
 """
-# A cell that is run to look at it would count, too: the kernel answers a file.
+# Running a cell would change the counts, so a thread of the kernel answers a request by file.
 LEFT = """
 import gc, json, os, threading, time
 import ipywidgets
@@ -146,7 +146,8 @@ from ipywidgets.widgets import widget
 def left():
     gc.collect()
     widgets = list(widget._instances.values())
-    observers = sum(len(some) for one in widgets for kinds in one._trait_notifiers.values() for some in kinds.values())
+    observers = sum(len(handlers) for widget in widgets for kinds in widget._trait_notifiers.values()
+                    for handlers in kinds.values())
     with open("/proc/self/statm") as file:
         pages = int(file.read().split()[1])
     return {"widgets": len(widgets), "comms": len(get_ipython().kernel.comm_manager.comms), "observers": observers,
@@ -156,11 +157,11 @@ def left():
 def answer():
     while True:
         time.sleep(0.1)
-        if os.path.exists("asked"):
-            with open("telling", "w") as file:
+        if os.path.exists("request"):
+            with open("unfinished", "w") as file:
                 json.dump(left(), file)
-            os.remove("asked")
-            os.rename("telling", "told")
+            os.remove("request")
+            os.rename("unfinished", "counts")
 
 threading.Thread(target=answer, daemon=True).start()
 """
@@ -171,7 +172,7 @@ COUNTED = {"Documents": "documents", "Nodes": "nodes", "JSEventListeners": "list
 
 
 def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -> list[float]:
-    """A row of the table."""
+    """Measure slider moves, and return a row of the table."""
     setup = SETUP.replace("{protocol!r}", repr(protocol)).replace("{nodes}", str(nodes))
     notebook = jupyter.notebook(chromium, [setup, PARTS], f"{protocol}{nodes}.ipynb")
     notebook.page.set_default_timeout(300_000)
@@ -183,8 +184,9 @@ def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -
     came, sent, parts = json.loads(notebook.output(1).strip().splitlines()[-1])
     rows = []
     for seed, moved, arrived, painted, whole in moves[1:]:
-        began, before = next((1000 * at, cpu) for one, at, cpu in reversed(came) if one == seed and 1000 * at < arrived)
-        sizes = [told for one, *told in sent if one == seed and began <= 1000 * told[0] < whole]
+        earlier = [(1000 * at, cpu) for other, at, cpu in came if other == seed and 1000 * at < arrived]
+        began, before = earlier[-1]
+        sizes = [mark for other, *mark in sent if other == seed and began <= 1000 * mark[0] < whole]
         at, after, size = sizes[0]
         handed = min(1000 * at, arrived)
         wire = began - moved + arrived - handed
@@ -198,15 +200,17 @@ def times(jupyter: Any, chromium: Any, protocol: str, nodes: int, rounds: int) -
 
 
 def _moves(hand: Any, rounds: int) -> tuple[list[tuple[int, float, float, float, float]], int]:
-    """Of the slider's moves (seed, when it was moved, the parcel came, it was painted, it was whole); how many moves
-    were late."""
+    """Move the slider; return the marks of each move, and the number of late moves.
+
+    Marks are the seed and the times of the move, the payload, the picture and the whole run.
+    """
     hand.tab("Radio and time")
     handle = seed_slider(hand)
     hand.page.evaluate(HEAR)
-    found, late = [], 0
-    for place in range(rounds + 1):
+    moves, late = [], 0
+    for number in range(rounds + 1):
         before = handle.get_attribute("aria-valuenow")
-        handle.press("ArrowRight" if place // 8 % 2 == 0 else "ArrowLeft")
+        handle.press("ArrowRight" if number // 8 % 2 == 0 else "ArrowLeft")
         seed = int(float(handle.get_attribute("aria-valuenow")))
         assert str(seed) != before
         try:
@@ -215,34 +219,34 @@ def _moves(hand: Any, rounds: int) -> tuple[list[tuple[int, float, float, float,
             late += 1
             continue
         marks = hand.page.evaluate("() => window.labMarks")
-        found.append((seed, marks["moved"], *marks["shown"][str(seed)], marks["whole"][str(seed)]))
-    return found, late
+        moves.append((seed, marks["moved"], *marks["shown"][str(seed)], marks["whole"][str(seed)]))
+    return moves, late
 
 
 def seed_slider(hand: Any) -> Any:
-    """The handle of the seed's slider."""
+    """Return the handle of the seed's slider."""
     row = hand.lab.locator(".wb-field").filter(has_text="seed").locator("visible=true").first
     return row.locator(".noUi-handle").first
 
 
-def table_of_times(chromium: Any, asked: argparse.Namespace) -> None:
-    """A line for each protocol and size."""
+def table_of_times(chromium: Any, options: argparse.Namespace) -> None:
+    """Print a line for each protocol and size."""
     names = ["all", "best", "whole", "kernel", "worked", "wire", "browser"]
     names += ["run", "glance", "preview", "metrics", "see", "pack", "payload", "rest", "late"]
     print(f"| protocol | nodes | {' | '.join(names)} |\n|---|--:|{'--:|' * len(names)}")
     with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter:
-        for protocol in asked.protocols:
-            for nodes in map(int, asked.sizes.split(",")):
-                *ms, size, rest, late = times(jupyter, chromium, protocol, nodes, asked.rounds)
-                cells = (f"{nodes:,}", *(f"{one:,.0f}" for one in ms), f"{size:.2f}", f"{rest:.2f}", f"{late:.0f}")
-                print(f"| {protocol} | {' | '.join(cells)} |", flush=True)
+        for protocol in options.protocols:
+            for nodes in map(int, options.sizes.split(",")):
+                *ms, size, rest, late = times(jupyter, chromium, protocol, nodes, options.rounds)
+                cells = [f"{time_ms:,.0f}" for time_ms in ms] + [f"{size:.2f}", f"{rest:.2f}", f"{late:.0f}"]
+                print(f"| {protocol} | {nodes:,} | {' | '.join(cells)} |", flush=True)
 
 
-# What is left behind
+# Leaks
 
 
 def leaks(chromium: Any, rounds: int) -> None:
-    """Slider moves, re-runs of the lab's cell, and of one that has no lab: after ten of them, and after all."""
+    """Print counts after ten rounds and after all: of slider moves, and of re-runs of cells with and without a lab."""
     with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter:
         notebook = jupyter.notebook(chromium, [LEFT, "wb.lab()", "1"])
         hand = Hand(notebook.page)
@@ -252,8 +256,8 @@ def leaks(chromium: Any, rounds: int) -> None:
         hand.tab("Radio and time")
         handle = seed_slider(hand)
 
-        def move(place: int) -> None:
-            handle.press("ArrowRight" if place // 8 % 2 == 0 else "ArrowLeft")
+        def move(number: int) -> None:
+            handle.press("ArrowRight" if number // 8 % 2 == 0 else "ArrowLeft")
             hand.page.wait_for_timeout(150)
 
         def run_again(_: int) -> None:
@@ -265,39 +269,39 @@ def leaks(chromium: Any, rounds: int) -> None:
             "re-runs without a lab": lambda _: notebook.run(2),
             "re-runs of the lab": run_again,
         }
-        for what, act in acts.items():
-            found = []
-            for place in range(rounds):
-                act(place)
-                if place in (9, rounds - 1):
+        for action, act in acts.items():
+            counts = []
+            for number in range(rounds):
+                act(number)
+                if number in (9, rounds - 1):
                     hand.page.wait_for_timeout(1500)
-                    found.append(left(notebook, Path(folder)))
-            for name in found[0]:
-                print(f"| {what} | {name} | {found[0][name]:,} | {found[1][name]:,} |", flush=True)
+                    counts.append(left(notebook, Path(folder)))
+            for name in counts[0]:
+                print(f"| {action} | {name} | {counts[0][name]:,} | {counts[1][name]:,} |", flush=True)
 
 
 def left(notebook: Any, folder: Path) -> dict[str, float]:
-    """What there is in the kernel and in the browser."""
-    (folder / "asked").touch()
-    while not (folder / "told").exists():
+    """Return the counts of objects in the kernel and in the browser."""
+    (folder / "request").touch()
+    while not (folder / "counts").exists():
         notebook.page.wait_for_timeout(100)
-    counts = json.loads((folder / "told").read_text())
-    (folder / "told").unlink()
+    counts = json.loads((folder / "counts").read_text())
+    (folder / "counts").unlink()
     devtools = notebook.page.context.new_cdp_session(notebook.page)
     devtools.send("Performance.enable")
     for _ in range(3):
         devtools.send("HeapProfiler.collectGarbage")
-    found = {one["name"]: one["value"] for one in devtools.send("Performance.getMetrics")["metrics"]}
+    metrics = {metric["name"]: metric["value"] for metric in devtools.send("Performance.getMetrics")["metrics"]}
     devtools.detach()
-    counts |= {said: int(found[name]) for name, said in COUNTED.items()}
-    return {**counts, "browser MB": round(found["JSHeapUsedSize"] / 1e6, 1)}
+    counts |= {label: int(metrics[name]) for name, label in COUNTED.items()}
+    return {**counts, "browser MB": round(metrics["JSHeapUsedSize"] / 1e6, 1)}
 
 
-# How it looks
+# Screenshots
 
 
 def pictures(chromium: Any, folder: Path, protocols: list[str], widths: list[int]) -> Iterator[Path]:
-    """Screenshots of the lab in both hosts, as they are made."""
+    """Take screenshots of the lab in JupyterLab and Voilà, and yield the file of each."""
     with tempfile.TemporaryDirectory() as notebooks, Jupyter("lab", notebooks) as jupyter:
         notebook = jupyter.notebook(chromium, ["import workbench as wb", "wb.lab()"], size=(1366, HEIGHT))
         notebook.run(0)
@@ -315,7 +319,7 @@ def pictures(chromium: Any, folder: Path, protocols: list[str], widths: list[int
             hand = Hand(app.opened(chromium, (1366, HEIGHT), theme))
             hand.sees_run("")
             yield from _pictures_of(hand, folder, protocols, widths, f"voila-{theme}")
-            print("Voilà's console:", {said.partition("\n")[0] for said in hand.errors}, flush=True)
+            print("Voilà's console:", {message.partition("\n")[0] for message in hand.errors}, flush=True)
             hand.page.close()
 
 
@@ -342,7 +346,7 @@ def _pictures_of(hand: Hand, folder: Path, protocols: list[str], widths: list[in
 
 
 def contact_sheets(chromium: Any, folder: Path, protocols: list[str], widths: list[int]) -> None:
-    """One sheet of pictures for each width."""
+    """Write one sheet of screenshots for each width."""
     folder.mkdir(parents=True, exist_ok=True)
     files = list(pictures(chromium, folder, protocols, widths))
     for width in widths:
@@ -352,26 +356,27 @@ def contact_sheets(chromium: Any, folder: Path, protocols: list[str], widths: li
 
 
 def main() -> None:
-    """Measure, or make the sheets."""
+    """Run the command that the arguments name."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=("times", "leaks", "sheets"))
+    parser.add_argument("command", choices=("times", "leaks", "sheets"))
     parser.add_argument("folder", type=Path, nargs="?", help="where the sheets go")
     parser.add_argument("--protocols", type=lambda text: text.split(","), default=protocol_names())
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)), help="of the sheets")
-    asked = parser.parse_args()
-    if asked.what == "sheets" and asked.folder is None:
+    options = parser.parse_args()
+    if options.command == "sheets" and options.folder is None:
         parser.error("sheets need a folder")
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
-        if asked.what == "times":
-            asked.rounds = asked.rounds or 12
-            table_of_times(chromium, asked)
-        elif asked.what == "leaks":
-            leaks(chromium, asked.rounds or 100)
+        if options.command == "times":
+            options.rounds = options.rounds or 12
+            table_of_times(chromium, options)
+        elif options.command == "leaks":
+            leaks(chromium, options.rounds or 100)
         else:
-            contact_sheets(chromium, asked.folder, asked.protocols, [int(one) for one in asked.widths.split(",")])
+            widths = [int(width) for width in options.widths.split(",")]
+            contact_sheets(chromium, options.folder, options.protocols, widths)
 
 
 if __name__ == "__main__":

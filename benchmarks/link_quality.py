@@ -1,8 +1,8 @@
-"""Learned against true link qualities: delivery and frames of the protocols that choose their links.
+"""Learned compared with true link qualities: delivery and frames of the protocols that choose their links.
 
-Each protocol plays the same workload on a CC2420 whose link qualities are an oracle's ("true") or are estimated from
+Each protocol plays the same workload on a CC2420 whose link qualities are known exactly ("true") or are estimated from
 frames and beacons ("learned"), for one, five and ten minutes. A row is the mean over the seeds. Flooding, gossip, coded
-diffusion and TinyMQ do not use link qualities, so nothing changes for them.
+diffusion and TinyMQ do not use link qualities, so they are not measured.
 ``benchmarks/link_quality.py [seeds]``
 """
 
@@ -38,7 +38,7 @@ def measure(network: str, protocol: str, quality: str, minutes: int, seed: int) 
 
 
 def main() -> None:
-    """Print the table."""
+    """Measure all combinations, and print the table."""
     seeds = range(1, 1 + (int(sys.argv[1]) if len(sys.argv) > 1 else 5))
     rows = []
     for network in NETWORKS:

@@ -1,4 +1,4 @@
-"""What the benchmarks ran on: processor, system, and the versions of all that took part."""
+"""The machine of the benchmarks: processor, system, and the versions of all programs and libraries."""
 
 import datetime
 import os
@@ -17,7 +17,7 @@ LIBRARIES = ("galois", "numba", "numpy", "pyarrow", "simpy", "wsnsimpy")
 
 
 def machine() -> str:
-    """Two lines of text."""
+    """Return two lines that describe the machine and the versions."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return (
         f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, {datetime.date.today()}.\n"
@@ -26,13 +26,13 @@ def machine() -> str:
 
 
 def _libraries() -> list[str]:
-    found = []
+    versions = []
     for name in LIBRARIES:
         try:
-            found.append(f"{name} {version(name)}")
+            versions.append(f"{name} {version(name)}")
         except PackageNotFoundError:
-            found.append(f"no {name}")
-    return found
+            versions.append(f"no {name}")
+    return versions
 
 
 def _gcc() -> str:
@@ -46,13 +46,13 @@ def _programs() -> list[str]:
         ("ns-3", ns3.version),
         ("ns-2", diffusion_ns2.version),
     )
-    found = []
+    versions = []
     for name, version_of in programs:
         try:
-            found.append(f"{name} {version_of()}")
+            versions.append(f"{name} {version_of()}")
         except Absent:
-            found.append(f"no {name}")
-    return found
+            versions.append(f"no {name}")
+    return versions
 
 
 def _processor() -> str:

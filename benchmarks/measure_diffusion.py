@@ -1,4 +1,4 @@
-"""Directed diffusion, measured: by engine, and beside ns-2's one-phase pull."""
+"""Measurements of directed diffusion: by engine, and compared with ns-2's one-phase pull."""
 
 from functools import partial
 
@@ -17,13 +17,13 @@ NS2_HEADER = ["contender", "runs", "receptions", "delivered", "ms", "ours / it"]
 
 
 def _engines(scenario: Scenario) -> tuple[tuple[str, ...], list[str]]:
-    """(the engines that play a scenario, a line for each that does not). What is compiled is loaded by this."""
+    """Return the engines that play a scenario, and a line for each that does not; this also loads compiled code."""
     reason = refusal(scenario)
     return (ENGINES[1:], [f"workbench, fast is skipped: {reason}"]) if reason else (ENGINES, [])
 
 
 def measure_engines(network: Network, sinks: int, sources: int, repetitions: int) -> tuple[list[list[str]], list[str]]:
-    """(a row for each engine, a line for each that is skipped)."""
+    """Return (a row for each engine, a line for each engine that is skipped)."""
     scenario = diffusion_workbench.scenario(network, sinks, sources)
     engines, skipped = _engines(scenario)
     jobs = {engine: partial(receptions, scenario, engine=engine) for engine in engines}
@@ -38,9 +38,9 @@ def measure_engines(network: Network, sinks: int, sources: int, repetitions: int
 
 
 def measure_ns2(network: Network, repetitions: int) -> tuple[list[list[str]], list[str]]:
-    """(a row for each engine and for ns-2 with and without making its nodes, a line for each that is skipped).
+    """Return (a row for each engine, and for ns-2 with and without making its nodes; a line for each that is skipped).
 
-    One sink, the first node, and one source, the last; both have a radio with carrier sense and collisions.
+    The first node is the sink, the last node the source. The radios have carrier sense and collisions.
     """
     pair = 0, len(network.neighbors) - 1
     scenario = diffusion_workbench.one_pair(network, *pair)
@@ -64,10 +64,10 @@ def measure_ns2(network: Network, repetitions: int) -> tuple[list[list[str]], li
 
 
 def engines_table(rows: list[list[str]]) -> str:
-    """The rows of `measure_engines` as a table."""
+    """Format the rows of `measure_engines` as a table."""
     return table(HEADER, rows)
 
 
 def ns2_table(rows: list[list[str]]) -> str:
-    """The rows of `measure_ns2` as a table."""
+    """Format the rows of `measure_ns2` as a table."""
     return table(NS2_HEADER, rows)

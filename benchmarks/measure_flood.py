@@ -1,4 +1,4 @@
-"""The flood, measured: on an ideal channel, and with CSMA/CA and collisions."""
+"""Measurements of the flood: on an ideal channel, and with CSMA/CA and collisions."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -21,37 +21,37 @@ CSMA_PEERS = (("flood_ns3_lrwpan", "NS3_LRWPAN"),)
 
 
 def _present(ours: Sequence[Contender], peers: Sequence[tuple[str, str]]) -> tuple[list[Contender], list[str]]:
-    """(who can play here, a line for each who cannot)."""
+    """Return (the contenders that can run here, a line for each that cannot)."""
     contenders, lines = list(ours), []
     for module, name in peers:
         try:
             contenders.append(getattr(import_module(module), name))
         except ImportError as error:
             lines.append(f"{module} is skipped: {error.name} is missing; pip install -e '.[bench]' installs it")
-    reasons = {one.name: one.absent() for one in contenders}
+    reasons = {contender.name: contender.absent() for contender in contenders}
     lines += [f"{name} is skipped: {reason}" for name, reason in reasons.items() if reason]
-    return [one for one in contenders if not reasons[one.name]], lines
+    return [contender for contender in contenders if not reasons[contender.name]], lines
 
 
 def ideal() -> tuple[list[Contender], list[str]]:
-    """The contenders of the flood on an ideal channel, and a line for each that is skipped."""
+    """Return the contenders of the flood on an ideal channel, and a line for each that is skipped."""
     return _present((FAST, FAST_TRACE, REFERENCE, REFERENCE_TRACE), PEERS)
 
 
 def csma() -> tuple[list[Contender], list[str]]:
-    """The contenders of the flood with CSMA/CA and collisions, and a line for each that is skipped."""
+    """Return the contenders of the flood with CSMA/CA and collisions, and a line for each that is skipped."""
     return _present((CSMA_FAST, CSMA_REFERENCE), CSMA_PEERS)
 
 
 def measure(
     network: Network, contenders: Sequence[Contender], repetitions: int, quick: bool = False, all_hear: bool = True
 ) -> list[list[str]]:
-    """A row for each contender; the first is ours, to which the last column compares.
+    """Return a row for each contender; the last column compares it with the first contender, which is ours.
 
-    With ``all_hear``, a contender whose receptions are not floods x arcs is an error: it does other work.
+    With ``all_hear``, a contender with other receptions than floods x arcs raises AssertionError: it does other work.
     """
-    floods = {one.name: one.floods(network, quick) for one in contenders}
-    jobs = {one.name: one.prepare(network, floods[one.name]) for one in contenders}
+    floods = {contender.name: contender.floods(network, quick) for contender in contenders}
+    jobs = {contender.name: contender.prepare(network, floods[contender.name]) for contender in contenders}
     results = interleaved(jobs, repetitions)
     ours = _rate(results[contenders[0].name])
     rows = []
@@ -70,5 +70,6 @@ def _rate(result) -> float:
 
 
 def granularity(contenders: Sequence[Contender]) -> str:
-    """What each contender does, as a table."""
-    return table(["contender", "one event is", "modelled"], [[one.name, one.event, one.models] for one in contenders])
+    """Return a table of the events and the model of each contender."""
+    rows = [[contender.name, contender.event, contender.models] for contender in contenders]
+    return table(["contender", "one event is", "modelled"], rows)

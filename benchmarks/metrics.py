@@ -1,10 +1,10 @@
-"""What a run costs after it has run: ``benchmarks/metrics.py [--quick] [protocol ...]``.
+"""The costs of evaluating a finished run: ``benchmarks/metrics.py [--quick] [protocol ...]``.
 
-For each protocol and size of a network: how long `run.metrics` takes of a run that kept its trace and of one that kept
-none, and how many rows a second a run makes an Arrow table of. Medians of process time, each of a run of its own, so
-that nothing is left of the one before; a first run, which is not timed, loads the machine code. The table of a run is
-made before its metrics are timed. Then: how long the accounts of a run on 400 nodes take (`why_not_oracle.py` says
-whether they are true), and the ratio to the run itself.
+For each protocol and size of a network, the program measures `run.metrics` of runs with and without a trace, and the
+rate at which a run converts its rows into an Arrow table. Numbers are medians of process times, each of a new run, so
+that nothing is cached; an untimed first run loads the machine code. The table of a run is made before its metrics are
+timed. Then follow the times of the accounts of a run on 400 nodes (`why_not_oracle.py` checks these accounts), and
+their ratio to the time of the run itself.
 """
 
 import argparse
@@ -25,7 +25,7 @@ HEADER = ["protocol", "nodes", "rows", "million rows/s", "metrics, ms", "rows ke
 
 
 def _workload(graph, every_s: float, begins_s: float = 0.0, stop_s: float | None = None) -> list:
-    """Three sinks and a dozen sources."""
+    """Return a workload of three sinks and a dozen sources."""
     nodes = sorted(graph)
     sinks = [nodes[0], nodes[len(nodes) // 2], nodes[-2]]
     sources = nodes[5 :: max(1, len(nodes) // 12)][:12]
@@ -54,13 +54,13 @@ SCENARIOS: dict[str, Callable] = {
 
 
 def network(nodes: int):
-    """A disc graph with the density of 1,500 nodes on 500 x 200 m."""
+    """Return a disc graph with the density of 1,500 nodes on 500 x 200 m."""
     scale = (nodes / 1_500) ** 0.5
     return wb.topology.disc(nodes, 500 * scale, 200 * scale, radius_m=20, seed=1)
 
 
 def measured(scenario: wb.Scenario, record: str) -> tuple[int, float, float]:
-    """(rows, rows a second into their table, seconds of `run.metrics`)."""
+    """Return (rows, rows a second into their table, seconds of `run.metrics`) of a scenario."""
     scenario.run("fast", record)
     tables, metrics = [], []
     for _ in range(RUNS):
@@ -75,7 +75,7 @@ def measured(scenario: wb.Scenario, record: str) -> tuple[int, float, float]:
 
 
 def report(quick: bool, protocols: tuple[str, ...] = tuple(SCENARIOS)) -> Iterator[str]:
-    """Each piece of the report when it is there."""
+    """Yield each piece of the report as soon as it is measured."""
     yield NOTES
     graphs = [network(nodes) for nodes in (QUICK_SIZES if quick else SIZES)]
     rows = []
@@ -83,12 +83,12 @@ def report(quick: bool, protocols: tuple[str, ...] = tuple(SCENARIOS)) -> Iterat
         for graph in graphs:
             scenario = SCENARIOS[name](graph)
             number, rate, seconds = measured(scenario, "trace")
-            kept, _, seconds_without = measured(scenario, "metrics")
+            stored, _, seconds_without = measured(scenario, "metrics")
             cells = (
                 f"{number:,}",
                 f"{rate / 1e6:.1f}",
                 f"{1e3 * seconds:.1f}",
-                f"{kept:,}",
+                f"{stored:,}",
                 f"{1e3 * seconds_without:.1f}",
             )
             rows.append([name, f"{len(graph):,}", *cells])
@@ -98,7 +98,7 @@ def report(quick: bool, protocols: tuple[str, ...] = tuple(SCENARIOS)) -> Iterat
 
 
 def accounted(name: str) -> list[str]:
-    """Return the row of a protocol: what `accounts` costs, beside the run itself."""
+    """Return the row of a protocol: the time of `accounts`, compared with the run itself."""
     graph = wb.topology.grid(20, 20)
     ideal = SCENARIOS[name](graph)
     radio = wb.Radio(loss=0.2)
@@ -109,18 +109,18 @@ def accounted(name: str) -> list[str]:
     seconds = []
     for _ in range(RUNS):
         began_s = time.process_time()
-        found = accounts(run)
+        explained = accounts(run)
         seconds.append(time.process_time() - began_s)
-    missing = sum(account.delivered_us is None for account in found)
+    missing = sum(account.delivered_us is None for account in explained)
     shown = f"{played_s:.2f}", f"{median(seconds):.2f}", f"{median(seconds) / played_s:.2f}"
-    return [name, f"{len(found):,}", f"{missing:,}", *shown]
+    return [name, f"{len(explained):,}", f"{missing:,}", *shown]
 
 
 NOTES = "Three sinks ask for what a dozen sources publish; a disc graph with about 18 neighbors a node.\n"
 
 
 def main() -> None:
-    """The command line."""
+    """Print the report."""
     parser = argparse.ArgumentParser(description="Measure what metrics and Arrow tables of runs cost.")
     parser.add_argument("--quick", action="store_true", help="small networks only")
     parser.add_argument("protocols", nargs="*", metavar="protocol", help=", ".join(SCENARIOS))

@@ -1,12 +1,12 @@
-"""Do virtual motes run for long without growing? Their start-up time, then memory on both sides, minute by minute.
+"""A long run of virtual motes: the time of their start, and the memory of host and motes over time.
 
     python benchmarks/motes_endurance.py [--motes 50] [--minutes 10] [--every 30]
 
-A live run of TinyDiffusion on a grid: two sinks, a reading every two seconds at each of a fifth of the nodes. Every
-30 s it prints what this process and the motes' process hold, and the motes' heaps (after their garbage was collected).
-In the end a line is fitted through the second half of each column: what would be gained in ten minutes, and whether
-that is flat, i.e. below 5 % of where the half begins. This process keeps the run's trace, so that it grows with the
-rows; its growth is told per row too.
+It is a live run of TinyDiffusion on a grid: two sinks, and a reading every two seconds at each of a fifth of the nodes.
+Every 30 s it prints the memory of this process and of the motes' process, and the motes' heaps after a garbage
+collection. In the end a line is fitted to the second half of each column. It gives the growth in ten minutes, which is
+flat if it is below 5 % of the first value of that half. This process stores the run's trace, so it grows with the rows;
+its growth per row is also printed.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from workbench.motes.live.run import LiveRun
 FLAT = 0.05  # growth in ten minutes, as a share
 
 
-class Look(NamedTuple):
-    """What was seen at a time; sizes in bytes."""
+class Sizes(NamedTuple):
+    """The sizes at a time of the run, in bytes."""
 
     time_s: float
     rows: int
@@ -40,23 +40,23 @@ class Look(NamedTuple):
 def main() -> None:
     arguments = read_arguments()
     scenario = make_scenario(arguments.motes, arguments.minutes * 60)
-    with motes.virtual() as on:
+    with motes.virtual() as virtual:
         began_s = time.perf_counter()
-        on.start(scenario)
+        virtual.start(scenario)
         print(f"{arguments.motes} motes started in {time.perf_counter() - began_s:.1f} s", flush=True)
-        run = scenario.run(on=on)
+        run = scenario.run(on=virtual)
         print(f"the run goes on after {time.perf_counter() - began_s:.1f} s", flush=True)
-        looks = watch(run, on, arguments.every)
+        samples = watch(run, virtual, arguments.every)
         run.wait()
     for note in run.notes:
         print("note:", note)
     metrics = run.metrics
     print(f"\ndelivery ratio {metrics['delivery_ratio']:.3f}, {metrics['transmissions']:.0f} transmissions")
-    conclude(looks)
+    conclude(samples)
 
 
 def read_arguments() -> argparse.Namespace:
-    """The command line's."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--motes", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=10)
@@ -65,7 +65,7 @@ def read_arguments() -> argparse.Namespace:
 
 
 def make_scenario(count: int, duration_s: float) -> wb.Scenario:
-    """The first ``count`` nodes of a grid, with traffic."""
+    """Return a scenario with traffic on the first ``count`` nodes of a grid."""
     columns = math.ceil(math.sqrt(count))
     grid = wb.topology.grid(math.ceil(count / columns), columns)
     sources = list(range(2, count, 5)) or [count - 1]
@@ -77,56 +77,56 @@ def make_scenario(count: int, duration_s: float) -> wb.Scenario:
     return wb.Scenario(graph, wb.Diffusion(), workload, duration_s=duration_s)
 
 
-def watch(run: LiveRun, on: motes.VirtualMotes, every_s: float) -> list[Look]:
-    """Look at the run until it ends, printing a line each time."""
+def watch(run: LiveRun, virtual: motes.VirtualMotes, every_s: float) -> list[Sizes]:
+    """Measure the sizes regularly until the run ends, and print a line each time."""
     print("\n time/s     rows  host/MB  motes/MB  heap min/B    mean     max", flush=True)
-    looks = []
+    samples = []
     next_s = 0.0
     while run.is_running:
         if run.now_s >= next_s:
-            looks.append(look(run, on))
-            show(looks[-1])
+            samples.append(measure(run, virtual))
+            show(samples[-1])
             next_s += every_s
         run.wait(0.5)
-    return looks
+    return samples
 
 
-def look(run: LiveRun, on: motes.VirtualMotes) -> Look:
-    """What is held now."""
-    memory = on.memory()
+def measure(run: LiveRun, virtual: motes.VirtualMotes) -> Sizes:
+    """Measure the current sizes."""
+    memory = virtual.memory()
     heaps = [size_B for size_B in memory.allocated_B.values() if size_B is not None]
     rows = len(run.so_far().trace)
-    return Look(run.now_s, rows, rss_B(), memory.rss_B, min(heaps), sum(heaps) / len(heaps), max(heaps))
+    return Sizes(run.now_s, rows, rss_B(), memory.rss_B, min(heaps), sum(heaps) / len(heaps), max(heaps))
 
 
 def rss_B() -> int:
-    """This process's resident size."""
-    told = subprocess.run(["ps", "-o", "rss=", "-p", str(os.getpid())], capture_output=True, text=True, check=True)
-    return int(told.stdout) * 1024
+    """Return this process's resident size in bytes."""
+    listing = subprocess.run(["ps", "-o", "rss=", "-p", str(os.getpid())], capture_output=True, text=True, check=True)
+    return int(listing.stdout) * 1024
 
 
-def show(seen: Look) -> None:
-    """One line of the table."""
+def show(sizes: Sizes) -> None:
+    """Print one line of the table."""
     print(
-        f"{seen.time_s:7.0f} {seen.rows:8d} {seen.host_B / 2**20:8.1f} {seen.node_B / 2**20:9.1f} "
-        f"{seen.heap_min_B:11d} {seen.heap_mean_B:7.0f} {seen.heap_max_B:7d}",
+        f"{sizes.time_s:7.0f} {sizes.rows:8d} {sizes.host_B / 2**20:8.1f} {sizes.node_B / 2**20:9.1f} "
+        f"{sizes.heap_min_B:11d} {sizes.heap_mean_B:7.0f} {sizes.heap_max_B:7d}",
         flush=True,
     )
 
 
-def conclude(looks: list[Look]) -> None:
-    """Whether it was flat over the second half."""
-    half = looks[len(looks) // 2 :]
+def conclude(samples: list[Sizes]) -> None:
+    """Print whether each size was flat over the second half."""
+    half = samples[len(samples) // 2 :]
     if len(half) < 3:
         print("too few looks to tell whether memory is flat: give it more minutes, or look more often")
         return
-    times = [seen.time_s for seen in half]
+    times = [sizes.time_s for sizes in half]
     for name, column in (
         ("this process", "host_B"),
         ("the motes' process", "node_B"),
         ("a mote's heap", "heap_mean_B"),
     ):
-        values = [getattr(seen, column) for seen in half]
+        values = [getattr(sizes, column) for sizes in half]
         gain_B = float(np.polyfit(times, values, 1)[0]) * 600
         share = gain_B / values[0]
         verdict = "flat" if share < FLAT else "grows"

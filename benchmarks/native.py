@@ -1,6 +1,6 @@
-"""Programs that the benchmarks build and run: C and C++ from the files beside this one, with networks as text.
+"""Programs that the benchmarks build and run: C and C++ files of this folder, with networks as text.
 
-What is built goes into a temporary folder that is gone when the benchmarks end. `Absent` says what there is not.
+Built files are in a temporary folder that is deleted when the benchmarks end. `Absent` names a missing tool.
 """
 
 import atexit
@@ -17,29 +17,29 @@ LONGEST_S = 600
 
 
 class Absent(Exception):
-    """Something that a contender needs is not on this machine."""
+    """The error that a tool of a contender is missing on this machine."""
 
 
 @lru_cache
 def scratch() -> Path:
-    """The temporary folder."""
+    """Create the temporary folder at the first call, and return it."""
     folder = Path(tempfile.mkdtemp(prefix="workbench-benchmarks-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 
 def need(command: str, package: str) -> None:
-    """Raise Absent unless there is such a command."""
+    """Raise Absent unless the command is installed."""
     if shutil.which(command) is None:
-        raise Absent(f"there is no {command}; Debian has it in {package}")
+        raise Absent(f"{command} is missing; Debian has it in {package}")
 
 
 def output(*command: object, seconds: float = LONGEST_S) -> str:
-    """What a command prints; Absent with its reason if it fails."""
+    """Run a command and return its output; raise Absent with its message if it fails."""
     words = [str(word) for word in command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
     if done.returncode != 0:
-        lines = (done.stderr.strip() or done.stdout.strip() or "without a word").splitlines()
+        lines = (done.stderr.strip() or done.stdout.strip() or "without a message").splitlines()
         reason = next((line for line in lines if "error" in line.lower() or "cannot" in line), lines[-1])
         raise Absent(f"{Path(words[0]).name} failed: {reason}")
     return done.stdout
@@ -47,7 +47,7 @@ def output(*command: object, seconds: float = LONGEST_S) -> str:
 
 @lru_cache
 def built(source: str, compiler: str = "gcc", flags: tuple[str, ...] = (), libraries: tuple[str, ...] = ()) -> Path:
-    """The program or shared object made of that file with -O2; Absent if it cannot be made."""
+    """Build a program or shared object from a file with -O2, and return its path; raise Absent if that fails."""
     need(compiler, compiler)
     target = scratch() / source.replace(".", "_")
     output(compiler, "-O2", *flags, "-o", target, HERE / source, *libraries)
@@ -56,7 +56,7 @@ def built(source: str, compiler: str = "gcc", flags: tuple[str, ...] = (), libra
 
 @lru_cache
 def network_file(network: Network) -> Path:
-    """A network as text: "nodes range_m", then for each node "x y degree neighbor neighbor ...", in metres."""
+    """Write a network as text: "nodes range_m", then for each node "x y degree neighbor neighbor ...", in metres."""
     lines = [f"{len(network.neighbors)} {network.range_m!r}"]
     for node, neighbors in enumerate(network.neighbors):
         x, y = network.graph.nodes[node]["pos"]

@@ -1,8 +1,8 @@
-"""The networks that everything here is measured on, and the flood that all contenders play on them.
+"""The networks of the benchmarks, and the parameters of the flood that all contenders play on them.
 
-The flood: ``floods`` publications, one a second, from one source. Every node broadcasts each of them once, after a
-delay that is uniform in JITTER_S; a frame takes AIRTIME_S; every neighbor hears it. So each contender has to come to
-the same number of receptions: floods x arcs. With a real radio (CSMA and collisions) they hear as many as they can.
+The flood: one source sends ``floods`` publications, one a second. Every node broadcasts each publication once, after a
+delay that is uniform in JITTER_S; a frame takes AIRTIME_S; every neighbor hears it. So each contender must have the
+same number of receptions, floods x arcs. With a real radio (CSMA and collisions) the receptions of contenders may differ.
 """
 
 from functools import cached_property, lru_cache
@@ -35,7 +35,7 @@ class Network:
 
     @cached_property
     def hops(self) -> int:
-        """How far the farthest node is from node 0."""
+        """The distance in hops from node 0 to the farthest node."""
         return max(nx.single_source_shortest_path_length(self.graph, 0).values())
 
     @cached_property
@@ -50,7 +50,7 @@ class Network:
 
 @lru_cache
 def networks() -> tuple[Network, ...]:
-    """Few neighbors, many neighbors, many nodes, a great many nodes."""
+    """Return four networks: with few neighbors, many neighbors, many nodes, and very many nodes."""
     return (
         Network("20x20 grid", topology.grid(20, 20), 10.0),
         Network("1500-node disc", topology.disc(1500, 500, 200, radius_m=20), 20.0),
@@ -61,23 +61,23 @@ def networks() -> tuple[Network, ...]:
 
 @lru_cache
 def small_disc() -> Network:
-    """250 nodes at the density of the 1500-node disc."""
+    """Return a network of 250 nodes with the density of the 1500-node disc."""
     return Network("250-node disc", topology.disc(250, 200, 80, radius_m=20), 20.0)
 
 
 def dense_testbed(nodes: int = 348, seed: int = 1) -> nx.DiGraph:
     """Return a network like a dense testbed: some 60 neighbors a node, delivery ratios from .1 to 1, asymmetric.
 
-    Nodes are uniform in a rectangle of fixed density; shadowing differs from link to link and from one direction to the
-    other. Each receiver has a noise of its own besides, which takes up to a third of the frames.
+    Nodes are uniform in a rectangle of fixed density. Shadowing differs between links and between their directions.
+    Each receiver also has its own noise, which loses up to a third of the frames.
     """
     width_m = 500 * (nodes / 348) ** 0.5
     propagation = Propagation(shadowing_dB=6, asymmetry_dB=3)
     graph = topology.random_geometric(nodes, width_m, width_m / 2, propagation=propagation, seed=seed)
     shares = dict(zip(sorted(graph), np.random.default_rng(seed).uniform(0.67, 1, nodes), strict=True))
-    for one, other, arc in list(graph.edges(data=True)):
-        arc["pdr"] = round(arc["pdr"] * shares[other], 6)
+    for transmitter, receiver, arc in list(graph.edges(data=True)):
+        arc["pdr"] = round(arc["pdr"] * shares[receiver], 6)
         if arc["pdr"] < LEAST_PDR:
-            graph.remove_edge(one, other)
-    graph.graph.clear()  # what it knows of itself is of other links
+            graph.remove_edge(transmitter, receiver)
+    graph.graph.clear()  # Its recipe describes other links.
     return graph

@@ -1,7 +1,7 @@
-"""ns-3 as its users know it: programs in C++ against the installed libraries (Debian's libns3-dev, or any other).
+"""Programs in C++ for ns-3, built against the installed libraries (Debian's libns3-dev, or any other).
 
-A program prints "<receptions> <seconds of process time>"; the seconds begin when it makes the nodes, so neither loading
-the libraries nor reading the network is counted.
+A program prints "<receptions> <seconds of process time>". The seconds begin with the creation of the nodes, so they
+exclude loading the libraries and reading the network.
 """
 
 from pathlib import Path
@@ -11,25 +11,25 @@ from timing import Timed
 
 
 def version() -> str:
-    """ns-3's version; Absent if there is none."""
+    """Return ns-3's version; raise Absent if ns-3 is missing."""
     need("pkg-config", "pkg-config")
     try:
         return output("pkg-config", "--modversion", "ns3-network").strip()
     except Absent:
-        raise Absent("there is no ns-3; Debian has it in libns3-dev") from None
+        raise Absent("ns-3 is missing; Debian has it in libns3-dev") from None
 
 
 def program(source: str, module: str) -> Path:
-    """The built program; Absent if there is no ns-3 or no compiler."""
+    """Build a program and return its path; raise Absent if ns-3 or a compiler is missing."""
     version()
-    # Debian's files have a "-I/usr;" and the static names of libraries that ns-3's own bring along.
+    # Debian's flags contain "-I/usr;" and static names of libraries that ns-3's libraries link themselves.
     includes = tuple(flag for flag in output("pkg-config", "--cflags", module).split() if ";" not in flag)
     libraries = tuple(flag for flag in output("pkg-config", "--libs", module).split() if flag[:2] in ("-l", "-L"))
     return built(source, "g++", includes, libraries)
 
 
 def absent(source: str, module: str) -> str:
-    """Why such a program cannot run, or nothing."""
+    """Return why a program cannot be built, or ""."""
     try:
         program(source, module)
     except Absent as reason:
@@ -38,6 +38,6 @@ def absent(source: str, module: str) -> str:
 
 
 def run(program: Path, *arguments: object) -> Timed:
-    """Run a program that prints receptions and seconds."""
+    """Run a program that prints receptions and seconds, and return them."""
     receptions, seconds = output(program, *arguments).split()
     return Timed(int(receptions), float(seconds))

@@ -1,4 +1,4 @@
-"""The most memory that processes hold: what Linux calls resident. Pages that several of them share count for each."""
+"""The peak of the resident memory of processes on Linux; pages that processes share count for each."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ _PAGE_B = os.sysconf("SC_PAGE_SIZE")
 
 
 def peak_MB() -> float:
-    """The most memory that this process has held. Not getrusage's, which knows of the process that started it."""
+    """Return the peak of this process in MB; getrusage would include the process that started it."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e6
@@ -18,7 +18,7 @@ def peak_MB() -> float:
 
 
 class Peak:
-    """The most memory that a process and those below it have had at once, as sampled from now on until ``stop``."""
+    """A sampler of the greatest total memory of a process and its descendants, until ``stop_MB`` is called."""
 
     def __init__(self, pid: int) -> None:
         self._pid, self._most_B, self._is_over = pid, 0, threading.Event()
@@ -34,7 +34,7 @@ class Peak:
         self._most_B = max(self._most_B, sum(_resident_B(pid) for pid in _family(self._pid)))
 
     def stop_MB(self) -> float:
-        """End it; the most so far."""
+        """Stop sampling, and return the peak in MB."""
         self._is_over.set()
         self._thread.join()
         self._sample()
@@ -46,10 +46,10 @@ def _family(pid: int) -> list[int]:
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    found = [pid]
-    for one in found:
-        found += [child for child, parent in parents.items() if parent == one]
-    return found
+    family = [pid]
+    for member in family:
+        family += [child for child, parent in parents.items() if parent == member]
+    return family
 
 
 def _resident_B(pid: int) -> int:

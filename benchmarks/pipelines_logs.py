@@ -1,11 +1,15 @@
-"""What reading a log costs: ``benchmarks/pipelines_logs.py [--tenth | --lines N] [--folder FOLDER] [contender ...]``.
+"""The cost of reading a log: ``benchmarks/pipelines_logs.py [--tenth | --lines N] [--folder FOLDER] [contender ...]``.
 
-A log like that of the Intel lab, of 50 million lines (3.3 GB; "--tenth": 5 million), one in a hundred cut, is made in
-the folder in chunks. Each contender reads it in a process of its own: "pandas", `read_csv` in chunks that are counted
-and dropped, for a copy without cut lines, which it cannot read; "per-line", the format's parser line by line, as the
-loader once did, of a million lines; "here", `read_log` into Parquet files; "here-frame", the loader, into a frame;
-"spark", `read_log` on Spark with two tasks at a time, into Parquet. Printed: lines a second, and the most memory that
-the process and those that it started had at once. Needs Java for Spark.
+A log like that of the Intel lab, of 50 million lines (3.3 GB; "--tenth": 5 million), is made in the folder in chunks;
+one line in a hundred is truncated. Each contender reads it in a separate process:
+
+    pandas      `read_csv` in chunks that are counted and dropped; its log has no truncated lines, which it cannot read
+    per-line    the format's parser line by line, for a million lines
+    here        `read_log` into Parquet files
+    here-frame  the loader, into a frame
+    spark       `read_log` on Spark with two tasks at a time, into Parquet; it needs Java
+
+The program prints lines a second, and the peak of memory of the process and its descendants.
 """
 
 import argparse
@@ -51,7 +55,7 @@ print(len(wb.datasets.intel_readings(path)))
     "spark": """
 from workbench.pipelines import read_log
 from workbench.sweeps.spark.session import session
-# Java compiles itself to the last here: the quick start that sessions have else is for short jobs.
+# Without the quick start of other sessions, which suits short jobs, Java optimizes its code fully.
 java = {"spark.driver.memory": "1g", "spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}
 spark = session("local[2]", java)
 log = read_log(path, "intel-readings", spark=spark)
@@ -63,7 +67,7 @@ spark.stop()
 
 
 def block(first: int, count: int, cut: bool) -> bytes:
-    """Some lines of the log, from that number on."""
+    """Return ``count`` lines of the log from line ``first`` on."""
     lines = []
     for i in range(first, first + count):
         second, mote = i * 31 // 54, 1 + i % 54
@@ -77,7 +81,7 @@ def block(first: int, count: int, cut: bool) -> bytes:
 
 
 def make(path: Path, lines: int, cut: bool) -> None:
-    """Write the log, unless it is there."""
+    """Write the log, unless the file exists."""
     if path.exists():
         return
     unfinished = path.with_suffix(".begun")
@@ -88,17 +92,17 @@ def make(path: Path, lines: int, cut: bool) -> None:
 
 
 def measure(name: str, path: Path, out: Path) -> tuple[int, float, float]:
-    """(rows, seconds, most memory in MB) of a contender."""
+    """Return (rows, seconds, peak of memory in MB) of a contender."""
     begin = time.perf_counter()
     command = [sys.executable, "-c", BEGIN + CODE[name], str(path), str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     most = Peak(process.pid)
-    said, _ = process.communicate()
+    output, _ = process.communicate()
     seconds = time.perf_counter() - begin
     most_MB = most.stop_MB()
     if process.returncode:
         raise SystemExit(f"{name} ended with {process.returncode}")
-    return int(said.split()[-1]), seconds, most_MB
+    return int(output.split()[-1]), seconds, most_MB
 
 
 def main() -> None:

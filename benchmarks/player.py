@@ -1,17 +1,17 @@
-"""How quick the player is, in a real JupyterLab in Chromium: ``benchmarks/player.py [--sizes 64,400] [--rounds 5]``.
+"""The speed of the player in JupyterLab in Chromium: ``benchmarks/player.py [--sizes 64,400] [--rounds 5]``.
 
-Columns, medians in milliseconds but where it says otherwise
-    show      from the call of run.show() to the first picture painted (the run is there)
-    metrics   of it run.metrics, of a run that has not been asked yet
-    layers    of it the layers, out of the trace
-    feed      a new run into a living view: scenario.run(), metrics and layers, until it is painted
-    run       of it the run
-    scrub, play   pictures a second while time moves by the slider, and while the film plays at 8 x
-    parcel    KB of columns that a feed sends
+Columns, medians in milliseconds unless stated otherwise
+    show      from the call of run.show() of a finished run to the first painted picture
+    metrics   part of *show*: run.metrics of a run whose metrics are not computed yet
+    layers    part of *show*: the layers from the trace
+    feed      a new run in a living view: scenario.run(), metrics and layers, until it is painted
+    run       part of *feed*: the run
+    scrub, play   pictures a second while the slider moves the time, and while the run plays at 8 x
+    parcel    KB of columns in the payload of a feed
 
 Theory of operation
-    The kernel writes the time at which a call began; the page says when it has painted. Both have the same clock.
-    Painting counts from the browser's next picture after it, so nothing is counted that was not to be seen.
+    The kernel prints the time at which a call began; the page returns the time of painting. Both share a clock. A
+    painting counts from the browser's next picture after it, so only visible pictures are counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def scenario(protocol, nodes, seed=1):
     made = {{"diffusion": wb.Diffusion, "TinyMQ": lambda: wb.TinyMQ(roots=(0, nodes // 2), dimensions=("TEMP 0 50",)),
              "DPS": wb.DPS}}[protocol]()
     settle = 2 if protocol == "diffusion" else 20
-    sources = [1 + round(one * (nodes - 2) / 4) for one in range(5)]
+    sources = [1 + round(number * (nodes - 2) / 4) for number in range(5)]
     workload = [wb.subscribe(nodes // 3, "TEMP GE 20", start_s=settle)]
     workload += [wb.publish(sources, "TEMP IS 26", every_s=2, start_s=settle + 5, stagger=True)]
     return wb.Scenario(topology, made, workload, wb.Radio(loss="none"), duration_s=settle + 20, seed=seed)
@@ -71,7 +71,7 @@ t1 = time.time()
 view.feed(run)
 print(f"@{{t0!r}} {{t1 - t0!r}} {{len(view.wire.payload)!r}}@")
 """
-# The time of the first picture after everything that is asked for has been painted, in seconds since 1970.
+# The time of the first picture after the requested player is painted, in seconds since 1970.
 PAINTED = """
 (which) => new Promise((done) => {
   const look = () => {
@@ -103,13 +103,13 @@ SPEED = """
 """
 
 
-def told(notebook, cell):
-    """The numbers that a cell has printed between two signs."""
+def printed_numbers(notebook, cell):
+    """Return the numbers that a cell has printed between two @ signs."""
     return [float(number) for number in notebook.output(cell).split("@")[-2].split()]
 
 
 def measure(jupyter, chromium, protocol, nodes, rounds):
-    """One row of the table."""
+    """Measure a protocol at a size, and return a row of the table."""
     names = {"protocol": protocol, "nodes": nodes}
     cells = [SETUP.format(**names), SHOW.format(**names), VIEW, FEED.format(**names)]
     notebook = jupyter.notebook(chromium, cells, f"{protocol}{nodes}.ipynb")
@@ -119,7 +119,7 @@ def measure(jupyter, chromium, protocol, nodes, rounds):
     for _ in range(rounds):
         notebook.run(1)
         painted = notebook.page.evaluate(PAINTED, -1)
-        begun, metric, layer = told(notebook, 1)
+        begun, metric, layer = printed_numbers(notebook, 1)
         shows.append(painted - begun)
         metrics.append(metric)
         layers.append(layer)
@@ -130,30 +130,30 @@ def measure(jupyter, chromium, protocol, nodes, rounds):
         notebook.page.evaluate(RESET)
         notebook.run(3)
         painted = notebook.page.evaluate(PAINTED, -1)
-        begun, ran, size = told(notebook, 3)
+        begun, ran, size = printed_numbers(notebook, 3)
         feeds.append(painted - begun)
         runs.append(ran)
-    pictures = [notebook.page.evaluate(SPEED, how) for how in ("scrub", "play")]
+    pictures = [notebook.page.evaluate(SPEED, action) for action in ("scrub", "play")]
     notebook.page.close()
-    medians = [1000 * statistics.median(some) for some in (shows, metrics, layers, feeds[1:], runs[1:])]
+    medians = [1000 * statistics.median(times) for times in (shows, metrics, layers, feeds[1:], runs[1:])]
     return [*medians, *pictures, size / 1024]
 
 
 def main() -> None:
-    """Measure and print a table."""
+    """Measure all protocols and sizes, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sizes", default=",".join(map(str, SIZES)))
     parser.add_argument("--protocols", default=",".join(PROTOCOLS))
     parser.add_argument("--rounds", type=int, default=5)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print("| protocol | nodes | show | metrics | layers | feed | run | scrub | play | parcel |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter, sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
-        for protocol in asked.protocols.split(","):
-            for nodes in map(int, asked.sizes.split(",")):
-                row = measure(jupyter, chromium, protocol, nodes, asked.rounds)
-                print(f"| {protocol} | {nodes:,} | {' | '.join(f'{one:,.0f}' for one in row)} |", flush=True)
+        for protocol in options.protocols.split(","):
+            for nodes in map(int, options.sizes.split(",")):
+                row = measure(jupyter, chromium, protocol, nodes, options.rounds)
+                print(f"| {protocol} | {nodes:,} | {' | '.join(f'{number:,.0f}' for number in row)} |", flush=True)
 
 
 if __name__ == "__main__":

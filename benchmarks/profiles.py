@@ -1,4 +1,4 @@
-"""Where the time of a run goes: cProfile's own time, by module and by function."""
+"""The distribution of a run's time: cProfile's own times, by module and by function."""
 
 import cProfile
 import pstats
@@ -10,7 +10,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 
 def by_function(job: Callable[[], object], top: int = 12) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-    """(modules, functions) with their shares of the time, largest first: ``top`` functions."""
+    """Return (modules, functions) with their shares of the time, largest first; at most ``top`` functions."""
     profile = cProfile.Profile()
     profile.runcall(job)
     functions: Counter = Counter()
@@ -30,7 +30,7 @@ def _module(path: str) -> str:
     if path == "~":
         return "built-in"
     if path.startswith("<"):
-        return "named tuples"  # namedtuple makes its constructors from text
+        return "named tuples"  # namedtuple compiles its constructors from strings
     try:
         return str(Path(path).relative_to(REPOSITORY / "workbench"))
     except ValueError:

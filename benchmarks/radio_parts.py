@@ -1,9 +1,9 @@
 """The cost of the radio's parts in the fast engine, as ratios within one run: 1,500 nodes.
 
 Each protocol plays the same scenario on a CC2420 without currents, frame limit and capture ("plain"), and with one part
-added: the ledger of radio states (`workbench.sim.state_times`), the limit of frames, capture, low-power listening, and
+added: the ledger of radio states (`workbench.sim.state_times`), the limit of frames, capture, low-power listening, or
 link qualities learned from beacons. Runs alternate, and ratios are those of the minima of process time. The last three
-change what happens, so their times are divided by the number of frames.
+parts change the number of frames, so their times are divided by it.
 ``benchmarks/radio_parts.py [repetitions]``
 """
 
@@ -26,7 +26,7 @@ PROTOCOLS = {
 
 
 def scenario(protocol: Any, radio: wb.Radio) -> wb.Scenario:
-    """Return 30 sources and 3 sinks on a random network of 1,500 nodes, for 60 s."""
+    """Return a scenario of 60 s with 30 sources and 3 sinks on a random network of 1,500 nodes."""
     topology = wb.topology.random_geometric(NODES, width_m=600, height_m=600)
     workload = [
         wb.subscribe([0, 500, 1000], "TEMP GE 20"),
@@ -43,7 +43,7 @@ def measure(played: wb.Scenario) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a row for each protocol."""
+    """Measure each protocol, and print the table."""
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     preset = wb.radios.cc2420()
     plain = dataclasses.replace(preset, tx_mA=0.0, rx_mA=0.0, max_frame_B=0, link_quality="true")

@@ -1,13 +1,19 @@
-"""How fast the workbench is beside others: ``make bench``, or ``benchmarks/run.py [--quick] [--write] [part ...]``.
+"""The speed of the workbench compared with others: ``make bench``, or ``benchmarks/run.py [--quick] [--write] [part ...]``.
 
-"flood" is on an ideal channel, beside plain C, ns-3, SimPy and wsnsimpy; "million" is a
-flood of a million nodes; "csma" is the flood with CSMA/CA and collisions, beside ns-3's lr-wpan; "diffusion" is by
-engine, "ns2" beside ns-2's one-phase pull; "coding" is network coding beside galois, plain C and ISA-L; "dps" is DPS's
-topics, filters and messages, and its round trip over loopback, by the clock; "metrics" is what metrics and Arrow
-tables of runs cost, by protocol and size of the network; "profile" says where the time of the
-reference engine's flood goes. All floods play the same topologies. Times are medians of interleaved runs of process
-time, each from its topology to its last reception, nodes and events of its own included. A peer that is not installed
-is skipped with a line. ``--write`` also writes benchmarks/RESULTS.md, of all the parts.
+Parts
+    flood      a flood on an ideal channel, compared with plain C, ns-3, SimPy and wsnsimpy
+    million    a flood of a million nodes
+    csma       the flood with CSMA/CA and collisions, compared with ns-3's lr-wpan
+    diffusion  TinyDiffusion, by engine
+    ns2        TinyDiffusion compared with ns-2's one-phase pull
+    coding     network coding compared with galois, plain C and ISA-L
+    dps        DPS's topics, filters and messages, and the wall time of its round trip over loopback
+    metrics    the costs of metrics and Arrow tables of runs, by protocol and size of the network
+    profile    the distribution of the time of the reference engine's flood
+
+All floods play the same topologies. Times are medians of interleaved runs of process time. Each includes everything
+from the topology to the last reception, also the creation of nodes and events. A peer that is not installed is skipped
+with a line. ``--write`` also writes benchmarks/RESULTS.md, of all parts.
 """
 
 import argparse
@@ -33,7 +39,7 @@ RUNS, QUICK_RUNS = 5, 3
 
 
 def report(parts: Iterable[str], quick: bool) -> Iterator[str]:
-    """Measure those parts; gives each piece of the report when it is there."""
+    """Measure these parts, and yield each piece of the report as soon as it is measured."""
     runs = QUICK_RUNS if quick else RUNS
     yield f"# Benchmarks\n\n{machine()}\n\n{NOTES.format(runs=runs)}"
     if "flood" in parts:
@@ -86,8 +92,8 @@ def _diffusions(runs: int, quick: bool) -> Iterator[str]:
     scenarios = [(grid, 1, 10), (disc, 1, 10), (large, 1, 10)] + ([] if quick else [(disc, 10, 100)])
     rows, lines = [], []
     for network, sinks, sources in scenarios:
-        more, skipped = measure_engines(network, sinks, sources, runs)
-        rows += more
+        engine_rows, skipped = measure_engines(network, sinks, sources, runs)
+        rows += engine_rows
         lines += [line for line in skipped if line not in lines]
     yield _lines(lines) + engines_table(rows) + "\n"
 
@@ -135,16 +141,16 @@ time in Tcl, making nodes; the workbench's time has both in it.
 
 
 def main() -> None:
-    """The command line."""
+    """Print the report, and write it if the arguments say so."""
     parser = argparse.ArgumentParser(description="Measure the workbench's engines beside other simulators.")
     parser.add_argument("parts", nargs="*", metavar="part", help=f"which of {', '.join(PARTS)}; all without any")
     parser.add_argument("--quick", action="store_true", help="a fifth of the floods and fewer runs")
     parser.add_argument("--write", action="store_true", help=f"also write {RESULTS.name}")
     options = parser.parse_args()
     if unknown := [part for part in options.parts if part not in PARTS]:
-        parser.error(f"there is no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
+        parser.error(f"no part {unknown[0]!r}; the parts are {', '.join(PARTS)}")
     if options.write and options.parts:
-        parser.error(f"--write takes no parts: {RESULTS.name} is of all of them, in one run")
+        parser.error(f"--write takes no parts: {RESULTS.name} needs all parts of one run")
     pieces = []
     for piece in report(options.parts or PARTS, options.quick):
         print(piece, flush=True)

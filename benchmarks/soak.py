@@ -1,9 +1,9 @@
-"""Every protocol under hardship, at random: ``benchmarks/soak.py [--runs 200] [--seed N] [--engine fast]``.
+"""All protocols in random scenarios with failures and losses: ``benchmarks/soak.py [--runs 200] [--seed N] [--engine fast]``.
 
-Cases are drawn from seeds (`soak_cases.py`), played, and judged (`soak_detectors.py`). Printed are each case that shows
-a fault, with the arguments that play it again, and a table by protocol and links. The exit code is 1 if there is one.
-``--seed`` plays the one case of a seed; without it seeds are drawn from the clock, and printed. ``--shapes`` draws
-whole networks on ideal links instead (`soak_shapes.py`): there nothing but a recent change excuses a missed delivery.
+Cases are drawn from seeds (`soak_cases.py`), played, and judged (`soak_detectors.py`). The program prints each case with
+a fault, with the arguments that play it again, and a table by protocol and links. The exit code is 1 if a case has a
+fault. ``--seed`` plays only the case of that seed; without it seeds are drawn from the clock, and printed. ``--shapes``
+draws whole networks on ideal links instead (`soak_shapes.py`), where only a recent change excuses a missed delivery.
 """
 
 import argparse
@@ -20,17 +20,17 @@ from tables import table
 
 from workbench.errors import DataError
 
-HEADER = ["protocol", "links", "runs", "owed", "apart", "unsettled", "excused", "missed", "wrong", "repeated"]
+HEADER = ["protocol", "links", "runs", "expected", "apart", "unsettled", "excused", "missed", "wrong", "repeated"]
 HEADER += ["circling", "late", "restless", "parts", "whole s", "first s"]
 
 
 def main() -> None:
-    """Draw, play, judge, report."""
+    """Play and judge the cases, and print the faults and the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=None, help="stop after so many, whatever --runs says")
-    parser.add_argument("--first", type=int, default=None, help="the first of the seeds; else from the clock")
-    parser.add_argument("--seed", type=int, default=None, help="play this one alone")
+    parser.add_argument("--seconds", type=float, default=None, help="stop after so many seconds, before --runs if need be")
+    parser.add_argument("--first", type=int, default=None, help="the first seed; otherwise drawn from the clock")
+    parser.add_argument("--seed", type=int, default=None, help="play only the case of this seed")
     parser.add_argument("--protocol", choices=PROTOCOLS, action="append")
     parser.add_argument("--links", choices=LINKS, action="append")
     parser.add_argument("--length", choices=tuple(LENGTHS), action="append")
@@ -53,9 +53,9 @@ def main() -> None:
 
 
 def cases(options: argparse.Namespace) -> Iterator[Case]:
-    """The cases that are asked for; those that need what is not here are left out, and counted."""
+    """Yield the selected cases; cases that need missing data sets are skipped and counted."""
     if options.seed is not None:
-        yield _drawn(options.seed, options)
+        yield _draw_case(options.seed, options)
         return
     first = random.SystemRandom().randrange(1 << 30) if options.first is None else options.first
     print(f"seeds from {first} on; {arguments(options)}", flush=True)
@@ -64,7 +64,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
         if options.seconds is not None and time.monotonic() - started > options.seconds:
             break
         try:
-            yield _drawn(seed, options)
+            yield _draw_case(seed, options)
         except DataError as error:
             skipped += 1
             reason = error
@@ -72,7 +72,7 @@ def cases(options: argparse.Namespace) -> Iterator[Case]:
         print(f"{skipped} cases left out: {reason}")
 
 
-def _drawn(seed: int, options: argparse.Namespace) -> Case:
+def _draw_case(seed: int, options: argparse.Namespace) -> Case:
     protocols = options.protocol or PROTOCOLS
     if options.shapes:
         return draw_shape(seed, protocols, options.shape or tuple(SHAPES), options.change or CHANGES)
@@ -80,14 +80,17 @@ def _drawn(seed: int, options: argparse.Namespace) -> Case:
 
 
 def arguments(options: argparse.Namespace) -> str:
-    """What a seed has to be drawn with to give the same case."""
+    """Return the arguments with which a seed gives the same case."""
     names = "protocol", "links", "length", "shape", "change"
     chosen = " ".join(f"--{name} {value}" for name in names for value in getattr(options, name) or ())
     return f"--shapes {chosen}" if options.shapes else chosen
 
 
 def play(case: Case, engine: str) -> Verdict:
-    """The verdict on a case; with both engines, their traces are one. Reboots are played by the reference engine."""
+    """Play a case and return its verdict; with both engines, also check that their traces are equal.
+
+    The reference engine plays cases with reboots.
+    """
     if case.reboots:
         return judge(case, play_with_reboots(case))
     run = case.scenario.run(engine="reference" if engine == "reference" else "fast")
@@ -97,12 +100,12 @@ def play(case: Case, engine: str) -> Verdict:
 
 
 def report(verdicts: dict[tuple[str, str], list[Verdict]]) -> str:
-    """The table: sums, the longest time to a whole mesh, and to the first delivery after an outage."""
+    """Return the table of sums, and of the longest times to a whole mesh and to the first delivery after an outage."""
     rows = []
-    for (protocol, links), some in sorted(verdicts.items()):
-        sums = [f"{sum(column):,}" for column in list(zip(*some, strict=True))[:-2]]
-        slowest = (f"{max(column):.0f}" for column in list(zip(*some, strict=True))[-2:])
-        rows.append([protocol, links, str(len(some)), *sums, *slowest])
+    for (protocol, links), group in sorted(verdicts.items()):
+        sums = [f"{sum(column):,}" for column in list(zip(*group, strict=True))[:-2]]
+        slowest = (f"{max(column):.0f}" for column in list(zip(*group, strict=True))[-2:])
+        rows.append([protocol, links, str(len(group)), *sums, *slowest])
     return table(HEADER, rows)
 
 

@@ -1,6 +1,6 @@
-"""Cases of the soak: scenarios drawn at random, of all protocols, under all kinds of hardship.
+"""Cases of the soak: random scenarios of all protocols, with losses, asymmetric links and failures.
 
-A case is a function of its seed and of what is asked for, so a line of the soak's report is enough to have it again.
+A case is a function of its seed and the selected options, so a line of the soak's report reproduces it.
 """
 
 import random
@@ -15,17 +15,17 @@ from workbench.errors import DataError
 LINKS = ("ideal", "lossy", "asymmetric", "one-way", "measured")
 OUTAGES = ("none", "leaf", "relay", "sink", "root", "partition")
 TESTBEDS = ("strasbourg", "lille", "intel-lab")
-# Minutes, and hours with an outage past every counter: rounds of TinyDiffusion begin again after 128 minutes.
+# Minutes, and hours with an outage longer than every counter: rounds of TinyDiffusion wrap around after 128 minutes.
 LENGTHS = {"minutes": (600.0, (30.0, 120.0)), "hours": (4 * 3600.0, (2.2 * 3600, 2.4 * 3600))}
 QUIET_S = 240.0  # after the last publication
 EVERY_S = {"minutes": 5.0, "hours": 20.0}
 PROTOCOLS = ("Flooding", "Gossip", "Diffusion", "CodedDiffusion", "TinyMQ", "Pub2Sub", "DPS")
-USABLE = 0.5  # delivery ratio each way, in measured networks: DPS makes no link of worse ones
+USABLE = 0.5  # delivery ratio of each direction in measured networks; DPS rejects worse links
 SMALLEST, LARGEST = 5, 20  # nodes
 
 
 class Case(NamedTuple):
-    """A scenario, and what it was drawn from."""
+    """A scenario, and the properties from which it was drawn."""
 
     seed: int
     protocol: str
@@ -33,24 +33,24 @@ class Case(NamedTuple):
     length: str
     outage: str
     scenario: wb.Scenario
-    reboots: frozenset[int] = frozenset()  # nodes that lose their memory in their outage
+    reboots: frozenset[int] = frozenset()  # nodes that lose their memory in an outage
 
     @property
     def is_ideal(self) -> bool:
-        """Whether no frame is ever lost but to a node that is down."""
+        """Whether frames are lost only to nodes that are down."""
         return self.links in ("ideal", "one-way")
 
     def __str__(self) -> str:
-        drawn = f"{self.protocol}, {self.links} links, {self.length}, outage: {self.outage}"
-        return f"--seed {self.seed}: {drawn}, {len(self.scenario.topology)} nodes"
+        traits = f"{self.protocol}, {self.links} links, {self.length}, outage: {self.outage}"
+        return f"--seed {self.seed}: {traits}, {len(self.scenario.topology)} nodes"
 
 
 def draw(
     seed: int, protocols: Iterable[str], links: Iterable[str], lengths: Iterable[str], most_nodes: int = LARGEST
 ) -> Case:
-    """The case of a seed. DataError if it has measured links and no testbed is on this machine."""
+    """Return the case of a seed; raise DataError if it has measured links and no testbed is on this machine."""
     choose = random.Random(seed)
-    protocol, kind, length = (choose.choice(tuple(those)) for those in (protocols, links, lengths))
+    protocol, kind, length = (choose.choice(tuple(options)) for options in (protocols, links, lengths))
     outage = choose.choice(OUTAGES)
     graph = _graph(choose, kind, most_nodes)
     nodes = sorted(graph)
@@ -112,24 +112,24 @@ def _graph(choose: random.Random, kind: str, most_nodes: int) -> nx.DiGraph:
     if kind == "measured":
         return _measured(choose, most_nodes)
     graph = _two_way(choose, choose.randint(SMALLEST, most_nodes)).to_directed()
-    for one, other in graph.edges:
-        graph.edges[one, other]["pdr"] = 1.0 if kind in ("ideal", "one-way") else choose.uniform(0.55, 1.0)
+    for arc in graph.edges:
+        graph.edges[arc]["pdr"] = 1.0 if kind in ("ideal", "one-way") else choose.uniform(0.55, 1.0)
     if kind == "asymmetric":
-        for one, other in graph.edges:
-            if one < other:
-                poor = (one, other) if choose.random() < 0.5 else (other, one)
+        for a, b in graph.edges:
+            if a < b:
+                poor = (a, b) if choose.random() < 0.5 else (b, a)
                 graph.edges[poor]["pdr"] = choose.uniform(0.55, 0.65)
                 graph.edges[poor[::-1]]["pdr"] = choose.uniform(0.9, 1.0)
     if kind == "one-way":
         for _ in range(choose.randint(1, len(graph))):
-            one, other = choose.sample(sorted(graph), 2)
-            if not graph.has_edge(one, other) and not graph.has_edge(other, one):
-                graph.add_edge(one, other, pdr=1.0)
+            a, b = choose.sample(sorted(graph), 2)
+            if not graph.has_edge(a, b) and not graph.has_edge(b, a):
+                graph.add_edge(a, b, pdr=1.0)
     return graph
 
 
 def _two_way(choose: random.Random, count: int) -> nx.Graph:
-    """A random tree between a line and a bush, with some more links."""
+    """Return a random tree between a line and a bush, with some further links."""
     graph = nx.Graph()
     graph.add_nodes_from(range(count))
     names = choose.sample(range(count), count)
@@ -142,20 +142,20 @@ def _two_way(choose: random.Random, count: int) -> nx.Graph:
 
 
 def _measured(choose: random.Random, most_nodes: int) -> nx.DiGraph:
-    """Some nodes of a testbed with all the links between them, as they were measured."""
-    here = [name for name in TESTBEDS if _is_here(name)]
-    if not here:
-        raise DataError("no testbed's links are on this machine; `workbench data list` says where they are published")
-    whole = wb.topology.testbed(choose.choice(here))
+    """Return some nodes of a testbed with all measured links between them."""
+    available = [name for name in TESTBEDS if _is_available(name)]
+    if not available:
+        raise DataError("no testbed's links are on this machine; `workbench data list` shows where they are published")
+    whole = wb.topology.testbed(choose.choice(available))
     wanted = choose.randint(SMALLEST, most_nodes)
     for _ in range(100):
-        some = whole.subgraph(choose.sample(sorted(whole), min(wanted, len(whole))))
-        if nx.is_connected(both_ways(some, USABLE)):
-            return nx.DiGraph(some)
+        part = whole.subgraph(choose.sample(sorted(whole), min(wanted, len(whole))))
+        if nx.is_connected(two_way_links(part, USABLE)):
+            return nx.DiGraph(part)
     return nx.DiGraph(whole)
 
 
-def _is_here(name: str) -> bool:
+def _is_available(name: str) -> bool:
     try:
         wb.topology.testbed(name)
     except DataError:
@@ -163,14 +163,14 @@ def _is_here(name: str) -> bool:
     return True
 
 
-def both_ways(graph: nx.DiGraph, least: float = 0.0) -> nx.Graph:
-    """The links that work both ways, and deliver ``least`` or more each way."""
+def two_way_links(graph: nx.DiGraph, least: float = 0.0) -> nx.Graph:
+    """Return the links that work in both directions, with a delivery ratio of at least ``least`` in each."""
     links = nx.Graph()
     links.add_nodes_from(graph)
     links.add_edges_from(
-        (one, other)
-        for one, other, pdr in graph.edges(data="pdr")
-        if pdr >= least and graph.has_edge(other, one) and graph.edges[other, one]["pdr"] >= least
+        (a, b)
+        for a, b, pdr in graph.edges(data="pdr")
+        if pdr >= least and graph.has_edge(b, a) and graph.edges[b, a]["pdr"] >= least
     )
     return links
 
@@ -181,8 +181,8 @@ def both_ways(graph: nx.DiGraph, least: float = 0.0) -> nx.Graph:
 def _failing(
     choose: random.Random, outage: str, graph: nx.DiGraph, roots: tuple[int, ...], sinks: list[int], sources: list[int]
 ) -> list[int]:
-    """The nodes that go down together."""
-    links = both_ways(graph)
+    """Return the nodes that fail together."""
+    links = two_way_links(graph)
     if outage == "sink":
         return [choose.choice(sinks)]
     if outage == "root":

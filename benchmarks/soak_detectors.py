@@ -1,12 +1,12 @@
-"""What the soak looks for in a run: messages that circle, noise after the end, and deliveries missed without excuse.
+"""Detectors of faults in a run of the soak: circling messages, noise after the end, and unexcused missed deliveries.
 
-A delivery is owed by the rule of the delivery ratio. One that is missing is
+The rule of the delivery ratio defines the expected deliveries. A delivery that did not happen is
 
-    apart       at that time no nodes that were up led from the publisher to the sink and back (for TinyMQ: with a root)
-    unsettled   in the three periods before something changed: nodes went down or came up, the sink subscribed, and on
-                links that lose frames also a key, a gradient or a link; or a node has no gradient for the sink
-    excused     a frame of that message was given up after its last try, which the trace shows
-    missed      none of these: a fault
+    apart       at that time no live nodes connected the publisher to the sink and back (for TinyMQ: with a root)
+    unsettled   the network changed in the three periods before: nodes failed or recovered, the sink subscribed, or on
+                lossy links a key, a gradient or a link changed; or a node has no gradient for the sink
+    excused     a frame of that message was given up after its last try, as the trace shows
+    missed      any other: a fault
 """
 
 import math
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
-from soak_cases import USABLE, Case, both_ways
+from soak_cases import USABLE, Case, two_way_links
 
 from workbench.analysis.expected import Expected, expected
 from workbench.columns import find_last
@@ -25,14 +25,14 @@ from workbench.protocols.dps.automaton import ACTIVE
 from workbench.sim.rows import Columns
 from workbench.sim.workload import Publish, Subscribe
 
-# In which time a change has found its way: how often what a protocol keeps is refreshed, in seconds.
+# The time in which a change has spread: the period in which a protocol refreshes its state, in seconds.
 PERIOD_S = {"Flooding": 0.5, "Gossip": 0.5, "CodedDiffusion": 1.0, "Diffusion": 30.0, "TinyMQ": 30.0, "Pub2Sub": 30.0}
 PERIOD_S |= {"DPS": 30.0}
 PERIODS = 3
-LASTS_S = 2.0  # how long a publication may be on its way, for a change to spoil it
-# A node of coded diffusion collects for 50 ms, so 59 hops take 3.3 s, and each dependent packet .2 s more.
+LASTS_S = 2.0  # the time that a publication may be in transit, so that a change can affect it
+# A node of coded diffusion collects for 50 ms, so 59 hops take 3.3 s; each dependent packet adds .2 s.
 LASTS_S_OF = {"CodedDiffusion": 5.0}
-# What changes by itself where frames are lost: event -> details that count, None for all.
+# Events of changes that lost frames cause -> the details that count, or None for all.
 CHANGES: dict[str, dict[str, Any]] = {
     "Diffusion": {"gradient_removed": ("expired", "evicted", "blacklisted"), "interest_removed": None},
     "TinyMQ": {"key_set": None},
@@ -40,22 +40,22 @@ CHANGES: dict[str, dict[str, Any]] = {
     "DPS": {"link_set": None},
 }
 WITH_ROOTS = frozenset(("TinyMQ", "Pub2Sub"))
-ONE_WAY_WILL_DO = frozenset(("Flooding", "Gossip", "CodedDiffusion"))
-# A message that was dropped for this has been on its way for too long: networks here are not that deep.
+ONE_WAY_SUFFICES = frozenset(("Flooding", "Gossip", "CodedDiffusion"))
+# Reasons of drops that show a message circling: these networks are not deep enough for them.
 TOO_LONG = frozenset(("ttl", "hops"))
-# Frames that a node sends for one, beside the radio's retries.
+# Frames that a node sends for one message at most, without the radio's retries.
 TRIES = {"TinyMQ": 11, "Pub2Sub": 11, "Diffusion": 4, "DPS": 4}
 GRACE_S = 120.0  # after the last publication: samples wait for an interest for 60 s, TinyMQ's messages for 50
 REST_S = 60.0
 WHOLE_S = 60.0  # two of DPS's ``link_loss_s``
-RESTLESS = 1.5  # upkeep comes in bursts: more than so many times the frames at the end as before is noise
+RESTLESS = 1.5  # the ratio of frames at the end to frames before above which they count as noise; maintenance comes in bursts
 SECOND = 1_000_000
 
 
 class Verdict(NamedTuple):
-    """What became of a case: numbers of samples, of messages that circle, of late frames; see the file's head."""
+    """The verdict on a case: numbers of deliveries by kind, of circling messages and of late frames."""
 
-    owed: int
+    expected: int
     apart: int
     unsettled: int
     excused: int
@@ -67,65 +67,65 @@ class Verdict(NamedTuple):
     restless: int
     parts: int  # 1 if a DPS mesh was not whole WHOLE_S after the last change, unless nodes died
     whole_s: float  # after the last change, until the active links of a DPS mesh joined all nodes for good
-    first_s: float  # the longest time from a recovery to a publication that arrives, where some had been missed
+    first_s: float  # the longest time from a recovery to an arriving publication, if some were missed before
 
     @property
     def is_fault(self) -> bool:
-        """Whether this should not be."""
+        """Whether the case shows a fault."""
         return any((self.missed, self.wrong, self.repeated, self.circling, self.late, self.restless, self.parts))
 
 
 def judge(case: Case, run: Any) -> Verdict:
-    """What a run of a case with a trace shows."""
+    """Return the verdict on the run of a case, which has a trace."""
     rows = Columns(run.trace)
-    found = expected(case.scenario, rows)
-    fate = _fates(case, rows, found)
+    readings = expected(case.scenario, rows)
+    fate = _fates(case, rows, readings)
     metrics = run.metrics
     return Verdict(
-        len(found.pairs.publication),
+        len(readings.pairs.publication),
         *(int(np.count_nonzero(fate == kind)) for kind in ("apart", "unsettled", "excused", "missed")),
         int(metrics["wrong_deliveries"]),
         0 if _may_repeat(case) else int(metrics["duplicate_deliveries"]),
         _circling(case, rows),
         *_after_the_end(case, rows),
         *_parts(case, rows),
-        _first_s(rows, found),
+        _first_s(rows, readings),
     )
 
 
 def _may_repeat(case: Case) -> bool:
-    """Whether deliveries come twice by design: gossip's do, diffusion's in a burst that its nodes cannot remember."""
+    """Check whether repeated deliveries are by design: in gossip, and in diffusion's bursts that overflow its memory."""
     readings = Counter(item.start_s for item in case.scenario.workload if isinstance(item, Publish))
     is_burst = case.protocol == "Diffusion" and max(readings.values()) > case.scenario.protocol.settings["max_data"]
     return is_burst or case.protocol == "Gossip"
 
 
-# Missing
+# Missed deliveries
 
 
-def _fates(case: Case, rows: Columns, found: Expected) -> np.ndarray:
-    """What each of the missing (m,) is: a word of the file's head."""
+def _fates(case: Case, rows: Columns, readings: Expected) -> np.ndarray:
+    """Return the kind of each missing delivery (m,), as the module's docstring defines it."""
     changed_us = np.sort(_changes_us(case, rows))
     given_up = _given_up(case.protocol, rows)
     is_linked = _Linked(case, rows)
     is_stored = _Stored(rows) if case.protocol == "Diffusion" and not case.is_ideal else _always
     lasts_us = LASTS_S_OF.get(case.protocol, LASTS_S) * SECOND
     fates = []
-    missing, asked, published = found.missing, found.subscriptions, found.publications
+    missing, subscribed, published = readings.missing, readings.subscriptions, readings.publications
     columns = (
         missing.subscriber,
         missing.publisher,
         published.number[missing.publication],
-        asked.first_us[missing.subscription],
+        subscribed.first_us[missing.subscription],
         published.time_us[missing.publication],
     )
     for sink, publisher, number, subscribed_us, published_us in zip(*columns, strict=True):
         since_us = published_us - PERIODS * PERIOD_S[case.protocol] * SECOND
         first, last = np.searchsorted(changed_us, (since_us, published_us + lasts_us))
-        here = int(sink), int(published_us)
-        if not is_linked(int(publisher), *here):
+        moment = int(sink), int(published_us)
+        if not is_linked(int(publisher), *moment):
             fates.append("apart")
-        elif first < last or subscribed_us > since_us or not is_stored(*here, is_linked.reached(*here)):
+        elif first < last or subscribed_us > since_us or not is_stored(*moment, is_linked.reached(*moment)):
             fates.append("unsettled")
         elif not case.is_ideal and given_up.intersection(_messages(rows, publisher, number)):
             fates.append("excused")
@@ -145,23 +145,23 @@ def _changes_us(case: Case, rows: Columns) -> np.ndarray:
 
 
 class _Linked:
-    """Whether nodes that are up lead from one node to another, and back, at a time."""
+    """A check whether live nodes connect one node with another, and back, at a time."""
 
     def __init__(self, case: Case, rows: Columns) -> None:
         least = 0.0 if case.is_ideal else USABLE
-        self._links = case.scenario.topology if case.protocol in ONE_WAY_WILL_DO else None
+        self._links = case.scenario.topology if case.protocol in ONE_WAY_SUFFICES else None
         if self._links is None or not case.is_ideal:
-            self._links = both_ways(case.scenario.topology, least)
+            self._links = two_way_links(case.scenario.topology, least)
         self._roots = case.scenario.protocol.settings["roots"] if case.protocol in WITH_ROOTS else None
         self._events = sorted((row.time_us, row.event == "failed", row.node) for row in rows.of("failed", "recovered"))
         self._known: dict[frozenset[int], tuple[Any, dict[int, set[int]]]] = {}
 
-    def __call__(self, one: int, other: int, time_us: int) -> bool:
-        reached = self.reached(one, time_us)
+    def __call__(self, node: int, other: int, time_us: int) -> bool:
+        reached = self.reached(node, time_us)
         return other in reached and (self._roots is None or not reached.isdisjoint(self._roots))
 
-    def reached(self, one: int, time_us: int) -> set[int]:
-        """The nodes that ways lead to from a node, itself included; none if it is down."""
+    def reached(self, start: int, time_us: int) -> set[int]:
+        """Return the nodes that paths connect with a node, with the node itself; an empty set if it is down."""
         down: set[int] = set()
         for at_us, is_failure, node in self._events:
             if at_us <= time_us:
@@ -171,13 +171,13 @@ class _Linked:
             up = self._links.subgraph(node for node in self._links if node not in down)
             self._known[key] = up, {}
         up, reached = self._known[key]
-        if one not in reached:
-            reached[one] = nx.descendants(up, one) | {one} if one in up else set()
-        return reached[one]
+        if start not in reached:
+            reached[start] = nx.descendants(up, start) | {start} if start in up else set()
+        return reached[start]
 
 
 class _Stored:
-    """Whether all nodes have a gradient for a sink at a time."""
+    """A check whether nodes have a gradient for a sink at a time."""
 
     def __init__(self, rows: Columns) -> None:
         names = "node", "origin", "time_us", "value"
@@ -193,30 +193,30 @@ def _always(sink: int, time_us: int, nodes: set[int]) -> bool:
 
 
 def _messages(rows: Columns, publisher: int, number: int) -> Iterable[tuple[int, int]]:
-    """The messages (origin, sequence) that carry a reading."""
+    """Return (origin, sequence) of the messages that carry a reading."""
     node, value, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
     carries = (node == publisher) & (value == number)
     return list(zip(origin[carries].tolist(), sequence[carries].tolist(), strict=True))
 
 
 def _given_up(protocol: str, rows: Columns) -> set[tuple[int, int]]:
-    """The messages (origin, sequence) of which a frame never came to a node that it was sent to."""
+    """Return (origin, sequence) of messages with a frame that never reached its destination."""
     names = "message", "origin", "sequence", "node", "peer"
     lost = tuple(rows.columns("lost", *names))
-    never = find_last(lost, tuple(rows.columns("received", *names))) < 0
+    is_final = find_last(lost, tuple(rows.columns("received", *names))) < 0
     if protocol == "CodedDiffusion":
-        never[:] = True  # no two of its packets are alike: one that came does not make up for another
-    found = set(zip(lost[1][never].tolist(), lost[2][never].tolist(), strict=True))
-    return found | set(
+        is_final[:] = True  # each packet is different, so a received packet does not replace a lost one
+    messages = set(zip(lost[1][is_final].tolist(), lost[2][is_final].tolist(), strict=True))
+    return messages | set(
         zip(*(column.tolist() for column in rows.columns("given_up", "origin", "sequence")), strict=True)
     )
 
 
-# Circling
+# Circling messages
 
 
 def _circling(case: Case, rows: Columns) -> int:
-    """Messages that were sent over the same arc more often than copies and tries explain, or dropped as too old."""
+    """Count messages sent over an arc more often than copies and tries explain, or dropped as too old."""
     names = _carriers(rows)
     texts = rows.words["message"]
     wanted = [code for code, text in enumerate(texts) if text in names]
@@ -235,17 +235,17 @@ def _circling(case: Case, rows: Columns) -> int:
 
 
 def _carriers(rows: Columns) -> set[str]:
-    """The names of the messages that carry publications."""
+    """Return the names of the messages that carry publications."""
     (message,) = rows.columns("originated", "message")
     return {rows.words["message"][code] for code in np.unique(message).tolist()} | {"notification", "coded"}
 
 
 def _most_over_an_arc(case: Case) -> int:
-    """How often a message may cross an arc: copies for trees and sinks, and tries where frames are lost."""
+    """Return how often a message may cross an arc: copies for trees and sinks, times tries if frames may be lost."""
     protocol, sinks = case.scenario.protocol, len({item.at for item in case.scenario.workload})
     copies = len(protocol.settings["roots"]) * (sinks + 1) if case.protocol in WITH_ROOTS else 1
     if case.protocol == "Diffusion":
-        copies = sum(isinstance(item, Subscribe) for item in case.scenario.workload)  # each serves other sinks
+        copies = sum(isinstance(item, Subscribe) for item in case.scenario.workload)  # each copy serves other sinks
     if case.protocol == "CodedDiffusion":
         copies = 4 * protocol.settings["generation_size"]
     may_fail = not case.is_ideal or case.outage != "none"
@@ -257,7 +257,7 @@ def _most_over_an_arc(case: Case) -> int:
 
 
 def _after_the_end(case: Case, rows: Columns) -> tuple[int, int]:
-    """(late frames that carry publications, 1 if clearly more is sent at the end than in any minute before)."""
+    """Return (late frames with publications, 1 if far more frames are sent in the last minute than in any before)."""
     (published_us,) = rows.columns("published", "time_us")
     time_us, message = rows.columns("sent", "time_us", "message")
     wanted = [code for code, text in enumerate(rows.words["message"]) if text in _carriers(rows)]
@@ -272,14 +272,14 @@ def _after_the_end(case: Case, rows: Columns) -> tuple[int, int]:
 
 
 def _parts(case: Case, rows: Columns) -> tuple[int, float]:
-    """Return (1 if a mesh is in parts for too long, seconds after the last change until it was whole for good).
+    """Return (1 if a mesh stays in parts for too long, seconds after the last change until it was whole for good).
 
-    A mesh is whole when links that both ends use join all nodes that are up, as far as the network joins them. Nodes
-    that died are noticed later than any other change, so their meshes are measured and not judged.
+    A mesh is whole when links that both ends use join all live nodes that the network joins. Deaths are noticed later
+    than other changes, so meshes with deaths are measured but not judged.
     """
     if case.protocol != "DPS" or not case.is_ideal:
         return 0, 0.0
-    links = both_ways(case.scenario.topology)
+    links = two_way_links(case.scenario.topology)
     changes = [(row.time_us, row.node, NOBODY, row.event == "failed") for row in rows.of("failed", "recovered")]
     events = changes + [(row.time_us, row.node, row.peer, row.value == ACTIVE) for row in rows.of("link_set")]
     changed_us = max([time_us for time_us, *_ in changes], default=0)
@@ -306,40 +306,41 @@ def _parts(case: Case, rows: Columns) -> tuple[int, float]:
 
 
 def _is_whole(links: nx.Graph, active: set[tuple[int, int]], down: set[int]) -> bool:
-    """Whether the links that both ends use join the same nodes as all links do, without nodes that are down."""
+    """Check whether the links that both ends use join the live nodes as far as all links do."""
     up = links.subgraph(node for node in links if node not in down)
     used = nx.Graph()
     used.add_nodes_from(up)
-    used.add_edges_from((one, other) for one, other in active if (other, one) in active and up.has_edge(one, other))
+    used.add_edges_from((a, b) for a, b in active if (b, a) in active and up.has_edge(a, b))
     return nx.number_connected_components(used) == nx.number_connected_components(up)
 
 
 # After an outage
 
 
-def _first_s(rows: Columns, found: Any) -> float:
-    """The longest time from a recovery to the first publication that arrives, of pairs that missed some before."""
+def _first_s(rows: Columns, readings: Expected) -> float:
+    """Return the longest time from a recovery to the first arriving publication, of pairs that missed some before."""
     recovered = [row.time_us for row in rows.of("recovered")]
     if not recovered:
         return 0.0
     back_us, longest_us = max(recovered), 0
-    lacks = found.missing
+    missed = readings.missing
     numbers, times_us = (
-        column[lacks.publication] for column in (found.publications.number, found.publications.time_us)
+        column[missed.publication] for column in (readings.publications.number, readings.publications.time_us)
     )
-    missing = set(zip(lacks.subscriber, lacks.publisher, numbers, strict=True))
+    missing = set(zip(missed.subscriber, missed.publisher, numbers, strict=True))
     missed_before = {
         (sink, publisher)
-        for sink, publisher, at_us in zip(lacks.subscriber, lacks.publisher, times_us, strict=True)
+        for sink, publisher, at_us in zip(missed.subscriber, missed.publisher, times_us, strict=True)
         if at_us < back_us
     }
     for sink, publisher in missed_before:
-        mine = np.flatnonzero((found.publications.node == publisher) & (found.publications.time_us >= back_us))
+        published = readings.publications
+        indices = np.flatnonzero((published.node == publisher) & (published.time_us >= back_us))
         arrived = (
-            index for index in mine.tolist() if (sink, publisher, found.publications.number[index]) not in missing
+            index for index in indices.tolist() if (sink, publisher, published.number[index]) not in missing
         )
         first = next(arrived, None)
-        if len(mine):
-            end_us = found.publications.time_us[mine[-1] if first is None else first]
+        if len(indices):
+            end_us = published.time_us[indices[-1] if first is None else first]
             longest_us = max(longest_us, int(end_us) - back_us)
     return longest_us / SECOND

@@ -1,8 +1,8 @@
 """Cases of the soak on whole networks: shapes with loops, hubs and long paths, where links lose nothing.
 
-Here nothing excuses a missed delivery but a change of the network shortly before. Changes are nodes that come up late,
-that fail for a time, that reboot without their memory, or that die. Later comes a burst: many readings in one instant.
-A case is a function of its seed, as those of `soak_cases.py`.
+Here only a change of the network shortly before excuses a missed delivery. Changes are nodes that start late, fail for
+a time, reboot without their memory, or die. After them follows a burst: many readings at the same instant. A case is a
+function of its seed, as in `soak_cases.py`.
 """
 
 import random
@@ -19,12 +19,12 @@ from workbench.sim.run import Run
 from workbench.sim.trace import Recorder
 
 CHANGES = ("none", "late", "outage", "reboot", "death")
-BURSTS = (1, 18, 72, 200, 500)  # readings in one instant
+BURSTS = (1, 18, 72, 200, 500)  # readings at the same instant
 MOST_SINKS = 8
 DURATION_S, BURST_S, LAST_S = 640.0, 420.0, 500.0
-# What coded diffusion remembers bounds its bursts: 50 events (`max_events`).
+# The memory of coded diffusion bounds its bursts: 50 events (`max_events`).
 MOST_AT_ONCE = {"CodedDiffusion": 18}
-MOST_WITH_REBOOTS = 72  # the reference engine plays these, at a hundredth of the speed
+MOST_WITH_REBOOTS = 72  # the reference engine plays these cases, a hundred times more slowly
 
 
 def small_world(choose: random.Random) -> nx.Graph:
@@ -74,7 +74,7 @@ SHAPES: dict[str, Callable[[random.Random], nx.Graph]] = {
 def draw_shape(seed: int, protocols: Iterable[str], shapes: Iterable[str], changes: Iterable[str]) -> Case:
     """Return the case of a seed."""
     choose = random.Random(seed)
-    name, shape, change = (choose.choice(tuple(those)) for those in (protocols, shapes, changes))
+    name, shape, change = (choose.choice(tuple(options)) for options in (protocols, shapes, changes))
     graph = _network(choose, SHAPES[shape](choose))
     nodes = sorted(graph)
     roots = tuple(choose.sample(nodes, choose.randint(1, min(3, len(nodes) - 2))))
@@ -149,7 +149,7 @@ def play_with_reboots(case: Case, watch: Callable[[Any], None] = lambda kernel: 
 
 
 def _forget(scenario: wb.Scenario, kernel: Any, node: int, now: int) -> None:
-    """Put a node that has just been made in place of one that is off and about to recover."""
+    """Replace a node that is about to recover by a new node without memory."""
     boot = 1
     fresh = scenario.protocol.make_node(node, draws.Stream(draws.make_key(scenario.seed, draws.PROTOCOL, node, boot)))
     i = kernel.index[node]

@@ -1,10 +1,10 @@
-"""What a sweep costs beside its points: ``benchmarks/sweeps.py [--quick] [part ...]``.
+"""The overhead of a sweep beyond its points: ``benchmarks/sweeps.py [--quick] [part ...]``.
 
-"points": points that keep a core busy for 1 ms, 10 ms and 1 s, run by each of our runners, by joblib and by a pool of
-`multiprocessing`, with the same function (`run_point`) on two processes. Times are wall times: the first run, which
-starts what has to be started, and the median of warm ones, in rounds in which each contender has a turn. "plan": a
-plan of 10^6 points, its seconds and memory until the first rows are on disk. Needs joblib (the extra "bench"), and Java
-for Spark. `benchmarks/sweeps_cluster.py` has a cluster that loses a worker and its driver.
+"points": points keep a core busy for 1 ms, 10 ms and 1 s. Each of our runners, joblib and a pool of `multiprocessing`
+run them with the same function (`run_point`) on two processes. Times are wall times: of the first run, which starts
+processes, and the median of warm runs, in rounds in which each contender runs once. "plan": the time and memory of a
+plan of 10^6 points until the first rows are on disk. It needs joblib (the extra "bench"), and Java for Spark.
+`benchmarks/sweeps_cluster.py` measures a cluster that loses a worker and its driver.
 """
 
 import argparse
@@ -57,7 +57,7 @@ print(len(sweep), planned - begin, time.perf_counter() - planned, mebibytes)
 
 
 class BusyPlan:
-    """A plan as runners and workers use it, whose points keep a core busy for some seconds and do nothing else."""
+    """A plan with the interface for runners and workers, whose points only keep a core busy for some seconds."""
 
     engine, protocols, measure, keeps_traces = "none", (), None, False
 
@@ -66,7 +66,7 @@ class BusyPlan:
         self.codes = SimpleNamespace(of=_no_code)
 
     def scenario_of(self, number: int) -> "BusyScenario":
-        """The scenario of a point."""
+        """Return the scenario of a point."""
         return BusyScenario(number, self.seconds)
 
 
@@ -75,7 +75,7 @@ def _no_code(protocol: object) -> str:
 
 
 class BusyScenario:
-    """What `run_point` asks of a scenario."""
+    """A scenario with the interface for `run_point` that only keeps a core busy."""
 
     hash, protocol = "0" * 16, None
 
@@ -83,11 +83,11 @@ class BusyScenario:
         self.seed, self.seconds = seed, seconds
 
     def to_json(self, indent: int | None = None) -> str:
-        """Nothing, at no cost."""
+        """Return an empty JSON object."""
         return "{}"
 
     def run(self, engine: str, record: str) -> SimpleNamespace:
-        """Keep a core busy."""
+        """Keep a core busy for the seconds of the scenario."""
         end = time.perf_counter() + self.seconds
         while time.perf_counter() < end:
             pass
@@ -98,12 +98,12 @@ Contender = Callable[[BusyPlan, range], int]
 
 
 def by_runner(runner: wb.LocalRunner) -> Contender:
-    """One of our runners."""
+    """Return a contender that uses one of our runners."""
     return lambda plan, numbers: sum(_without_error(rows) for rows in runner.run(plan, numbers, lambda points: None))
 
 
 def _without_error(rows: list[Row]) -> int:
-    """How many rows these are; a point that failed has cost nothing and would flatter its runner."""
+    """Return the number of rows; end the program if a point failed, because it would be too fast."""
     for row in rows:
         if row.error:
             raise SystemExit(f"point {row.number}: {row.error}")
@@ -111,14 +111,14 @@ def _without_error(rows: list[Row]) -> int:
 
 
 def by_joblib(plan: BusyPlan, numbers: range) -> int:
-    """As one would write it with joblib."""
+    """Run the points with joblib, in its usual form."""
     from joblib import Parallel, delayed
 
     return len(Parallel(n_jobs=PROCESSES)(delayed(run_point)(plan, number) for number in numbers))
 
 
 class ByPool:
-    """As one would write it with `multiprocessing`: the pool is made once."""
+    """A contender with `multiprocessing` in its usual form: the pool is made once."""
 
     def __init__(self) -> None:
         self._pool = None
@@ -129,7 +129,7 @@ class ByPool:
 
 
 def contenders() -> Iterator[tuple[str, Contender]]:
-    """Name and contender; who is not installed is left out, with a line."""
+    """Yield (name, contender); a contender that is not installed is skipped with a line."""
     yield "LocalRunner", by_runner(wb.LocalRunner())
     yield "ProcessRunner", by_runner(wb.ProcessRunner(PROCESSES))
     try:
@@ -142,11 +142,11 @@ def contenders() -> Iterator[tuple[str, Contender]]:
     if java.find_java().is_ok:
         yield "SparkRunner", by_runner(wb.SparkRunner(f"local[{PROCESSES}]"))
     else:
-        print(f"there is no Java: {java.REMEDY}", file=sys.stderr)
+        print(f"Java is missing: {java.REMEDY}", file=sys.stderr)
 
 
 def wall_s(contender: Contender, plan: BusyPlan, numbers: range) -> float:
-    """Seconds that a contender takes for these points."""
+    """Return the wall seconds that a contender takes for these points."""
     begin = time.perf_counter()
     done = contender(plan, numbers)
     assert done == len(numbers), f"{done} of {len(numbers)} points"
@@ -154,15 +154,15 @@ def wall_s(contender: Contender, plan: BusyPlan, numbers: range) -> float:
 
 
 def points(sizes: tuple[tuple[float, int], ...]) -> Iterator[str]:
-    """What contenders take for points of these lengths."""
-    found = list(contenders())
+    """Yield a table of times for points of each length."""
+    available = list(contenders())
     for turn, (seconds, count) in enumerate(sizes):
         plan, numbers = BusyPlan(seconds), range(count)
-        # The very first run of a contender starts it.
-        cold = {name: wall_s(contender, plan, numbers) for name, contender in found} if turn == 0 else {}
-        warm: dict[str, list[float]] = {name: [] for name, _ in found}
+        # The first run of a contender starts its processes.
+        cold = {name: wall_s(contender, plan, numbers) for name, contender in available} if turn == 0 else {}
+        warm: dict[str, list[float]] = {name: [] for name, _ in available}
         for _ in range(ROUNDS):
-            for name, contender in found:
+            for name, contender in available:
                 warm[name].append(wall_s(contender, plan, numbers))
         yield f"### {count:,} points of {seconds * 1000:g} ms, {PROCESSES} processes\n"
         yield _table({name: median(taken) for name, taken in warm.items()}, cold, seconds, count)
@@ -174,15 +174,15 @@ def _table(warm: dict[str, float], cold: dict[str, float], seconds: float, count
     for name, taken in warm.items():
         processes = 1 if name == "LocalRunner" else PROCESSES
         overhead_ms = (taken * processes / count - seconds) * 1000
-        beside = f"{taken / rival:.2f}" if rival and processes > 1 else ""
+        to_joblib = f"{taken / rival:.2f}" if rival and processes > 1 else ""
         first = f"{cold[name]:.2f}" if name in cold else ""
-        rows.append((name, f"{taken:.2f}", f"{overhead_ms:.2f}", beside, first))
+        rows.append((name, f"{taken:.2f}", f"{overhead_ms:.2f}", to_joblib, first))
     header = ("", "warm (s)", "more per point and process (ms)", "× joblib", "first run (s)")
     return table(header, rows) + "\n"
 
 
 def plan() -> Iterator[str]:
-    """A plan of a million points, in a process of its own."""
+    """Measure a plan of a million points in a separate process, and yield a sentence."""
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-c", MILLION]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
@@ -194,17 +194,17 @@ def plan() -> Iterator[str]:
 
 
 def main() -> None:
-    """Print the parts that were asked for, or all of them."""
+    """Measure the named parts, or all parts, and print their tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}; all if none is given")
     parser.add_argument("--quick", action="store_true", help="fewer points")
-    asked = parser.parse_args()
-    unknown = [part for part in asked.parts if part not in PARTS]
+    options = parser.parse_args()
+    unknown = [part for part in options.parts if part not in PARTS]
     if unknown:
-        parser.error(f"there is no part {unknown[0]}")
+        parser.error(f"unknown part {unknown[0]}; the parts are {', '.join(PARTS)}")
     print(f"# What a sweep costs beside its points\n\n{machine()}\n")
-    for part in asked.parts or PARTS:
-        pieces = points(QUICK_SIZES if asked.quick else SIZES) if part == "points" else globals()[part]()
+    for part in options.parts or PARTS:
+        pieces = points(QUICK_SIZES if options.quick else SIZES) if part == "points" else globals()[part]()
         for piece in pieces:
             print(piece, flush=True)
 

@@ -1,10 +1,12 @@
-"""A sweep on a cluster that is disturbed: ``benchmarks/sweeps_cluster.py [--points 2000]``.
+"""A sweep on a cluster with failures: ``benchmarks/sweeps_cluster.py [--points 2000]``.
 
-A standalone cluster of Spark on the loopback, a master and two workers of one core, one of them without the package,
-runs a sweep of which one point ends its process and one never ends. A second driver tries the same folder. A worker is
-killed with SIGKILL, then the driver; the processes of this machine run the rest. In the end every point is in the
-folder once, two say what happened, and all others are what an undisturbed run in one process gives; else this fails.
-It is the story of tests/sweeps/test_cluster.py, with more points. Needs Java.
+A standalone cluster of Spark on the loopback runs the sweep. It has a master and two workers of one core, of which one
+lacks the package. One point ends its process, and one never ends. A second driver tries to use the same folder. A worker
+is killed with SIGKILL, then the driver; processes of this machine run the remaining points.
+
+In the end every point must be in the folder once. Two points must report their failure, and all others must equal those
+of an undisturbed run in one process; otherwise the program fails. It plays the steps of tests/sweeps/test_cluster.py
+with more points. It needs Java.
 """
 
 import argparse
@@ -23,24 +25,24 @@ from workbench import java
 
 
 def main() -> None:
-    """Play it, and print its steps."""
+    """Play the sweep, and print its steps."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, default=2000, help="how many, 2000 if not given; 100 at least")
+    parser.add_argument("--points", type=int, default=2000, help="number of points, at least 100; 2000 by default")
     points = parser.parse_args().points
     if points < 100:
-        parser.error("points must be 100 at least: some have to be left when the driver is killed")
+        parser.error("points must be at least 100, so that some are left when the driver is killed")
     if not java.find_java().is_ok:
-        sys.exit(f"there is no Java: {java.REMEDY}")
+        sys.exit(f"Java is missing: {java.REMEDY}")
     print(f"# A sweep of {points:,} points on a cluster that is disturbed\n\n{machine()}\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         story = disturbed.play(Path(folder), points)
         steps = [(step.what, f"{step.seconds:.1f}", f"{step.points:,}") for step in story.steps]
         print(table(["", "after (s)", "points kept"], steps), flush=True)
-        print(f"\nThe second driver was told: {story.refused.replace(folder, '...')}.")
+        print(f"\nThe second driver was refused: {story.refused.replace(folder, '...')}.")
         begin = time.perf_counter()
         disturbed.check(Path(folder) / "results", story, points)
     print(
-        f"Each of the {points:,} points is there once; two say what happened, and {points - 2:,} are those of a run in "
+        f"Each of the {points:,} points is there once; two report a failure, and {points - 2:,} equal those of a run in "
         f"one process ({time.perf_counter() - begin:.0f} s)."
     )
 

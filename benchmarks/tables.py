@@ -1,8 +1,8 @@
-"""Tables in Markdown whose columns line up in a terminal too."""
+"""Tables in Markdown whose columns are also aligned in a terminal."""
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table; columns of numbers are on the right. A number that there is not is "-"."""
+    """Return a Markdown table; columns of numbers are right-aligned. The cell "-" stands for a missing number."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     right = [all(_is_number(row[i]) for row in rows) for i in range(len(header))]
 
@@ -22,5 +22,5 @@ def _is_number(cell: str) -> bool:
 
 
 def ratio(value: float) -> str:
-    """A ratio with three digits that mean something."""
+    """Format a ratio with three significant digits."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.1 else f"{value:.3f}"

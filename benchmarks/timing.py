@@ -1,4 +1,4 @@
-"""Timing that can be trusted on a shared machine: process time, interleaved repetitions, medians."""
+"""Reliable timing on a shared machine: process time, interleaved repetitions, medians."""
 
 import gc
 import time
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Timed(NamedTuple):
-    """What a job returns that ran in a process of its own, which took its own time: receptions, seconds."""
+    """The result of a job that ran in a separate process: receptions, and the process time in seconds."""
 
     receptions: int
     seconds: float
@@ -19,7 +19,7 @@ Job = Callable[[], Result]
 
 
 class Measured(NamedTuple):
-    """What a job came to: receptions, the median of its process times, and of how many runs."""
+    """The measurement of a job: receptions, the median of its process times in seconds, and the number of runs."""
 
     receptions: int
     seconds: float
@@ -29,7 +29,7 @@ class Measured(NamedTuple):
 def interleaved(jobs: Mapping[str, Job], repetitions: int, patience_s: float = 20.0) -> dict[str, Measured]:
     """Run each job ``repetitions`` times; each round runs every job once, in order.
 
-    A job that has taken ``patience_s`` in all sits out the rounds that remain.
+    A job that has taken ``patience_s`` in total skips the remaining rounds.
     """
     seconds: dict[str, list[float]] = {name: [] for name in jobs}
     receptions: dict[str, int] = {}
@@ -45,7 +45,7 @@ def interleaved(jobs: Mapping[str, Job], repetitions: int, patience_s: float = 2
 
 
 def timed(job: Job) -> Timed:
-    """What a job came to, in how many seconds of process time."""
+    """Run a job, and return its receptions and its process time in seconds."""
     gc.collect()
     start = time.process_time()
     result = job()

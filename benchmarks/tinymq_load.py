@@ -1,12 +1,13 @@
-"""TinyMQ near the capacity of the channel: delivery and frames on a dense synthetic testbed, and a root that is deaf.
+"""TinyMQ near the capacity of the channel: delivery and frames on a dense synthetic testbed, and with a deaf root.
 
 The testbed: 348 nodes uniform in a corridor of 120 m x 25 m, about 72 neighbors each, 7 hops across. The delivery ratio
-of an arc falls with the distance; each link, and each of its directions, differs from the mean. So arcs deliver from
-0.1 on, a median of 0.66, and one in twenty works one way only. There is no such measured testbed in the repository.
+of an arc falls with the distance; each link, and each of its directions, differs from the mean. Arcs deliver at least
+0.1, in the median 0.66, and one link in twenty works in only one direction. The repository has no measured testbed of
+this density.
 
     benchmarks/tinymq_load.py load              2 to 5 roots, ``acks`` "own" (as in 0.1) and "radio", three seeds
-    benchmarks/tinymq_load.py deaf              a root that sends and does not receive, for ten minutes
-    benchmarks/tinymq_load.py frames            of a run with 5 roots: frames by message, losses and drops by reason
+    benchmarks/tinymq_load.py deaf              a root that sends but does not receive, for ten minutes
+    benchmarks/tinymq_load.py frames            frames by message, losses and drops by reason, of a run with 5 roots
 
 Roots are sinks; 20 sources publish every 10 s from the first minute on, for 10 minutes, to all trees. The radio has
 CSMA, collisions and three retries. Each line is a run of the fast engine.
@@ -31,7 +32,7 @@ SEEDS = (1, 2, 3)
 
 
 def dense(nodes: int = NODES, width_m: float = WIDTH_M, seed: int = 1) -> nx.DiGraph:
-    """Return a corridor of that density; a shorter one has fewer nodes."""
+    """Return the testbed, or a shorter corridor of the same density with fewer nodes."""
     rng = np.random.default_rng(seed)
     positions_m = rng.uniform((0, 0), (width_m, HEIGHT_M), (nodes, 2))
     apart_m = np.linalg.norm(positions_m[:, None] - positions_m[None], axis=2)
@@ -42,12 +43,12 @@ def dense(nodes: int = NODES, width_m: float = WIDTH_M, seed: int = 1) -> nx.DiG
     graph = nx.DiGraph()
     graph.add_nodes_from((node, {"pos": tuple(position)}) for node, position in enumerate(positions_m.tolist()))
     ends = zip(*(end.tolist() for end in np.nonzero(pdr >= LEAST_PDR)), strict=True)
-    graph.add_edges_from((one, other, {"pdr": round(float(pdr[one, other]), 4)}) for one, other in ends)
+    graph.add_edges_from((a, b, {"pdr": round(float(pdr[a, b]), 4)}) for a, b in ends)
     return graph
 
 
 def loaded(graph: nx.DiGraph, roots: int, seed: int, duration_s: float = 600.0, **settings: Any) -> wb.Scenario:
-    """Return a scenario with that many roots; nodes are drawn by the seed, the same ones for any number of roots."""
+    """Return a scenario with this number of roots; the seed draws the same nodes for any number of roots."""
     rng = np.random.default_rng(1000 + seed)
     nodes = rng.permutation(len(graph)).tolist()
     first_s = min(FIRST_S, duration_s / 4)
@@ -60,7 +61,7 @@ def loaded(graph: nx.DiGraph, roots: int, seed: int, duration_s: float = 600.0, 
 
 
 def deaf(duration_s: float = 600.0, **settings: Any) -> wb.Scenario:
-    """Return a scenario whose only root has no arc that leads to it."""
+    """Return a scenario whose only root has no incoming arc."""
     graph = dense()
     root = min(
         graph,

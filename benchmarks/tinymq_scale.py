@@ -1,19 +1,19 @@
 """TinyMQ on the fast engine: the paper's evaluation in one run, and its cost with more nodes and more trees.
 
-Nodes are uniform in a field of 500 m x 200 m for 1500 of them, and of the same density and shape for more; they hear
-each other over 20 m. 100 queries, whose intervals are Zipf times the width of a string's cell, are asked after 20 s,
-and events published 20 times a second from 40 s on: ten times as many would be more than nodes near a root can send.
-The radio loses nothing. So an info once a minute is enough (``info_s=60``), queries are asked once (``refresh_s=0``),
-and with ``retries=0`` there is nothing to acknowledge; a row says what acknowledgements cost.
+1500 nodes are uniform in a field of 500 m x 200 m; larger fields have the same density and shape. The radio range is
+20 m. 100 queries are sent after 20 s; the widths of their intervals are Zipf numbers times the width of a string's
+cell. Events are published 20 times a second from 40 s on; nodes near a root could not send ten times as many. The radio
+loses nothing. So one info a minute is enough (``info_s=60``), queries are sent once (``refresh_s=0``), and with
+``retries=0`` nothing is acknowledged; a row shows the cost of acknowledgements.
 
-A process of its own plays each row, from arrays; the machine code is loaded before the clock starts, and times are
-process time, of one run with all that its numbers need (but delivery ratio, which asks a graph). The reference engine
-plays the same scenario where that takes no more than some minutes. ``benchmarks/tinymq_scale.py`` prints the table of
-the evaluation; that takes some minutes, most of them for the reference engine, and is no part of ``run.py``.
+A separate process plays each row, from arrays. The machine code is loaded before the measurement. Times are process
+times of one run with its numbers, except the delivery ratio, which needs a graph. The reference engine plays the
+scenario of the smallest row. ``benchmarks/tinymq_scale.py`` prints the table of the evaluation in some minutes, most of
+them for the reference engine; it is not a part of ``run.py``.
 
-``benchmarks/tinymq_scale.py scale`` has the cost against nodes and trees instead, of the same with 200 events, and
-writes it to tinymq_scale.csv, for the paper's notebook, and to RESULTS-tinymq.md. Nearly all of the time is that in
-which the overlay is built: whoever is nearer to a root than it knew tells all its neighbors.
+``benchmarks/tinymq_scale.py scale`` measures the cost by nodes and trees, with 200 events. It writes the numbers to
+tinymq_scale.csv, for the paper's notebook, and to RESULTS-tinymq.md. Nearly all of the time is spent in building the
+overlay: a node that learns of a shorter distance to a root announces it to all neighbors.
 """
 
 import json
@@ -48,7 +48,7 @@ RESULTS = Path(__file__).with_name("RESULTS-tinymq.md")
 
 
 def field(nodes: int):
-    """(positions_m (n, 2), arcs (m, 2)) of a field of nodes with the paper's density."""
+    """Return (positions_m (n, 2), arcs (m, 2)) of a field of nodes with the paper's density."""
     import numpy as np
 
     scale = (nodes / 1500) ** 0.5
@@ -58,24 +58,24 @@ def field(nodes: int):
     cell = cells[:, 0] * width + cells[:, 1]
     order = np.argsort(cell, kind="stable")
     sorted_cell = cell[order]
-    found = []
-    # Each cell with itself and the four neighbors on one side of it; the other four have it as theirs.
+    near = []
+    # Each cell is paired with itself and the four neighbors on one side; the other four pair with it.
     for dx, dy in ((0, 0), (0, 1), (1, -1), (1, 0), (1, 1)):
         other = cell + dx * width + dy
         low, high = np.searchsorted(sorted_cell, other, "left"), np.searchsorted(sorted_cell, other, "right")
-        one = np.repeat(np.arange(nodes), high - low)
-        place = np.arange(len(one)) - np.repeat(np.cumsum(high - low) - (high - low), high - low) + low[one]
-        pairs = np.stack([one, order[place]], axis=1)
+        node = np.repeat(np.arange(nodes), high - low)
+        index = np.arange(len(node)) - np.repeat(np.cumsum(high - low) - (high - low), high - low) + low[node]
+        pairs = np.stack([node, order[index]], axis=1)
         if (dx, dy) == (0, 0):
             pairs = pairs[pairs[:, 0] < pairs[:, 1]]
         apart_m = np.linalg.norm(positions_m[pairs[:, 0]] - positions_m[pairs[:, 1]], axis=1)
-        found.append(pairs[apart_m <= RADIUS_M])
-    one_way = np.concatenate(found)
+        near.append(pairs[apart_m <= RADIUS_M])
+    one_way = np.concatenate(near)
     return positions_m, np.concatenate([one_way, one_way[:, ::-1]])
 
 
 def workload(nodes: int, events: int):
-    """The queries and events."""
+    """Return the subscriptions and publications."""
     import numpy as np
 
     from workbench import publish, subscribe
@@ -85,8 +85,8 @@ def workload(nodes: int, events: int):
     items = []
     for width in widths.tolist():
         low = rng.uniform(0, 100 - width)
-        what = f"TEMP GE {low:.2f}, TEMP LE {low + width:.2f}"
-        items.append(subscribe(int(rng.integers(nodes)), what, start_s=20))
+        interval = f"TEMP GE {low:.2f}, TEMP LE {low + width:.2f}"
+        items.append(subscribe(int(rng.integers(nodes)), interval, start_s=20))
     for k in range(events):
         value = f"TEMP IS {rng.uniform(0, 100):.2f}"
         items.append(publish(int(rng.integers(nodes)), value, start_s=40 + k / PER_S))
@@ -94,7 +94,7 @@ def workload(nodes: int, events: int):
 
 
 def protocol(nodes: int, trees: int, publish: str, retries: int):
-    """TinyMQ with roots anywhere."""
+    """Return TinyMQ with random roots."""
     import numpy as np
 
     from workbench import TinyMQ
@@ -105,7 +105,7 @@ def protocol(nodes: int, trees: int, publish: str, retries: int):
 
 
 def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine: str = "fast") -> dict:
-    """One run: {"seconds": of process time, "sent": frames, "heard": ..., "delivered": samples, "MB": at most}."""
+    """Play one run, and return {"seconds": process time, "sent": frames, "heard": ..., "delivered": samples, "MB": peak}."""
     import numpy as np
 
     from workbench.sim import fast
@@ -115,11 +115,11 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
     items, settings = workload(nodes, events), protocol(nodes, trees, publish, retries)
     duration_s = 45 + events / PER_S
     if engine == "fast":
-        made = network.from_arrays(np.arange(nodes), positions_m, arcs, np.ones(1))
+        arrays = network.from_arrays(np.arange(nodes), positions_m, arcs, np.ones(1))
         tiny = network.from_arrays(np.arange(2), np.zeros((2, 2)), np.array([(0, 1), (1, 0)]), np.ones(1))
-        fast.play(tiny, protocol(2, 1, publish, retries), workload(2, 1), duration_s=1)  # So that it is loaded.
+        fast.play(tiny, protocol(2, 1, publish, retries), workload(2, 1), duration_s=1)  # Load the twin first.
         began_s = time.process_time()
-        outcome = fast.play(made, settings, items, duration_s=duration_s)
+        outcome = fast.play(arrays, settings, items, duration_s=duration_s)
     else:
         import networkx as nx
 
@@ -132,35 +132,35 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
         began_s = time.process_time()
         outcome = scenario.run(engine, "metrics")._recorder
     counts, _ = outcome.tally()
-    kept = outcome.table().column("event").to_pylist()
+    events_logged = outcome.table().column("event").to_pylist()
     seconds = time.process_time() - began_s
     sent = sum(number for (event, _, _), number in counts.items() if event == "sent")
     heard = sum(number for (event, _, _), number in counts.items() if event == "received")
-    return {"seconds": seconds, "sent": sent, "heard": heard, "delivered": kept.count("delivered"), "MB": peak_MB()}
+    return {"seconds": seconds, "sent": sent, "heard": heard, "delivered": events_logged.count("delivered"), "MB": peak_MB()}
 
 
 def played(options: dict) -> dict:
-    """What `play` gives for these options in a process of its own."""
+    """Return the numbers of `play` for these options, in a separate process."""
     ran = subprocess.run([sys.executable, __file__, json.dumps(options)], stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(ran.stdout.splitlines()[-1])
 
 
 def scale() -> Iterator[str]:
-    """Cost against nodes and trees: a line for each run, then the table; writes both files."""
+    """Measure the cost by nodes and trees: yield a line for each run, then the table; write both files."""
     lines, rows = ["nodes,trees,seconds,sent,heard,MB"], []
     for options in SCALE:
-        one = played(options)
+        numbers = played(options)
         nodes, trees, seconds, sent, heard = (
             options["nodes"],
             options["trees"],
-            one["seconds"],
-            one["sent"],
-            one["heard"],
+            numbers["seconds"],
+            numbers["sent"],
+            numbers["heard"],
         )
-        lines.append(f"{nodes},{trees},{seconds:.2f},{sent},{heard},{one['MB']:.0f}")
+        lines.append(f"{nodes},{trees},{seconds:.2f},{sent},{heard},{numbers['MB']:.0f}")
         yield lines[-1]
         cells = [f"{nodes:,}", f"{trees}", f"{seconds:.2f}", f"{sent:,}", f"{heard:,}"]
-        rows.append([*cells, ratio(seconds / sent * 1e6), ratio(seconds / heard * 1e6), f"{one['MB']:,.0f}"])
+        rows.append([*cells, ratio(seconds / sent * 1e6), ratio(seconds / heard * 1e6), f"{numbers['MB']:,.0f}"])
     header = ["nodes", "trees", "s", "sent", "heard", "µs a frame", "µs a reception", "MB at most"]
     text = f"# TinyMQ: cost against nodes and trees\n\n{machine()}\n\n{NOTES}\n{table(header, rows)}\n"
     CSV.write_text("\n".join(lines) + "\n")
@@ -175,10 +175,10 @@ acknowledgements off, on a channel that loses nothing; process time of one run e
 
 
 def report() -> Iterator[str]:
-    """The table of the evaluation."""
+    """Yield the table of the evaluation."""
     rows = []
     for options in RUNS:
-        one = played(options)
+        numbers = played(options)
         rows.append(
             [
                 options.get("engine", "fast"),
@@ -187,12 +187,12 @@ def report() -> Iterator[str]:
                 f"{options['events']:,}",
                 options["publish"],
                 f"{options['retries']}",
-                f"{one['sent']:,}",
-                f"{one['heard']:,}",
-                f"{one['delivered']:,}",
-                f"{one['seconds']:.2f}",
-                ratio(one["seconds"] / one["sent"] * 1e6),
-                f"{one['MB']:,.0f}",
+                f"{numbers['sent']:,}",
+                f"{numbers['heard']:,}",
+                f"{numbers['delivered']:,}",
+                f"{numbers['seconds']:.2f}",
+                ratio(numbers["seconds"] / numbers["sent"] * 1e6),
+                f"{numbers['MB']:,.0f}",
             ]
         )
     header = ["engine", "nodes", "trees", "events", "publish", "retries", "sent", "heard", "delivered"]

@@ -1,7 +1,7 @@
 """Flipped bits in files of traces: ``benchmarks/trace_damage.py [--flips 250]``, a table before and after.
 
-Each of two kinds of files, the traces of a sweep and the trace of one run, gets so many single flipped bits, one at a
-time. "before" is without the checks of `workbench.pipelines.damage`: what DuckDB alone makes of the same files.
+Single bits are flipped, one at a time, in two kinds of files: the traces of a sweep and the trace of one run. "before"
+reads the same files with DuckDB alone, without the checks of `workbench.pipelines.damage`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from workbench.pipelines import damage
 
 
 def main() -> None:
-    """Print how often each outcome came, for each kind of files."""
+    """Print the number of each outcome, for each kind of files."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--flips", type=int, default=250, help="of each kind of files")
     options = parser.parse_args()
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def _without_checks() -> mock._patch:
-    """Have questions read files as if nothing had a checksum."""
+    """Return a patch with which queries read files without checking checksums."""
     nothing = {"check": lambda path: None, "trace_in": lambda path: None, "check_with_duckdb": lambda path: None}
     return mock.patch.multiple(damage, **nothing)
 

@@ -1,18 +1,18 @@
-"""This checkout beside another one, in one run: scenarios, metrics and the player's layers of a trace, a cold start.
+"""A comparison of this checkout with another: scenarios, metrics and layers of a trace, and a cold start.
 
     .venv/bin/python benchmarks/two_checkouts.py ../other-checkout [ROUNDS [WORD]]
 
 WORD: only the measurements with this word in their names, such as "layers".
 
 Theory of operation
-    Each measurement is a process of its own that imports the workbench of one checkout, plays a scenario twice and
-    prints the processor seconds of the second time, so loading is not in it; a cold start is timed by the clock. The
-    processes of the two checkouts take turns, so that a busy machine is busy for both. Metrics and layers are those of
-    a trace with 40,000 to two million rows; each process prints the least of seven times. The last column is other /
-    this: above 1 this checkout is faster. Machine code is compiled once for each checkout before anything is timed.
+    Each measurement is a separate process that imports the workbench of one checkout, plays a scenario twice and prints
+    the processor seconds of the second time, which exclude loading. A cold start is measured in wall time. Processes of
+    the two checkouts alternate, so that other load affects both. Metrics and layers are those of a trace with 40,000 to
+    two million rows; each process prints the shortest of seven times. The last column is other / this: above 1 this
+    checkout is faster. Machine code is compiled once for each checkout before any measurement.
 
 Limits
-    The scenarios are written with names that both checkouts have. ``engine="compiled"`` is what older ones call "fast".
+    The scenarios use names that both checkouts have; ``engine="compiled"`` is the older name of "fast".
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parents[1]
 
 WORKLOAD = '[wb.subscribe(0, "TEMP GE 20"), wb.publish("all", "TEMP IS 26", every_s=5, stagger=True)]'
-AIR = "wb.Radio(collisions=True, csma=True, retries=3)"
+RADIO = "wb.Radio(collisions=True, csma=True, retries=3)"
 SCENARIOS = {
     "flood": "wb.Scenario(wb.topology.disc(1500, 500, 200, seed=1), wb.Flooding(), "
     '[wb.publish(range(40), "TEMP IS 20", stagger=True, every_s=10)], duration_s=10)',
-    "diffusion": f"wb.Scenario(wb.topology.grid(15, 15), wb.Diffusion(), {WORKLOAD}, {AIR}, duration_s=30)",
+    "diffusion": f"wb.Scenario(wb.topology.grid(15, 15), wb.Diffusion(), {WORKLOAD}, {RADIO}, duration_s=30)",
     "coded diffusion": "wb.Scenario(wb.topology.grid(12, 12), wb.CodedDiffusion(generation_size=4, "
     'bootstrap_factor=4), [wb.publish(range(10), "TEMP IS 26", every_s=2)], duration_s=10)',
     "TinyMQ": f"wb.Scenario(wb.topology.grid(12, 12), wb.TinyMQ(roots=(0, 143)), {WORKLOAD}, duration_s=30)",
@@ -73,7 +73,7 @@ SMALL = (
 
 
 def seconds(checkout: Path, code: str) -> float:
-    """What a program prints that runs with the workbench of a checkout."""
+    """Run a program with the workbench of a checkout, and return the seconds that it prints."""
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=checkout, env=environment, capture_output=True, text=True, check=False
@@ -84,7 +84,7 @@ def seconds(checkout: Path, code: str) -> float:
 
 
 def measurements() -> dict[str, str]:
-    """Name -> program."""
+    """Return {name: program} of all measurements."""
     programs = {}
     for name, scenario in SCENARIOS.items():
         for engine in ("reference", "compiled"):
@@ -99,7 +99,7 @@ def measurements() -> dict[str, str]:
 
 
 def main() -> None:
-    """Print the table."""
+    """Run the measurements on both checkouts, and print the table."""
     other, rounds = Path(sys.argv[1]).resolve(), int(sys.argv[2]) if len(sys.argv) > 2 else 5
     word = sys.argv[3] if len(sys.argv) > 3 else ""
     print(f"{'':42}{'this, s':>10}{'other, s':>10}{'other / this':>14}")

@@ -1,9 +1,9 @@
-"""Do the verdicts of lesson 11 hold for other seeds than those with which its text was written?
+"""A check of the verdicts of lesson 11 with other seeds than those of its text.
 
     .venv/bin/python -m benchmarks.which_protocol [FIRST_SEED ...]        (default: 40001 50001)
 
-Executes the cells of notebooks/11-which-protocol.ipynb with each first seed, and prints each claim of its text with the
-numbers that it rests on. Takes about four minutes for each seed on two cores.
+It executes the cells of notebooks/11-which-protocol.ipynb with each first seed, and prints each claim of the text with
+the numbers that support or contradict it. Each seed takes about four minutes on two cores.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOK = ROOT / "notebooks" / "11-which-protocol.ipynb"
 
 
-def executed(first_seed: int) -> dict[str, Any]:
-    """Return the names that the notebook's cells define, with another first seed."""
+def execute(first_seed: int) -> dict[str, Any]:
+    """Execute the notebook's cells with another first seed, and return the names that they define."""
     names: dict[str, Any] = {}
     for cell in json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code" and "exercise" not in cell["metadata"].get("tags", ()):
@@ -78,10 +78,10 @@ def _loses(grid: Any) -> bool:
 
 
 def main() -> None:
-    """Print the claims for each seed."""
+    """Print the claims and whether they hold, for each seed."""
     sys.path.insert(0, str(ROOT / "notebooks"))
     for first_seed in map(int, sys.argv[1:] or ("40001", "50001")):
-        names = executed(first_seed)
+        names = execute(first_seed)
         print(f"\nseeds from {first_seed} on")
         for claim, holds, numbers in claims(names):
             print(f"  {'holds' if holds else 'FAILS':6} {claim}: {numbers}", flush=True)

@@ -1,8 +1,8 @@
-"""The rows of a run, read plainly: the readings that subscriptions expect, and the frames that carried them.
+"""A plain reading of a run's rows: the readings that subscriptions expect, and the frames that carried them.
 
-Nothing here is fast, and nothing is taken from the modules that explain a run, as their answers are compared with this.
-A *copy* of a reading is a piece of a publication, an event in a tree, or a notification for a sink. Its `Hop`s are the
-frames that went on the channel, each with the nodes that received it or lost it.
+The code is slow and independent of the modules that explain a run, because their answers are compared with it. A *copy*
+of a reading is a piece of a publication, an event in a tree, or a notification for a sink. Its `Hop`s are the frames
+on the channel, each with the nodes that received it or lost it.
 """
 
 from collections import defaultdict
@@ -52,7 +52,7 @@ class Row(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A copy of a reading in a frame: the frame's name, a key of the copy, and the sinks that it is (not) meant for."""
+    """A copy of a reading in a frame: the frame's name, a key of the copy, the only sink for it, and excluded sinks."""
 
     name: str
     key: Hashable = None
@@ -133,7 +133,7 @@ class Facts:
         return any(first <= time_us < last for first, last in self.down.get(node, ()))
 
     def arrival_us(self, source: int, begin_us: int) -> dict[int, int]:
-        """Return when each node could have a message at the earliest, if no frame were lost and frames took no time.
+        """Return {node: earliest time in us at which it could have a message} without losses and delays.
 
         A message may wait in a node that is off, but it passes an arc only while both nodes are up.
         """
@@ -149,7 +149,7 @@ class Facts:
                     have.setdefault(other, time_us)
         return have
 
-    # What is expected, and what of it arrived
+    # Expected readings, and their deliveries
 
     def expected(self) -> list[Expected]:
         """Return each reading that each subscription expects, as the metric "expected" defines it."""
@@ -160,29 +160,28 @@ class Facts:
         for row in self.of["originated"]:
             carried[row.node, row.value].append((row.origin, row.sequence))
         expected = []
-        for asked in self.of["subscribed"]:
-            end_us = ends.get((asked.node, asked.sequence), self.end_us + 1)
-            end_us = end_us if asked.value < 0 else min(end_us, asked.value)
+        for subscribed in self.of["subscribed"]:
+            end_us = ends.get((subscribed.node, subscribed.sequence), self.end_us + 1)
+            end_us = end_us if subscribed.value < 0 else min(end_us, subscribed.value)
             for published in self.of["published"]:
                 if (
-                    asked.time_us <= published.time_us < end_us
-                    and not self.is_down(asked.node, published.time_us)
-                    and self.samples(asked, published)
-                    and nx.has_path(self.scenario.topology, published.node, asked.node)
+                    subscribed.time_us <= published.time_us < end_us
+                    and not self.is_down(subscribed.node, published.time_us)
+                    and self.samples(subscribed, published)
+                    and nx.has_path(self.scenario.topology, published.node, subscribed.node)
                 ):
                     reading = published.node, published.sequence
-                    expected.append(
-                        Expected(*reading, published, asked.node, asked.sequence, tuple(carried[reading]), None)
-                    )
+                    subscription = subscribed.node, subscribed.sequence
+                    expected.append(Expected(*reading, published, *subscription, tuple(carried[reading]), None))
         return self._with_deliveries(expected)
 
-    def samples(self, asked: Row, published: Row) -> list[str]:
-        """Return the samples of a publication that a subscription asks for, as texts."""
-        matching = self.protocol.matching_samples(parse(asked.detail), parse(published.detail))
+    def samples(self, subscribed: Row, published: Row) -> list[str]:
+        """Return the samples of a publication that match a subscription, as texts."""
+        matching = self.protocol.matching_samples(parse(subscribed.detail), parse(published.detail))
         return [to_text(sample) for sample in matching]
 
     def _with_deliveries(self, expected: list[Expected]) -> list[Expected]:
-        """Enter when each of these readings was first delivered.
+        """Return these readings with the times of their first deliveries.
 
         The k-th delivery of a text from a message is the k-th reading in the message with this text. A filter may have
         changed the text: then a delivery is the first reading of the message that has not been delivered.
@@ -190,10 +189,10 @@ class Facts:
         changed = {(row.origin, row.sequence) for row in self.of["filtered"] if row.detail == "replace"}
         waiting: dict[tuple, list[tuple[int, str]]] = defaultdict(list)
         subscribed = {(row.node, row.sequence): row for row in self.of["subscribed"]}
-        for place, reading in enumerate(expected):
+        for index, reading in enumerate(expected):
             for message in reading.messages:
                 texts = self.samples(subscribed[reading.sink, reading.subscription], reading.published)
-                waiting[reading.sink, reading.subscription, message] += [(place, text) for text in texts[:1]]
+                waiting[reading.sink, reading.subscription, message] += [(index, text) for text in texts[:1]]
         delivered: dict[int, int] = {}
         for row in self.of["delivered"]:
             message = row.origin, row.sequence
@@ -204,7 +203,7 @@ class Facts:
             if match is not None:
                 left.remove(match)
                 delivered.setdefault(match[0], row.time_us)
-        return [reading._replace(delivered_us=delivered.get(place)) for place, reading in enumerate(expected)]
+        return [reading._replace(delivered_us=delivered.get(index)) for index, reading in enumerate(expected)]
 
     # Copies
 
@@ -221,7 +220,7 @@ class Facts:
         return sorted(row for message in set(messages) for row in self._by_message[message])
 
     def copy_of(self, sent: Row) -> Copy:
-        """Return what a frame carries, from its bytes where the row does not show it."""
+        """Return the copy that a frame carries, from its bytes if the row does not show it."""
         if sent.message == "piece":
             return Copy("piece", gossip_wire.decode(self.frames[sent.index]).number)
         if sent.message == "data":
@@ -235,7 +234,7 @@ class Facts:
 
 
 def _play(scenario: Any, engine: str) -> Any:
-    """Return the run of a scenario; the reference engine plays what the fast engine cannot."""
+    """Return the run of a scenario; the reference engine plays scenarios that the fast engine refuses."""
     if engine == "fast":
         try:
             return scenario.run(engine="fast", progress=None)
@@ -257,13 +256,13 @@ def _listen(kernel: Any, frames: list[bytes]) -> None:
 
 
 class Life:
-    """The hops of a reading on its way to a sink, and all rows about it."""
+    """The hops of a reading towards a sink, and all rows about it."""
 
     def __init__(self, facts: Facts, reading: Expected) -> None:
         self.facts, self.reading = facts, reading
         self.rows = facts.about(reading.messages)
         self.hops: list[Hop] = []
-        self.copy_at: dict[int, Copy] = {}  # index of a row -> its copy, where a frame shows it
+        self.copy_at: dict[int, Copy] = {}  # index of a row -> its copy, if a frame shows it
         hop, heard = None, None
         for row in self.rows:
             if row.event == "sent":
@@ -275,7 +274,7 @@ class Life:
                 self.copy_at[row.index] = hop.copy
                 heard = row if row.event == "received" else heard
             elif heard is not None and hop is not None and (row.time_us, row.node) == (heard.time_us, heard.node):
-                # A notification that is made of an event which comes is another copy.
+                # A notification made from a received event is another copy.
                 is_same = row.message in ("", hop.sent.message)
                 self.copy_at[row.index] = hop.copy if is_same else Copy(row.message)
 
@@ -284,7 +283,7 @@ class Life:
         return [hop for hop in self.hops if hop.copy.serves(self.reading.sink)]
 
     def holders(self, key: Hashable = ALL) -> dict[int, int]:
-        """Return {node: index of the row} of nodes that had a serving copy; ``key``: of these copies alone."""
+        """Return {node: index of the row} of nodes that had a serving copy, or only copies with ``key``."""
         held = {self.reading.publisher: self.reading.published.index}
         for hop in self.serving():
             if key in (ALL, hop.copy.key):

@@ -1,7 +1,7 @@
-"""Random networks in which readings are lost in all ways that the simulator knows.
+"""Random networks in which readings are lost for every reason that the simulator has.
 
-A network is a function of its seed and its protocol. Links lose frames, work one way only or are missing, so that parts
-are disconnected. Channels are saturated. Nodes fail, reboot, or are off from the beginning. Filters drop and change
+A network is a function of its seed and its protocol. Links lose frames, work in only one direction or are missing, so
+that parts are disconnected. Channels are saturated. Nodes fail, reboot, or are off from the beginning. Filters drop and change
 readings, memories are too small, gossip forwards with a probability below 1. Subscriptions begin late, end early, match
 nothing, or are missing from the workload.
 """
@@ -16,7 +16,7 @@ import workbench as wb
 PROTOCOLS = ("Flooding", "Gossip", "Diffusion", "CodedDiffusion", "TinyMQ", "Pub2Sub", "DPS")
 SMALLEST, LARGEST = 3, 14  # nodes
 DURATION_S = 150.0
-LAST_S = 135.0  # no reading is published later, but for those of the last second
+LAST_S = 135.0  # the end of most publications; some last until the end of the run
 CHANGES = ("none", "none", "outage", "outages", "reboot", "death", "late")
 LINKS = ("ideal", "ideal", "lossy", "lossy", "poor", "one-way")
 RADIOS = ("plain", "plain", "retries", "802.15.4", "saturated")
@@ -24,7 +24,7 @@ FILTERS = ("rate_limit", "suppress_unchanged", "threshold_alarm", "running_mean"
 
 
 class Network(NamedTuple):
-    """A scenario, what it was drawn from, and the nodes that lose their memory in an outage."""
+    """A scenario, the properties from which it was drawn, and the nodes that lose their memory in an outage."""
 
     seed: int
     protocol: str
@@ -62,7 +62,7 @@ def draw(seed: int, protocol: str | None = None) -> Network:
 
 
 def _graph(choose: random.Random, links: str) -> nx.DiGraph:
-    """Return a random tree with some more links; some arcs or links may be missing."""
+    """Return a random tree with some further links; some arcs or links may be missing."""
     count = choose.randint(SMALLEST, LARGEST)
     names, reach = choose.sample(range(count), count), choose.choice((1, 3, count))
     graph = nx.DiGraph()
@@ -211,7 +211,7 @@ def _outages(
         return items, frozenset()
     failing = choose.sample(nodes, choose.randint(1, max(1, len(nodes) // 4)))
     if change == "reboot":
-        # A sink without its memory has no subscription any more, which no row shows.
+        # A sink without its memory has lost its subscription, which no row shows.
         failing = [node for node in failing if node not in sinks]
     items = []
     for node in failing:

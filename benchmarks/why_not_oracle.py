@@ -1,17 +1,18 @@
 """An oracle for the accounts of undelivered readings: ``benchmarks/why_not_oracle.py [--networks 300] [--seed N]``.
 
-Random networks are drawn (`why_not_networks.py`), and each account of an expected reading is compared with the rows of
-the trace, read plainly (`why_not_facts.py`). An account is false if a row contradicts it, or if the reading went
-further than the account claims. Printed are the false accounts with the arguments that play them again, and a table by
-protocol. The exit code is 1 if an account is false, or if more than 2 % of the undelivered readings are "not_proven".
+Random networks are drawn (`why_not_networks.py`), and each account of an expected reading is compared with a plain
+reading of the trace's rows (`why_not_facts.py`). An account is false if a row contradicts it, or if the reading went
+further than the account claims. The program prints the false accounts with the arguments that play them again, and a
+table by protocol. The exit code is 1 if an account is false, or if more than 2 % of the undelivered readings are
+"not_proven".
 
-What is checked
-    every account     it is of an expected reading, and "delivered" if the reading was; its rows exist and agree with it
-    the last step     node X had the reading. What stopped it there was not passed later: no frame brought this copy on.
+Checks
+    every account     its reading is expected, and "delivered" if it was delivered; its rows exist and agree with it
+    the last step     node X had the reading, and no later frame carried this copy on from X
         floods        (flooding, gossip, coded diffusion, DPS) the step leads to a node that never had the reading, and
-                      from there to the subscriber past nodes that never had it
-        unicast       (diffusion, TinyMQ) no later row shows the reading of this subscriber on its way
-    the cause         each in its own way: see the methods of `Check`
+                      arcs lead from there to the subscriber past nodes that had it
+        unicast       (diffusion, TinyMQ) no later row shows the reading on its path to this subscriber
+    the cause         a method of `Check` for each cause
 """
 
 import argparse
@@ -32,7 +33,7 @@ from workbench.protocols.dps.automaton import ACTIVE
 
 UNICAST = ("Diffusion", "TinyMQ", "Pub2Sub")
 MOST_NOT_PROVEN = 0.02
-# Reasons of drops that end a copy which somebody has already, or end nothing.
+# Reasons of drops that end no copy, or a copy that the node has already.
 HARMLESS = {
     "Flooding": {"duplicate"},
     "Gossip": {"duplicate"},
@@ -53,7 +54,7 @@ class Falsehood(NamedTuple):
 
 
 class Check:
-    """One account of an undelivered reading, compared with the rows."""
+    """A comparison of one account of an undelivered reading with the rows."""
 
     def __init__(self, facts: Facts, reading: Expected, account: Any) -> None:
         self.facts, self.reading, self.account = facts, reading, account
@@ -80,7 +81,7 @@ class Check:
             if row.event == "published":
                 self._expect(row == self.reading.published, "row", f"row {row.index} is of another reading")
             elif cause == "saturated" and row.node == self.node and row.event in ("sent", "given_up"):
-                pass  # What else X was busy with.
+                pass  # other frames that kept X busy
             elif row.message in CARRIERS[self.facts.name] and not self._is_sample(row):
                 is_own = (row.origin, row.sequence) in self.reading.messages
                 self._expect(is_own, "row", f"row {row.index} is of another reading")
@@ -89,7 +90,7 @@ class Check:
         self._expect(is_row, "time", f"none of its rows is of {self.time_us} µs: {sorted(times)}")
         check = getattr(self, f"_check_{cause}", None)
         if check is None:
-            self._fault("cause", f"{cause} is no cause that the oracle knows")
+            self._fault("cause", f"the oracle has no check for the cause {cause}")
         else:
             check()
         return self.faults
@@ -105,7 +106,7 @@ class Check:
     # Facts that several causes share
 
     def _proof(self, event: str, **fields: Any) -> Row | None:
-        """Return the row that proves the cause: one of the account's, with these fields; a fault if there is none."""
+        """Return the account's row with these fields, which proves the cause; record a fault if it has none."""
         for row in reversed(self.proofs):
             if row.event == event and all(getattr(row, name) == value for name, value in fields.items()):
                 return row
@@ -117,7 +118,7 @@ class Check:
         return row in self.life.rows
 
     def _had(self, index: int, copy: Copy | None = None) -> bool:
-        """Return whether X had the reading, or this piece of it, by a row; a fault if it had not."""
+        """Return whether X had the reading, or this piece of it, by a row; record a fault if not."""
         held = self.life.holders(copy.key if copy is not None and copy.name == "piece" else -1)
         return self._expect(
             held.get(self.node, index + 1) <= index, "holder", f"node {self.node} did not have the reading by then"
@@ -130,9 +131,9 @@ class Check:
         return node in graph and self.sink in graph and nx.has_path(graph, node, self.sink)
 
     def _stops_at(self, row: Row, copy: Copy | None) -> None:
-        """Check that the reading ended at X with a row: no frame of X took this copy on, and nothing followed."""
+        """Check that the reading ended at X with a row: no frame of X carried this copy on, and nothing followed."""
         if self.facts.name == "Diffusion" and self.node == self.sink:
-            return  # What the subscriber has dropped, it takes from nobody.
+            return  # The subscriber refuses every later copy of a reading that it dropped.
         if self.is_unicast:
             for hop in self._later_hops(row.index, copy):
                 heard = [heard for heard in hop.received if not self._is_duplicate(heard)]
@@ -155,7 +156,7 @@ class Check:
             f"no neighbor of node {self.node} that lacks the reading leads to node {self.sink}; {sorted(held)} had it",
         )
         sent = [hop for hop in self.life.hops if hop.sent.node == self.node and key in (-1, hop.copy.key)]
-        # A node that gave a frame up may have sent others.
+        # A node that gave up one frame may have sent others.
         if sent and self.node != self.reading.publisher and row.event != "given_up":
             self._fault("went on", f"node {self.node} did send it, at {sent[0].sent.time_us} µs")
 
@@ -166,7 +167,7 @@ class Check:
                 yield hop
 
     def _nothing_later(self, index: int, copy: Copy | None) -> None:
-        """Check that no row behind one shows the reading of this sink on its way, or ended elsewhere."""
+        """Check that no row after this index shows the reading on its path to this sink, or its end elsewhere."""
         is_notification = any(hop.copy.name == "notification" for hop in self.life.serving())
         if is_notification and copy is not None and copy.name in ("event", "matched"):
             self._fault("went on", f"a notification of it for node {self.sink} was sent")
@@ -174,15 +175,15 @@ class Check:
         passed: set[Any] = set()
         for hop in self.life.serving():
             for row in hop.received:
-                way = self._way(hop, row)
-                is_known = self._is_harmless_at(row) or (way in passed and self.facts.name != "Diffusion")
-                passed.add(way)
+                passage = self._passage(hop, row)
+                is_known = self._is_harmless_at(row) or (passage in passed and self.facts.name != "Diffusion")
+                passed.add(passage)
                 if row.index > index and not is_known and not self._is_below(hop.copy, copy):
                     self._fault("later", f"node {row.node} received it at {row.time_us} µs from {row.peer}")
                     return
             for row in hop.lost:
-                way = self._way(hop, row)
-                if row.index > index and way not in passed and not self._is_below(hop.copy, copy):
+                passage = self._passage(hop, row)
+                if row.index > index and passage not in passed and not self._is_below(hop.copy, copy):
                     self._fault("later", f"a frame {row.peer}-{row.node} was lost at {row.time_us} µs ({row.detail})")
                     return
         for row in self.life.rows:
@@ -194,28 +195,28 @@ class Check:
                 self._fault("later", f"row {row.index}: {row.event} at {row.node}, {row.time_us} µs: {row.detail}")
                 return
 
-    def _way(self, hop: Hop, row: Row) -> Any:
-        """Return what a node has to have taken for a further frame to make no difference: any copy, or this one."""
+    def _passage(self, hop: Hop, row: Row) -> Any:
+        """Return a key of equivalent receptions: after one of them, a further frame makes no difference."""
         return row.node if self.facts.name == "Diffusion" else (hop.sent.node, row.node, hop.copy.key)
 
     def _is_duplicate(self, received: Row) -> bool:
-        """Return whether a node of diffusion dropped a frame, as it had the reading before."""
+        """Return whether a node of diffusion dropped a frame because it already had the reading."""
         return self.facts.name == "Diffusion" and self._is_harmless_at(received)
 
     def _is_of_sink(self, row: Row) -> bool:
         """Return whether a row without a frame is certainly about a copy that serves the sink."""
         if row.index in self.life.copy_at:
             return self.life.copy_at[row.index].serves(self.sink)
-        sinks = {asked.node for asked in self.facts.of["subscribed"]}
+        sinks = {subscribed.node for subscribed in self.facts.of["subscribed"]}
         return row.message == "event" or len(sinks) == 1
 
     @staticmethod
     def _is_below(other: Copy, copy: Copy | None) -> bool:
-        """Return whether a copy shows less of the way than the claimed one: an event that was matched elsewhere."""
+        """Return whether a copy shows less of the path than the claimed one: an event that was matched elsewhere."""
         return copy is not None and copy.name in ("matched", "notification") and other.name == "event"
 
     def _is_harmless_at(self, received: Row) -> bool:
-        """Return whether the receiver dropped a frame as one that it had already."""
+        """Return whether the receiver dropped a frame as a duplicate."""
         for row in self.facts.rows[received.index + 1 :]:
             if row.time_us != received.time_us or row.event in ("sent", "received", "lost"):
                 return False
@@ -236,12 +237,12 @@ class Check:
             if arrival.get(self.sink, math.inf) <= self.time_us:
                 self._fault("path", f"nodes that were up led to node {self.sink} at {arrival[self.sink]} µs")
         elif self._expect(self.account.detail == "from the subscriber", "detail", self.account.detail):
-            asked = next(
+            subscribed = next(
                 row
                 for row in facts.of["subscribed"]
                 if (row.node, row.sequence) == (self.sink, self.account.subscription)
             )
-            arrival = facts.arrival_us(self.sink, asked.time_us)
+            arrival = facts.arrival_us(self.sink, subscribed.time_us)
             held = self.life.holders()
             self._expect(
                 any(arrival.get(node, math.inf) > self.time_us for node in held),
@@ -299,13 +300,13 @@ class Check:
         self._nothing_later(row.index, copy)
 
     def _not_astray(self, row: Row) -> None:
-        """Check that a frame was on its way to the sink, if other frames of the reading were (DPS)."""
+        """Check that a frame was on a path to the sink, if other frames of the reading were (DPS)."""
         others = [hop for hop in self.life.hops if (hop.sent.node, hop.sent.peer) != (self.node, row.node)]
-        ways = [hop for hop in others if self._meshed(hop.sent.peer, hop.sent.node, hop.sent.time_us)]
-        if ways and not self._meshed(row.node, self.node, row.time_us):
-            way = ways[0].sent
+        on_path = [hop for hop in others if self._meshed(hop.sent.peer, hop.sent.node, hop.sent.time_us)]
+        if on_path and not self._meshed(row.node, self.node, row.time_us):
+            frame = on_path[0].sent
             self._fault(
-                "astray", f"no links led from {row.node} to the subscriber; {way.node}-{way.peer} was on the way"
+                "astray", f"no links led from {row.node} to the subscriber; {frame.node}-{frame.peer} was on a path"
             )
 
     def _given_up(self, detail: str) -> None:
@@ -328,7 +329,7 @@ class Check:
         self._never_sent()
 
     def _never_sent(self) -> Row | None:
-        """Check that X had the reading by a row, and that no frame with it left X until the end; return the row."""
+        """Check that X had the reading by a row, and that X sent no frame with it until the end; return the row."""
         names = ("originated", "forwarded", "received", "held", "published")
         rows = [row for row in self.proofs if row.event in names and row.node == self.node]
         if not self._expect(bool(rows), "row", f"no row of {names} at node {self.node}"):
@@ -390,12 +391,12 @@ class Check:
         self._stops_at(row, copy if copy is not None else (Copy(row.message) if self.is_unicast else None))
 
     def _is_sample(self, row: Row) -> bool:
-        """Return whether a row is about a sample that its publisher dropped before it had a number as a message."""
+        """Return whether a row is about a sample that its publisher dropped before it became a numbered message."""
         is_unnumbered = row.sequence == 0 and row.peer == -1 and row.detail in _OF_SAMPLES
         return self.facts.name == "Diffusion" and row.event == "dropped" and is_unnumbered
 
     def _sample_dropped(self, row: Row) -> None:
-        """Check that a sample was never sent, and that it waited at its publisher until its time was over."""
+        """Check that a sample was never sent, and that its publisher stored it until its lifetime ended."""
         publisher, published_us = self.reading.publisher, self.reading.published.time_us
         self._expect(row.node == publisher == row.origin, "holder", f"node {row.node} is not the publisher")
         self._expect(not self.reading.messages, "went on", "the reading was sent")
@@ -431,16 +432,16 @@ class Check:
             self._stops_at(row, self.life.copy_at.get(row.index))
 
     def _needed_after_eviction(self, evicted: Row) -> None:
-        """Check that the subscriber evicted its parts, and that others came later."""
-        if self._expect(self.node == self.sink, "node", "what a relay evicts, it has passed on before"):
+        """Check that the subscriber evicted its parts, and that others arrived later."""
+        if self._expect(self.node == self.sink, "node", "a relay has already forwarded the parts that it evicts"):
             self._needed_later(evicted)
 
     def _needed_later(self, evicted: Row) -> None:
-        """Check that parts came after the subscriber had forgotten others: else too few came, whatever it forgot."""
+        """Check that parts arrived after the subscriber had forgotten others; otherwise too few arrived in any case."""
         heard = [(hop.copy.key, row.index) for hop in self.life.hops for row in hop.received if row.node == self.sink]
         before = {key for key, index in heard if index < evicted.index}
         later = {key for key, index in heard if index > evicted.index}
-        later -= before - {None}  # of coded packets no two are alike
+        later -= before - {None}  # Coded packets all differ.
         self._expect(bool(later), "too few came", f"node {self.sink} received no further part after the eviction")
 
     def _is_own(self, row: Row) -> bool:
@@ -516,7 +517,7 @@ class Check:
         had = self.node in held and self.facts.rows[held[self.node]].time_us <= self.time_us
         self._expect(had, "holder", f"node {self.node} did not have the reading by then")
         for hop in self.life.hops:
-            # A node sends over its own active links: that the other end takes a link for active does not help it.
+            # A node sends over links that it holds for active itself, whatever the state at the other end.
             is_own = hop.sent.node == self.node
             if is_own and self.sink in self._linked(hop.sent.peer, hop.sent.time_us, self.node):
                 self._fault("asked", f"node {self.node} sent it to {hop.sent.peer}, whose links led to {self.sink}")
@@ -599,7 +600,7 @@ class Check:
         self._expect(self.node == self.sink, "node", f"node {self.node} is not the subscriber")
         heard = [row for hop in self.life.serving() for row in hop.received if row.node == self.sink]
         self._expect(bool(heard), "nothing came", f"node {self.sink} never received it")
-        # Where it is put together of parts, the last part counts.
+        # For a reading in parts, the last part counts.
         held = [row.time_us for row in self.life.rows if row.event == "held" and row.node == self.sink]
         first_us = min(held or [row.time_us for row in heard] or [0])
         self._expect(first_us >= min(ends), "in time", f"it came at {first_us} µs, before the end at {min(ends)} µs")
@@ -701,7 +702,7 @@ class Check:
         return active
 
     def _linked(self, node: int, time_us: int, without: int | None = None) -> set[int]:
-        """Return the nodes to which active links lead from a node past another, as their senders see them (DPS)."""
+        """Return the nodes to which active links lead from a node, without ``without``, as their senders see them (DPS)."""
         mesh = nx.DiGraph()
         mesh.add_nodes_from(self.facts.scenario.topology)
         for other in self.facts.scenario.topology:
@@ -718,7 +719,7 @@ class Check:
         return node in mesh and self.sink in mesh and nx.has_path(mesh, node, self.sink)
 
     def _stored(self, matched: Row) -> list[int]:
-        """Return the sink's queries that X stores and the event matches (TinyMQ)."""
+        """Return the sink's queries that X stores and that the event matches (TinyMQ)."""
         stored: dict[int, str] = {}
         for row in self.facts.rows[: matched.index]:
             if row.event == "query_stored" and row.node == self.node and row.origin == self.sink:
@@ -738,9 +739,10 @@ _OF_SAMPLES = ("expired", "no_interest")
 
 
 def judge(facts: Facts, accounts: list[Any]) -> tuple[list[tuple[Any, list[Falsehood]]], Counter]:
-    """Return [(account, its faults)] for the false accounts of a run, and how often each cause came."""
+    """Return [(account, its faults)] for the false accounts of a run, and the number of accounts of each cause."""
     expected = {
-        (one.publisher, one.number, one.published.time_us, one.sink, one.subscription): one for one in facts.expected()
+        (reading.publisher, reading.number, reading.published.time_us, reading.sink, reading.subscription): reading
+        for reading in facts.expected()
     }
     false: list[tuple[Any, list[Falsehood]]] = []
     causes: Counter = Counter()
@@ -760,7 +762,7 @@ def judge(facts: Facts, accounts: list[Any]) -> tuple[list[tuple[Any, list[False
 
 def _faults(facts: Facts, reading: Expected | None, account: Any) -> list[Falsehood]:
     if reading is None:
-        return [Falsehood("expected: too many", "nobody expects this reading")]
+        return [Falsehood("expected: too many", "no subscription expects this reading")]
     if (account.cause == "delivered") != (account.delivered_us is not None):
         return [Falsehood("delivered: fields", "cause and delivered_us differ")]
     if account.delivered_us != reading.delivered_us:
@@ -775,16 +777,16 @@ HEADER = ["protocol", "networks", "expected", "undelivered", "not proven", "shar
 
 
 def main() -> None:
-    """Draw, play, compare, report."""
+    """Play the networks, compare the accounts, and print the false accounts and the table."""
     from workbench.analysis.accounts import accounts
 
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--networks", type=int, default=300)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seed", type=int, default=None, help="this seed alone")
+    parser.add_argument("--seed", type=int, default=None, help="only this seed")
     parser.add_argument("--protocol", choices=PROTOCOLS, default=None)
     parser.add_argument("--engine", choices=("fast", "auto", "reference"), default="fast")
-    parser.add_argument("--most", type=int, default=3, help="false accounts that are shown of each group and network")
+    parser.add_argument("--most", type=int, default=3, help="most false accounts printed for each group and network")
     options = parser.parse_args()
     seeds = [options.seed] if options.seed is not None else range(options.first, options.first + options.networks)
     sums: dict[str, Counter] = defaultdict(Counter)
@@ -796,7 +798,7 @@ def main() -> None:
         again = f"benchmarks/why_not_oracle.py --seed {seed} --protocol {network.protocol}"
         try:
             false, causes = judge(facts, accounts(facts.run))
-        except Exception:  # an account that cannot be made or read is a fault of its network
+        except Exception:  # an error while making or reading an account is a fault of its network
             groups[f"{network.protocol}: error"].append(f"{again}\n{traceback.format_exc()}")
             continue
         count = sums[network.protocol]

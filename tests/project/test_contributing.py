@@ -1,4 +1,4 @@
-"""The contributors' page: its protocol runs exactly as printed on the page, and every path that it names exists."""
+"""The contributors' page: its protocol runs exactly as written on the page, and every path that it names exists."""
 
 import os
 import re

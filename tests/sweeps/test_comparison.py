@@ -223,7 +223,7 @@ def test_a_larger_network_has_the_same_density(network, nodes, changes):
     ("network", "nodes", "words"),
     [
         (wb.topology.grid(4, 4), 17, "use 16 nodes"),
-        (wb.topology.from_positions({0: (0, 0), 1: (5, 5)}), 5, "no other sizes"),
+        (wb.topology.from_positions({0: (0, 0), 1: (5, 5)}), 5, "cannot be generated with another size"),
         (NETWORK, 0, "nodes is 0"),
     ],
 )

@@ -29,9 +29,10 @@ def nodes(graph: Any) -> str:
 
 
 def workload(run: Any) -> str:
-    """Return a text with the subscriptions and publications of a workload; "" if the workload is empty.
+    """Return a text with the subscriptions and publications of a run or a scenario; "" if its workload is empty.
 
-    If it has more than three of them, or only other items, the text is the number of the workload's items.
+    If the workload has more than three of them, or only items of other kinds such as outages, the text is only the
+    number of its items.
     """
     items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
     texts = [text for item in items if (text := _describe_item(item))]
@@ -61,7 +62,7 @@ def _describe_item(item: Any) -> str:
 
 
 def key_numbers(run: Any) -> list[tuple[str, str]]:
-    """Return (label, formatted value) for each of `KEY_METRICS` that has a finite value in the run."""
+    """Return (label, formatted value) for each metric of `KEY_METRICS` whose value in the run is finite."""
     metrics = run.metrics
     values = [(label, form, float(metrics[name])) for name, label, form in KEY_METRICS if name in metrics]
     return [(label, form.format(value)) for label, form, value in values if math.isfinite(value)]

@@ -22,7 +22,10 @@ Drawn = TypeVar("Drawn", Drawing, Stepper)
 
 
 def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
-    """Wrap a view: attach the record of the runs in its first argument to the drawings that it returns."""
+    """Return ``view``, a function, wrapped so that the drawings that it returns have a record attached.
+
+    The record states how to reproduce the runs in the view's first argument.
+    """
 
     @wraps(view)
     def with_record(*args: P.args, **kwargs: P.kwargs) -> Drawn:
@@ -39,7 +42,8 @@ def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
     """Return the drawing with the record of one or more sweep tables attached.
 
     ``drawn``: names of the metrics that the drawing shows. The drawing is returned unchanged if a table is not a
-    `SweepTable`. It is also unchanged if the sweeps have different measures, because then no common record exists.
+    `SweepTable`. It is also unchanged if the sweeps measure their runs with different functions, because then no common
+    record exists.
     """
     from workbench.sweeps.table import SweepTable
 
@@ -49,8 +53,9 @@ def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
     )
     if not table_list or not is_one_measure:
         return drawing
-    first, *others = table_list
-    return attach_record(drawing, first.rows, first.plan, *drawn, others=[(table.rows, table.plan) for table in others])
+    first_table, *other_tables = table_list
+    pairs = [(table.rows, table.plan) for table in other_tables]
+    return attach_record(drawing, first_table.rows, first_table.plan, *drawn, others=pairs)
 
 
 def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:
@@ -63,7 +68,7 @@ def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:
 def _runs_by_name(subject: Mapping[str, Any]) -> dict[str, Run]:
     """Return {name: run} for the runs in a mapping; a value is a run or a list of runs.
 
-    Several runs in a list get the name and a number, such as "name #1". Values of other types are left out.
+    The runs of a list get the name of the list and a number, such as "name #1". Values of other types are left out.
     """
     named_runs: dict[str, Run] = {}
     for name, value in subject.items():

@@ -30,7 +30,7 @@ TURN = 30.0  # angle in degrees of category names that are too long to be horizo
 class Series:
     """One line of a chart: points in order of x, and optionally a confidence interval for each point.
 
-    low, high: the ends of the confidence intervals.
+    low, high: the ends of the confidence intervals; None: the series has no intervals.
     tooltips: a text for each point, shown while the mouse is over it.
     colour: "" means the next colour of `palette.SERIES`.
     marks: whether points have markers; they are omitted if the line has more than `MOST_MARKS` points.
@@ -225,7 +225,10 @@ class _Frame:
         self.label_angle = 0.0
 
     def name_categories(self, names: Sequence[str], angle: float, widest: float) -> None:
-        """Label the x axis with names instead of numbers. The names are rotated by ``angle`` degrees."""
+        """Label the x axis with names instead of numbers, rotated by ``angle`` degrees.
+
+        ``widest``: the width of the widest name in px.
+        """
         self.x_ticks, self.x_labels, self.label_angle = list(map(float, range(len(names)))), list(names), angle
         self.x0, self.x1 = -0.5, len(names) - 0.5
         self.bottom -= math.sin(math.radians(angle)) * widest
@@ -264,9 +267,9 @@ def ticks(low: float, high: float, most: int) -> list[float]:
     span = high - low
     power = 10.0 ** math.floor(math.log10(span / max(most - 1, 1)))
     for step in (power * factor for factor in (1, 2, 2.5, 5, 10, 20, 50)):
-        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
-        if last - first + 1 <= most:
-            return [round(i * step, 12) for i in range(first, last + 1)]
+        first_step, last_step = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        if last_step - first_step + 1 <= most:
+            return [round(i * step, 12) for i in range(first_step, last_step + 1)]
     return [low, high]
 
 
@@ -302,7 +305,10 @@ def _draw_axes(drawing: Drawing, frame: _Frame, x_label: str, y_label: str) -> N
 
 
 def _finite_runs(line: Series, columns: Sequence[Sequence[float]]) -> list[list[tuple[float, ...]]]:
-    """Return lists of successive points (x, *values of ``columns``), split where a value is not finite."""
+    """Return the points of a series in lists of successive points, split where a value is not finite.
+
+    A point is the tuple of its x and of its value in each of ``columns``, such as (y,) or (low, high) of the series.
+    """
     runs: list[list[tuple[float, ...]]] = [[]]
     for point in zip(line.x, *columns, strict=True):
         if all(math.isfinite(value) for value in point):

@@ -31,7 +31,7 @@ _STYLE = f"""<style>
 
 
 class ByteRange(NamedTuple):
-    """The bytes from the end of the previous range up to, not including, ``end``, with their colour and title."""
+    """A range of bytes, from the end of the previous range up to, not including, ``end``. ``title``: its tooltip."""
 
     end: int
     colour: str
@@ -39,7 +39,7 @@ class ByteRange(NamedTuple):
 
 
 def page(dissection: Dissection) -> str:
-    """Return a dissected frame as one block of HTML. Each top-level field has one colour, also for its inner fields."""
+    """Return a dissected frame as one block of HTML. A top-level field and its inner fields have the same colour."""
     colours = [_COLOURS[index % len(_COLOURS)] for index in range(len(dissection.fields))]
     ranges = [
         ByteRange(leaf.end, colour, leaf.name)

@@ -170,13 +170,16 @@ class Drawing:
         return in_dark(BACKGROUND) if self.is_dark else BACKGROUND
 
     def segment(self, x0: float, y0: float, x1: float, y1: float, **look: Any) -> None:
-        """Add a `Segment`."""
+        """Add a `Segment` from (x0, y0) to (x1, y1); ``look``: its other fields, such as ``colour``."""
         self.items.append(Segment(x0, y0, x1, y1, **look))
 
     def arrow(
         self, x0: float, y0: float, x1: float, y1: float, head: float = 6.0, at: float = 1.0, **look: Any
     ) -> None:
-        """Add a line with a triangular head ``head`` px long. ``at``: position of the head along the line, 0 to 1."""
+        """Add a line with a triangular head ``head`` px long. ``at``: position of the head along the line, 0 to 1.
+
+        ``look``: other fields of the `Segment`, such as ``colour``, which the head has too.
+        """
         line = Segment(x0, y0, x1, y1, **look)
         self.items.append(line)
         if (x0, y0) != (x1, y1):
@@ -184,19 +187,19 @@ class Drawing:
             self.items.append(Polygon([(x, y) for x, y in corners], fill=line.colour, opacity=line.opacity))
 
     def circle(self, x: float, y: float, radius: float, **look: Any) -> None:
-        """Add a `Circle`."""
+        """Add a `Circle` around (x, y); ``look``: its other fields, such as ``fill``."""
         self.items.append(Circle(x, y, radius, **look))
 
     def rectangle(self, x: float, y: float, width: float, height: float, **look: Any) -> None:
-        """Add a rectangle, given its upper left corner and its size, as a `Polygon`."""
+        """Add a rectangle as a `Polygon`, given its upper left corner and its size; ``look``: its style."""
         self.polygon([(x, y), (x + width, y), (x + width, y + height), (x, y + height)], **look)
 
     def polyline(self, points: Points, **look: Any) -> None:
-        """Add a `Polyline`."""
+        """Add a `Polyline` through the points; ``look``: its other fields, such as ``colour``."""
         self.items.append(Polyline(tuple(points), **look))
 
     def polygon(self, points: Points, **look: Any) -> None:
-        """Add a `Polygon`."""
+        """Add a `Polygon` with these corners; ``look``: its other fields, such as ``fill``."""
         self.items.append(Polygon(tuple(points), **look))
 
     def frame(self, x: float, y: float, frame_width: float, frame_height: float, **look: Any) -> None:
@@ -240,22 +243,26 @@ class Drawing:
     # Many items of one style; empty arrays add nothing
 
     def segments(self, ends: np.ndarray, **look: Any) -> None:
-        """Add lines of one style, as `Segments`."""
+        """Add lines of one style, as `Segments`; ``look``: their style, such as ``colour``."""
         if len(ends):
             self.items.append(Segments(ends, **look))
 
     def circles(self, centers: np.ndarray, radius: float, **look: Any) -> None:
-        """Add circles of one style, as `Circles`."""
+        """Add circles of one style, as `Circles`; ``look``: their style, such as ``fill``."""
         if len(centers):
             self.items.append(Circles(centers, radius, **look))
 
     def polygons(self, corners: np.ndarray, **look: Any) -> None:
-        """Add polygons of one style, as `Polygons`."""
+        """Add polygons of one style, as `Polygons`; ``look``: their style, such as ``fill``."""
         if len(corners):
             self.items.append(Polygons(corners, **look))
 
     def arrows(self, ends: np.ndarray, head: float | np.ndarray, at: float, **look: Any) -> None:
-        """Add an `arrow` for each row of ``ends``. ``head``: length of the heads in px, or one for each row."""
+        """Add an `arrow` for each row (x0, y0, x1, y1) of ``ends``.
+
+        ``head``: length of the heads in px, one number for all arrows or one for each. ``at``: position of each head
+        along its line, 0 to 1.
+        """
         self.segments(ends, **look)
         has_length = (ends[:, :2] != ends[:, 2:]).any(axis=1)
         fill = {"fill": look.get("colour", TEXT), "opacity": look.get("opacity", 1.0)}
@@ -406,7 +413,10 @@ def font(size: float) -> Any:
 
 
 def _head_triangles(ends: np.ndarray, head: float | np.ndarray, at: float) -> np.ndarray:
-    """Return the triangles of arrow heads (`Drawing.arrows`), shape (arrows, 3, 2). No arrow may have length 0."""
+    """Return the corners of triangular arrow heads, shape (arrows, 3, 2). No arrow may have length 0.
+
+    The parameters are those of `Drawing.arrows`.
+    """
     start, direction = ends[:, :2], ends[:, 2:] - ends[:, :2]
     along = direction / np.hypot(direction[:, :1], direction[:, 1:]) * np.reshape(head, (-1, 1))
     side = 0.42 * np.stack([-along[:, 1], along[:, 0]], axis=1)
@@ -448,10 +458,10 @@ THEMES = (
 
 
 def themed(body: str, background: str) -> str:
-    """Return a style sheet that replaces the colours of SVG elements on a dark page.
+    """Return a style sheet that replaces the colours of the SVG elements in ``body`` on a dark page.
 
-    A page with a theme of its own sets ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before
-    2024) the drawing stays light.
+    ``background``: the colour of the drawing's own page, which is replaced too. A page with a theme of its own sets
+    ``--wb-scheme`` to light or dark. In a browser without ``light-dark()`` (before 2024) the drawing stays light.
     """
     used_colours = dict.fromkeys([("fill", background), *_COLOUR_USED.findall(body)])
     rules = (
@@ -493,7 +503,7 @@ def _dash_attribute(item: Segment | Segments | Circle | Circles) -> str:
 
 
 def _close_element(element: str, tooltip: str) -> str:
-    """Return a complete SVG element, given its beginning. ``tooltip``: text shown on hovering."""
+    """Return a complete SVG element. ``element``: its start tag without the closing ">"; ``tooltip``: its <title>."""
     kind = element[1:].partition(" ")[0]
     return f"{element}><title>{escape(tooltip)}</title></{kind}>" if tooltip else f"{element}/>"
 

@@ -43,14 +43,14 @@ def plot(energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH
     """
     drawn_states = _choose_states(energy, states)
     charge_mC = energy.charge_mC
-    order = charge_mC[drawn_states].sum(axis=1).sort_values(ascending=False, kind="stable").index
-    return _draw_bars(charge_mC.loc[order, drawn_states], _describe_hidden(energy, drawn_states), width, height)
+    by_charge = charge_mC[drawn_states].sum(axis=1).sort_values(ascending=False, kind="stable").index
+    return _draw_bars(charge_mC.loc[by_charge, drawn_states], _describe_hidden(energy, drawn_states), width, height)
 
 
 def lifetime_map(
     energy: Energy, states: Sequence[str] | None = None, width: int = WIDTH, dark: bool = False
 ) -> Drawing:
-    """Draw a map with a disc for each node: its area is the charge in the radio states that `plot` would draw."""
+    """Draw a map with a disc for each node: its area is proportional to the charge in the states that `plot` draws."""
     drawn_states = _choose_states(energy, states)
     hidden = [TITLES[state] for state in COLOURS if state not in drawn_states]
     metric = "charge in mC" + (f", without {', '.join(hidden)}," if hidden else "")

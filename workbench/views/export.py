@@ -45,8 +45,8 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
     from workbench.views.seeing import see
 
     sections = [(title, text, _check_figure(title, figure)) for title, text, figure in extra]
-    head, figures_html = _embed_figures([figure for _, _, figure in sections])
-    head += _record_elements(run, [figure for _, _, figure in sections])
+    head_html, figures_html = _embed_figures([figure for _, _, figure in sections])
+    head_html += _record_elements(run, [figure for _, _, figure in sections])
     payload = pack(see(run, event), dissect_first(run))
     parts = [player_html(payload, name_of(payload), level=SMALL)]
     parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
@@ -57,7 +57,7 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
     parts.append(f"<footer>{html.escape(_footer_text(run))}</footer>")
     name = html.escape(caption.title(run))
     title = f"<title>{name}</title><style>{browser_file('page.css')}</style>"
-    return f"{_HEAD}{title}{head}</head><body><main><h1>{name}</h1>{''.join(parts)}</main></body></html>\n"
+    return f"{_HEAD}{title}{head_html}</head><body><main><h1>{name}</h1>{''.join(parts)}</main></body></html>\n"
 
 
 def _check_figure(title: str, figure: Any) -> Any:
@@ -90,14 +90,14 @@ def _embed_figures(figures: list[Any]) -> tuple[str, list[str]]:
 
 
 def _svg_without_record(figure: Drawing) -> str:
-    """Return a figure as SVG without its record, because the page's head has the record."""
+    """Return a figure as SVG without the record of its runs, which the head of the page already contains."""
     return replace(figure, record=None).to_svg()
 
 
 def _record_elements(run: Any, figures: list[Any]) -> str:
-    """Return the records of the run and of its figures as HTML elements for the page's head.
+    """Return HTML elements for the page's head with the records of the run and of the figures.
 
-    Equal records appear once.
+    A record (`workbench.records`) states how to reproduce a result. Equal records appear once.
     """
     records: list[Mapping[str, Any]] = [record_of(run)] if isinstance(run, Run) else []
     records += [figure.record() for figure in figures if isinstance(figure, Drawing) and figure.record]

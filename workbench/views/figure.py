@@ -66,7 +66,7 @@ def draw(
     dark: bool = False,
     message: int | None = None,
 ) -> Drawing:
-    """Return the drawing of `network_drawing`, made from a `RunView` (`views.seeing.see`).
+    """Return the drawing that `network_drawing` makes, drawn from the `RunView` of a run (`views.seeing.see`).
 
     One `RunView` suffices for drawings at several times. The other parameters are those of `network_drawing`.
     """
@@ -101,7 +101,10 @@ def time_us_of(run: Any, time_s: float | None, caller: str) -> int:
 
 
 def _path_sentence(view: RunView, time_us: int, message: int | None, scene: LayerScene) -> str:
-    """Return a sentence about the message whose path is drawn, or "" if no path is drawn."""
+    """Return a sentence about the message whose path is drawn in ``scene``, or "" if the scene has no path.
+
+    ``message``: as for `network_drawing`.
+    """
     if not any(group.layer.of_path for group in scene.groups):
         return ""
     path = view.paths.paths[path_at(view, time_us, message)]
@@ -132,7 +135,7 @@ def _draw_heading(run: Any, time_us: int, width: int, path_sentence: str) -> Dra
 
 
 def _counts_text(trace: Any, time_us: int) -> str:
-    """Return a text with the number of deliveries and transmissions up to a time, or "" before the first row."""
+    """Return a text with the number of deliveries and transmissions up to a time, or "" before the trace begins."""
     row_count = int(np.searchsorted(trace.column("time_us").to_numpy(), time_us, "right"))
     counts = {
         entry["values"]: entry["counts"]

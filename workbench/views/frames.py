@@ -1,4 +1,4 @@
-"""Layers about frames that every protocol has: frames sent, frames lost, and deliveries."""
+"""Layers of frames, for runs of every protocol: frames sent, frames lost, and deliveries."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ DELIVERED = Look("delivered", palette.DELIVERED, 2.2, 15, 2.6)
 class Sent:
     """The frames of a trace in order, and their outcome. Each array has shape (frames,) unless stated.
 
+    columns: the trace.
     rows: the row of each frame in the trace.
     of: for each row of the trace, the index of the last frame sent up to it, -1 before the first frame; shape (rows of
         the trace,).
@@ -73,7 +74,12 @@ def clock_of(sent: Sent, duration_us: int) -> PlaybackClock:
 
 
 def frame_layers(recorded: Recorded, sent: Sent, paths: MessagePaths, quiet: Collection[str]) -> list[Layer]:
-    """Return the layers of frames, losses and deliveries."""
+    """Return three layers: frames, losses and deliveries.
+
+    sent: the frames of the trace.
+    paths: the messages whose paths can be drawn.
+    quiet: names of the messages that are drawn faintly.
+    """
     columns, clock, duration_us = recorded.columns, recorded.clock, recorded.duration_us
     visible = np.minimum(clock.visible_until(sent.from_us, sent.until_us), duration_us)
     return [
@@ -111,9 +117,10 @@ def _omission_note(plural: str, drawn_count: int, total: int) -> tuple[str, ...]
 
 
 def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) -> tuple[np.ndarray, tuple[Look, ...]]:
-    """Return (the index of each row's look, the looks).
+    """Return (the index of each row's look, the looks); ``rows``: rows of the trace about sent frames.
 
-    A look is a style (`layers.Look`). Each kind of message has one for broadcast frames and one for unicast frames.
+    A look is a style (`layers.Look`). Each kind of message has a look for its broadcast frames and a look for its
+    unicast frames. ``quiet``: names of the messages that are drawn faintly.
     """
     columns = recorded.columns
     kind = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
@@ -124,34 +131,35 @@ def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) ->
         colour = palette.message_colour(message, recorded.colours)
         is_unicast, is_quiet = code % 2 == 1, message in quiet
         chip = QUIET if is_quiet else PACKETS if is_unicast else BROADCASTS
-        size, least = (0.85, 8.0) if is_unicast else (3.2, 22.0)
+        size, least_px = (0.85, 8.0) if is_unicast else (3.2, 22.0)
         if is_quiet:
-            size, least = 0.5 * size, 0.5 * least
+            size, least_px = 0.5 * size, 0.5 * least_px
         width = 1.3 if is_unicast else 2.2
         mark = "packet" if is_unicast else "wave"
         alpha = 0.5 if is_quiet else 1.0
-        looks.append(Look(message, colour, size, least, width, alpha, mark=mark, chip=chip))
+        looks.append(Look(message, colour, size, least_px, width, alpha, mark=mark, chip=chip))
     return look, tuple(looks)
 
 
 def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray, list[str]]:
-    """Return (for each frame the index of a text about its outcome, these texts).
+    """Return (for each frame the index of a text about its outcome, or -1; the texts).
 
-    A unicast frame is received or lost; for a broadcast frame the text states how many of its neighbors heard it.
+    ``shown``: indices of the frames in ``sent``. A unicast frame is received, lost, or neither (-1). For a broadcast
+    frame, the text states how many of its neighbors heard it.
     """
     is_unicast = columns["peer"][sent.rows[shown]] >= 0
     received, lost, reason = sent.received[shown], sent.lost[shown], sent.reason[shown]
     reasons, reason_index = unique_inverse(reason)
     words = ["received", *(f"lost: {columns.words['detail'][code]}" if code >= 0 else "" for code in reasons.tolist())]
     text = np.where(reason >= 0, reason_index + 1, np.where(received > 0, 0, -1))
-    most = int((received + lost).max(initial=0)) + 1
-    pairs, code = unique_inverse(received * most + received + lost)
-    heard_texts = [f"heard by {pair // most} of {pair % most}" for pair in pairs.tolist()]
+    factor = int((received + lost).max(initial=0)) + 1
+    pairs, code = unique_inverse(received * factor + received + lost)
+    heard_texts = [f"heard by {pair // factor} of {pair % factor}" for pair in pairs.tolist()]
     return np.where(is_unicast, text, code + len(words)), [*words, *heard_texts]
 
 
 def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
-    """Return the index in ``paths`` of the message that each row of the trace concerns, or -1; int32, shape (rows,)."""
+    """Return for each of ``rows`` of the trace the index in ``paths`` of its message, or -1; int32, shape (rows,)."""
     frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
     codes = {name: code for code, name in enumerate(columns.words["message"])}
     frame_keys = (
@@ -169,9 +177,10 @@ def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndar
 def _losses_layer(
     columns: Columns, sent: Sent, visible_us: np.ndarray, clock: PlaybackClock, duration_us: int
 ) -> Layer:
-    """Return the layer of lost frames. A loss is shown after its frame's own mark has ended.
+    """Return the layer of lost frames.
 
-    The weight is 1 for the node that a unicast frame was addressed to, otherwise 0.
+    A loss is shown from the time in ``visible_us`` at which the mark of its frame disappears. In the layer's table, the
+    weight of a loss is 1 at the node to which a unicast frame was addressed, otherwise 0.
     """
     lost = columns.where(event="lost")
     frame_of_loss = sent.of[lost]
@@ -200,7 +209,10 @@ def _losses_layer(
 
 
 def _deliveries_layer(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
-    """Return the layer of deliveries, each visible for a moment; ``value`` is the number of the subscription."""
+    """Return the layer of deliveries, each of which is visible for a moment.
+
+    The column ``value`` of its table is the number of the subscription to which the event was delivered.
+    """
     rows = columns.where(event="delivered")
     start = np.minimum(columns["time_us"][rows], duration_us - 1)
     until = np.minimum(clock.visible_until(start, start), duration_us)

@@ -1,4 +1,4 @@
-"""The state of one node at one time as small tables, made of the sections of all layers, and the node's counters.
+"""The state of one node at one time as small tables: a table for each section of the layers, and the node's counters.
 
     inspect_node(run, node, time_s=None)     returns a `NodeState`, which a notebook shows as tables
 
@@ -106,7 +106,11 @@ def _rows_at_node(layer: Layer, node: int, time_us: int) -> np.ndarray:
 
 
 def _role_of(view: RunView, node: int, time_us: int) -> str:
-    """Return the role of a node, such as "sink": the label of the look with the lowest rank in which it is drawn."""
+    """Return the role of a node at a time, such as "sink".
+
+    The role is the label of the style (`layers.Look`) in which the node is drawn. If it has several styles, the style
+    with the lowest rank counts.
+    """
     looks = [NODE_LOOK]
     for layer in view.layers:
         indices = layer.column("look")[_rows_at_node(layer, node, time_us)] if layer.looks else ()
@@ -145,7 +149,7 @@ def _cell_text(layer: Layer, name: str, form: str, row: int) -> str:
 
 
 def write(value: float, how: str) -> str:
-    """Format a value in a format of `layers.Section`; ``words.js`` has the same rules."""
+    """Return a number as text. ``how``: one of the formats of `layers.Section`; ``words.js`` has the same rules."""
     if how == "node":
         return "–" if value < 0 else f"{value:.0f}"
     if how == "use":

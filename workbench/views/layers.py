@@ -207,7 +207,7 @@ class Layer:
         return self if self.add_texts is None else self.add_texts()
 
     def column(self, name: str) -> np.ndarray:
-        """Return a column, shape (rows,); if the table lacks it, all values are its default of `COLUMNS`."""
+        """Return a column, shape (rows,). If the table lacks it, all values are the column's default in `COLUMNS`."""
         kind, neutral = COLUMNS[name]
         values = self.table.get(name)
         return np.full(len(self), neutral, kind) if values is None else np.asarray(values, kind)
@@ -271,7 +271,7 @@ class Recorded:
 
     columns: the trace, or only its rows about one event.
     plan: the layout of the network.
-    clock: the player's clock.
+    clock: the map from the run's time to the time of its playback.
     colours: name of a message -> its colour.
     """
 
@@ -288,14 +288,17 @@ class Recorded:
 
 
 def table(rows: int = 0, /, **columns: Any) -> Table:
-    """Make a table from some of its columns: convert each to its type in `COLUMNS` and sort by ``from_us``."""
+    """Return a table with these columns, each converted to its type in `COLUMNS`, sorted by ``from_us``.
+
+    ``rows``: the number of rows. It is needed only if ``from_us`` or ``until_us`` is left out, which is 0 then.
+    """
     result = {name: np.asarray(column, COLUMNS[name][0]) for name, column in columns.items()}
     for name in ("from_us", "until_us"):
         result.setdefault(name, np.zeros(rows, np.int64))
     start = result["from_us"]
     if len(start) > 1 and (start[1:] < start[:-1]).any():
-        order = argsort(start)
-        result = {name: column[order] for name, column in result.items()}
+        by_time = argsort(start)
+        result = {name: column[by_time] for name, column in result.items()}
     return result
 
 
@@ -310,7 +313,10 @@ def alive(source: Table, time_us: int) -> np.ndarray:
 
 
 def tuples(source: Table, *names: str, rows: np.ndarray | slice = slice(None)) -> Iterator[tuple[Any, ...]]:
-    """Yield for each row of a table a tuple of its values in the named columns, as Python numbers."""
+    """Yield for each row of a table a tuple of its values in the columns ``names``, as Python numbers.
+
+    ``rows``: indices, a mask or a slice of the rows; by default all rows.
+    """
     return zip(*(source[name][rows].tolist() for name in names), strict=True)
 
 

@@ -1,4 +1,4 @@
-"""The layout of a network for drawing: positions of nodes, links, walls, and the hops of each node from a sink."""
+"""The layout of a network for drawing: positions of nodes, links and walls, and the number of hops to a sink."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -49,11 +49,11 @@ class Layout:
             return -1.0, -1.0, 1.0, 1.0
         x0, x1, y0, y1 = xs.min(), xs.max(), ys.min(), ys.max()
         extent = max(x1 - x0, y1 - y0)
-        least = 0.12 * extent or 2.0
-        if x1 - x0 < least:
-            x0, x1 = (x0 + x1 - least) / 2, (x0 + x1 + least) / 2
-        if y1 - y0 < least:
-            y0, y1 = (y0 + y1 - least) / 2, (y0 + y1 + least) / 2
+        least_side = 0.12 * extent or 2.0
+        if x1 - x0 < least_side:
+            x0, x1 = (x0 + x1 - least_side) / 2, (x0 + x1 + least_side) / 2
+        if y1 - y0 < least_side:
+            y0, y1 = (y0 + y1 - least_side) / 2, (y0 + y1 + least_side) / 2
         return float(x0), float(y0), float(x1), float(y1)
 
     @cached_property
@@ -137,16 +137,16 @@ def _count_hops(graph: nx.Graph, sink: int) -> dict[int, int]:
     while frontier:
         next_frontier = []
         for node in frontier:
-            for other, link in predecessors[node].items():
-                if other not in hops and link.get("pdr", 1.0) >= USABLE:
-                    hops[other] = hops[node] + 1
-                    next_frontier.append(other)
+            for neighbor, link in predecessors[node].items():
+                if neighbor not in hops and link.get("pdr", 1.0) >= USABLE:
+                    hops[neighbor] = hops[node] + 1
+                    next_frontier.append(neighbor)
         frontier = next_frontier
     return hops
 
 
 def _list_links(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
-    """Return the links of a layout: each pair of linked nodes once, with both delivery ratios."""
+    """Return the links of a graph as columns of `Layout.links`: each linked pair of nodes once, with both ratios."""
     adjacency = list(graph.adjacency())  # an undirected graph lists a link in both directions
     counts = [len(neighbors) for _, neighbors in adjacency]
     if not sum(counts):
@@ -166,7 +166,7 @@ def _list_links(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
 
 
 def _select_best_links(links: dict[str, np.ndarray], plan: Layout, per_node: int) -> dict[str, np.ndarray]:
-    """Return the links that are among the best ``per_node`` links of one of their ends.
+    """Return the links that are among the ``per_node`` best links of at least one of their two nodes.
 
     A link is better if its mean delivery ratio over both directions, rounded to a tenth, is higher; of equal links, the
     shorter one is better.
@@ -177,7 +177,7 @@ def _select_best_links(links: dict[str, np.ndarray], plan: Layout, per_node: int
     count = len(a)
     ends = np.concatenate([a, b])
     link = np.concatenate([np.arange(count), np.arange(count)])
-    order = np.lexsort((length[link], -quality[link], ends))
-    ends = ends[order]
-    best = np.unique(link[order][cumcount(ends) < per_node])
+    by_quality = np.lexsort((length[link], -quality[link], ends))
+    ends = ends[by_quality]
+    best = np.unique(link[by_quality][cumcount(ends) < per_node])
     return {name: column[best] for name, column in links.items()}

@@ -116,7 +116,11 @@ def latency_chart(
 
 
 def _average_over_runs(loads: Any, key: str, metric: str, view: str) -> pd.DataFrame:
-    """Return a pandas frame sorted by ``key``: the mean of a metric over runs, and the ends of its band."""
+    """Return a pandas frame sorted by ``key``, with the mean of a metric over runs and the ends of its band.
+
+    Its columns are ``key``, ``metric``, and ``metric`` with ``_low`` and ``_high``. ``view``: name of the calling
+    function, for error messages. Raises ParameterError for a missing column.
+    """
     if {"scenario", key, metric} <= set(loads.columns):
         loads = band(loads, loads, (key,), (metric,), "0" if key == "node" else "NULL")
     for column in (key, metric, f"{metric}_low", f"{metric}_high"):
@@ -172,7 +176,7 @@ class _LoadScene(Scene):
             self.drawing.circle(x, y, low, stroke=palette.BACKGROUND, width=0.8)
 
     def colour(self, load: float) -> str:
-        """Return the colour of a load relative to the largest mean load."""
+        """Return the colour for a load. The last of `COLOURS` is the colour of the largest mean load."""
         return COLOURS[round((len(COLOURS) - 1) * load / (self.mean.max() or 1.0))]
 
     def _name_busiest(self) -> None:

@@ -1,4 +1,4 @@
-"""Select the rows of layers at a time, and draw them by their marks (`layers`).
+"""Selection of the rows of layers that are visible at a time, and their drawing by marks (see `layers`).
 
     moment(view, time_us, names, message)   returns the rows to draw, in a `Group` for each look
     LayerScene(view, time_us, width)        draws these groups with `draw()`, and collects the entries of the legend
@@ -60,18 +60,18 @@ class Group(NamedTuple):
 
     @property
     def level(self) -> int:
-        """The position in the order of drawing, as in `LEVELS`."""
+        """The position of these rows in the order of drawing: lower levels are drawn first (see `LEVELS`)."""
         if self.layer.level is not None and self.mark == self.layer.mark:
             return self.layer.level
         return LEVELS[self.mark]
 
     def column(self, name: str) -> np.ndarray:
-        """Return a column of the table for these rows."""
+        """Return a column of the layer's table, only for these rows; shape (rows,)."""
         return self.layer.column(name)[self.rows]
 
 
 def chips(view: RunView) -> dict[str, bool]:
-    """Return the names of the player's buttons; each is mapped to whether its layers are visible at first."""
+    """Return {name of a button of the player: whether the layers of this button are visible at first}."""
     is_on: dict[str, bool] = {}
     for layer in view.layers:
         for look in layer.looks:
@@ -100,7 +100,7 @@ def path_at(view: RunView, time_us: int, message: int | None) -> int:
 def moment(
     view: RunView, time_us: int, names: Collection[str] | None = None, message: int | None = None, has_room: bool = True
 ) -> list[Group]:
-    """Return the groups of rows to draw at a time, in the order of drawing.
+    """Return the rows to draw at a time, as groups in the order of drawing.
 
     names: names of the player's buttons whose layers are drawn; None: the layers that are visible at first.
     message: index of the message whose path is drawn; None: the newest message if ``view.paths.is_newest``, else no
@@ -139,7 +139,10 @@ def _group_rows(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
 
 
 def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """Return (colour, indices of the rows in that colour), lightest first; one entry if the layer has no scale."""
+    """Return a list of (colour, indices of the entries of ``weight`` in that colour), in order of weight.
+
+    Without a scale of colours in the layer, the list has a single entry: the colour of the look.
+    """
     if layer.scale is None:
         return [(look.colour, np.arange(len(weight)))]
     colours = layer.scale.colours
@@ -219,7 +222,7 @@ class LayerScene(Scene):
         return np.stack([self.x[node_indices], self.y[node_indices]], axis=1)
 
     def _line_ends(self, group: Group) -> tuple[np.ndarray, np.ndarray]:
-        """Return (x0, y0, x1, y1 of lines from node to peer, their indices in the group).
+        """Return (array with x0, y0, x1, y1 of each line from node to peer, indices of these lines in the group).
 
         Rows are left out if one of their nodes is not in the layout.
         """
@@ -231,8 +234,8 @@ class LayerScene(Scene):
         """Yield (colour, centers of the nodes with rows in that colour), without nodes that are not in the layout."""
         node_indices = self._indices_of(group)
         rows = np.flatnonzero(node_indices >= 0)
-        for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
-            yield colour, self._positions_of(node_indices[rows[chosen]])
+        for colour, shade_rows in shades(group.layer, group.look, group.column("weight")[rows]):
+            yield colour, self._positions_of(node_indices[rows[shade_rows]])
 
     def _avoid_lines(self, ends: np.ndarray) -> None:
         """Add points on these lines to ``band``, the points that the names of nodes should not cover."""
@@ -263,8 +266,8 @@ class LayerScene(Scene):
         thick = 0.65 * self._line_width(look)
         for colour, indices in shades(group.layer, look, weight):
             for heavy in np.unique(weight[indices]) if group.layer.scale is None else np.zeros(1):
-                chosen = indices[weight[indices] == heavy] if group.layer.scale is None else indices
-                shifted = self._shift_lines(ends[chosen], look.lane)
+                arrow_rows = indices[weight[indices] == heavy] if group.layer.scale is None else indices
+                shifted = self._shift_lines(ends[arrow_rows], look.lane)
                 self._draw_arrow_group(shifted, look, colour, thick * (1 + 0.5 * heavy), 1 + 0.12 * heavy)
         if group.layer.of_path:
             self._avoid_lines(ends[:MOST_LINES_AVOIDED])
@@ -279,7 +282,7 @@ class LayerScene(Scene):
         self.drawing.arrows(ends, head, look.head, **shown)
 
     def _shift_lines(self, ends: np.ndarray, lane: float) -> np.ndarray:
-        """Return lines that end at the edges of their nodes, shifted to the right by ``lane`` node diameters."""
+        """Return lines shortened to the edges of their nodes and shifted to their right by ``lane`` node diameters."""
         direction = ends[:, 2:] - ends[:, :2]
         length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
         clear = np.minimum(self.node / length, 0.4)
@@ -323,7 +326,7 @@ class LayerScene(Scene):
                 self.drawing.circle(self.x[node_index], self.y[node_index], radius, **shown)
 
     def _draw_packets(self, group: Group) -> None:
-        """Draw a dot that moves to the receiver, with a tail towards the sender."""
+        """Draw each frame as a dot on its way to the receiver, with a tail towards the sender."""
         ends, rows = self._line_ends(group)
         weight = group.column("weight")[rows]
         share = (self._elapsed_share(group)[rows] * np.where(weight > 0, weight, 1))[:, None]
@@ -339,7 +342,7 @@ class LayerScene(Scene):
         )
 
     def _draw_losses(self, group: Group) -> None:
-        """Draw a cross where a frame was lost. It is smaller and fainter for nodes that only overheard the frame."""
+        """Draw a cross on the link of each lost frame, smaller and fainter if the frame had another addressee or none."""
         ends, rows = self._line_ends(group)
         at = ends[:, 2:] + LOST_AT * (ends[:, :2] - ends[:, 2:])
         is_unicast = group.column("weight")[rows] > 0
@@ -359,15 +362,15 @@ class LayerScene(Scene):
         look_index = np.zeros(count, np.int64)
         for group in groups:
             node_indices, weight = self._indices_of(group), group.column("weight")
-            for colour, chosen in shades(group.layer, group.look, weight):
-                indices = node_indices[chosen][node_indices[chosen] >= 0]
+            for colour, shade_rows in shades(group.layer, group.look, weight):
+                indices = node_indices[shade_rows][node_indices[shade_rows] >= 0]
                 # Shades are in order from light to heavy, so the last one of a rank is the heaviest.
                 indices = indices[group.look.rank <= best[indices]]
                 best[indices], look_index[indices] = group.look.rank, len(looks)
                 looks.append((group.look, group, colour))
-        for number in sorted(np.unique(look_index).tolist(), key=lambda index: -looks[index][0].rank):
-            look, source, colour = looks[number]
-            node_indices = np.flatnonzero(look_index == number)
+        for group_index in sorted(np.unique(look_index).tolist(), key=lambda index: -looks[index][0].rank):
+            look, source, colour = looks[group_index]
+            node_indices = np.flatnonzero(look_index == group_index)
             width = 0.8 if self.is_roomy else 0.4
             radius = self._look_length(look) / 2
             self.drawing.markers(look.marker, self._positions_of(node_indices), radius, colour, palette.OUTLINE, width)
@@ -398,7 +401,7 @@ class LayerScene(Scene):
             self.write(node_index, f"{role} {self.plan.ids[node_index]}".strip(), taken_boxes)
 
     def _label_texts(self, group: Group) -> Iterator[tuple[int, int]]:
-        """Yield (index of the node, index of the text) for each row that has a text."""
+        """Return pairs (index of the node, index in the layer's ``words``) for the rows of a group that have a text."""
         node_indices, text = self._indices_of(group), group.column("text")
         rows = np.flatnonzero((node_indices >= 0) & (text >= 0))
         self.explain(group)

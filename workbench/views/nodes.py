@@ -1,4 +1,4 @@
-"""Layers about nodes that every protocol has: sinks, sources, holders of the newest event, and failed nodes."""
+"""Layers of nodes, for runs of every protocol: sinks, sources, holders of the newest event, and failed nodes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ HAS_FILTER = Look("has a filter", palette.CODED, 1.8, 13, 1.6, is_dashed=True)
 
 
 def node_layers(recorded: Recorded) -> list[Layer]:
-    """Return the layer of the nodes' roles, and tables of subscriptions and kinds of motes for the inspector."""
+    """Return the layers of the nodes' roles and of nodes with filters, and layers that are only drawn as tables.
+
+    These tables are for the inspector: subscriptions, and the kinds of motes.
+    """
     columns, duration_us = recorded.columns, recorded.duration_us
     subscriptions, subscription_texts = subscribed(columns, duration_us)
     held, notes = thinned(holding(columns, duration_us), MOST, "changes of holders of an event")
@@ -59,7 +62,7 @@ def node_layers(recorded: Recorded) -> list[Layer]:
 
 
 def filtering(protocol: Any, duration_us: int) -> Table:
-    """Return a table of the nodes that have a filter; filters that all nodes have are left out."""
+    """Return the table (see `layers`) of the nodes with a filter. Filters that all nodes have are left out."""
     parts = protocol.parts() if hasattr(protocol, "parts") else []
     nodes = sorted({node for part in parts for node in part.at or ()})
     return table(len(nodes), node=nodes, until_us=np.full(len(nodes), duration_us))
@@ -74,12 +77,13 @@ def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[
 
 
 def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
-    """Return (a table of subscriptions, their texts).
+    """Return (a table of subscriptions, a list of their attributes as texts).
 
-    A subscription lasts until it expires or the node unsubscribes. Columns of the table:
+    A subscription lasts until it expires or the node unsubscribes. Columns of the table, beside node and interval:
 
-    sequence: the number of the subscription at its node. value: when it expires, in µs; -1 means never. text: index of
-    its attributes in the texts.
+    sequence: the number of the subscription at its node.
+    value: the time when it expires, in µs; -1 means never.
+    text: index of its attributes in the list.
     """
     rows = columns.where(event=("subscribed", "unsubscribed"))
     keys = row_keys(columns["node"][rows], columns["sequence"][rows])
@@ -125,9 +129,9 @@ def holding(columns: Columns, duration_us: int) -> Table:
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
-    """Return the time in µs at which the origin of each row makes its next event, or the end of the run.
+    """Return the time in µs, after each row, at which the row's origin makes its next event, or the end of the run.
 
-    ``rows``: indices of rows of the trace; ``origins``: the origin of each. The result has shape (rows,).
+    ``rows``: indices of rows of the trace; ``origins``: the origin of each row. The result has shape (rows,).
     """
     originated = columns.where(event="originated")
     row_count = np.int64(columns.rows + 1)

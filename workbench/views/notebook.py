@@ -124,7 +124,10 @@ def _follow_run(run: Any) -> None:
 
 
 def _update_players(run: Any, now_s: float | None) -> None:
-    """Send the run's newest state to all its players; if a player fails, print the error and stop updating it."""
+    """Send the run's newest state to all its players; if a player fails, print the error and stop updating it.
+
+    ``now_s``: the current time of a run in progress; None after its end.
+    """
     so_far = run.so_far()
     for view in list(_views[run]):
         try:

@@ -49,7 +49,7 @@ SERIES_MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square",
 
 
 def message_colour(message: str, colours: Mapping[str, str]) -> str:
-    """Return the colour of a message in ``colours``, its protocol's table, or a neutral colour."""
+    """Return the colour of messages of this name; ``colours``: {name: colour} of the protocol. Others are neutral."""
     return colours.get(message, OTHER_MESSAGE)
 
 
@@ -130,7 +130,10 @@ def _to_linear(part: int) -> float:
 
 
 def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
-    """Return a colour in OKLab: lightness 0 to 1, and a, b, whose length is the chroma and angle the hue."""
+    """Convert a colour (red, green, blue in [0, 255]) to OKLab: (lightness 0 to 1, a, b).
+
+    The length of the vector (a, b) is the chroma, its angle the hue.
+    """
     red, green, blue = (_to_linear(part) for part in parts)
     long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
     medium = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)

@@ -38,16 +38,21 @@ def _draw_panel(drawing: Drawing, panel: Panel, groups: Sequence[Group], width: 
     top = drawing.height + TITLE
     drawing.text(MARGIN, top - 8, panel.title, size=SMALL + 1, bold=True)
     left = MARGIN + max(text_width(lane, SMALL) for lane in panel.lanes or ("",)) + 10
-    for number, lane in enumerate(panel.lanes):
-        drawing.text(left - 8, top + PITCH * number + 16, lane, size=SMALL, anchor="end")
-        drawing.rectangle(left, top + PITCH * number, width - MARGIN - left, BAR, fill=palette.GRID)
+    for lane_index, lane in enumerate(panel.lanes):
+        drawing.text(left - 8, top + PITCH * lane_index + 16, lane, size=SMALL, anchor="end")
+        drawing.rectangle(left, top + PITCH * lane_index, width - MARGIN - left, BAR, fill=palette.GRID)
     for group in groups:
         _draw_strips(drawing, panel, group, left, top, (width - MARGIN - left) / (panel.high - panel.low))
     drawing.height = top + PITCH * len(panel.lanes) + 2
 
 
 def _draw_strips(drawing: Drawing, panel: Panel, group: Group, left: float, top: float, scale: float) -> None:
-    """Draw rows as bars in their lanes. A row in lane n + 0.5 is a thin strip in the lower half of lane n."""
+    """Draw the rows of a group as bars in their lanes.
+
+    A row in lane n + 0.5 is a thin strip in the lower half of lane n.
+
+    left, top: the upper left corner of the lanes in px. scale: px for each unit of the x axis.
+    """
     low, high, lane = (group.column(name) for name in ("low", "high", "lane"))
     x0 = left + scale * (low - panel.low)
     x1 = np.maximum(left + scale * (high - panel.low), x0 + 1)

@@ -33,7 +33,10 @@ LOOKS = (
 
 
 def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]:
-    """Return the publications whose paths can be drawn, and the layer of these paths."""
+    """Return (the publications whose paths can be drawn, a list with the layer of these paths).
+
+    ``sent``: the frames of the trace. Without publications, the list is empty.
+    """
     columns = recorded.columns
     originated = columns.where(event="originated")
     originated = originated[first_rows(row_keys(columns["origin"][originated], columns["sequence"][originated]))]
@@ -54,7 +57,7 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
 
 
 def _find_carriers(columns: Columns) -> np.ndarray:
-    """Return whether messages of each name carry publications; bool, shape (message names,)."""
+    """Return for each name of messages whether they carry publications; bool, shape (message names,)."""
     rows = columns.where(event=("originated", "held", "delivered"))
     return np.bincount(columns.codes["message"][rows], minlength=len(columns.words["message"])) > 0
 
@@ -82,7 +85,11 @@ def _count_drawn(path: np.ndarray, paths: int) -> int:
 def _collect_steps(
     columns: Columns, originated: np.ndarray, carriers: np.ndarray, sent: Sent
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return hops, deliveries and drops as (rows of the trace, index of each row's look, index of its publication)."""
+    """Return the hops, deliveries and drops of publications, as three arrays of equal length.
+
+    The arrays are rows of the trace, the index of each row's look in `LOOKS`, and the index of its publication in
+    ``originated``, the rows at which the publications were made.
+    """
     steps = (_find_hops(columns, carriers, sent), columns.where(event="delivered"), _find_drops(columns, originated))
     rows = np.concatenate(steps)
     look = np.repeat([HOPPED, DELIVERED, DROPPED], [len(step_rows) for step_rows in steps])
@@ -92,7 +99,10 @@ def _collect_steps(
 
 
 def _find_hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray:
-    """Return the rows of the trace at which a publication went from ``peer`` to ``node``."""
+    """Return the rows of the trace at which a publication went from ``peer`` to ``node``.
+
+    ``carriers``: whether messages of each name carry publications (`_find_carriers`).
+    """
     held = columns.where(event="held")
     received = columns.where(event="received")
     received = received[carriers[columns.codes["message"][received]]]
@@ -106,7 +116,8 @@ def _find_hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray
 def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
     """Return the rows at which a node dropped a publication that it had not held before.
 
-    A node that drops the same publication repeatedly counts once.
+    ``originated``: the rows at which publications were made. Of several such drops of a publication by a node, only the
+    first is returned.
     """
     holds, drops = np.concatenate([originated, columns.where(event="held")]), columns.where(event="dropped")
     both = np.concatenate([holds, drops])
@@ -119,14 +130,17 @@ def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
 
 
 def _publication_of(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the index in ``originated`` of the publication that each row of the trace is about, or -1."""
+    """Return for each of ``rows`` of the trace the index in ``originated`` of its publication, or -1."""
     return find_last(*((columns["origin"][selected], columns["sequence"][selected]) for selected in (rows, originated)))
 
 
 def _path_table(
     columns: Columns, rows: np.ndarray, look: np.ndarray, path: np.ndarray, duration_us: int
 ) -> tuple[Table, list[str]]:
-    """Return (the table of the paths' layer, its texts). Every row lasts until the end of the run."""
+    """Return (the table of the paths' layer, its texts). Every row lasts until the end of the run.
+
+    ``look``, ``path``: for each of ``rows`` of the trace, the index of its look and of its publication.
+    """
     node, peer = columns["node"][rows], columns["peer"][rows]
     is_hop, is_end = look == HOPPED, look == DROPPED
     text, words = columns.coded("detail", rows[is_end])

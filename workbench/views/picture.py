@@ -54,12 +54,12 @@ def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
     """Return the mimebundle of a scenario: plain text, and HTML with the picture."""
     picture = Picture(scenario.topology, scenario.workload)
     details = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)
-    head = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(details)}</p>"
+    heading = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(details)}</p>"
     drawing, notes = picture.draw().to_html(), _notes_html(picture)
     next_step = "<code>scenario.run()</code> runs it."
     return {
         "text/plain": repr(scenario),
-        "text/html": f"{head}{drawing}<p>{notes}<br>{next_step}</p>",
+        "text/html": f"{heading}{drawing}<p>{notes}<br>{next_step}</p>",
     }
 
 
@@ -68,7 +68,7 @@ def _notes_html(picture: Picture) -> str:
 
 
 def _summarize(graph: nx.Graph, plan: Layout) -> str:
-    """Return a summary of a network: its size, links and their delivery ratios, neighbors, area, and parts."""
+    """Return a summary of a network: its size, links with delivery ratios, neighbors, area, and separate parts."""
     area = f"{np.ptp(plan.x_m):,.4g} × {np.ptp(plan.y_m):,.4g} m"
     pdr = np.stack([plan.links["pdr_ab"], plan.links["pdr_ba"]])
     delivers = pdr > 0
@@ -124,7 +124,10 @@ class Picture(Scene):
         return page
 
     def _find_roles(self, workload: Iterable[Any]) -> dict[Look, np.ndarray]:
-        """Return the indices of sinks, of sources that are not sinks, and of nodes with outages, by their look."""
+        """Return {look: indices of the nodes}, for sinks, sources that are not sinks, and nodes with outages.
+
+        A look (`layers.Look`) is the style in which these nodes are drawn.
+        """
         by_kind = {"subscribe": SINK, "publish": SOURCE, "outage": OFF}
         nodes: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
         for item in workload:

@@ -66,7 +66,7 @@ def node_drawing_of(protocol: Any) -> Callable[[Any, int, float | None], Any] | 
 
 
 def _views_package(home: str) -> ModuleType | None:
-    """Return the package ``views`` inside the package ``home``, or None if it does not exist."""
+    """Return the package ``views`` inside the package whose name is ``home``, or None if it does not exist."""
     try:
         spec = find_spec(f"{home}.views")
     except ModuleNotFoundError:

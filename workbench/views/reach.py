@@ -26,17 +26,19 @@ _COLOURS = tuple(palette.blend(palette.RANK_HIGH, palette.HOLDS, shade / (SHADES
 def hop_layer(columns: Columns, duration_us: int) -> Layer:
     """Return the layer of nodes that hold an event, shaded by the number of hops that the event travelled to the node.
 
-    The darkest shade is the largest number of hops in the run. A node counts as holder of an event until the origin of
-    the event makes its next one.
+    The darkest shade is for one hop, the lightest for the largest number of hops in the run. A node counts as holder of
+    an event until the origin of the event makes its next one.
     """
     rows = columns.where(event="held")
     rows = rows[columns["value"][rows] > 0]
     until = until_next_event(columns, columns["origin"][rows], rows, duration_us)
     hops = columns["value"][rows]
-    most = int(hops.max(initial=1))
-    intervals = table(node=columns["node"][rows], from_us=columns["time_us"][rows], until_us=until, weight=hops / most)
+    max_hops = int(hops.max(initial=1))
+    intervals = table(
+        node=columns["node"][rows], from_us=columns["time_us"][rows], until_us=until, weight=hops / max_hops
+    )
     shown, notes = thinned(within(intervals, duration_us), MOST, "holders of an event")
-    scale = Scale("hops from the publisher", _COLOURS, "1" if most > 1 else "", f"{most}")
+    scale = Scale("hops from the publisher", _COLOURS, "1" if max_hops > 1 else "", f"{max_hops}")
     return Layer("wave front", shown, (_HOLDS,), scale=scale, notes=notes)
 
 
@@ -50,8 +52,8 @@ def reach_curves(recorded: Recorded) -> list[Curves]:
     if not len(held["from_us"]):
         return []
     sinks = np.unique(columns["node"][columns.where(event="subscribed")])
-    most = max(len(recorded.plan.ids) - len(sinks), 1) * len(np.unique(held["origin"]))
+    possible_holders = max(len(recorded.plan.ids) - len(sinks), 1) * len(np.unique(held["origin"]))
     times = np.unique(np.concatenate([[0], held["from_us"], held["until_us"]]))
     times = times[times < duration_us][:: max(1, -(-len(times) // MOST_TIMES))]
-    share = 100 * running(held, times) / most
+    share = 100 * running(held, times) / possible_holders
     return [Curves("reach", "nodes (%)", (Line("hold the newest event", palette.RANK_HIGH, times, share),))]

@@ -27,7 +27,7 @@ def summary_html(run: Any) -> str:
     """Return a run's title, workload, key numbers and metrics as HTML, with the calls that show more."""
     facts = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
     advice = hint(run.metrics["delivery_ratio"]).replace("run.explain()", "<code>run.explain()</code>")
-    numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
+    numbers = " · ".join(f"{name} {value}" for name, value in caption.key_numbers(run))
     next_steps = (
         "<code>run.show()</code> plays it, <code>run.figure(time_s=…)</code> draws the network at a time"
         if getattr(run, "has_trace", True)
@@ -41,7 +41,7 @@ def summary_html(run: Any) -> str:
 
 
 def folded_metrics(run: Any) -> str:
-    """Return the table of a run's metrics as HTML, folded below their number."""
+    """Return the table of a run's metrics as HTML. It is collapsed: only their number is visible at first."""
     return f"<details><summary>{len(shown_metrics(run.metrics))} metrics</summary>{metrics_table(run)}</details>"
 
 
@@ -56,7 +56,7 @@ def metrics_table(run: Any) -> str:
 
 
 def write(value: float) -> str:
-    """Format a metric: whole numbers without decimals, others with about four digits, and a dash for NaN."""
+    """Format a metric: whole numbers without decimals, others with about four digits, a dash for infinity and NaN."""
     if not math.isfinite(value):
         return "–"
     if value == int(value):

@@ -38,7 +38,7 @@ def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
 def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.ndarray | None = None) -> np.ndarray:
     """Return the time of the next row with the same key, or ``end_us`` for a key's last row; int64, shape (rows,).
 
-    order: `argsort` of the keys, if the caller has it.
+    order: `argsort` of the keys, if the caller has computed it already.
     """
     until = np.full(len(keys), end_us, np.int64)
     order = argsort(keys) if order is None else order
@@ -52,9 +52,9 @@ def opened(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (indices of the rows that open an interval, ascending; the time when each interval closes).
 
-    Rows with the same key open and close the same series of intervals. An interval that no row closes lasts until
-    ``end_us``. A row that opens an interval while one is open closes it and opens a new one; with ``reopens=False`` the
-    row is ignored. A row that closes while no interval is open is ignored.
+    A row opens an interval of its key if ``is_opening``, otherwise it closes the open one. An interval that no row
+    closes lasts until ``end_us``. A row that opens an interval while one is open closes it and opens a new one; with
+    ``reopens=False`` the row is ignored. A row that closes while no interval is open is ignored.
     """
     if reopens:
         return np.flatnonzero(is_opening), until_next(keys, times_us, end_us)[is_opening]
@@ -89,9 +89,9 @@ def overlaps(
     must not overlap each other; rows may. The number of keys times the time from the first row to the last, in µs, must
     be below 2^62.
     """
-    order = lexsort((other_from_us, other_keys))
-    keys_of, number = unique_inverse(other_keys[order])
-    key_numbers = find_sorted(keys, keys_of)
+    by_key = lexsort((other_from_us, other_keys))
+    distinct_keys, interval_numbers = unique_inverse(other_keys[by_key])
+    key_numbers = find_sorted(keys, distinct_keys)
     rows = np.flatnonzero(key_numbers >= 0)
     low, high = int(from_us[rows].min(initial=FOREVER_US)), int(until_us[rows].max(initial=-FOREVER_US))
     scale = max(high - low, 0) + 3
@@ -100,15 +100,17 @@ def overlaps(
         return numbers * scale + (np.clip(times_us, low - 1, high + 1) - (low - 1))
 
     # Intervals that end after a row begins, up to those that begin before it ends.
-    first = np.searchsorted(
-        position(number, other_until_us[order]), position(key_numbers[rows], from_us[rows]), "right"
+    start_index = np.searchsorted(
+        position(interval_numbers, other_until_us[by_key]), position(key_numbers[rows], from_us[rows]), "right"
     )
-    last = np.searchsorted(position(number, other_from_us[order]), position(key_numbers[rows], until_us[rows]), "left")
-    count = np.maximum(last - first, 0)
-    row, other = np.repeat(rows, count), order[ranges(first, count)]
-    start, end = np.maximum(from_us[row], other_from_us[other]), np.minimum(until_us[row], other_until_us[other])
+    stop_index = np.searchsorted(
+        position(interval_numbers, other_from_us[by_key]), position(key_numbers[rows], until_us[rows]), "left"
+    )
+    count = np.maximum(stop_index - start_index, 0)
+    row, interval = np.repeat(rows, count), by_key[ranges(start_index, count)]
+    start, end = np.maximum(from_us[row], other_from_us[interval]), np.minimum(until_us[row], other_until_us[interval])
     lasting = start < end
-    return Overlaps(row[lasting], other[lasting], start[lasting], end[lasting])
+    return Overlaps(row[lasting], interval[lasting], start[lasting], end[lasting])
 
 
 def without(table: Table, outages: Table) -> Table:
@@ -116,8 +118,8 @@ def without(table: Table, outages: Table) -> Table:
 
     outages: a table with node, from_us and until_us. A row that contains an outage becomes two rows.
     """
-    order = lexsort((outages["from_us"], outages["node"]))
-    node, down_us, up_us = (outages[name][order] for name in ("node", "from_us", "until_us"))
+    by_node = lexsort((outages["from_us"], outages["node"]))
+    node, down_us, up_us = (outages[name][by_node] for name in ("node", "from_us", "until_us"))
     # A node is up before its first outage, between its outages, and after the last one.
     is_down = np.isin(table["node"], node)
     is_first = mark_first(node)
@@ -145,7 +147,7 @@ def within(table: Table, duration_us: int) -> Table:
 def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
     """Return the indices of at most ``most`` rows, ascending: every n-th row, with a larger share of the vital rows.
 
-    Vital rows get at most five sixths of the result, and the other rows get the rest.
+    ``is_vital``: bool for each row. Vital rows get at most five sixths of the result, and the other rows get the rest.
     """
     if len(is_vital) <= most:
         return np.arange(len(is_vital))
@@ -188,8 +190,8 @@ def joined(intervals: Table, *names: str) -> Table:
     In all other columns a merged row has the values of its first interval.
     """
     key = unique_inverse(row_keys(*(intervals[name] for name in names)))[1]
-    order = lexsort((intervals["from_us"], key))
-    intervals, key = select(intervals, order), key[order]
+    by_key = lexsort((intervals["from_us"], key))
+    intervals, key = select(intervals, by_key), key[by_key]
     scale = int(intervals["until_us"].max(initial=0)) + 1
     latest_end = np.maximum.accumulate(key * scale + intervals["until_us"])
     is_first = mark_first(key)

@@ -96,21 +96,22 @@ def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
 def _match_elements(elements: Sequence[str], all_elements: Sequence[str]) -> list[int]:
     """Return for each element the index of the same element in ``all_elements``, or -1 if it has no match.
 
-    The indices of the matches ascend. The n-th of several equal elements matches only the n-th in ``all_elements``.
+    The indices of the matches ascend. The n-th of several equal elements matches only the n-th element in
+    ``all_elements`` that is equal.
     """
     indices: dict[str, list[int]] = {}
     for index, element in enumerate(all_elements):
         indices.setdefault(element, []).append(index)
     occurrences: dict[str, int] = {}
     candidates = []
-    for number_of_element, element in enumerate(elements):
+    for element_index, element in enumerate(elements):
         # The n-th of equal elements can only match the n-th of its indices.
-        number = occurrences[element] = occurrences.get(element, -1) + 1
-        if number < len(indices.get(element, ())):
-            candidates.append((number_of_element, indices[element][number]))
+        occurrence = occurrences[element] = occurrences.get(element, -1) + 1
+        if occurrence < len(indices.get(element, ())):
+            candidates.append((element_index, indices[element][occurrence]))
     matches = [-1] * len(elements)
-    for number_of_element, index in _longest_ascent(candidates):
-        matches[number_of_element] = index
+    for element_index, index in _longest_ascent(candidates):
+        matches[element_index] = index
     return matches
 
 
@@ -119,13 +120,13 @@ def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     ends: list[int] = []  # the smallest last number of an ascent of each length, and the index of its pair
     last_index: list[int] = []
     previous: list[int] = []
-    for index, (_, number) in enumerate(pairs):
-        length = bisect_left(ends, number)
+    for index, (_, second_number) in enumerate(pairs):
+        length = bisect_left(ends, second_number)
         previous.append(last_index[length - 1] if length else -1)
         if length == len(ends):
-            ends.append(number)
+            ends.append(second_number)
             last_index.append(index)
-        ends[length], last_index[length] = number, index
+        ends[length], last_index[length] = second_number, index
     ascent, index = [], last_index[-1] if last_index else -1
     while index >= 0:
         ascent.append(pairs[index])
@@ -136,7 +137,7 @@ def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
 def _insert_step(
     all_elements: Sequence[str], spans: Sequence[Spans], elements: Sequence[str], matches: Sequence[int], step: int
 ) -> tuple[list[str], list[Spans]]:
-    """Insert the elements of one more step; return (all elements, the steps at which each is shown).
+    """Insert the elements of step number ``step``; return (all elements, the steps at which each is shown).
 
     ``all_elements``, ``spans``: the elements so far, and the steps at which each is shown. ``matches``: for each new
     element its index in ``all_elements``, or -1.
@@ -160,7 +161,10 @@ def _insert_step(
 
 
 def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
-    """Return the SVG of elements in a group with the attribute ``data-steps``, such as "0-3 7"."""
+    """Return the SVG of elements in a group with the attribute ``data-steps``, such as "0-3 7".
+
+    ``spans``: intervals (first, last) of the steps at which they are shown. ``last``: the number of the last step.
+    """
     body = "\n".join(elements)
     if spans == [(0, last)]:
         return body

@@ -70,9 +70,12 @@ class Scene:
 
     # Labels
 
-    def _candidate_boxes(self, place: int, width: float) -> list[tuple[Box, float, float]]:
-        """Return eight possible positions of a node's name, as (box, x of the text, baseline of the text) in px."""
-        x, y, gap = self.x[place], self.y[place], 1.6 * self.node + 3
+    def _candidate_boxes(self, node_index: int, width: float) -> list[tuple[Box, float, float]]:
+        """Return eight possible positions of a node's name, as (box, x of the text, baseline of the text) in px.
+
+        ``width``: the width of the name in px.
+        """
+        x, y, gap = self.x[node_index], self.y[node_index], 1.6 * self.node + 3
         corners = [
             (x - width / 2, y - gap - SMALL),
             (x - width / 2, y + gap),
@@ -85,12 +88,15 @@ class Scene:
         ]
         return [((left, top, left + width, top + SMALL), left, top + 0.82 * SMALL) for left, top in corners]
 
-    def _penalty(self, box: Box, taken: Sequence[Box]) -> float:
-        """Return the penalty of a name in a box, for leaving the page and for covering names, nodes, lines or walls."""
+    def _penalty(self, box: Box, taken_boxes: Sequence[Box]) -> float:
+        """Return the penalty of a name in ``box``, for leaving the page and for covering names, nodes, lines or walls.
+
+        ``taken_boxes``: the boxes of the names so far.
+        """
         left, top, right, bottom = box
         margin = self.node + 1
         penalty = 100.0 * (left < 2 or right > self.width - 2 or top < 0 or bottom > self.height)
-        penalty += OVER_A_NAME * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken)  # noqa: E741
+        penalty += OVER_A_NAME * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken_boxes)  # noqa: E741
         over = (
             (self.x > left - margin) & (self.x < right + margin) & (self.y > top - margin) & (self.y < bottom + margin)
         )

@@ -85,7 +85,10 @@ def _group_name(values: Any) -> str:
 
 
 def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool) -> Series:
-    """Return the series of one group: a point in the middle of each window, and a gap for missing windows."""
+    """Return the series of one group: a point in the middle of each window, and a gap for missing windows.
+
+    ``begin_s``: the time that is 0 on the x axis. ``has_band``: whether the series has the range of the readings.
+    """
     length_s = _window_length_s(frame)
     index = np.round((frame["start_s"] - frame["start_s"].min()) / length_s).astype(int).to_numpy()
     columns = np.full((3, index.max() + 1), np.nan)
@@ -113,7 +116,8 @@ def drawing_of(following: Any, key: str | None = None) -> Drawing:
 def chart(following: Any, key: str | None = None) -> Drawing | None:
     """Draw the windows of a followed stream: in a notebook a chart that is updated, elsewhere a static drawing.
 
-    ``key``: the key of the readings to draw; None: the key with the most readings.
+    ``following``: the stream that `wb.pipelines.follow` returned. ``key``: the key of the readings to draw; None: the
+    key with the most readings. In a notebook, return None.
     """
     drawing = drawing_of(following, key)
     if not in_notebook():
@@ -130,7 +134,10 @@ def chart(following: Any, key: str | None = None) -> Drawing | None:
 
 
 def _update_chart(following: Any, key: str | None, shown: Any) -> None:
-    """Replace the drawing whenever windows are added; if drawing fails, print the error and stop."""
+    """Replace the drawing whenever windows are added; if drawing fails, print the error and stop.
+
+    ``shown``: the notebook's handle of the displayed drawing.
+    """
     drawn_parts, is_running = -1, True
     while is_running:
         began_s = time.perf_counter()

@@ -45,7 +45,7 @@ _SIGNS = {"IS": "is", "EQ": "=", "NE": "≠", "GT": ">", "GE": "≥", "LT": "<",
 class Attributes(Panel):
     """A panel whose ``value`` is the text of attributes, such as "TEMP GE 20, TEMP LE 30".
 
-    kind       "subscription", "publication", or "choice": which messages a filter receives; this text may be empty
+    kind       "subscription", "publication", or "choice" (of the messages that a filter receives; it may be empty)
     against    (label, text) of the items to compare with: publications, or subscriptions if this is a publication
     protocol   the protocol whose rule decides what matches; None for the usual rule of attributes
     match_all  whether a subscription may have no constraints
@@ -220,7 +220,7 @@ def why_not(subscription: str, publication: str, protocol: Protocol | None = Non
     return mismatch(protocol, subscription, [publication])
 
 
-def _comparison_html(panel: Attributes, others: tuple[tuple[str, str], ...]) -> str:
+def _comparison_html(panel: Attributes, all_items: tuple[tuple[str, str], ...]) -> str:
     results = panel.matches()
     plural = "subscriptions" if panel.kind == PUBLICATION else "publications"
     count = sum(is_match for _, is_match, _ in results)
@@ -230,7 +230,7 @@ def _comparison_html(panel: Attributes, others: tuple[tuple[str, str], ...]) -> 
         for label, is_match, reason in results
         if not is_match
     ]
-    omitted = f"; {len(others) - len(results):,} more are not compared" if len(others) > len(results) else ""
+    omitted = f"; {len(all_items) - len(results):,} more are not compared" if len(all_items) > len(results) else ""
     return (
         f"<div class='wb-matches'>Matches {count} of {len(results)} {plural}{omitted}.<ul>{''.join(lines)}</ul></div>"
     )
@@ -281,10 +281,13 @@ class _Row(widgets.HBox):
         self._show_message("")
 
     def _offer_operators(self, operator: str | None) -> None:
-        """Set the menus of operators and values, and the unit, as the selected key requires."""
+        """Set the menus of operators and values, and the unit, as the selected key requires.
+
+        ``operator``: the operator to select if the key has it.
+        """
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
-        numbers = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
-        names = ["IS"] if self._kind == PUBLICATION else [str(OPERATOR_NAMES[number]) for number in numbers]
+        codes = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
+        names = ["IS"] if self._kind == PUBLICATION else [str(OPERATOR_NAMES[code]) for code in codes]
         self.operator.options = [(_SIGNS[name], name) for name in names]
         self.operator.value = operator if operator in names else names[0] if len(names) == 1 else "EQ"
         is_app = key.number == APP

@@ -27,10 +27,11 @@ class Cards(widgets.HTML):
         self.add_class("wb-cards-box")
 
     def show(self, metrics: Any, before: Any = None, protocol: Any = None) -> None:
-        """Show the metrics of a run, and their changes since the previous run, whose metrics are ``before``.
+        """Show the metrics of a run, and their changes since the previous run.
 
-        ``metrics``: a series; metrics that are NaN are left out. ``protocol``: the run's protocol, which describes its
-        own metrics.
+        metrics, before: the metrics of the run and of the previous run, as series; None without a previous run. Metrics
+            that are NaN are left out.
+        protocol: the run's protocol, which describes its own metrics.
         """
         cards = "".join(_card_html(name, metrics, before, protocol) for name in _shown_metrics(metrics))
         self.value = f"<div class='wb-cards' role='list' aria-label='Metrics' tabindex='0'>{cards}</div>"
@@ -46,11 +47,13 @@ def _shown_metrics(metrics: Any) -> list[str]:
     return [name for name in (*FIRST, *shown) if name in metrics.index and not math.isnan(metrics[name])]
 
 
-def _card_html(name: str, metrics: Any, before: Any, protocol: Any) -> str:
+def _card_html(name: str, metrics: Any, old_metrics: Any, protocol: Any) -> str:
     shown, value_now = shown_as(name, protocol), float(metrics[name])
     value = written(shown, value_now)
     text, is_better = (
-        change(shown, float(before[name]), value_now) if before is not None and name in before else ("", None)
+        change(shown, float(old_metrics[name]), value_now)
+        if old_metrics is not None and name in old_metrics
+        else ("", None)
     )
     kind = "" if is_better is None else "wb-better" if is_better else "wb-worse"
     extra = ""
@@ -82,9 +85,10 @@ def written(shown: Shown, value: float) -> str:
 
 
 def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
-    """Return (the change of a metric as text, whether it is an improvement).
+    """Return (the change of a metric as text, whether the change is an improvement).
 
-    The second is None if the metric did not change, or if neither a higher nor a lower value is better.
+    ``shown``: how the metric is displayed. The text is "" if the values are equal or not finite. The second is None in
+    this case, and if neither a higher nor a lower value of the metric is better.
     """
     if not (math.isfinite(before) and math.isfinite(now)) or now == before:
         return "", None
@@ -134,8 +138,8 @@ class Differences(widgets.HTML):
             _row_html(_describe_metric(name, first, second), _metric_or_nan(first, name), _metric_or_nan(second, name))
             for name in index
         )
-        head = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
-        table = f"<table class='wb-differences'><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        header_cells = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
+        table = f"<table class='wb-differences'><thead><tr>{header_cells}</tr></thead><tbody>{rows}</tbody></table>"
         equal = _EQUAL if first.metrics.equals(second.metrics) else ""
         self.value = table + equal + _conditions_html(dict(zip(names, (first.scenario, second.scenario), strict=True)))
 

@@ -52,7 +52,7 @@ class Compare(widgets.HBox):
             player.complete()
 
     def preview(self, runs: tuple[Run, ...], **live: Any) -> None:
-        """Show one or two runs, only at the time that the players display now."""
+        """Show one or two runs, only at the time that the players display now. ``live``: as for `PlayerView.feed`."""
         self.cancel()
         for run, player in zip(runs, self.players, strict=False):
             player.preview(run, **live)

@@ -56,12 +56,12 @@ def nodes_of(text: str) -> str | tuple[int, ...]:
             raise ParameterError(
                 f'{part!r:.40} is not a node or a range; write numbers, as in "0, 5" or "3-7", or "all"'
             )
-        first, last = int(match[1]), int(match[2] or match[1])
-        if not 0 <= last - first < 100_000:
+        first_node, last_node = int(match[1]), int(match[2] or match[1])
+        if not 0 <= last_node - first_node < 100_000:
             raise ParameterError(
                 f"{part} is not a range of nodes; it must go from a lower to a higher number, 100,000 nodes at most"
             )
-        nodes.update(dict.fromkeys(range(first, last + 1)))
+        nodes.update(dict.fromkeys(range(first_node, last_node + 1)))
     if not nodes:
         raise ParameterError('the list of nodes is empty; write numbers, as in "0, 5" or "3-7", or "all"')
     return tuple(nodes)
@@ -140,7 +140,7 @@ def status_html(sentence: str, is_error: bool = False) -> str:
 
 
 def words(text: str = "", **layout: str) -> widgets.HTML:
-    """Return a widget with HTML. Its layout and style belong to other widgets, too (`shared`); do not change them."""
+    """Return a widget that shows HTML. Other widgets share its layout and style (`shared`), so do not change them."""
     names = " ".join(f"{name}: {value};" for name, value in layout.items())
     return widgets.HTML(
         text,
@@ -266,7 +266,7 @@ class ListPanel(Panel):
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """The items of the list, in order."""
+        """The items that the list shows, in its order."""
         raise NotImplementedError
 
     def _list_actions(self) -> tuple[tuple[str, str, Callable[[], None]], ...]:

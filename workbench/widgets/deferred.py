@@ -26,13 +26,13 @@ class Deferred:
         self._timer: threading.Timer | None = None
 
     def submit(self, work: Callable[[Callable[[], None]], None], at_once: bool = False) -> None:
-        """Run this function instead of the function that was submitted before.
+        """Run ``work(check)``, described above, after a short delay, instead of the function that was submitted before.
 
         ``at_once``: run it without delay, because the user is waiting for the result.
         """
         with self._condition:
-            number = self._cancel_timer()
-            self._timer = threading.Timer(0.0 if at_once else self._after_s, self._run, (work, number))
+            submission = self._cancel_timer()
+            self._timer = threading.Timer(0.0 if at_once else self._after_s, self._run, (work, submission))
             self._timer.name, self._timer.daemon = "lab-later", True
             self._timer.start()
 
@@ -54,9 +54,9 @@ class Deferred:
         self._last_submitted += 1
         return self._last_submitted
 
-    def _run(self, work: Callable[[Callable[[], None]], None], number: int) -> None:
+    def _run(self, work: Callable[[Callable[[], None]], None], submission: int) -> None:
         def check() -> None:
-            if number != self._last_submitted:
+            if submission != self._last_submitted:
                 raise Cancelled
 
         try:
@@ -66,5 +66,5 @@ class Deferred:
             return
         finally:
             with self._condition:
-                self._finished = max(self._finished, number)
+                self._finished = max(self._finished, submission)
                 self._condition.notify_all()

@@ -117,7 +117,7 @@ class Field(widgets.HBox):
 
 
 def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str) -> dict[str, Field]:
-    """Return {name: field} for the parameters of a table, with these values. ``owner``: name for error messages."""
+    """Return {name of a parameter: its field}; ``values``: by name; ``owner``: whose parameters, for error messages."""
     return {
         parameter.name: Field(parameter, values[parameter.name], partial(check_parameter, owner, parameter))
         for parameter in table
@@ -125,7 +125,10 @@ def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str)
 
 
 def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
-    """Return a toggle button that shows and hides, below each field, the reason for its default."""
+    """Return a toggle button that shows and hides, below each field, the reason for its default.
+
+    ``fields()`` returns the fields.
+    """
     result = widgets.ToggleButton(description="? Why", layout={"width": "auto"})
     result.tooltip = "Show the reason for each default"
 
@@ -138,7 +141,10 @@ def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
 
 def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
-    """Return a toggle button that shows, at each field that a sweep can vary, a button to select the field."""
+    """Return a toggle button that shows, at each field that a sweep can vary, a button to select the field.
+
+    ``fields()`` returns the fields.
+    """
     result = widgets.ToggleButton(description="↔ Vary", layout={"width": "auto"})
     result.tooltip = "Choose what a sweep varies: each field gets a button"
 
@@ -214,7 +220,10 @@ def _choice_label(choice: Any) -> str:
 
 
 def _number_control(parameter: Parameter) -> _Control:
-    """Return a slider over the usual range of a number, and a text box that accepts all values of the table."""
+    """Return the `_Control` of a number: a slider over its usual range, and a text box for its whole range.
+
+    Also return, as for every `_Control`, the functions that read and write its value.
+    """
     whole = isinstance(parameter.default, int)
     slider, to_slider, from_slider = _slider(parameter, whole)
     text = widgets.Text(continuous_update=False, layout=_WIDE)
@@ -245,7 +254,10 @@ def _parse_number(text: str, whole: bool) -> int | float:
 
 
 def _slider(parameter: Parameter, whole: bool) -> tuple[Any, Callable[[Any], float], Callable[[float], Any]]:
-    """Return (slider, function that converts a value to a position, function that converts a position to a value)."""
+    """Return (slider, function that converts a value to a position, function that converts a position to a value).
+
+    ``whole``: whether the values are whole numbers.
+    """
     low, high = usual_range(parameter)
     if low > 0 and math.log10(high / low) >= DECADES:
         step = math.log10(high / low) / STEPS
@@ -265,7 +277,7 @@ def _round_value(value: float, whole: bool) -> int | float:
 def usual_range(parameter: Parameter) -> tuple[float, float]:
     """Return the range of a slider.
 
-    It is the table's range or, if that is wide, about a tenth of the default to ten times the default.
+    It is the parameter's range or, if that is wide, about a tenth of the default to ten times the default.
     """
     default, low, high = float(parameter.default), parameter.minimum, parameter.maximum
     widest = 10 * abs(default) or 10.0
@@ -277,7 +289,7 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
 
 
 def _tuple_control() -> _Control:
-    """Return a text box for a tuple, written with commas: 1, 2, 3 or TEMP, HUMIDITY."""
+    """Return the `_Control` of a tuple: a text box with commas between the values, such as TEMP, HUMIDITY."""
     text = widgets.Text(continuous_update=False, layout=_WIDE)
 
     def read(_: Any) -> tuple[Any, ...]:

@@ -101,12 +101,12 @@ class Filters(ListPanel):
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """The items of the list, in order."""
+        """The protocol's filters, in the order of the list."""
         return self.filters
 
     @property
     def filters(self) -> tuple[Any, ...]:
-        """The protocol's filters by kind of message and key, which is the order in which messages pass them."""
+        """The protocol's filters, sorted by kind of message, then by key; messages pass the filters in this order."""
         setting = setting_of(self.value)
         configured = getattr(self.value, setting) if setting else ()
         return tuple(sorted(configured, key=lambda item: (item.messages, item.key)))
@@ -149,7 +149,8 @@ class Filters(ListPanel):
     def add(self, name: str | None = None) -> None:
         """Add a filter of the kind ``name``, by default the kind that is selected in the menu.
 
-        Messages pass it after all other filters for data. It is at the nodes selected on the map, or at all nodes.
+        Messages pass the new filter after all other filters for data. The filter is at the nodes that are selected on
+        the map, or at all nodes.
         """
         name = name or self._kind.value
         if not setting_of(self.value) or name is None:
@@ -177,7 +178,10 @@ class Filters(ListPanel):
         self.error = self._offer_filters(without(self.filters, self.selected), None)
 
     def _move(self, step: int) -> None:
-        """Exchange the keys of the selected filter and its neighbor in the list, because keys define the order."""
+        """Exchange the keys of the selected filter and its neighbor in the list, because keys define the order.
+
+        ``step``: -1 for the previous filter, 1 for the next one.
+        """
         filters, index = self.filters, self.selected
         target = index + step
         if not 0 <= target < len(filters) or filters[target].messages != filters[index].messages:
@@ -213,7 +217,10 @@ class Filters(ListPanel):
         return self._catalogue_module().make({**current.to_dict(), **changes})
 
     def _offer_filters(self, filters: tuple[Any, ...], selected: Any) -> str:
-        """Make the panel's value a protocol with these filters; return the error, or ""."""
+        """Make the panel's value a protocol with these filters; return the error, or "".
+
+        ``selected``: the filter to select then; None leaves the selection.
+        """
         settings = {**self.value.settings, setting_of(self.value): tuple(sorted(filters, key=lambda item: item.key))}
         try:
             protocol = type(self.value).public_class()(**settings)
@@ -316,7 +323,11 @@ class _Form(widgets.VBox):
             control.observe(self._apply_changes, "value")
 
     def show(self, item: Any, kind: Any, nodes: tuple[int, ...]) -> None:
-        """Show a filter. If the form shows this filter already, invalid input remains."""
+        """Show the filter ``item``. If the form shows this filter already, invalid input remains.
+
+        kind: the entry of its kind in the catalogue, or None if its kind is not registered.
+        nodes: the nodes of the network.
+        """
         self._nodes = nodes
         is_shown = self._filter is not None and (item == self._filter or item == self._shown_filter)
         self._filter, self._shown_filter = item, None
@@ -425,9 +436,12 @@ class _Results(widgets.VBox):
         self._deferred.submit(lambda check: self._show_messages(run, check), at_once=True)
 
     def _show_messages(self, run: Any, check: Callable[[], None]) -> None:
-        """Execute the run again, in a background thread, and show the messages that its filters received."""
+        """Execute the run again, in a background thread, and show the messages that its filters received.
+
+        ``check()`` raises `Cancelled` if the messages are no longer needed.
+        """
         try:
-            first, counts = decisions(run, progress=lambda _: check())
+            first_decisions, counts = decisions(run, progress=lambda _: check())
         except Cancelled:
             raise
         except WorkbenchError as error:
@@ -438,7 +452,7 @@ class _Results(widgets.VBox):
             check()
             self._table.value = _counts_html(run.scenario.protocol, counts, is_whole=True)
             self._fetch_button.layout.display = "none"
-            content = _decisions_html(run.scenario.protocol, first, sum(counts.values()))
+            content = _decisions_html(run.scenario.protocol, first_decisions, sum(counts.values()))
         check()
         self._rows.value, self._fetch_button.disabled = content, False
 
@@ -467,13 +481,13 @@ def _head_html(words: Iterable[str]) -> str:
     return "<tr>" + "".join(f"<th scope='col'>{word}</th>" for word in words) + "</tr>"
 
 
-def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int) -> str:
+def _decisions_html(protocol: Protocol, first_decisions: tuple[Decision, ...], count: int) -> str:
     if not count:
         return "No filter received a message."
     names = _names_by_key(protocol)
-    head = _head_html(("time", "node", "filter", "message", "did", "before", "after"))
+    header_row = _head_html(("time", "node", "filter", "message", "did", "before", "after"))
     rows = []
-    for decision in _select_decisions(first):
+    for decision in _select_decisions(first_decisions):
         message = f"{decision.messages} {decision.sequence} of node {decision.origin}"
         columns_of_row = (
             f"{decision.time_us / 1e6:.6g} s",
@@ -494,10 +508,10 @@ def _decisions_html(protocol: Protocol, first: tuple[Decision, ...], count: int)
         if len(rows) < count
         else ""
     )
-    return f"{summary}<div class='wb-told-rows'><table class='wb-told'>{head}{''.join(rows)}</table></div>"
+    return f"{summary}<div class='wb-told-rows'><table class='wb-told'>{header_row}{''.join(rows)}</table></div>"
 
 
-def _select_decisions(first: tuple[Decision, ...]) -> list[Decision]:
+def _select_decisions(first_decisions: tuple[Decision, ...]) -> list[Decision]:
     """Return at most `_MOST_ROWS` decisions in the order of the run, preferably decisions that changed a message."""
-    chosen = sorted(range(len(first)), key=lambda index: first[index].did == "pass")[:_MOST_ROWS]
-    return [first[index] for index in sorted(chosen)]
+    chosen = sorted(range(len(first_decisions)), key=lambda index: first_decisions[index].did == "pass")[:_MOST_ROWS]
+    return [first_decisions[index] for index in sorted(chosen)]

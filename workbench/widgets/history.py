@@ -36,7 +36,7 @@ FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 class State(NamedTuple):
     """A scenario, and optionally a second protocol (``beside``) that runs in the same scenario, for comparison.
 
-    ``composed``: the workload with the nodes that the network lacks; None if the network has all of its nodes.
+    ``composed``: the workload with the nodes that the network lacks; None if the network has all nodes of the workload.
     """
 
     scenario: Scenario
@@ -78,9 +78,9 @@ class History(traitlets.HasTraits):
         return self.state.scenario
 
     def change(self, **fields: Any) -> bool:
-        """Replace fields of the scenario, or ``beside``, and thereby make the next state.
+        """Replace fields of the scenario, or ``beside``, and thereby make the next state; return whether it is valid.
 
-        If the result is invalid, set ``error`` and return False.
+        If the result is invalid, keep the present state and set ``error``.
         """
         try:
             state = _apply_fields(self.state, fields)
@@ -90,13 +90,13 @@ class History(traitlets.HasTraits):
         self.error = ""
         if state == self.state:
             return True
-        number, now_s = _find_changed_number(self.state, state, fields), time.monotonic()
+        path, now_s = _find_changed_number(self.state, state, fields), time.monotonic()
         is_same_gesture = (
-            number is not None and number == self._last_change[0] and now_s - self._last_change[1] < _ONE_GESTURE_S
+            path is not None and path == self._last_change[0] and now_s - self._last_change[1] < _ONE_GESTURE_S
         )
         if not (self._past_states and is_same_gesture):
             self._past_states = [*self._past_states, self.state][-MOST_STEPS:]
-        self._last_change, self._undone_states = (number, now_s), []
+        self._last_change, self._undone_states = (path, now_s), []
         self.state = state
         return True
 
@@ -168,13 +168,16 @@ def _field_value(state: State, name: str) -> Any:
 
 
 def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
-    """Yield a path for each number in which two values differ, and None for each other difference."""
+    """Yield the path of each number in which two values differ, and None for each other difference.
+
+    ``path``: the path of the two values themselves.
+    """
     if before is after:
         return
-    parts, others = _values_inside(before), _values_inside(after)
-    if parts is not None and others is not None and parts.keys() == others.keys():
-        for name, part in parts.items():
-            yield from _find_differences(part, others[name], (*path, name))
+    parts_before, parts_after = _values_inside(before), _values_inside(after)
+    if parts_before is not None and parts_after is not None and parts_before.keys() == parts_after.keys():
+        for name, part in parts_before.items():
+            yield from _find_differences(part, parts_after[name], (*path, name))
     elif is_number(before) and is_number(after):
         if before != after:
             yield path
@@ -199,7 +202,7 @@ def _values_inside(value: Any) -> Mapping[Any, Any] | None:
 
 
 def named_nodes(items: Iterable[Item]) -> set[int]:
-    """Return all nodes that the items of a workload name."""
+    """Return all nodes that the items of a workload list by number. Items at "all" nodes list no nodes."""
     return {node for item in items if not isinstance(item.at, str) for node in item.at}
 
 

@@ -321,7 +321,7 @@ class Lab(widgets.VBox):
             name = _ALONE if beside is None else type(beside).public_class().__name__
             # A protocol is not offered beside itself, unless it is there with other settings.
             own_name = type(scenario.protocol).public_class().__name__
-            names = [other for other in known_protocols() if other != own_name]
+            names = [protocol_name for protocol_name in known_protocols() if protocol_name != own_name]
             options = (_ALONE, *names) if name in (_ALONE, *names) else (_ALONE, *names, name)
             if self._beside.options != options:
                 self._beside.options = options
@@ -355,7 +355,7 @@ class Lab(widgets.VBox):
         self._workload.picked = self._filters.picked = nodes
 
     def _toggle_role(self, change: Any) -> None:
-        """Give the selected nodes the role whose button was pressed on the map, or take it away if all have it.
+        """Give the selected nodes the role whose button was pressed on the map; if all of them have it, remove it.
 
         Roles are sink, source and failing node.
         """
@@ -440,7 +440,10 @@ class Lab(widgets.VBox):
 
 
 def roles(scenario: Scenario) -> dict[Any, str]:
-    """Return node -> "sink", "source" or "down" (failing at some time) for all nodes that have a role."""
+    """Return {node: role} for all nodes with a role: "sink", "source" or "down" (failing at some time).
+
+    If a node has several roles, "down" precedes "sink", which precedes "source".
+    """
     role_of_node: dict[Any, str] = {}
     for kind, role in ((Publish, "source"), (Subscribe, "sink"), (Outage, "down")):
         for item in scenario.workload:

@@ -21,8 +21,8 @@ _shared: dict[str, widgets.Widget] = {}
 def shared(name: str, make: Callable[[], widgets.Widget]) -> widgets.Widget:
     """Return the layout or style with this name, made by ``make()`` at the first call. Callers must not change it.
 
-    It stays open when panels are closed. Without sharing, each widget has a layout and a style of its own. A lab that
-    was opened again in the same cell then sent so many messages that Jupyter's server dropped some
+    The layout or style stays open when panels are closed. Without sharing, each widget has a layout and a style of its
+    own. A lab that was opened again in the same cell then sent so many messages that Jupyter's server dropped some
     (``iopub_msg_rate_limit``), and the lab was not drawn.
     """
     if name not in _shared or _shared[name].comm is None:

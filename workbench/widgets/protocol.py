@@ -28,7 +28,8 @@ class ProtocolForm(Panel):
     If the user selects a protocol again in the menu, it has its previous settings. A setting that holds filters is not
     shown here, because filters have their own panel.
 
-    varied: (path, count of presses) of the field that the user last selected for a sweep, or ("", 0).
+    varied: (path of the parameter that the user last selected for a sweep, number of times its button was pressed), or
+        ("", 0) before the first selection.
     """
 
     varied = traitlets.Tuple(("", 0))
@@ -49,10 +50,10 @@ class ProtocolForm(Panel):
         fold = widgets.Accordion((self._memory_fields,), titles=("Memories and bounds",), selected_index=None)
         self.choice.observe(self._select_protocol, "value")
         self.presets.observe(self._apply_preset, "value")
-        first = value or protocol_from_dict({"name": public_names.FIRST_PROTOCOL})
+        protocol = value or protocol_from_dict({"name": public_names.FIRST_PROTOCOL})
         button_row = widgets.HBox((self.presets, self.why, self.vary), layout={"flex_flow": "row wrap"})
         children = (self.choice, button_row, self._description, self._common_fields, fold)
-        super().__init__(first, children)
+        super().__init__(protocol, children)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -101,9 +102,9 @@ class ProtocolForm(Panel):
         self.varied = path, count
 
     def _apply_fields(self, name: str) -> None:
-        """Apply the values of all fields.
+        """Apply the values of all fields after the field ``name`` was edited.
 
-        If they are incompatible, apply only the value of the edited field, to the last valid settings.
+        If the values are incompatible, apply only the value of the edited field, to the last valid settings.
         """
         if self._is_drawing:
             return
@@ -179,7 +180,7 @@ def _holds_filters(parameter: Parameter) -> bool:
 
 
 def _is_left_by_presets(parameter: Parameter, value: Protocol) -> bool:
-    """Return whether a setting keeps its value when the user applies a preset.
+    """Return whether a parameter keeps its value in the protocol ``value`` when the user applies a preset.
 
     This holds for filters and for settings that refer to nodes of the present network.
     """

@@ -53,7 +53,8 @@ class Conditions(NamedTuple):
 class RadioForm(Panel):
     """A panel whose ``value`` is `Conditions`: a form of the radio's parameters, the duration and the seed.
 
-    varied: (path, count of presses) of the field that the user last selected for a sweep, or ("", 0).
+    varied: (path of the parameter that the user last selected for a sweep, number of times its button was pressed), or
+        ("", 0) before the first selection.
     """
 
     varied = traitlets.Tuple(("", 0))

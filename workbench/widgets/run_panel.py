@@ -192,7 +192,7 @@ class RunPanel(widgets.HBox):
         self.failed += 1
 
     def _count_discarded(self) -> None:
-        """Count a run that has ended but whose result is not needed, unless a newer run is pending."""
+        """Add a run whose result is not needed to ``failed``, unless a newer run is pending."""
         if not self.is_outdated:
             self.failed += 1
 
@@ -233,14 +233,17 @@ class RunPanel(widgets.HBox):
         self.live = None
         notes = f" {live.notes[-1]}." if live.notes else ""
         counts = Counter(live.kinds.values())
-        kinds = f" ({', '.join(f'{number} {kind}' for kind, number in counts.items())})" if len(counts) > 1 else ""
+        kinds = f" ({', '.join(f'{count} {kind}' for kind, count in counts.items())})" if len(counts) > 1 else ""
         summary = f"Ran on {len(live.scenario.topology)} motes{kinds} for {live.now_s:.1f} s.{notes}"
         self.show_message(summary, live.error is not None)
         self.runs = (live.so_far(),)
 
 
 def _describe_runs(state: State, runs: tuple[Run, ...], taken_s: float) -> str:
-    """Return a sentence about completed runs: the engine, why it was used, and the computing time."""
+    """Return a sentence about completed runs: the engine, why it was used, and the computing time.
+
+    ``taken_s``: the computing time in s.
+    """
     engines = {run.engine for run in runs}
     summary = f"{' and '.join(sorted(engines))} engine, {1000 * taken_s:,.0f} ms"
     if runs[0].scenario.duration_s < state.scenario.duration_s:

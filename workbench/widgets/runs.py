@@ -110,7 +110,7 @@ class Runs:
                 self._report(self._failed, state, message)
 
     def _run_all(self, state: State) -> tuple[Run, ...]:
-        """Run the scenarios of a state; if the user stops one run, the runs beside it end at the same time."""
+        """Run the scenarios of a state; if the user stops a run, all runs end at the same simulated time."""
         scenarios = state.scenarios
         count, duration_s = len(scenarios), scenarios[0].duration_s
         runs: list[Run] = []

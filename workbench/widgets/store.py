@@ -27,7 +27,7 @@ _PATIENCE_S = 0.3  # quick changes, as by a slider, are written once
 
 
 class Store:
-    """The file of the lab with this name, in the folder ``.workbench`` of the notebook's folder."""
+    """The file of the lab called ``name``, in the folder ``.workbench`` of the notebook's folder."""
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
         if not isinstance(name, str) or not re.fullmatch(r"[\w-]{1,60}", name):
@@ -39,10 +39,11 @@ class Store:
         self._lock = threading.Lock()
 
     def read(self, opened_with: Scenario | None) -> State | None:
-        """Return the stored state, or None without a file, or if its lab was opened with a different scenario.
+        """Return the stored state, or None if the file is missing or belongs to another scenario.
 
-        A file that cannot be read is renamed, and ``message`` gets the reason and the new name. This includes a file
-        with a protocol whose module is not imported.
+        ``opened_with``: the scenario with which the lab is opened now. The stored lab must have been opened with it
+        too; None accepts every file. A file that cannot be read is renamed, and ``message`` gets the reason and
+        the new name. This includes a file with a protocol whose module is not imported.
         """
         try:
             values = json.loads(self.path.read_text(encoding="utf-8"))
@@ -70,7 +71,7 @@ class Store:
     def write(self, state: State, opened_with: str) -> None:
         """Write a state after a short delay; of several states in quick succession, write only the last.
 
-        Errors of the disk are ignored.
+        ``opened_with``: the hash of the scenario with which the lab was opened. Errors of the disk are ignored.
         """
         with self._lock:
             self._pending = state, opened_with
@@ -108,7 +109,7 @@ class Store:
 def _state_of(values: Any) -> State:
     if values["format"] != FORMAT or values["version"] != 1:
         stored_format = f"{values['format']!r:.40}, version {values['version']!r:.40}"
-        raise ScenarioError(f"its format is {stored_format}; the lab reads {FORMAT!r}, version 1")
+        raise ScenarioError(f"the stored lab has format {stored_format}; this version reads {FORMAT!r}, version 1")
     scenario = Scenario.from_json(json.dumps(values["scenario"]))
     beside, items = values["beside"], values.get("composed")
     composed = None if items is None else tuple(workload.from_dict(item, "workload item") for item in items)

@@ -32,7 +32,7 @@ class StyleSheet(LoadedOnce):
 
 
 def style_sheets() -> tuple[StyleSheet, ...]:
-    """Return a style sheet to put beside the children of a panel, or () inside `shared_style_sheet`."""
+    """Return (a new style sheet,) to add to the children of a panel, or () inside `shared_style_sheet`."""
     if _is_shared:
         return ()
     sheet = StyleSheet()

@@ -135,7 +135,7 @@ class SweepPanel(Panel):
     def stop(self) -> None:
         """End the sweep and keep its finished points.
 
-        Here it ends after the present point; on Spark the points in progress are ended.
+        Without Spark, the sweep ends after the present point; on Spark, the points in progress are ended.
         """
         self._stop.set()
 
@@ -168,7 +168,7 @@ class SweepPanel(Panel):
         self.bar.layout.visibility = "hidden"
 
     def _run_sweep(self, choice: _Choices, runner: Any) -> None:
-        """Run a sweep, or continue the previous one if the choices are equal."""
+        """Run the sweep of these choices, or continue the previous sweep if its choices are equal."""
         if self._current is None or self._current[0] != choice:
             over: dict[str, Any] = {choice.path: list(choice.values)}
             if choice.path != "seed":
@@ -190,7 +190,7 @@ class SweepPanel(Panel):
             self._show_message(f"{len(sweep)} points.")
 
     def _show_progress(self, rows: list[Row]) -> None:
-        """Show the progress after finished points, and redraw the chart unless it was just drawn."""
+        """Show the progress after the points in ``rows`` are finished; redraw the chart unless it was just drawn."""
         _, sweep, finished_rows = self._current
         finished_rows.update((row.number, row) for row in rows)
         self.bar.value = len(finished_rows) / len(sweep)
@@ -237,7 +237,10 @@ class _ReportingRunner:
         self._runner, self._is_stopping, self._report = runner, is_stopping, report
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Yield the rows of the other runner as they arrive. Raises _Stopped if the user has stopped the sweep."""
+        """Yield the rows of the other runner as they arrive. Raises _Stopped if the user has stopped the sweep.
+
+        ``numbers``: the numbers of the plan's points to run. ``report_progress`` is not called.
+        """
         for rows in self._runner.run(plan, numbers, self._raise_if_stopped):
             self._report(rows)
             yield rows
@@ -249,7 +252,7 @@ class _ReportingRunner:
 
 
 def table_of(scenario: Scenario) -> dict[str, Parameter]:
-    """Return path -> parameter for all numbers and choices that a sweep can vary.
+    """Return {path: parameter} for all numbers and choices of a scenario that a sweep can vary.
 
     The loss comes first, since it matters for every protocol; limits of a node's memory come last.
     """
@@ -279,28 +282,28 @@ def propose_values(path: str, parameter: Parameter, scenario: Scenario) -> list[
     low, high = usual_range(parameter)
     numbers = [low + (high - low) * step / (_VALUES - 1) for step in range(_VALUES)]
     if isinstance(parameter.default, int):
-        return sorted({round(number) for number in numbers})
-    return sorted({float(f"{number:.3g}") for number in numbers})
+        return sorted({round(value) for value in numbers})
+    return sorted({float(f"{value:.3g}") for value in numbers})
 
 
 def _propose_arguments(parameter: Parameter) -> list[Any]:
-    """Return values for an argument of a network: its present value and larger values.
+    """Return values for an argument of a network's generator: its present value and larger values.
 
     Smaller values are left out, because smaller networks may lack nodes of the workload. For a seed, return the next
     seeds; for 0 or a negative number, such as a power in dBm, the values are 1 apart.
     """
-    present, most = parameter.default, math.inf if parameter.maximum is None else parameter.maximum
+    present, largest = parameter.default, math.inf if parameter.maximum is None else parameter.maximum
     if parameter.name == "seed":
         return list(range(present, present + _VALUES))
     if isinstance(present, int):
-        return sorted({min(int(most), present * factor) for factor in (1, 2, 3, 4)})
+        return sorted({min(int(largest), present * factor) for factor in (1, 2, 3, 4)})
     if present <= 0:
         return [present + step for step in (0.0, 1.0, 2.0, 3.0, 4.0)]
-    return sorted({min(most, float(f"{present * factor:.3g}")) for factor in (1.0, 1.1, 1.25, 1.5)})
+    return sorted({min(largest, float(f"{present * factor:.3g}")) for factor in (1.0, 1.1, 1.25, 1.5)})
 
 
 def read_values(text: str) -> list[Any]:
-    """Return the values in a text with commas. Raises ScenarioError if the text is empty."""
+    """Return the values in a text, which are separated by commas. Raises ScenarioError if the text is empty."""
     values = [literal(item.strip()) for item in text.split(",") if item.strip()]
     if not values:
         raise ScenarioError("the list of values is empty; enter values separated by commas, such as 1, 2, 5")

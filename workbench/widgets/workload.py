@@ -104,7 +104,7 @@ class Workload(ListPanel):
         self._draw_form()
 
     def _texts(self, items: Iterable[Item]) -> list[str]:
-        """Return the line of each item, with the nodes that are not in the network."""
+        """Return a line of text for each item, which also names its nodes that are not in the network."""
         network_nodes = set(self.nodes)
         texts = []
         for item in items:
@@ -134,8 +134,8 @@ class Workload(ListPanel):
     def add(self, kind: str) -> None:
         """Add an item of the kind "subscribe", "publish" or "outage".
 
-        It is at the nodes that are selected on the map. Without a selection, a subscription is at the first node,
-        another item at the last node.
+        The item is at the nodes that are selected on the map. Without a selection, a subscription is at the first node,
+        and any other item at the last node.
         """
         nodes = tuple(self.picked) or _default_node(kind, tuple(self.nodes))
         self._set_items((*self.value, _new_item(kind, nodes, self.value)), len(self.value))
@@ -143,7 +143,7 @@ class Workload(ListPanel):
     def toggle(self, kind: str, nodes: Iterable[int], time_s: float | None = None) -> None:
         """Make nodes sinks ("subscribe"), sources ("publish") or failing ("outage").
 
-        If all of them have this role already, take it away.
+        If all of these nodes have the role already, remove the role from them.
 
         time_s: the present time of the player. Only outages at this time count, and new items begin then.
         """
@@ -357,7 +357,10 @@ class _Form(widgets.VBox):
     def show(
         self, item: Item, nodes: tuple[int, ...], protocol: Protocol | None, others: tuple[tuple[str, str], ...]
     ) -> None:
-        """Show an item. Input that is not valid remains in the form if the form shows this item already."""
+        """Show an item. Input that is not valid remains in the form if the form shows this item already.
+
+        ``others``: (label, attributes as text) of the items with which the item is compared.
+        """
         self._nodes = nodes
         with quiet(self):
             if item != self._item:
@@ -479,7 +482,7 @@ class _ContentForm(widgets.VBox):
             self._show_editor()
 
     def compare(self, protocol: Protocol | None, others: tuple[tuple[str, str], ...]) -> None:
-        """Show which of the other items match the attributes."""
+        """Show which of ``others``, each (label, attributes as text), match the attributes."""
         self.attributes.protocol, self.attributes.against = protocol, others
 
     def plain(self) -> str | Mapping[str, Any]:

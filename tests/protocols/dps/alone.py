@@ -13,7 +13,7 @@ SAK, CHANGE = wire.SAK_REQUESTED, wire.DELTA
 
 
 class Alone:
-    """A node, and the messages of its neighbors."""
+    """A node without a network, to which tests deliver messages of its neighbors."""
 
     def __init__(self, **settings):
         self.node = DPS(**settings).make_node(7, draws.Stream(draws.make_key(1)))
@@ -32,13 +32,13 @@ class Alone:
 
     def until(self, seconds):
         """Let time pass; return [(second, to, message)] of the messages that the node sends meanwhile."""
-        end, sent = round(seconds * SECOND), []
+        end, messages = round(seconds * SECOND), []
         while self.node.next_wake is not None and self.node.next_wake <= end:
             self.now = self.node.next_wake
             self.node.wake(self.now)
-            sent += [(self.now / SECOND, *message) for message in self.sent()]
+            messages += [(self.now / SECOND, *message) for message in self.sent()]
         self.now = end
-        return sent
+        return messages
 
     def linked(self, neighbor=1, topics=(), mesh_id=HIGH):
         """Create a link that the neighbor requested, with these interests."""
@@ -71,7 +71,7 @@ def acknowledgement(revision, acknowledged, flags=0, mesh_id=HIGH):
 
 
 class Fuzz:
-    """A node whose application and neighbors do anything at any time."""
+    """A node whose application and neighbors act at random."""
 
     def __init__(self, seed):
         self.draw = draws.Stream(draws.make_key(seed))
@@ -102,8 +102,10 @@ class Fuzz:
         self.alone.until(self.alone.now / SECOND + self.one_of(1, 1, 2, 5, 20))
 
     def mesh_id(self):
-        others = [remote.inbound_mesh_id.to_bytes(17, "little")[:16] for remote in self.node.links.remotes.values()]
-        return self.one_of(HIGH, LOW, bytes([self.draw.below(9)]) * 16, *others)
+        foreign_ids = [
+            remote.inbound_mesh_id.to_bytes(17, "little")[:16] for remote in self.node.links.remotes.values()
+        ]
+        return self.one_of(HIGH, LOW, bytes([self.draw.below(9)]) * 16, *foreign_ids)
 
     def subscription(self, neighbor):
         remote = self.node.links.remotes.get(neighbor)

@@ -32,8 +32,8 @@ def mesh(protocol, links, seed=1, seconds=5):
     network = Network(protocol, links, stream.below)
     for node in network.nodes.values():
         node.start(0)
-    for one, other in sorted(links):
-        network.nodes[min(one, other)].link_quality(max(one, other), 1.0, 1.0, 0)
+    for a, b in sorted(links):
+        network.nodes[min(a, b)].link_quality(max(a, b), 1.0, 1.0, 0)
     network.settle()
     network.advance(seconds)
     return network
@@ -65,10 +65,10 @@ def states(network):
 def parts(network):
     """Return the parts of the network that active links connect, each as a set of addresses."""
     joined = [{address} for address in network.nodes]
-    for (one, other), ends in states(network).items():
+    for (a, b), ends in states(network).items():
         if ends == (ACTIVE, ACTIVE):
-            first = next(part for part in joined if one in part)
-            second = next(part for part in joined if other in part)
+            first = next(part for part in joined if a in part)
+            second = next(part for part in joined if b in part)
             if first is not second:
                 joined.remove(second)
                 first |= second

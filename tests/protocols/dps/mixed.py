@@ -1,20 +1,19 @@
-"""A mesh of this project's nodes and of C nodes: here the latter are ours with a C node's ids, and its rules on them.
+"""A mesh of this project's nodes and of C nodes, which are our nodes with the mesh ids and id rules of C nodes.
 
-A C node's mesh id is random to the last byte, has no mark, goes on unchanged and is compared whole.
-"""
+A C node's mesh id is random to the last byte and has no mark. It is forwarded unchanged and compared as a whole."""
 
 from contextlib import contextmanager
 
 from workbench.protocols.dps import DPS, mesh_ids, node, rules
 from workbench.protocols.dps.node import DPSNode
 
-_NO_MARK = -1  # which no id has
+_NO_MARK = -1  # a mark that no id has
 _CALLS = ("start", "receive", "wake", "link", "unlink", "link_quality", "subscribe", "unsubscribe", "publish")
 
 
 @contextmanager
 def plain_ids():
-    """Compare all ids whole, without hops or mark, until the end of the block."""
+    """Compare complete ids, without hops or mark, until the end of the block."""
     patched = [(rules, "MARK", _NO_MARK), (node, "add_mark", lambda mesh_id: mesh_id)]
     before = [(module, name, getattr(module, name)) for module, name, _ in patched]
     try:
@@ -27,7 +26,7 @@ def plain_ids():
 
 
 class PlainMeshIds(mesh_ids.MeshIds):
-    """The ids of a node that marks none of its own."""
+    """The mesh ids of a node that adds no mark to its own ids."""
 
     def choose_lower_id(self, random):
         self.own = min(self._lowest_seen, self.own) - random.bits() - 1
@@ -35,7 +34,7 @@ class PlainMeshIds(mesh_ids.MeshIds):
 
 
 class PlainNode(DPSNode):
-    """A node without marks."""
+    """A node that adds no mark to its mesh ids."""
 
     def __init__(self, address, settings, random):
         DPSNode.__init__(self, address, settings, random)
@@ -44,9 +43,9 @@ class PlainNode(DPSNode):
 
 
 def _plain(name):
-    def call(self, *arguments, **more):
+    def call(self, *arguments, **keywords):
         with plain_ids():
-            return getattr(DPSNode, name)(self, *arguments, **more)
+            return getattr(DPSNode, name)(self, *arguments, **keywords)
 
     return call
 
@@ -56,7 +55,7 @@ for _name in _CALLS:
 
 
 class MixedDPS(DPS):
-    """DPS, where some nodes are C nodes: those in the set ``plain``, of the class or of a subclass."""
+    """DPS in which some nodes are C nodes: those in the set `plain` of the class or of a subclass."""
 
     plain = frozenset()
 

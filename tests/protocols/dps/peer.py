@@ -1,15 +1,15 @@
-"""For tests of DPS on sockets: a bound for them, and a neighbor that is a plain socket."""
+"""Helpers for tests of DPS on sockets: a time limit, and a neighbor that is a plain socket."""
 
 import asyncio
 import socket
 
 from workbench.protocols.dps import wire
 
-WITHIN_S = 60  # a busy machine
+WITHIN_S = 60  # long enough for a busy machine
 
 
 def run(test):
-    """Run a coroutine, within bounds."""
+    """Run a coroutine with a time limit."""
 
     async def bounded():
         async with asyncio.timeout(WITHIN_S):
@@ -19,13 +19,13 @@ def run(test):
 
 
 async def until(is_so):
-    """Wait until ``is_so()``; the bound is that of `run`."""
+    """Wait until `is_so()` is true; the time limit is that of `run`."""
     while not is_so():
         await asyncio.sleep(0.005)
 
 
 class Peer:
-    """A neighbor that sends what it is told to, and shows what it is sent: a socket on the loopback interface."""
+    """A neighbor that is a socket on the loopback interface: tests send its messages and read those it receives."""
 
     def __init__(self, family=socket.AF_INET):
         self.socket = socket.socket(family, socket.SOCK_DGRAM)

@@ -1,4 +1,4 @@
-"""``workbench dps`` in processes of its own, for tests: what it prints with ``--json``, awaited with a bound."""
+"""Processes that run `workbench dps --json`, for tests that wait for their output with a time limit."""
 
 import json
 import os
@@ -16,7 +16,7 @@ WITHIN_S = PATIENCE_S
 
 
 class Command:
-    """One process; ``lines`` is what it has printed and the test has looked at, as dictionaries."""
+    """A process; `lines` holds the printed lines that the test has read, as dictionaries."""
 
     def __init__(self, *arguments):
         self.lines = []
@@ -51,7 +51,7 @@ class Command:
         return line
 
     def all_lines(self):
-        """Let it end, and return all that it has printed."""
+        """Wait for the end of the process, and return all lines that it has printed."""
         if not self.process.stdin.closed:
             self.interrupt()
         while self.next(WITHIN_S) is not None:
@@ -72,19 +72,19 @@ class Command:
 
     @property
     def address(self):
-        """Where it listens."""
+        """The address at which the process listens."""
         for line in self.lines:
             if line["event"] == "listening":
                 return line["address"]
         return self.expect("listening")["address"]
 
     def write(self, line):
-        """Write a line to its standard input."""
+        """Write a line to the standard input of the process."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def end_input(self):
-        """Close its standard input."""
+        """Close the standard input of the process."""
         self.process.stdin.close()
 
     def interrupt(self):
@@ -93,7 +93,7 @@ class Command:
         return self.process.wait(WITHIN_S)
 
     def kill(self):
-        """kill -9."""
+        """Kill the process with SIGKILL."""
         if self.process.poll() is None:
             os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait(WITHIN_S)

@@ -1,7 +1,7 @@
-"""DPS's mesh and the ways of publications, row by row: what the arrays of the views are compared with.
+"""A row-by-row replay of DPS's mesh and of publications' paths, with which the arrays of the views are compared.
 
-Each row ends what the one before it began; `steps` counts with each change; `path` follows each frame. Slow, and plain.
-"""
+Each row ends the interval that the previous row began. `steps` counts at each change, and `path` follows each frame.
+The replay is slow and simple."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ EVERYTHING = -1
 
 
 class LinkSpan(NamedTuple):
-    """How a node sees its link to a neighbor during [from_us, until_us): a label of `automaton.State` but "gone"."""
+    """A node's state of a link during [from_us, until_us): a label of `automaton.State`, but not "gone"."""
 
     node: int
     peer: int
@@ -22,7 +22,7 @@ class LinkSpan(NamedTuple):
 
 
 class FilterSpan(NamedTuple):
-    """Bits of the filter that a neighbor told a node during [from_us, until_us); peer EVERYTHING: of the sum there."""
+    """The filter that a node got from a neighbor during [from_us, until_us); for peer EVERYTHING, the node's sum."""
 
     node: int
     peer: int
@@ -40,7 +40,7 @@ def both_ends(states: list[str]) -> str:
 
 
 class Replay:
-    """One pass over the rows: spans, closed as they end."""
+    """A single pass over the rows that collects spans and closes them as they end."""
 
     EVENTS = ("link_set", "interests_set")
 
@@ -60,8 +60,8 @@ class Replay:
             if event == "link_set":
                 self._link_set(LinkSpan(node, peer, detail, time_us, self.duration_us))
             else:
-                told = FilterSpan(node, peer, value, int(detail), time_us, self.duration_us)
-                self._begin(self.filters, self._filters, told)
+                received_filter = FilterSpan(node, peer, value, int(detail), time_us, self.duration_us)
+                self._begin(self.filters, self._filters, received_filter)
         self.links += [span for span in self._links.values() if span.from_us < self.duration_us]
         self.filters += [span for span in self._filters.values() if span.from_us < self.duration_us]
 
@@ -70,30 +70,30 @@ class Replay:
         if link.state == "gone":
             self._end(self.filters, self._filters, ends, link.from_us)
             self._end(self.links, self._links, ends, link.from_us)
-        elif link.state != self._state(link):  # the same state is told again with each revision
+        elif link.state != self._state(link):  # each revision announces the state again
             self._begin(self.links, self._links, link)
 
     def _state(self, link: LinkSpan) -> str:
         known = self._links.get((link.node, link.peer))
         return "" if known is None else known.state
 
-    def _begin(self, spans, kept, span):
-        self._end(spans, kept, (span.node, span.peer), span.from_us)
-        kept[span.node, span.peer] = span
+    def _begin(self, spans, open_spans, span):
+        self._end(spans, open_spans, (span.node, span.peer), span.from_us)
+        open_spans[span.node, span.peer] = span
 
-    def _end(self, spans, kept, key, time_us):
-        span = kept.pop(key, None)
+    def _end(self, spans, open_spans, key, time_us):
+        span = open_spans.pop(key, None)
         if span is not None and span.from_us < time_us:
             spans.append(span._replace(until_us=time_us))
 
 
-def steps(seen, fill, nodes):
-    """[(time, mean and largest fill of so many nodes, muted links)] of a replay; ``fill``: of so many bits."""
+def steps(replayed, fill, nodes):
+    """Return [(time, mean and largest fill over `nodes` nodes, muted links)]; `fill` returns the share of set bits."""
     sums: dict[int, int] = {}
     states: dict[tuple[int, int], dict[int, str]] = {}
-    spans = [*seen.filters, *seen.links]
-    changes = [(one.from_us, 1, one) for one in spans]
-    changes += [(one.until_us, 0, one) for one in spans if one.until_us < seen.duration_us]
+    spans = [*replayed.filters, *replayed.links]
+    changes = [(interval.from_us, 1, interval) for interval in spans]
+    changes += [(interval.until_us, 0, interval) for interval in spans if interval.until_us < replayed.duration_us]
     table = [(0, 0.0, 0.0, 0)]
     muted, total = 0, 0
     for time_us, begins, span in sorted(changes, key=lambda change: change[:2]):
@@ -117,45 +117,45 @@ def steps(seen, fill, nodes):
 
 
 def frames(columns, chosen):
-    """The frames of each publication with their messages, in order of arrival; look: "" or "lost"."""
+    """Return the hops of each publication with their messages, in the order of sending; look is "" or "lost"."""
     rows = columns.where(event=("sent", "received"), message=(PUBLICATION, ACKNOWLEDGEMENT))
     rows = rows[chosen[rows]]
     names = ("time_us", "node", "peer", "value", "origin", "sequence")
     numbers = [columns[name][rows].tolist() for name in names]
     words = [columns.text(name, rows).tolist() for name in ("event", "message")]
-    found, under_way = {}, {}
+    frames_by_publication, under_way = {}, {}
     for time_us, node, peer, airtime_us, origin, sequence, event, message in zip(*numbers, *words, strict=True):
-        mine = found.setdefault((origin, sequence), [])
+        publication_frames = frames_by_publication.setdefault((origin, sequence), [])
         if event == "sent" and peer >= 0:
-            under_way[node, peer, message, origin, sequence] = len(mine)
-            mine.append((Hop(node, peer, time_us - airtime_us, time_us, "lost"), message))
+            under_way[node, peer, message, origin, sequence] = len(publication_frames)
+            publication_frames.append((Hop(node, peer, time_us - airtime_us, time_us, "lost"), message))
         elif event == "received" and (peer, node, message, origin, sequence) in under_way:
-            place = under_way.pop((peer, node, message, origin, sequence))
-            mine[place] = mine[place][0]._replace(arrived_us=time_us, look=""), message
-    return found
+            index = under_way.pop((peer, node, message, origin, sequence))
+            publication_frames[index] = publication_frames[index][0]._replace(arrived_us=time_us, look=""), message
+    return frames_by_publication
 
 
 def marks(columns, chosen):
-    """What each publication met at nodes."""
+    """Return the deliveries and drops of each publication, as marks."""
     rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
     rows = rows[chosen[rows]]
     numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "origin", "sequence")]
     words = [columns.text(name, rows).tolist() for name in ("event", "detail")]
-    found = {}
+    marks_by_publication = {}
     for time_us, node, origin, sequence, event, detail in zip(*numbers, *words, strict=True):
         if event == "delivered" or detail in REASONS:
             look = detail if event == "dropped" else event
-            found.setdefault((origin, sequence), []).append(Mark(node, look, time_us))
-    return found
+            marks_by_publication.setdefault((origin, sequence), []).append(Mark(node, look, time_us))
+    return marks_by_publication
 
 
-def path(what, frames, marks):
+def path(publication, frames, marks):
     """Return the path of a publication, from its frames and marks."""
     forward = sorted((hop for hop, message in frames if message == PUBLICATION), key=lambda hop: hop.arrived_us)
     delivered = [mark.node for mark in marks if mark.look == "delivered"]
     came = {}
     for hop in forward:
-        if hop.look != "lost" and hop.receiver != what.node:
+        if hop.look != "lost" and hop.receiver != publication.node:
             came.setdefault(hop.receiver, hop)
     useful = set()
     for node in delivered:
@@ -165,12 +165,12 @@ def path(what, frames, marks):
     hops = [_looking(hop, came, useful) for hop in forward]
     back = [hop for hop, message in frames if message == ACKNOWLEDGEMENT]
     hops += [hop._replace(look=hop.look or "acknowledged") for hop in back]
-    # A node whose application got it may have passed it on to a dead end besides; what it says of itself counts.
-    told = {(mark.node, mark.look): mark for mark in reversed(marks)}
+    # A node may deliver a publication and also forward it to a dead end, so the looks of a node are separate marks.
+    first_marks = {(mark.node, mark.look): mark for mark in reversed(marks)}
     return Path(
-        what,
+        publication,
         tuple(sorted(hops, key=lambda hop: (hop.arrived_us, hop.sender, hop.receiver))),
-        tuple(sorted(told.values(), key=lambda mark: (mark.at_us, mark.node))),
+        tuple(sorted(first_marks.values(), key=lambda mark: (mark.at_us, mark.node))),
         len(delivered),
     )
 

@@ -1,4 +1,4 @@
-"""The automaton of a link: its table is complete, each entry happens or never does, both engines act by it."""
+"""The automaton of a link: its table is complete, every entry occurs or is impossible, and both engines follow it."""
 
 import pytest
 
@@ -29,7 +29,7 @@ from workbench.protocols.dps.views.automaton import draw
 ENTRIES = [(state, event) for state in State for event in Input]
 
 
-def test_table_has_an_entry_for_each_state_and_whatever_comes():
+def test_table_has_an_entry_for_each_state_and_input():
     assert sorted(TABLE) == list(State)
     for state in State:
         assert sorted(TABLE[state]) == list(Input)
@@ -51,23 +51,23 @@ def test_each_state_input_and_action_has_a_name_and_a_meaning():
 
 @pytest.fixture
 def come(monkeypatch):
-    """The entries that are looked up."""
-    found = set()
+    """Return the set of entries that are looked up."""
+    entries = set()
     look_up = Links._apply
 
     def note(self, remote, event, now):
-        found.add((State(remote.state), Input(event)))
+        entries.add((State(remote.state), Input(event)))
         look_up(self, remote, event, now)
 
     monkeypatch.setattr(Links, "_apply", note)
-    return found
+    return entries
 
 
 def named(entries):
     return sorted((state.label, event.label) for state, event in entries)
 
 
-def test_each_entry_comes_in_some_run_and_what_never_comes_in_none(come):
+def test_each_entry_occurs_in_some_run_unless_it_is_impossible(come):
     wanted = {(state, event) for state, event in ENTRIES if TABLE[state][event].state is not None}
     for seed in range(400):
         fuzz = Fuzz(seed)
@@ -82,7 +82,7 @@ def test_each_entry_comes_in_some_run_and_what_never_comes_in_none(come):
 # The fast twin
 
 
-def test_the_twins_arrays_are_the_table():
+def test_the_arrays_of_the_twin_equal_the_table():
     from workbench.protocols.dps.fast.state import automaton_arrays
 
     next_states, firsts, actions = automaton_arrays()
@@ -93,14 +93,14 @@ def test_the_twins_arrays_are_the_table():
     assert len(actions) == firsts[-1]
 
 
-def test_what_takes_a_links_place_or_is_told_changes_sets_off_no_more_of_that():
-    # The twin's function for it does not call itself.
+def test_replacing_a_link_and_announcing_changes_cause_no_further_ones():
+    # The twin's function for these actions does not call itself.
     for state in State:
         assert not {Action.REPLACE, Action.UPDATE} & {*TABLE[state][NEEDED].actions, *TABLE[state][CHANGED].actions}
 
 
 def traces():
-    """The digests of a run with loops, outages and signs of life, of both engines."""
+    """Return the digests of a run with loops, outages and keep-alives, for both engines."""
     protocol = wb.DPS(update_s=0.2, link_loss_s=1.0, relink_s=1.0, recheck_s=4.0)
     workload = [
         wb.subscribe([0, 3], "TEMP GE 25"),
@@ -134,6 +134,6 @@ def test_changing_an_entry_changes_both_engines_alike(monkeypatch, state, event,
 # The drawing
 
 
-def test_drawing_in_the_docs_is_made_from_the_table():
+def test_drawing_in_the_docs_equals_the_table():
     committed = (REPOSITORY / "docs/images/dps-links.svg").read_text(encoding="utf-8")
     assert committed == draw().to_svg(), "python -m workbench.protocols.dps.views.automaton docs/images/dps-links.svg"

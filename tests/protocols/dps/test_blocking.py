@@ -1,4 +1,4 @@
-"""A DPS node in a thread of its own, for programs without asyncio."""
+"""A DPS node in a separate thread, for programs without asyncio."""
 
 import threading
 
@@ -8,7 +8,7 @@ import workbench as wb
 from tests.until import PATIENCE_S
 
 
-def test_calls_wait_for_what_the_node_does():
+def test_calls_wait_for_the_node():
     with wb.dps_node() as publisher, wb.dps_node() as subscriber:
         subscription = subscriber.subscribe("a/+", expired=True)
         neighbor = publisher.link(str(subscriber), timeout_s=PATIENCE_S)
@@ -26,7 +26,7 @@ def test_calls_wait_for_what_the_node_does():
         publisher.unlink(neighbor)
 
 
-def test_thread_ends_with_the_node_and_errors_come_through():
+def test_thread_ends_with_the_node_and_errors_are_raised_in_the_caller():
     before = threading.active_count()
     with wb.dps_node() as node:
         with pytest.raises(wb.AttributeFormatError):
@@ -38,7 +38,7 @@ def test_thread_ends_with_the_node_and_errors_come_through():
     assert threading.active_count() == before
 
 
-def test_handler_that_calls_its_node_gets_an_error_and_hangs_nobody():
+def test_handler_that_calls_its_node_gets_an_error_instead_of_a_deadlock():
     errors = []
 
     def handler(publication):
@@ -57,20 +57,20 @@ def test_iterating_ends_when_the_node_is_closed():
     node = wb.dps_node()
     blocking = node.__enter__()
     subscription = blocking.subscribe("a")
-    taken = []
-    reader = threading.Thread(target=lambda: taken.extend(one.data for one in subscription))
+    received = []
+    reader = threading.Thread(target=lambda: received.extend(publication.data for publication in subscription))
     reader.start()
     blocking.publish("a", b"1")
     blocking.close()
     reader.join(PATIENCE_S)
-    assert taken == [b"1"]
+    assert received == [b"1"]
 
 
-def test_what_has_come_can_be_taken_from_a_closed_node_and_calls_are_errors():
+def test_received_publications_can_be_read_from_a_closed_node_and_calls_are_errors():
     with wb.dps_node() as node:
         subscription = node.subscribe("a")
         node.publish("a", b"1")
     node.close()
-    assert [one.data for one in subscription] == [b"1"]
+    assert [publication.data for publication in subscription] == [b"1"]
     with pytest.raises(wb.LinkError, match="the node is closed"):
         node.publish("a", b"2")

@@ -1,4 +1,4 @@
-"""Bit vectors: positions, fuzzy hash, what they look like on the wire; vectors that are added and taken away."""
+"""Bit vectors: positions, fuzzy hash, encoding, set operations, and vectors that count."""
 
 import cbor2
 import pytest
@@ -23,7 +23,7 @@ def vectors(draw, lengths=LENGTHS):
 
 
 def several(count):
-    """That many vectors of one length."""
+    """Draw `count` vectors of the same length."""
     return LENGTHS.flatmap(lambda length: st.lists(vectors(st.just(length)), min_size=count, max_size=count))
 
 
@@ -62,13 +62,13 @@ def test_item_sets_the_bits_of_its_digest(item, length, hashes, bits):
         (range(0, 64, 2), 64, "83001840485555555555555555"),
     ],
 )
-def test_vector_is_written_as_the_reference_does(positions, length, encoded):
+def test_vector_is_encoded_like_the_reference(positions, length, encoded):
     vector = BitVector.at(positions, length)
     assert vector.encode().hex() == encoded
     assert BitVector.decode(bytes.fromhex(encoded)) == vector
 
 
-def test_run_lengths_that_would_overflow_give_way_to_bytes():
+def test_run_lengths_that_would_overflow_are_replaced_by_bytes():
     vector = BitVector.at(range(0, 8192, 4))  # 25 %: the reference fails here
     assert vector.encode() == cbor2.dumps([0, 8192, vector.to_bytes()])
 
@@ -84,7 +84,7 @@ def test_run_lengths_that_would_overflow_give_way_to_bytes():
         (range(63), 64, "ff" * 32),
     ],
 )
-def test_fuzzy_hash_smears_the_folded_vector_and_counts_its_bits(positions, length, fuzzy_hash):
+def test_fuzzy_hash_smears_the_folded_vector_and_stores_its_number_of_bits(positions, length, fuzzy_hash):
     assert BitVector.at(positions, length).fuzzy_hash().hex() == fuzzy_hash
 
 
@@ -93,7 +93,7 @@ def test_captured_needs_are_the_fuzzy_hash_of_the_filter():
     assert BitVector.of(subscription_items("a/b/c")).fuzzy_hash().hex() == needs
 
 
-def test_interests_are_the_union_and_needs_what_all_have():
+def test_interests_are_the_union_and_needs_the_intersection():
     topics = ("a/b/c", "a/#", "x/y")
     filters = [BitVector.of(subscription_items(topic), 256) for topic in topics]
     interests, needs = CountingVector(256), CountingVector(256)
@@ -117,7 +117,7 @@ def test_all_vectors_of_the_encoding(dps_reference):
         vector = BitVector.from_bytes(bytes.fromhex(case["raw"]))
         assert (vector.length, vector.popcount) == (case["len"], case["popcount"])
         encoded = vector.encode()
-        # Where the reference cannot write the vector (status 9) we write its bytes.
+        # We encode the bytes of vectors that the reference cannot encode (status 9).
         expected = case["serialized"] if case["status"] == 0 else cbor2.dumps([0, case["len"], vector.to_bytes()]).hex()
         assert encoded.hex() == expected, case["name"]
         assert BitVector.decode(encoded) == vector
@@ -181,7 +181,7 @@ def test_fuzzy_hash_keeps_inclusion(pair):
 
 
 @given(vectors())
-def test_fuzzy_hash_is_that_of_the_words(vector):
+def test_fuzzy_hash_equals_that_computed_word_by_word(vector):
     words = [int.from_bytes(vector.to_bytes()[at : at + 8], "little") for at in range(0, vector.length // 8, 8)]
     folded = 0
     for word in words:
@@ -189,8 +189,8 @@ def test_fuzzy_hash_is_that_of_the_words(vector):
 
     def smeared(rotations):
         x = folded
-        for by in rotations:
-            x |= (x << by | x >> (64 - by)) % 2**64
+        for shift in rotations:
+            x |= (x << shift | x >> (64 - shift)) % 2**64
         return x
 
     p = vector.popcount
@@ -201,7 +201,7 @@ def test_fuzzy_hash_is_that_of_the_words(vector):
 
 
 @given(several(3))
-def test_set_operations_are_those_of_the_positions(trio):
+def test_set_operations_equal_those_of_the_positions(trio):
     a, b, c = trio
     sets = [set(vector.positions()) for vector in (a, b, c)]
     assert set((a | b).positions()) == sets[0] | sets[1]
@@ -214,25 +214,25 @@ def test_set_operations_are_those_of_the_positions(trio):
 @given(several(6), st.lists(st.integers(0, 5), max_size=40))
 def test_counting_vector_counts(pool, steps):
     counting = CountingVector(pool[0].length)
-    held = []
+    members = []
     for step in steps:
-        if step in held and steps.count(step) % 2:
-            held.remove(step)
+        if step in members and steps.count(step) % 2:
+            members.remove(step)
             counting.remove(pool[step])
         else:
-            held.append(step)
+            members.append(step)
             counting.add(pool[step])
-    union, every = 0, 2 ** pool[0].length - 1 if held else 0
-    for step in held:
+    union, every = 0, 2 ** pool[0].length - 1 if members else 0
+    for step in members:
         union |= pool[step].bits
         every &= pool[step].bits
-    assert counting.entries == len(held)
+    assert counting.entries == len(members)
     assert counting.union().bits == union
     assert counting.intersection().bits == every
-    assert counting.count(7) == sum(pool[step].bits >> 7 & 1 for step in held)
-    for step in held:
+    assert counting.count(7) == sum(pool[step].bits >> 7 & 1 for step in members)
+    for step in members:
         rest = counting.without(pool[step])
-        assert rest.entries == len(held) - 1
+        assert rest.entries == len(members) - 1
         rest.add(pool[step])
         assert (rest.union(), rest.intersection()) == (counting.union(), counting.intersection())
 
@@ -261,15 +261,15 @@ def test_publication_is_routed_for_one_of_many_subscriptions():
     assert not routes(filter_of("q/r"), filters[0], filters[0].fuzzy_hash())
 
 
-def test_nothing_is_routed_where_nothing_is_in_common():
+def test_publications_without_common_bits_are_not_routed():
     assert not routes(filter_of("a"), BitVector(), bytes(32))
     assert not routes(BitVector(), filter_of("a"), bytes(32))
 
 
-def test_copy_is_a_vector_of_its_own():
+def test_copy_is_independent():
     vector = BitVector.at([1], 64)
-    other = vector.copy()
-    other.add("a")
+    copy = vector.copy()
+    copy.add("a")
     assert vector.positions() == [1]
     assert BitVector(64).is_empty
     assert not vector.is_empty
@@ -290,7 +290,7 @@ def test_hashes_are_1_to_8(hashes):
         BitVector().add("a", hashes)
 
 
-def test_vectors_of_two_lengths_do_not_mix():
+def test_vectors_of_different_lengths_cannot_be_combined():
     for mixed in (BitVector.__or__, BitVector.__and__, BitVector.__xor__, BitVector.includes):
         with pytest.raises(ParameterError, match="64 and 128 bits"):
             mixed(BitVector(64), BitVector(128))
@@ -334,7 +334,7 @@ def test_vector_of_another_length_is_refused_before_it_is_unpacked():
         BitVector.decode(BitVector(64).encode(), 128)
 
 
-def test_bytes_behind_a_vector_are_refused():
+def test_bytes_after_a_vector_are_refused():
     with pytest.raises(DecodeError, match="1 bytes too many"):
         BitVector.decode(BitVector(64).encode() + b"\x00")
 
@@ -353,5 +353,5 @@ def test_any_run_lengths_are_read_or_refused(data, length):
     assert BitVector.decode(vector.encode()) == vector
 
 
-def test_positions_of_nothing_is_nothing():
+def test_positions_of_an_empty_vector_are_empty():
     assert positions_of(0) == []

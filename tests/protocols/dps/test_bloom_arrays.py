@@ -1,4 +1,4 @@
-"""Topics, filters and routes over arrays: each answer is the one that is given for one alone."""
+"""Topics, filters and routes as arrays: the same results as for single values."""
 
 import hashlib
 
@@ -49,47 +49,51 @@ def test_digest_is_sha256(data):
 
 
 @given(PUBLISHED, LENGTHS, HASHES, st.booleans())
-def test_filters_of_publications_are_those_of_each(published, length, hashes, wildcards):
+def test_filters_of_publications_equal_the_single_ones(published, length, hashes, wildcards):
     rows = bloom_arrays.publication_filters(published, length, hashes, SEPARATORS, wildcards)
     singles = [BitVector.of(publication_items(topic, SEPARATORS, wildcards), length, hashes) for topic in published]
     assert bloom_arrays.to_vectors(rows) == singles
 
 
 @given(SUBSCRIBED, LENGTHS, HASHES)
-def test_filters_of_subscriptions_are_those_of_each(subscribed, length, hashes):
+def test_filters_of_subscriptions_equal_the_single_ones(subscribed, length, hashes):
     rows = bloom_arrays.subscription_filters(subscribed, length, hashes, SEPARATORS)
     singles = [BitVector.of(subscription_items(topic, SEPARATORS), length, hashes) for topic in subscribed]
     assert bloom_arrays.to_vectors(rows) == singles
 
 
 @given(PUBLISHED, SUBSCRIBED)
-def test_matches_are_those_of_each_pair(published, subscribed):
+def test_matches_equal_those_of_single_pairs(published, subscribed):
     table = bloom_arrays.matches(published, subscribed, SEPARATORS)
-    assert table.tolist() == [[matches(one, other, SEPARATORS) for other in subscribed] for one in published]
+    assert table.tolist() == [
+        [matches(publication, subscription, SEPARATORS) for subscription in subscribed] for publication in published
+    ]
 
 
 @given(st.lists(st.binary(max_size=10), max_size=4), SUBSCRIBED)
-def test_matches_of_any_bytes_are_those_of_each_pair(published, subscribed):
+def test_matches_of_any_bytes_equal_those_of_single_pairs(published, subscribed):
     table = bloom_arrays.matches(published, subscribed, SEPARATORS)
-    assert table.tolist() == [[matches([one], other, SEPARATORS) for other in subscribed] for one in published]
+    assert table.tolist() == [
+        [matches([publication], subscription, SEPARATORS) for subscription in subscribed] for publication in published
+    ]
 
 
 @given(LENGTHS, st.data())
-def test_routes_and_inclusions_are_those_of_each_pair(length, data):
+def test_routes_and_inclusions_equal_those_of_single_pairs(length, data):
     some = st.sets(st.integers(0, length - 1), max_size=80).map(lambda bits: BitVector.at(bits, length))
     base = data.draw(some)
     dense = BitVector(length, data.draw(st.integers(0, 2**length - 1)))
     publications = [vector | base for vector in data.draw(st.lists(some, max_size=3))] + [BitVector(length), dense]
     links = [*data.draw(st.lists(some, max_size=3)), base, BitVector(length), dense]
     needs = [data.draw(st.sampled_from((link, base, BitVector(length)))).fuzzy_hash() for link in links]
-    rows, others = filters_of(publications, length), filters_of(links, length)
+    rows, link_rows = filters_of(publications, length), filters_of(links, length)
     needed = np.frombuffer(b"".join(needs), np.uint64).reshape(-1, 4)
-    routed = bloom_arrays.routes(rows, others, needed)
+    routed = bloom_arrays.routes(rows, link_rows, needed)
     assert routed.tolist() == [
         [routes(publication, link, need) for link, need in zip(links, needs, strict=True)]
         for publication in publications
     ]
-    included = bloom_arrays.includes(rows, others)
+    included = bloom_arrays.includes(rows, link_rows)
     assert included.tolist() == [[publication.includes(link) for link in links] for publication in publications]
     hashes = bloom_arrays.fuzzy_hashes(rows)
     assert [row.tobytes() for row in hashes] == [publication.fuzzy_hash() for publication in publications]
@@ -113,15 +117,15 @@ def test_all_vectors_of_matches_and_routes(dps_reference):
 
 
 @given(SUBSCRIBED, st.text(alphabet="a/.+#", max_size=6), SUBSCRIBED)
-def test_topic_that_is_not_valid_is_the_error_of_it_alone(before, topic, behind):
+def test_invalid_topic_raises_the_same_error_as_alone(before, topic, behind):
     for batch, single in (
         (bloom_arrays.subscription_filters, subscription_items),
         (bloom_arrays.publication_filters, publication_items),
     ):
         expected = None
-        for one in (*before, topic, *behind):
+        for text in (*before, topic, *behind):
             try:
-                single(one.encode(), SEPARATORS)
+                single(text.encode(), SEPARATORS)
             except AttributeFormatError as error:
                 expected = str(error)
                 break
@@ -133,7 +137,7 @@ def test_topic_that_is_not_valid_is_the_error_of_it_alone(before, topic, behind)
             assert str(raised.value) == expected
 
 
-def test_longest_topic_goes_and_one_byte_more_does_not():
+def test_longest_topic_is_accepted_and_one_byte_more_is_refused():
     topic = "/".join(["x" * 1023, "y" * 1024])
     rows = bloom_arrays.publication_filters([topic])
     assert bloom_arrays.to_vectors(rows) == [BitVector.of(publication_items(topic))]
@@ -143,17 +147,17 @@ def test_longest_topic_goes_and_one_byte_more_does_not():
         bloom_arrays.publication_filters([topic + "z"])
 
 
-def test_texts_are_laid_end_to_end():
+def test_texts_are_concatenated():
     texts = Texts.of(["a", b"", "é"])
     assert (len(texts), texts.text(0), texts.text(1), texts.text(2)) == (3, b"a", b"", "é".encode())
     assert bloom_arrays.matches(Texts.of(["a"]), Texts.of(["a"])).tolist() == [[True]]
 
 
-def test_rows_that_do_not_fit_are_refused():
-    rows, others = np.zeros((1, 2), np.uint64), np.zeros((1, 4), np.uint64)
+def test_rows_of_different_lengths_are_refused():
+    rows, longer_rows = np.zeros((1, 2), np.uint64), np.zeros((1, 4), np.uint64)
     for wrong in (
-        lambda: bloom_arrays.includes(rows, others),
-        lambda: bloom_arrays.routes(rows, others, np.zeros((1, 4), np.uint64)),
+        lambda: bloom_arrays.includes(rows, longer_rows),
+        lambda: bloom_arrays.routes(rows, longer_rows, np.zeros((1, 4), np.uint64)),
         lambda: bloom_arrays.routes(rows, rows, np.zeros((2, 4), np.uint64)),
         lambda: bloom_arrays.routes(rows, rows, np.zeros((1, 4), np.int64)),
         lambda: bloom_arrays.fuzzy_hashes(np.zeros(3, np.uint64)),

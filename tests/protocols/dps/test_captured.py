@@ -1,7 +1,7 @@
-"""Our node in the place of each node of a captured exchange: it is sent what that was sent, and sends what that sent.
+"""Our node in the place of each node of a captured exchange: it receives and sends the same messages.
 
-Byte for byte, with the ids of the capture given to it, and what the application did done at its time. The captures
-leave out what was said again: answers that are missing there are missing here, too.
+The messages are equal byte for byte: the node has the ids of the capture, and its application acts at the same times.
+The captures omit repeated messages, so answers that are missing there are missing here, too.
 """
 
 import pytest
@@ -11,8 +11,8 @@ from workbench.protocols.dps import DPS, cose, wire
 from workbench.protocols.dps.automaton import MUTED
 
 SECOND = 1_000_000
-# The example programs' separators, and the update rate that the captures were made with. Signs of life come at other
-# times than theirs, so there are none unless a test asks for them, but those that tell another mesh id.
+# The separators of the example programs, and the update interval of the captures. Keep-alives come at other times
+# than those of the captures. Nodes send them only if a test requests it, or to announce another mesh id.
 SETTINGS = {"separators": "/.", "update_s": 0.2, "link_loss_s": 60.0}
 
 
@@ -34,43 +34,49 @@ def is_sign_of_life(frame):
 
 
 class Replay:
-    """One node of an exchange, from its first message on."""
+    """A node of an exchange, from its first message on."""
 
     def __init__(self, captured, scenario, port, until=None, **settings):
-        self.messages = [one for one in captured["messages"] if one["scenario"] == scenario]
+        self.messages = [message for message in captured["messages"] if message["scenario"] == scenario]
         if until is not None:
-            names = [one["name"] for one in self.messages]
+            names = [message["name"] for message in self.messages]
             self.messages = self.messages[: names.index(until) + 1]
         self.own = neighbor(port)
-        sent = [wire.decode(bytes.fromhex(one["hex"])) for one in self.messages if one["from"] == self.own]
-        self.answers = [one.data for one in sent if isinstance(one, wire.Acknowledgement)]
+        sent_messages = [
+            wire.decode(bytes.fromhex(message["hex"])) for message in self.messages if message["from"] == self.own
+        ]
+        self.answers = [message.data for message in sent_messages if isinstance(message, wire.Acknowledgement)]
         ids = [self._own_mesh_id()]
-        ids += dict.fromkeys(one.publication_id for one in sent if isinstance(one, wire.Publication) and not one.hops)
+        ids += dict.fromkeys(
+            message.publication_id
+            for message in sent_messages
+            if isinstance(message, wire.Publication) and not message.hops
+        )
         self.node = DPS(**{**SETTINGS, **settings}).make_node(-1, draws.Stream(draws.make_key(1)))
-        halves = [half for one in ids for half in (one[:8], one[8:])]
+        halves = [half for id_ in ids for half in (id_[:8], id_[8:])]
         self.node._random_bytes = lambda: halves.pop(0)
         self.node.port = port
         self.node.neighbor_of = lambda previous_hop, port: previous_hop if port is None else neighbor(port)
         self.node.start(0)
-        self.node.links.start(ids[0])  # a C node's, without the mark of ours
-        self.subscriptions, self.sent, self.told = [], [], set()
+        self.node.links.start(ids[0])  # the id of a C node, without the mark of ours
+        self.subscriptions, self.sent, self.expected = [], [], set()
         self.has_no_signs = self.node.settings.link_loss_s == SETTINGS["link_loss_s"]
 
     def _own_mesh_id(self):
-        """The id that it sends and has not heard before; if it has none to send, one above all others."""
-        heard = set()
-        for one in self.messages:
-            mesh_id = getattr(wire.decode(bytes.fromhex(one["hex"])), "mesh_id", None)
-            if one["from"] == self.own and mesh_id is not None and mesh_id not in heard:
+        """Return the first id that the node sends and has not received before; if it sends none, the highest id."""
+        received_ids = set()
+        for message in self.messages:
+            mesh_id = getattr(wire.decode(bytes.fromhex(message["hex"])), "mesh_id", None)
+            if message["from"] == self.own and mesh_id is not None and mesh_id not in received_ids:
                 return mesh_id
-            heard.add(mesh_id)
+            received_ids.add(mesh_id)
         return b"\xff" * 16
 
     def subscribe(self, *topics, at=0.0):
         self.subscriptions.append(self.node.subscribe_topics(topics, round(at * SECOND)))
 
     def play(self, **actions):
-        """Play it; ``actions``: what the application does (with the time) before the message of that name."""
+        """Play the exchange; `actions` maps a message's name to what the application does before it, given the time."""
         now = 0
         for message in self.messages:
             act = actions.get(message["name"])
@@ -87,23 +93,23 @@ class Replay:
         return self
 
     def play_again(self, name, now):
-        """Deliver a message that came again and is in the capture only once."""
-        message = next(one for one in self.messages if one["name"] == name)
+        """Deliver a message that was repeated, but is in the capture only once."""
+        message = next(message for message in self.messages if message["name"] == name)
         self.node.receive(bytes.fromhex(message["hex"]), message["from"], now, False)
 
     def expect(self, to, frame, now):
-        """It must have sent this by now, or send it soon."""
+        """Check that the node has sent this frame by now, or sends it soon."""
         if self.has_no_signs and is_sign_of_life(frame):
             return
-        # A timer of ours may be a little behind theirs.
+        # Our timers may be a little later than those of the capture.
         self.wake(now + SECOND // 4)
         assert (to, frame) in self.sent, f"{wire.decode(frame)} is not in {[wire.decode(f) for _, f in self.sent]}"
         self.sent.remove((to, frame))
-        self.told.add((to, frame))
+        self.expected.add((to, frame))
 
     def rest(self):
-        """What it has sent and the capture does not have, not counting what it has sent before."""
-        return [wire.decode(frame) for to, frame in self.sent if (to, frame) not in self.told]
+        """Return the messages that the node has sent and the capture does not have, except repetitions."""
+        return [wire.decode(frame) for to, frame in self.sent if (to, frame) not in self.expected]
 
     def answer(self, now):
         for subscription in self.subscriptions:
@@ -127,7 +133,10 @@ class Replay:
         self.node.take_events()
 
     def answer_sign(self, to, sign, now):
-        """The reference tells no mesh id by itself, so the capture has no answer to that: this is what it would say."""
+        """Deliver the reference's answer to a keep-alive.
+
+        The reference does not announce a mesh id by itself, so the capture has no such answer.
+        """
         remote = self.node.links.remotes[to]
         mesh_id = remote.inbound_mesh_id.to_bytes(17, "little")[:16]
         port = int(to.rpartition(":")[2])
@@ -153,7 +162,7 @@ def test_basic_publisher(dps_captured):
         basic_03_pub=lambda now: series.append(node.publish_topics("a/b/c", b"hello\0", now, acknowledge=True)),
         basic_05_sub=lambda now: node.unlink(neighbor(40001), now),
     )
-    assert [one.data for one in series[0]] and not replay.rest() and not node.links.remotes
+    assert [publication.data for publication in series[0]] and not replay.rest() and not node.links.remotes
 
 
 def test_subscriptions_with_wildcards_and_several_topics(dps_captured):
@@ -188,23 +197,25 @@ def test_publications_with_wildcards_and_several_topics(dps_captured):
 
 
 def data_of(captured, name):
-    return next(wire.decode(bytes.fromhex(one["hex"])).data for one in captured["messages"] if one["name"] == name)
+    return next(
+        wire.decode(bytes.fromhex(message["hex"])).data for message in captured["messages"] if message["name"] == name
+    )
 
 
 def numbered_ids(halves, skipped):
-    """The ids of the capture, with one more before the last: of the publication that nobody was sent."""
-    made = []
+    """Return the ids of the capture, with an additional one before the last: that of a publication not sent."""
+    drawn = []
 
     def half():
-        made.append(None)
-        at = len(made) - 1  # the mesh id's halves have been taken before
-        return bytes(8) if at // 2 == skipped else halves()
+        drawn.append(None)
+        index = len(drawn) - 1  # after the halves of the mesh id
+        return bytes(8) if index // 2 == skipped else halves()
 
     return half
 
 
 @pytest.mark.parametrize("port", [40001, 40002])
-def test_interests_that_change_go_out_as_changes(dps_captured, port):
+def test_changed_interests_are_sent_as_changes(dps_captured, port):
     replay = Replay(dps_captured, "delta", port)
     node = replay.node
     if port == 40001:
@@ -236,7 +247,7 @@ def test_a_link_begins_and_ends(dps_captured, port):
 
 
 @pytest.mark.parametrize("port", [40001, 40002, 40003, 40004])
-def test_publication_goes_along_a_chain_and_its_acknowledgement_back(dps_captured, port):
+def test_publication_follows_a_chain_and_its_acknowledgement_returns(dps_captured, port):
     replay = Replay(dps_captured, "chain", port, until="chain_14_ack")
     node = replay.node
     if port == 40001:
@@ -252,10 +263,10 @@ def test_publication_goes_along_a_chain_and_its_acknowledgement_back(dps_capture
     }
     replay.play(**actions[port])
     passed_on = replay.rest()
-    # The last message of the excerpt is the acknowledgement on its way to 40002, which passes it on.
-    assert [type(one) for one in passed_on] == ([wire.Acknowledgement] if port == 40002 else [])
+    # The last message of the excerpt is the acknowledgement to 40002, which forwards it.
+    assert [type(message) for message in passed_on] == ([wire.Acknowledgement] if port == 40002 else [])
     if port == 40002:
-        ack = next(one for one in replay.messages if one["name"] == "chain_14_ack")
+        ack = next(message for message in replay.messages if message["name"] == "chain_14_ack")
         assert (neighbor(40003), bytes.fromhex(ack["hex"])) in replay.sent
 
 
@@ -274,12 +285,14 @@ def test_a_triangle_mutes_its_third_link(dps_captured, port):
     }
     replay.play(**actions[port])
     assert not replay.rest()
-    other = {40001: 40003, 40003: 40001}.get(port)
-    assert [one.address for one in node.links.remotes.values() if one.state == MUTED] == [neighbor(other)] * bool(other)
+    muted_port = {40001: 40003, 40003: 40001}.get(port)
+    assert [remote.address for remote in node.links.remotes.values() if remote.state == MUTED] == [
+        neighbor(muted_port)
+    ] * bool(muted_port)
 
 
 @pytest.mark.parametrize("port", [40001, 40002])
-def test_signs_of_life(dps_captured, port):
+def test_keep_alives(dps_captured, port):
     replay = Replay(dps_captured, "keepalive", port, link_loss_s=2.0)
     node = replay.node
     replay.subscribe({40001: "a/#", 40002: "b/#"}[port])
@@ -289,8 +302,8 @@ def test_signs_of_life(dps_captured, port):
 
 
 @pytest.mark.parametrize("port", [40001, 40002, 40003])
-def test_publications_that_are_retained(dps_captured, port):
-    # 40001 gives a sign of life, which was answered as its first message was.
+def test_retained_publications(dps_captured, port):
+    # 40001 sends a keep-alive, which is answered like its first message.
     settings = {"link_loss_s": 2.0} if port == 40001 else {}
     replay = Replay(dps_captured, "retained", port, until="retained_16_pub", **settings)
     node = replay.node
@@ -313,7 +326,7 @@ def test_publications_that_are_retained(dps_captured, port):
     }
     replay.play(**actions[port])
     if port == 40002:
-        assert [one.data for one in series[0]] == [
+        assert [publication.data for publication in series[0]] == [
             b"This is an ACK from 127.0.0.1:40001",
             b"This is an ACK from 127.0.0.1:40001",
             b"This is an ACK from 127.0.0.1:40003",
@@ -321,16 +334,16 @@ def test_publications_that_are_retained(dps_captured, port):
         assert not len(node.publications.retained)
 
 
-def test_encrypted_publication_is_read_and_its_acknowledgement_with_it(dps_captured):
+def test_encrypted_publication_and_its_acknowledgement_are_decrypted(dps_captured):
     keys = cose.KeyStore()
-    for one in dps_captured["test_keys_A256KW"]:
-        keys.add_symmetric(bytes.fromhex(one["kid"]), bytes.fromhex(one["key"]))
+    for key in dps_captured["test_keys_A256KW"]:
+        keys.add_symmetric(bytes.fromhex(key["kid"]), bytes.fromhex(key["key"]))
     replay = Replay(dps_captured, "enc1", 40002)
     node = replay.node
     node.security = cose.Security(keys)
     subscription = node.subscribe_topics("a/b/c", 0)
     publication, ack = (
-        next(bytes.fromhex(one["hex"]) for one in replay.messages if one["name"] == name)
+        next(bytes.fromhex(message["hex"]) for message in replay.messages if message["name"] == name)
         for name in ("enc1_03_pub", "enc1_04_ack")
     )
     node.receive(publication, neighbor(40001), 1, False)

@@ -1,4 +1,4 @@
-"""The part of CBOR that DPS's messages are made of, beside cbor2."""
+"""The subset of CBOR that DPS's messages use, compared with cbor2."""
 
 import cbor2
 import pytest
@@ -17,7 +17,7 @@ ANY = st.recursive(
 
 
 @given(st.integers(-(2**64), 2**64 - 1))
-def test_integer_is_written_and_read_as_cbor2_does(value):
+def test_integer_is_encoded_and_decoded_like_cbor2(value):
     data = cbor.integer(value)
     assert data == cbor2.dumps(value)
     assert Reader(data).integer("value", -(2**64), 2**64) == value
@@ -27,7 +27,7 @@ def test_integer_is_written_and_read_as_cbor2_does(value):
 
 
 @given(st.binary(max_size=300), st.text(max_size=100), st.booleans())
-def test_strings_and_booleans_are_written_and_read_as_cbor2_does(data, text, flag):
+def test_strings_and_booleans_are_encoded_and_decoded_like_cbor2(data, text, flag):
     assert cbor.byte_string(data) == cbor2.dumps(data)
     assert cbor.text(text.encode()) == cbor2.dumps(text)
     assert cbor.boolean(flag) == cbor2.dumps(flag)
@@ -51,7 +51,7 @@ def test_floats_and_tags_can_be_skipped(value):
 
 
 @given(ANY, st.data())
-def test_item_cut_short_is_a_decode_error(item, data):
+def test_truncated_item_is_a_decode_error(item, data):
     encoded = cbor2.dumps(item)
     with pytest.raises(DecodeError):
         Reader(encoded[: data.draw(st.integers(0, len(encoded) - 1))]).skip("item")
@@ -71,11 +71,11 @@ def test_any_bytes_are_skipped_or_refused(data):
     ("data", "value"),
     [("0a", 10), ("180a", 10), ("19000a", 10), ("1a0000000a", 10), ("1b000000000000000a", 10)],
 )
-def test_integer_is_read_whatever_its_width(data, value):
+def test_integer_of_any_width_is_decoded(data, value):
     assert Reader(bytes.fromhex(data)).unsigned("value") == value
 
 
-def test_items_in_items_cost_no_stack():
+def test_nested_items_need_no_stack():
     depth = 50_000
     assert len(Reader(b"\x81" * depth + b"\x00").skip("item")) == depth + 1
     assert len(Reader(b"\xc1" * depth + b"\x00").skip("item")) == depth + 1
@@ -84,7 +84,7 @@ def test_items_in_items_cost_no_stack():
 @pytest.mark.parametrize(
     "data", ["9b7fffffffffffffff00", "bb7fffffffffffffff0000", "9affffffff", "5b7fffffffffffffff00"]
 )
-def test_declared_lengths_are_compared_with_what_is_there(data):
+def test_declared_lengths_are_compared_with_the_available_bytes(data):
     with pytest.raises(DecodeError, match="has a (length|count) of"):
         Reader(bytes.fromhex(data)).skip("item")
 
@@ -114,12 +114,12 @@ def test_indefinite_and_reserved_lengths_are_refused(data):
         (lambda reader: reader.skip_mapping("x"), "81a0", "x is an array; it must be a map"),
     ],
 )
-def test_what_comes_instead_is_named(read, data, reason):
+def test_the_error_names_the_type_found_instead(read, data, reason):
     with pytest.raises(DecodeError, match=reason):
         read(Reader(bytes.fromhex(data)))
 
 
-def test_number_beyond_64_bits_cannot_be_written():
+def test_number_beyond_64_bits_cannot_be_encoded():
     with pytest.raises(EncodeError, match="64 bits"):
         cbor.unsigned(2**64)
     with pytest.raises(EncodeError, match="64 bits"):

@@ -1,4 +1,4 @@
-"""25 nodes, of which some die and return in each round, among strangers: nobody asks for the dead, and all hear all."""
+"""A mesh of 25 nodes, of which some die and restart in each round, and strangers: it heals and forgets the dead."""
 
 import asyncio
 import random
@@ -19,22 +19,22 @@ import dps_chaos
 NODES = 25
 MOST_LINKS = 12
 HEALED_S = 90  # three times link_loss_s
-DRAINED_S = 150  # until what the dead asked for has gone from node to node, too
-# After 28 and 88 interests of the dead went round with an id that nobody had, before ids counted their hops.
+DRAINED_S = 150  # until interests of the dead have disappeared from all nodes
+# With 28 and 88 interests of the dead circulated with an id of a dead node, before ids counted their hops.
 SEEDS = (0, 1, 28, 88)
 
 
 class Chaos:
-    """A mesh of nodes with the reference's timers; time is moved by hand. ``seed`` says what happens."""
+    """A mesh of nodes with the reference's timers, whose time advances on demand; `seed` selects the events."""
 
     def __init__(self, seed, nodes=NODES, forges=True, **settings):
-        self.forges = forges  # whether strangers tell ids that are not theirs
+        self.forges = forges  # whether strangers use mesh ids of other nodes
         self.draw = random.Random(seed)
         self.protocol = DPS(max_links=MOST_LINKS, **settings)
         self.network = Network(self.protocol, [], self.draw.randrange)
-        self.made = 0
+        self.started = 0
         self.subscriptions = {}
-        self.dead = []  # addresses of those that are off for a round
+        self.dead = []  # addresses of the nodes that are off for a round
         self.strangers = 0
         self.next_address = 1
         for _ in range(nodes):
@@ -45,45 +45,45 @@ class Chaos:
         return self.next_address
 
     def start(self, address):
-        """A node without memory, linked to up to three others; its interests are its own life's alone."""
-        self.made += 1
-        node = self.protocol.make_node(address, draws.Stream(draws.make_key(self.made)))
-        others = self.draw.sample(sorted(self.network.nodes), min(3, len(self.network.nodes)))
+        """Start a node without memory, linked to up to three others; one of its topics is unique to this start."""
+        self.started += 1
+        node = self.protocol.make_node(address, draws.Stream(draws.make_key(self.started)))
+        neighbors = self.draw.sample(sorted(self.network.nodes), min(3, len(self.network.nodes)))
         self.network.nodes[address] = node
-        node.start(self.network.now, self.made)
-        topics = ("all/+", f"life/{self.made}")
+        node.start(self.network.now, self.started)
+        topics = ("all/+", f"life/{self.started}")
         self.subscriptions[address] = [node.subscribe_topics(topic, self.network.now) for topic in topics]
-        for other in others:
-            self.join(address, other)
+        for neighbor in neighbors:
+            self.join(address, neighbor)
         self.network.settle()
 
-    def join(self, one, other):
+    def join(self, a, b):
         """Make two nodes neighbors; the node with the lower address requests the link."""
-        self.network.links |= {(one, other), (other, one)}
-        for here, there in ((one, other), (other, one)):
-            self.network.nodes[here].link_quality(there, 1.0, 1.0, self.network.now)
+        self.network.links |= {(a, b), (b, a)}
+        for address, neighbor in ((a, b), (b, a)):
+            self.network.nodes[address].link_quality(neighbor, 1.0, 1.0, self.network.now)
 
     def kill(self, address):
         """Remove a node without an unlink message; return its neighbors."""
         del self.network.nodes[address], self.subscriptions[address]
-        neighbors = sorted(there for here, there in self.network.links if here == address)
+        neighbors = sorted(neighbor for end, neighbor in self.network.links if end == address)
         self.network.links = {link for link in self.network.links if address not in link}
         return neighbors
 
     def restart(self, address, neighbors):
-        """It is back, without its memory, with its neighbors of before that live, and perhaps with others."""
+        """Start a node again without its memory; link it to its former neighbors that are up, and perhaps to others."""
         self.start(address)
-        for other in neighbors:
-            if other in self.network.nodes:
-                self.join(address, other)
+        for neighbor in neighbors:
+            if neighbor in self.network.nodes:
+                self.join(address, neighbor)
 
     def strange(self):
-        """A stranger that links once, and is never heard of again."""
+        """Send a node one subscription of a stranger, which sends nothing afterwards."""
         self.strangers += 1
         victim = self.draw.choice(sorted(self.network.nodes))
         node = self.network.nodes[victim]
-        known = [one.inbound_mesh_id.to_bytes(17, "little") for one in node.links.remotes.values()]
-        known = [one[:16] for one in known if not one[16]]
+        known = [remote.inbound_mesh_id.to_bytes(17, "little") for remote in node.links.remotes.values()]
+        known = [mesh_id[:16] for mesh_id in known if not mesh_id[16]]
         mesh_id = self.draw.choice([self.draw.randbytes(16), *(known if self.forges else ())])
         flags = SAK | self.draw.choice([0, 0, wire.UNMUTE])
         for _ in range(self.draw.choice([1, 1, MOST_LINKS])):
@@ -93,10 +93,10 @@ class Chaos:
         self.network.settle()
 
     def connect(self):
-        """Those that live are one network, were all links up: who sees no other is joined to somebody."""
+        """Join the parts of the network that have no possible link to each other."""
         parts = []
         for address in sorted(self.network.nodes):
-            near = {there for here, there in self.network.links if here == address} | {address}
+            near = {neighbor for end, neighbor in self.network.links if end == address} | {address}
             touching = [part for part in parts if part & near]
             parts = [part for part in parts if not part & near] + [near.union(*touching)]
         for part in parts[1:]:
@@ -104,7 +104,7 @@ class Chaos:
         self.network.settle()
 
     def round(self):
-        """Some die; of these some are back at once, on their port or another, and some after a round; and strangers."""
+        """Kill nodes, and start them again at once or after a round, on the same port or another; add strangers."""
         back, self.dead = self.dead, []
         for address in back:
             self.start(address)
@@ -122,11 +122,11 @@ class Chaos:
         self.connect()
 
     def ghosts(self):
-        """[(node, neighbor)] where what is asked for behind the neighbor has bits of nobody who lives."""
+        """Return [(node, neighbor)] if the interests behind the neighbor have bits that no live node has set."""
         living = BitVector(self.protocol.filter_bits)
         for subscriptions in self.subscriptions.values():
-            for one in subscriptions:
-                living = living | one.request.filter
+            for subscription_ in subscriptions:
+                living = living | subscription_.request.filter
         return [
             (address, remote.address)
             for address, node in self.network.nodes.items()
@@ -135,42 +135,42 @@ class Chaos:
         ]
 
     def unheard(self):
-        """[(who has not heard, whom)] of those that live."""
+        """Return [(subscriber, publisher)] of the live nodes whose publications did not arrive."""
         for all_of_them, _ in self.subscriptions.values():
             all_of_them.take()
         for address, node in self.network.nodes.items():
             node.publish_topics(f"all/{address}", b"%d" % address, self.network.now)
             self.network.settle()
-        self.network.advance(1)  # in a crowd publications wait for their turn
-        found = []
+        self.network.advance(1)  # in a dense neighborhood publications wait before they are sent
+        missing = []
         for address, (all_of_them, _) in self.subscriptions.items():
-            heard = {int(arrival.data) for arrival in all_of_them}
-            found += [(address, other) for other in self.network.nodes if other not in heard]
-        return found
+            publishers = {int(arrival.data) for arrival in all_of_them}
+            missing += [(address, publisher) for publisher in self.network.nodes if publisher not in publishers]
+        return missing
 
 
 def rounds_of(seed):
-    """What is not well at the start and after each of two rounds: (number of the round, ghosts, unheard)."""
-    chaos, found = Chaos(seed), []
+    """Return [(round, ghosts, unheard)] at the start and after each of two rounds, up to the first with problems."""
+    chaos, rounds = Chaos(seed), []
     for number in range(3):
         if number:
             chaos.round()
         chaos.network.advance(HEALED_S)
         unheard = chaos.unheard()
         chaos.network.advance(DRAINED_S - HEALED_S)
-        found.append((number, chaos.ghosts(), unheard))
-        if found[-1][1] or unheard:
+        rounds.append((number, chaos.ghosts(), unheard))
+        if rounds[-1][1] or unheard:
             break
-    return found
+    return rounds
 
 
-def test_after_deaths_restarts_and_strangers_all_hear_all_and_nobody_asks_for_the_dead():
-    found = {seed: rounds_of(seed) for seed in SEEDS}
-    assert not {seed: rounds[-1] for seed, rounds in found.items() if rounds[-1][1] or rounds[-1][2]}
+def test_a_mesh_heals_and_forgets_the_dead_after_deaths_restarts_and_strangers():
+    rounds_by_seed = {seed: rounds_of(seed) for seed in SEEDS}
+    assert not {seed: rounds[-1] for seed, rounds in rounds_by_seed.items() if rounds[-1][1] or rounds[-1][2]}
 
 
-@pytest.mark.family  # `make test` has the same nodes in simulated time above, and their sockets in test_udp.
-def test_the_same_over_sockets():
+@pytest.mark.family  # `make test` tests the same nodes in simulated time above, and their sockets in test_udp
+def test_a_mesh_on_sockets_heals():
     seed = random.randrange(1 << 32)
     took = asyncio.run(dps_chaos.play(seed, NODES, 2, within_losses=8.0))
     assert took[0] is not None and took.count(None) <= 1, f"seed {seed}: {took}"

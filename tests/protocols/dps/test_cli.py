@@ -1,4 +1,4 @@
-"""``workbench dps``: processes that subscribe, publish and bridge."""
+"""The command `workbench dps`: processes that subscribe, publish and bridge."""
 
 import json
 import signal
@@ -42,7 +42,7 @@ def test_two_processes_publish_and_acknowledge():
         assert subscriber.interrupt() == 0
 
 
-def test_lines_are_readable_without_json():
+def test_output_without_json_is_readable():
     with Command("subscribe", "a/+/c") as subscriber:
         code, printed, errors = one_shot("publish", "-p", subscriber.address, "a/b/c", "-m", "hello", "-a", "-n", "1")
     assert (code, errors) == (0, "")
@@ -56,14 +56,14 @@ def test_lines_are_readable_without_json():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_node_ends_its_links(number):
-    with Command("bridge") as other, Command("bridge", "-p", other.address) as node:
+    with Command("bridge") as second_bridge, Command("bridge", "-p", second_bridge.address) as node:
         node.expect("link", state="active")
         node.process.send_signal(number)
         assert node.process.wait(WITHIN_S) == 0
-        other.expect("link", neighbor=node.address, state="gone")
+        second_bridge.expect("link", neighbor=node.address, state="gone")
 
 
-def test_bridge_joins_what_links_to_it_and_what_it_links_to():
+def test_bridge_joins_its_incoming_and_outgoing_links():
     with (
         Command("subscribe", "a/#", "-n", "1") as subscriber,
         Command("bridge", "-p", subscriber.address) as bridge,
@@ -74,7 +74,7 @@ def test_bridge_joins_what_links_to_it_and_what_it_links_to():
         assert subscriber.process.wait(WITHIN_S) == 0
 
 
-def test_publisher_reads_lines_and_says_what_is_wrong_with_one():
+def test_publisher_reads_lines_and_reports_an_invalid_one():
     with (
         Command("subscribe", "a/b", "--expired") as subscriber,
         Command("publish", "-p", subscriber.address) as publisher,
@@ -90,8 +90,8 @@ def test_publisher_reads_lines_and_says_what_is_wrong_with_one():
             "a/b -a -t -1",
         ):
             publisher.write(line)
-        first, kept, ended = [subscriber.expect("publication") for _ in range(3)]
-        assert (first["data"], kept["data"], kept["sequence"]) == ("two words", "kept", 2)
+        first, retained, ended = [subscriber.expect("publication") for _ in range(3)]
+        assert (first["data"], retained["data"], retained["sequence"]) == ("two words", "kept", 2)
         assert (ended["is_expiry"], ended["sequence"]) == (True, 3)
         publisher.expect("acknowledgement", sequence=2)
         publisher.end_input()
@@ -103,7 +103,7 @@ def test_publisher_reads_lines_and_says_what_is_wrong_with_one():
         assert publisher.process.wait(WITHIN_S) == 0
 
 
-def test_publisher_reads_its_lines_from_a_file_too(tmp_path):
+def test_publisher_reads_lines_from_a_file(tmp_path):
     (tmp_path / "lines").write_text("a/b -m 1\n\na/b -m 2")
     command = [sys.executable, "-m", "workbench.cli", "dps", "publish"]
     with (tmp_path / "lines").open() as lines:
@@ -122,29 +122,29 @@ def test_publisher_reads_its_lines_from_a_file_too(tmp_path):
         ("\udcff", "\\udcff"),
     ],
 )
-def test_what_strangers_send_is_printed_without_control_characters(text, shown):
+def test_received_data_is_printed_without_control_characters(text, shown):
     assert output.printable(text) == shown
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        "82d81c6161d81d00",  # shared values: each level of such arrays doubles what is printed
+        "82d81c6161d81d00",  # shared values: each level of such arrays doubles the printed text
         "82d9001c6161d81d00",
         "d9010082646c6f6e67d81900",  # references to texts
         "9f82d81c6161d81d00ff",
     ],
 )
-def test_cbor_that_refers_to_what_it_has_said_is_not_shown(data):
+def test_cbor_with_references_to_earlier_values_is_not_printed(data):
     with pytest.raises(DecodeError, match="contain references"):
         output.json_of_data(bytes.fromhex(data))
 
 
-def test_bytes_in_cbor_that_look_like_references_are_shown():
+def test_bytes_in_cbor_that_look_like_references_are_printed():
     assert output.json_of_data(bytes.fromhex("8342d81c62c39c9f01ff")) == '["d81c", "\\u00dc", [1]]'
 
 
-def test_payloads_of_json_travel_as_cbor_both_ways():
+def test_payloads_given_as_json_are_sent_as_cbor_in_both_directions():
     with Command("subscribe", "t", "-j") as subscriber:
         code, printed, _ = one_shot(
             "publish", "-p", subscriber.address, "t", "-j", '{"t": 21.5}', "-a", "-n", "1", "--cbor", "--json"
@@ -155,7 +155,7 @@ def test_payloads_of_json_travel_as_cbor_both_ways():
     assert json.loads(answer[0]["data"]) == {"msg": "ACK Message", "address": subscriber.address}
 
 
-def test_subscriptions_of_several_topics_and_several_subscriptions_are_told_apart():
+def test_several_topics_of_a_subscription_and_several_subscriptions_are_distinguished():
     with (
         Command("subscribe", "a/1", "a/2", "-s", "b", "-s", "c", "--no-ack", "-n", "2") as subscriber,
         Command("publish", "-p", subscriber.address) as publisher,
@@ -167,7 +167,7 @@ def test_subscriptions_of_several_topics_and_several_subscriptions_are_told_apar
         assert subscriber.process.wait(WITHIN_S) == 0
 
 
-def test_shared_key_is_read_from_a_file_and_others_read_nothing(tmp_path):
+def test_shared_key_is_read_from_a_file_and_nodes_without_it_read_nothing(tmp_path):
     (tmp_path / "digits").write_text(KEY.hex() + "\n")
     (tmp_path / "bytes").write_bytes(KEY)
     (tmp_path / "wrong").write_bytes(bytes(32))
@@ -176,38 +176,38 @@ def test_shared_key_is_read_from_a_file_and_others_read_nothing(tmp_path):
         Command("subscribe", "a", "--key", f"k={tmp_path / 'wrong'}") as has_another,
         Command("subscribe", "a") as has_none,
     ):
-        links = [option for one in (knows, has_another, has_none) for option in ("-p", one.address)]
+        links = [option for subscriber in (knows, has_another, has_none) for option in ("-p", subscriber.address)]
         options = ("-x", "1", "--key", f"k={tmp_path / 'bytes'}")
         code, printed, _ = one_shot("publish", *links, "a", "-m", "secret", "-a", "-n", "1", *options, "--json")
         assert (code, printed.count('"acknowledgement"')) == (0, 1)
         assert knows.expect("publication")["data"] == "secret"
-        for other in (has_another, has_none):
-            *before, end = other.all_lines()
+        for outsider in (has_another, has_none):
+            *before, end = outsider.all_lines()
             assert end["drops"]["sealed"] == 1
             assert not [line for line in before if line["event"] == "publication"]
 
 
-def test_key_pairs_encrypt_and_sign_both_ways(tmp_path):
+def test_key_pairs_encrypt_and_sign_in_both_directions(tmp_path):
     for name, password in (("Publisher", b"open sesame"), ("Subscriber", None)):
         write_key_pair(tmp_path, name, password)
     (tmp_path / "password").write_text("open sesame\n")
     publisher = ("--private", f"Publisher={tmp_path / 'Publisher.key'}", "--password-file", str(tmp_path / "password"))
     subscriber = ("--private", f"Subscriber={tmp_path / 'Subscriber.key'}")
-    with Command("subscribe", "a", *subscriber, "--public", str(tmp_path / "Publisher.pem"), "-n", "2") as other:
-        for way in ("2", "3"):
-            options = ("-x", way, *publisher, "--public", str(tmp_path / "Subscriber.pem"))
+    with Command("subscribe", "a", *subscriber, "--public", str(tmp_path / "Publisher.pem"), "-n", "2") as subscribed:
+        for method in ("2", "3"):
+            options = ("-x", method, *publisher, "--public", str(tmp_path / "Subscriber.pem"))
             code, printed, errors = one_shot(
-                "publish", "-p", other.address, "a", "-m", "secret", "-a", "-n", "1", *options, "--json"
+                "publish", "-p", subscribed.address, "a", "-m", "secret", "-a", "-n", "1", *options, "--json"
             )
             assert (code, errors) == (0, "")
-            publication = other.expect("publication")
+            publication = subscribed.expect("publication")
             assert (publication["data"], publication["sender"]) == ("secret", "Publisher")
             answers = [json.loads(line) for line in printed.splitlines() if '"acknowledgement"' in line]
-            assert answers[0]["data"] == f"This is an ACK from {other.address}"
+            assert answers[0]["data"] == f"This is an ACK from {subscribed.address}"
 
 
 def write_key_pair(folder, name, password):
-    """A key of P-384, and a certificate of it with that common name."""
+    """Write a P-384 key, and a certificate of it with the given common name."""
     key = ec.generate_private_key(ec.SECP384R1())
     encryption = serialization.BestAvailableEncryption(password) if password else serialization.NoEncryption()
     encoded = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
@@ -245,7 +245,7 @@ def write_key_pair(folder, name, password):
         (["publish", "a", "-x", "2", "--key", f"k={KEY.hex()}"], "-x 2 signs"),
     ],
 )
-def test_what_cannot_be_done_is_told_in_one_sentence(arguments, sentence, capsys):
+def test_errors_are_one_sentence(arguments, sentence, capsys):
     assert cli.main(["dps", *arguments]) == cli.BAD_INPUT
     printed = capsys.readouterr()
     assert printed.err.startswith("workbench dps: ")
@@ -253,23 +253,23 @@ def test_what_cannot_be_done_is_told_in_one_sentence(arguments, sentence, capsys
     assert printed.err.count("\n") == 1
 
 
-def test_neighbor_that_is_not_there_ends_a_publisher_in_a_sentence():
+def test_missing_neighbor_ends_a_publisher_with_a_sentence():
     with Command("bridge") as gone:
         address = gone.address
     code, _, errors = one_shot("publish", "-p", address, "a", "--update-ms", "20")
     assert (code, errors.startswith(f"workbench dps: {address} does not answer")) == (2, True)
 
 
-def test_a_subscription_to_a_wildcard_alone_is_said_to_ask_nobody():
+def test_a_subscription_to_only_a_wildcard_warns_that_it_is_not_announced():
     code, _, errors = one_shot("subscribe", "#", "--for", "0.1")
     assert code == 0 and "gets only publications of this node" in errors and errors.count("\n") == 1
 
 
-def test_acknowledgements_that_do_not_come_are_an_exit_code():
+def test_missing_acknowledgements_give_an_exit_code():
     assert one_shot("publish", "a", "-a", "-n", "1", "--stay", "0.1")[0] == 1
 
 
-def test_debugging_tells_what_is_dropped_and_why():
+def test_debug_output_names_dropped_messages_with_reasons():
     with Command("bridge", "-d") as node, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
         host, _, port = node.address.rpartition(":")
         stranger.bind((host, 0))
@@ -279,7 +279,7 @@ def test_debugging_tells_what_is_dropped_and_why():
         assert node.all_lines()[-1]["drops"] == {"malformed": 1}
 
 
-def test_a_reader_that_goes_away_ends_the_command():
+def test_a_closed_output_pipe_ends_the_command():
     with Command("publish") as publisher:
         command = [sys.executable, "-m", "workbench.cli", "dps", "subscribe", "a", "-p", publisher.address]
         with subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True) as subscriber:

@@ -1,4 +1,4 @@
-"""DPS's encrypted and signed messages: those of the C implementation are read, ours by their recipients alone."""
+"""Encrypted and signed messages of DPS: those of the C implementation are decrypted, ours only by their recipients."""
 
 import datetime
 
@@ -63,30 +63,30 @@ def pairs():
 
 @pytest.fixture(scope="module")
 def stores(pairs):
-    """A store for each of alice and bob: their own pair, the other's public key, and a shared key."""
-    made = {}
+    """Return a store for alice and one for bob: each with its own key pair, the other's public key and a shared key."""
+    stores_by_name = {}
     for name in pairs:
-        made[name] = store = KeyStore()
+        stores_by_name[name] = store = KeyStore()
         store.add_symmetric(SHARED, bytes(range(32)))
-        for other, key in pairs.items():
-            if other == name:
+        for owner, key in pairs.items():
+            if owner == name:
                 store.add_private(name, pem(key))
             else:
-                store.add_public(other, public_pem(key))
-    return made
+                store.add_public(owner, public_pem(key))
+    return stores_by_name
 
 
-def said(message):
+def plain_fields(message):
     """Return the fields of a message without its received bytes."""
     return message._replace(protected=b"", body=b"")
 
 
-def sent(message):
-    """The message as it arrives."""
+def transmitted(message):
+    """Return the message as it arrives."""
     return dps.decode(dps.encode(message))
 
 
-# What was sent by the C implementation
+# Messages of the C implementation
 
 
 def test_captured_acknowledgement_is_decrypted():
@@ -110,9 +110,9 @@ def test_all_captured_messages_are_decrypted_with_the_test_keys(dps_captured):
         assert opened.message.data in (b"secret\x00", b"This is an ACK from 127.0.0.1:40001")
         if isinstance(opened.message, dps.Publication):
             assert opened.message.topics == ("a/b/c",)
-        # It can be encrypted again with the same key, and says the same.
-        again = Security(keys, A256KW, (opened.recipient,)).seal(said(opened.message))
-        assert said(Security(keys).open(sent(again)).message) == said(opened.message)
+        # It can be encrypted again with the same key, and has the same content.
+        again = Security(keys, A256KW, (opened.recipient,)).seal(plain_fields(opened.message))
+        assert plain_fields(Security(keys).open(transmitted(again)).message) == plain_fields(opened.message)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_all_captured_messages_are_decrypted_with_the_test_keys(dps_captured):
         (dps.Acknowledgement(bytes(16), 1, b""), "010000008000000000000000"),
     ],
 )
-def test_nonce_is_the_number_and_the_id(message, expected):
+def test_nonce_is_sequence_number_and_publication_id(message, expected):
     assert nonce(message).hex() == expected
 
 
@@ -143,11 +143,11 @@ def test_all_vectors_of_nonces(dps_reference):
         assert nonce(message).hex() == case["nonce"]
 
 
-# Ours
+# Our messages
 
 
 @pytest.mark.parametrize(
-    ("way", "recipients", "tag"),
+    ("method", "recipients", "tag"),
     [
         (IMPLICIT, [SHARED], 16),
         (DIRECT, [SHARED], 96),
@@ -156,23 +156,23 @@ def test_all_vectors_of_nonces(dps_reference):
     ],
 )
 @pytest.mark.parametrize("sender", [None, "alice"])
-def test_encrypted_message_is_read_by_its_recipients_and_answered(stores, way, recipients, tag, sender):
-    sealed = Security(stores["alice"], way, recipients, sender).seal(PUBLICATION)
+def test_encrypted_message_is_read_by_its_recipients_and_answered(stores, method, recipients, tag, sender):
+    sealed = Security(stores["alice"], method, recipients, sender).seal(PUBLICATION)
     assert cbor2.loads(sealed.body).tag == tag
     assert PUBLICATION.data not in dps.encode(sealed)
     bob = Security(stores["bob"], sender="bob" if sender else None)
-    opened = bob.open(sent(sealed))
-    assert said(opened.message) == PUBLICATION
+    opened = bob.open(transmitted(sealed))
+    assert plain_fields(opened.message) == PUBLICATION
     assert opened.sender == (b"alice" if sender else None)
-    assert opened.way == way
-    if way == ECDH_ES_A256KW and not sender:
+    assert opened.way == method
+    if method == ECDH_ES_A256KW and not sender:
         with pytest.raises(ParameterError, match="has no valid signature"):
             bob.answering(opened)
         return
-    answer = sent(bob.answering(opened).seal(ACKNOWLEDGEMENT))
+    answer = transmitted(bob.answering(opened).seal(ACKNOWLEDGEMENT))
     read = Security(stores["alice"]).open(answer)
-    assert said(read.message) == ACKNOWLEDGEMENT
-    assert read.recipient == (b"alice" if way == ECDH_ES_A256KW else SHARED)
+    assert plain_fields(read.message) == ACKNOWLEDGEMENT
+    assert read.recipient == (b"alice" if method == ECDH_ES_A256KW else SHARED)
     assert read.sender == (b"bob" if sender else None)
 
 
@@ -181,36 +181,36 @@ def test_signed_message_is_readable_and_names_its_sender(stores, name):
     sealed = Security(stores[name], sender=name).seal(PUBLICATION)
     assert cbor2.loads(sealed.body).tag == 18
     for store in stores.values():
-        opened = Security(store).open(sent(sealed))
-        assert (said(opened.message), opened.sender) == (PUBLICATION, name.encode())
-    unknown = Security(KeyStore()).open(sent(sealed))
-    assert (said(unknown.message), unknown.sender) == (PUBLICATION, None)
+        opened = Security(store).open(transmitted(sealed))
+        assert (plain_fields(opened.message), opened.sender) == (PUBLICATION, name.encode())
+    unknown = Security(KeyStore()).open(transmitted(sealed))
+    assert (plain_fields(unknown.message), unknown.sender) == (PUBLICATION, None)
 
 
 def test_bad_signature_makes_the_sender_unknown_and_drops_nothing(stores):
     sealed = Security(stores["alice"], sender="alice").seal(PUBLICATION)
-    forged = sent(sealed._replace(body=sealed.body.replace(b"hello", b"HELLO")))
+    forged = transmitted(sealed._replace(body=sealed.body.replace(b"hello", b"HELLO")))
     opened = Security(stores["bob"]).open(forged)
     assert (opened.message.data, opened.sender) == (b"HELLO", None)
 
 
 def test_countersignature_of_someone_else_is_not_believed(stores):
     sealed = Security(stores["alice"], A256KW, [SHARED], "alice").seal(PUBLICATION)
-    forged = sent(sealed._replace(body=sealed.body.replace(b"alice", b"bobby")))
+    forged = transmitted(sealed._replace(body=sealed.body.replace(b"alice", b"bobby")))
     opened = Security(stores["bob"]).open(forged)
     assert (opened.message.data, opened.sender) == (b"hello", None)
     item = structures.decode(sealed.body)
     for value in (bytes(96), bytes(95), b""):
         signature = item.signature._replace(value=value)
-        forged = sent(sealed._replace(body=structures.encode(item._replace(signature=signature))))
+        forged = transmitted(sealed._replace(body=structures.encode(item._replace(signature=signature))))
         assert Security(stores["bob"]).open(forged).sender is None
 
 
 def test_message_without_encryption_passes(stores):
     security = Security(stores["alice"])
     assert security.seal(PUBLICATION) == PUBLICATION
-    opened = security.open(sent(PUBLICATION))
-    assert said(opened.message) == PUBLICATION
+    opened = security.open(transmitted(PUBLICATION))
+    assert plain_fields(opened.message) == PUBLICATION
     assert security.answering(opened).seal(ACKNOWLEDGEMENT) == ACKNOWLEDGEMENT
 
 
@@ -219,7 +219,7 @@ def test_fresh_key_and_nonce_each_time(stores):
     assert security.seal(PUBLICATION).body != security.seal(PUBLICATION).body
 
 
-def test_content_is_laid_out_as_the_c_implementation_does(stores):
+def test_content_has_the_layout_of_the_c_implementation(stores):
     item = cbor2.loads(Security(stores["alice"], ECDH_ES_A256KW, ["bob"], "alice").seal(PUBLICATION).body)
     protected, unprotected, ciphertext, recipients = item.value
     assert protected == bytes.fromhex("a10103")
@@ -236,7 +236,7 @@ def test_content_is_laid_out_as_the_c_implementation_does(stores):
     assert len(wrapped) == 40
 
 
-def test_what_is_derived_and_authenticated_is_that_of_rfc_8152():
+def test_key_derivation_and_authenticated_data_follow_rfc_8152():
     header = bytes.fromhex("a101381e")
     nobody = [None, None, None]
     assert structures.key_derivation_structure() == cbor2.dumps([-5, nobody, nobody, [256, header]])
@@ -248,46 +248,46 @@ def test_what_is_derived_and_authenticated_is_that_of_rfc_8152():
     assert signed == cbor2.dumps(["CounterSignature", b"b", b"p", b"", b"c"])
 
 
-# What is forged or not for us
+# Forged messages and those for other recipients
 
 
-@pytest.mark.parametrize("way", [IMPLICIT, DIRECT, A256KW])
+@pytest.mark.parametrize("method", [IMPLICIT, DIRECT, A256KW])
 @pytest.mark.parametrize("field", ["sequence", "publication_id", "lifetime_s", "acknowledge", "filter"])
-def test_protected_field_that_was_changed_is_found_out(stores, way, field):
-    sealed = sent(Security(stores["alice"], way, [SHARED]).seal(PUBLICATION))
-    other = {"sequence": 8, "publication_id": bytes(16), "lifetime_s": 1, "acknowledge": False, "filter": BitVector()}
-    forged = sealed._replace(protected=b"", **{field: other[field]})
+def test_changed_protected_field_is_detected(stores, method, field):
+    sealed = transmitted(Security(stores["alice"], method, [SHARED]).seal(PUBLICATION))
+    changes = {"sequence": 8, "publication_id": bytes(16), "lifetime_s": 1, "acknowledge": False, "filter": BitVector()}
+    forged = sealed._replace(protected=b"", **{field: changes[field]})
     with pytest.raises(DecodeError, match="cannot be decrypted"):
-        Security(stores["bob"]).open(sent(forged))
+        Security(stores["bob"]).open(transmitted(forged))
 
 
-def test_port_ttl_and_hops_may_change_on_the_way(stores):
-    sealed = sent(Security(stores["alice"], A256KW, [SHARED]).seal(PUBLICATION))
-    passed_on = sent(dps.with_next_hop(sealed, 50000, -1))
+def test_port_ttl_and_hops_may_change_in_transit(stores):
+    sealed = transmitted(Security(stores["alice"], A256KW, [SHARED]).seal(PUBLICATION))
+    passed_on = transmitted(dps.with_next_hop(sealed, 50000, -1))
     opened = Security(stores["bob"]).open(passed_on)
     assert (opened.message.data, opened.message.hops) == (b"hello", 1)
 
 
-@pytest.mark.parametrize("way", [IMPLICIT, DIRECT, A256KW])
-def test_message_for_others_cannot_be_read(stores, way):
-    sealed = sent(Security(stores["alice"], way, [SHARED]).seal(PUBLICATION))
+@pytest.mark.parametrize("method", [IMPLICIT, DIRECT, A256KW])
+def test_message_for_others_cannot_be_read(stores, method):
+    sealed = transmitted(Security(stores["alice"], method, [SHARED]).seal(PUBLICATION))
     stranger = KeyStore()
     stranger.add_symmetric(OTHER, bytes(32))
     with pytest.raises(DecodeError, match="cannot be decrypted"):
         Security(stranger).open(sealed)
-    stranger.add_symmetric(SHARED, bytes(32))  # the name, but another key
+    stranger.add_symmetric(SHARED, bytes(32))  # the same name with another key
     with pytest.raises(DecodeError, match="cannot be decrypted"):
         Security(stranger).open(sealed)
 
 
 def test_message_for_another_key_pair_cannot_be_read(stores):
-    sealed = sent(Security(stores["alice"], ECDH_ES_A256KW, ["bob"]).seal(PUBLICATION))
+    sealed = transmitted(Security(stores["alice"], ECDH_ES_A256KW, ["bob"]).seal(PUBLICATION))
     with pytest.raises(DecodeError, match="encrypted for b'bob'"):
         Security(stores["alice"]).open(sealed)
 
 
 @given(st.integers(0, 400), st.integers(1, 255))
-def test_changed_byte_is_found_out_or_refused(at, change):
+def test_changed_byte_is_detected_or_refused(at, change):
     keys = KeyStore()
     keys.add_symmetric(KID, KEY)
     body = dps.decode(ACKNOWLEDGED).body
@@ -297,7 +297,7 @@ def test_changed_byte_is_found_out_or_refused(at, change):
         opened = Security(keys).open(dps.decode(ACKNOWLEDGED)._replace(body=forged))
     except DecodeError:
         return
-    # What may change unnoticed are headers that say nothing here.
+    # Only headers without meaning here may change undetected.
     assert opened.message.data == b"This is an ACK from 127.0.0.1:40001"
 
 
@@ -319,8 +319,8 @@ def test_any_bytes_of_a_cose_item_are_refused(tag, data):
         None,
     ],
 )
-def test_ephemeral_key_that_is_none_is_refused(stores, point):
-    sealed = sent(Security(stores["alice"], ECDH_ES_A256KW, ["bob"]).seal(PUBLICATION))
+def test_invalid_ephemeral_key_is_refused(stores, point):
+    sealed = transmitted(Security(stores["alice"], ECDH_ES_A256KW, ["bob"]).seal(PUBLICATION))
     item = structures.decode(sealed.body)
     recipient = item.recipients[0]._replace(ephemeral=point)
     forged = sealed._replace(body=structures.encode(item._replace(recipients=(recipient,))))
@@ -378,7 +378,7 @@ def test_private_key_may_have_a_password(pairs):
         (lambda store: store.public(b"k"), "b'k': the key store has no public key"),
     ],
 )
-def test_bad_or_missing_key_is_told(add, reason):
+def test_bad_or_missing_key_is_an_error(add, reason):
     with pytest.raises(ParameterError, match=reason):
         add(KeyStore())
 
@@ -390,7 +390,7 @@ def test_store_never_shows_its_keys():
 
 
 @pytest.mark.parametrize(
-    ("way", "recipients", "sender"),
+    ("method", "recipients", "sender"),
     [
         ("rot13", [SHARED], None),
         (None, [SHARED], None),
@@ -403,6 +403,6 @@ def test_store_never_shows_its_keys():
         (None, [], "bob"),
     ],
 )
-def test_settings_that_cannot_work_are_refused_at_once(stores, way, recipients, sender):
+def test_invalid_settings_are_refused_at_once(stores, method, recipients, sender):
     with pytest.raises(ParameterError):
-        Security(stores["alice"], way, recipients, sender)
+        Security(stores["alice"], method, recipients, sender)

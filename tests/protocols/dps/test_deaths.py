@@ -1,4 +1,4 @@
-"""Neighbors that die, restart at once, or do not ask: each link ends or lives again, whatever its state."""
+"""Neighbors that die, restart at once, or do not send requests: each link ends or recovers, whatever its state."""
 
 import pytest
 
@@ -16,7 +16,7 @@ OTHER = b"\xfe" * 16
 class ReferenceNeighbor:
     """A neighbor that answers like the reference implementation (src/sub.c), with subscriptions to ``topics``.
 
-    It creates a link for any subscription of a node without one, and takes a change for all interests. It sends its
+    It creates a link for any subscription of a node without one, and treats a change as all interests. It sends its
     own interests only in the acknowledgement of that subscription, in full, and drops messages with older revisions.
     """
 
@@ -30,7 +30,7 @@ class ReferenceNeighbor:
         self.__init__(self.topics, mesh_id)
 
     def hears(self, message):
-        """Return its answer to a message, or None."""
+        """Return the neighbor's answer to a message, or None."""
         if isinstance(message, wire.SubscriptionAcknowledgement) and not message.flags & SAK:
             return None
         is_new = self.inbound is None
@@ -51,23 +51,23 @@ class ReferenceNeighbor:
 
 def talk(alone, neighbor, messages):
     """Exchange messages until both ends are silent; return the messages of the node."""
-    sent = list(messages)
-    for message in sent:
+    messages_of_node = list(messages)
+    for message in messages_of_node:
         answer = neighbor.hears(message)
         if answer is not None:
-            sent += [reply for to, reply in alone.says(1, answer) if to == 1]
-        assert len(sent) < 20, "they never fall silent"
-    return sent
+            messages_of_node += [reply for to, reply in alone.says(1, answer) if to == 1]
+        assert len(messages_of_node) < 20, "the exchange does not end"
+    return messages_of_node
 
 
 def live(alone, neighbor, until_s):
     """Let time pass while the neighbor answers the node; return [(second, message)] of the node's messages to it."""
-    sent = []
+    timed_messages = []
     while alone.now < until_s * SECOND:
         for second, to, message in alone.until(alone.now / SECOND + 0.1):
             if to == 1:
-                sent += [(second, sent_message) for sent_message in talk(alone, neighbor, [message])]
-    return sent
+                timed_messages += [(second, sent_message) for sent_message in talk(alone, neighbor, [message])]
+    return timed_messages
 
 
 def loop(topics=()):
@@ -80,14 +80,14 @@ def loop(topics=()):
 
 def with_1_alive(alone, seconds):
     """Let time pass while 1 acknowledges messages; return [(second, message)] of the messages to 2."""
-    asked = []
+    messages_to_2 = []
     for second in range(int(alone.now / SECOND) + 1, int(alone.now / SECOND + seconds) + 1):
         for at, to, message in alone.until(second):
             if to == 1:
                 alone.says(1, acknowledgement(1, message.sequence, 0, LOW))
             else:
-                asked.append((at, message))
-    return asked
+                messages_to_2.append((at, message))
+    return messages_to_2
 
 
 def linked(topics, revisions):
@@ -103,11 +103,11 @@ def linked(topics, revisions):
     return alone, neighbor
 
 
-# The dead
+# Dead neighbors
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_who_falls_silent_is_forgotten_in_every_state(seed):
+def test_a_silent_neighbor_is_forgotten_in_every_state(seed):
     fuzz = Fuzz(seed)
     for _ in range(80):
         fuzz.step()
@@ -116,12 +116,12 @@ def test_who_falls_silent_is_forgotten_in_every_state(seed):
     given_up_s = (settings.retry_ticks + settings.retries) * settings.update_s
     fuzz.alone.until(fuzz.alone.now / SECOND + silent_s + 2 * given_up_s)
     assert node.links.remotes == {}
-    own = subscription_filter([topic for one in fuzz.subscriptions for topic in one.topics], DPS())
+    own = subscription_filter([topic for subscription_ in fuzz.subscriptions for topic in subscription_.topics], DPS())
     assert node.links.interests.combine(None)[0] == own
 
 
 @pytest.mark.parametrize("recheck_s", [0.0, 60.0])
-def test_forged_neighbors_are_forgotten_and_there_is_room_again(recheck_s):
+def test_forged_neighbors_are_forgotten_and_their_entries_reused(recheck_s):
     alone = Alone(recheck_s=recheck_s)
     alone.node.subscribe_topics("x", 0)
     for neighbor in range(256):
@@ -135,7 +135,7 @@ def test_forged_neighbors_are_forgotten_and_there_is_room_again(recheck_s):
 
 
 @pytest.mark.parametrize("recheck_s", [0.0, 60.0])
-def test_a_muted_neighbor_that_answers_is_kept_and_stays_muted_while_there_is_a_loop(recheck_s):
+def test_a_muted_neighbor_that_answers_stays_muted_while_there_is_a_loop(recheck_s):
     alone = Alone(recheck_s=recheck_s).linked(1, mesh_id=LOW)
     alone.says(2, subscription(1, SAK, ["c/d"], LOW))
     for _ in range(20):
@@ -146,25 +146,25 @@ def test_a_muted_neighbor_that_answers_is_kept_and_stays_muted_while_there_is_a_
     assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
 
 
-def test_what_a_muted_neighbor_asked_for_counts_until_it_is_asked_again():
+def test_interests_of_a_muted_neighbor_count_until_the_next_recheck():
     alone = loop(["c/d"])
-    asked = with_1_alive(alone, 1.25 * SIGN_S)
-    assert asked[0][1].interests.is_empty and alone.node.links.remotes[2].inbound is None
+    requests = with_1_alive(alone, 1.25 * SIGN_S)
+    assert requests[0][1].interests.is_empty and alone.node.links.remotes[2].inbound is None
 
 
-# Who asks
+# Requests for muted links
 
 
-def test_a_muted_link_is_asked_for_by_the_other_end_when_the_one_that_asked_does_not():
+def test_the_other_end_of_a_muted_link_takes_over_requests_that_stop():
     alone = loop()
-    asked = with_1_alive(alone, 1.25 * SIGN_S)
-    assert {message.flags for _, message in asked} == {SAK} and asked[0][0] >= SIGN_S
-    # The loop has been cut meanwhile.
-    alone.says(2, acknowledgement(1, asked[0][1].sequence, 0, OTHER))
+    requests = with_1_alive(alone, 1.25 * SIGN_S)
+    assert {message.flags for _, message in requests} == {SAK} and requests[0][0] >= SIGN_S
+    # The loop has disappeared meanwhile.
+    alone.says(2, acknowledgement(1, requests[0][1].sequence, 0, OTHER))
     assert alone.state(2) == ACTIVE
 
 
-def test_the_other_end_of_a_muted_link_stays_silent_as_long_as_it_is_asked():
+def test_the_other_end_of_a_muted_link_stays_silent_while_it_receives_requests():
     alone = loop()
     for revision in range(2, 12):
         assert with_1_alive(alone, 0.875 * SIGN_S) == []
@@ -176,27 +176,30 @@ def test_the_other_end_of_a_muted_link_stays_silent_as_long_as_it_is_asked():
 
 
 @pytest.mark.parametrize(("topics", "revisions"), [(("a/b",), 1), (("a/b",), 3), ((), 1), ((), 3)])
-def test_a_reference_neighbor_that_restarts_at_once_is_heard_and_hears_again(topics, revisions):
+def test_a_restarted_reference_neighbor_exchanges_interests_again(topics, revisions):
     alone, neighbor = linked(topics, revisions)
     live(alone, neighbor, 20)
     neighbor.restart()
-    said = live(alone, neighbor, 20 + SIGN_S + 5)
+    timed_messages = live(alone, neighbor, 20 + SIGN_S + 5)
     remote = alone.node.links.remotes[1]
     assert neighbor.inbound[1] == subscription_filter(["x"], DPS())
     assert (
-        remote.inbound == ((heard := subscription_filter(topics, DPS())), heard.fuzzy_hash())
+        remote.inbound == ((interests := subscription_filter(topics, DPS())), interests.fuzzy_hash())
         if topics
         else (remote.inbound is None)
     )
     assert (alone.state(), remote.pending) == (ACTIVE, None)
-    # A sign of life, and then all interests.
-    told = [message for _, message in said if isinstance(message, wire.Subscription)]
-    assert [(message.flags, message.interests.is_empty) for message in told] == [(SAK | CHANGE, True), (SAK, False)]
+    # A keep-alive, and then all interests.
+    subscriptions = [message for _, message in timed_messages if isinstance(message, wire.Subscription)]
+    assert [(message.flags, message.interests.is_empty) for message in subscriptions] == [
+        (SAK | CHANGE, True),
+        (SAK, False),
+    ]
     after = live(alone, neighbor, 20 + 3 * SIGN_S)
-    assert {message.flags for _, message in after} == {SAK | CHANGE}, "from then on signs of life"
+    assert {message.flags for _, message in after} == {SAK | CHANGE}, "keep-alives follow"
 
 
-def test_a_reference_neighbor_that_restarts_before_a_change_is_told_is_told_all():
+def test_a_reference_neighbor_that_restarts_before_a_change_gets_all_interests():
     alone, neighbor = linked(("a/b",), 2)
     neighbor.restart()
     alone.node.subscribe_topics("y", alone.now)
@@ -205,28 +208,28 @@ def test_a_reference_neighbor_that_restarts_before_a_change_is_told_is_told_all(
     assert alone.node.links.remotes[1].inbound[0] == subscription_filter(["a/b"], DPS())
 
 
-def test_answers_of_a_neighbor_that_lives_are_none_of_a_restart():
+def test_answers_of_a_live_neighbor_are_not_taken_for_a_restart():
     alone, neighbor = linked(("a/b",), 1)
-    told = [message for _, message in live(alone, neighbor, 10 * SIGN_S)]
-    assert len(told) >= 8 and {message.flags for message in told} == {SAK | CHANGE}
-    # One that has never told interests acknowledges as it did at first; another mesh id alone shows nothing either.
+    messages = [message for _, message in live(alone, neighbor, 10 * SIGN_S)]
+    assert len(messages) >= 8 and {message.flags for message in messages} == {SAK | CHANGE}
+    # A neighbor without interests always acknowledges alike, and another mesh id alone does not show a restart.
     alone, neighbor = linked((), 1)
-    told = [message for _, message in live(alone, neighbor, 5 * SIGN_S)]
+    messages = [message for _, message in live(alone, neighbor, 5 * SIGN_S)]
     neighbor.mesh_id = OTHER
     alone.node.subscribe_topics("y", alone.now)
-    told += talk(alone, neighbor, [message for _, message in alone.sent()])
-    assert {message.flags for message in told} == {SAK | CHANGE}
+    messages += talk(alone, neighbor, [message for _, message in alone.sent()])
+    assert {message.flags for message in messages} == {SAK | CHANGE}
 
 
-def test_an_own_restarted_neighbor_that_is_needed_is_heard():
+def test_interests_of_a_restarted_neighbor_of_ours_are_used_when_its_link_is_needed():
     alone = loop()
     alone.says(2, subscription(5, SAK, (), LOW))
     assert alone.state(2) == MUTED
-    sent = alone.says(1, wire.Subscription(1, None, 2, SAK | wire.UNLINK, HIGH, None, None))
-    ((_, asked),) = [one for one in sent if one[0] == 2]
+    replies = alone.says(1, wire.Subscription(1, None, 2, SAK | wire.UNLINK, HIGH, None, None))
+    ((_, request),) = [reply for reply in replies if reply[0] == 2]
     vector = subscription_filter(["c/d"], DPS())
     alone.says(
         2,
-        wire.SubscriptionAcknowledgement(1, None, 1, SAK, OTHER, vector.fuzzy_hash(), vector, asked.sequence),
+        wire.SubscriptionAcknowledgement(1, None, 1, SAK, OTHER, vector.fuzzy_hash(), vector, request.sequence),
     )
     assert alone.state(2) == ACTIVE and alone.node.links.remotes[2].inbound[0] == vector

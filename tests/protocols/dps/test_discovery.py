@@ -1,4 +1,4 @@
-"""DPS nodes that find each other: by multicast on the loopback interface and a port of the test's own."""
+"""Discovery of DPS nodes, by multicast on the loopback interface and a separate port."""
 
 import gc
 import json
@@ -29,31 +29,31 @@ from workbench.protocols.dps.wire.discovery import (
 
 FAMILY = socket.AF_INET
 BITS = 8192
-C_PORTS = (50810, 37996)  # of the two nodes of the captured exchange
+C_PORTS = (50810, 37996)  # ports of the two nodes of the captured exchange
 
 
 @pytest.fixture(scope="module")
 def port():
-    """A port that no other test multicasts to; the test is skipped where the loopback interface cannot multicast."""
+    """Yield a port that no other test multicasts to; skip the test if the loopback interface cannot multicast."""
     with socket.socket(FAMILY, socket.SOCK_DGRAM) as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))
-        found = holder.getsockname()[1]
+        free_port = holder.getsockname()[1]
         try:
-            run(opened_and_closed(found))
+            run(opened_and_closed(free_port))
         except LinkError as error:
             pytest.skip(str(error))
-        yield found
+        yield free_port
 
 
 @pytest.fixture(scope="module")
 def captured(dps_vectors):
-    """Two nodes of the C implementation that find each other: {name: frame}."""
+    """Return {name: frame} of two nodes of the C implementation that discover each other."""
     path = dps_vectors / "discovery_messages.json"
     if not path.is_file():
         pytest.skip("the captured exchange of discovery is not beside this repository")
     messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
-    return {one["name"]: bytes.fromhex(one["hex"]) for one in messages}
+    return {message["name"]: bytes.fromhex(message["hex"]) for message in messages}
 
 
 async def opened_and_closed(port):
@@ -79,7 +79,7 @@ def announcement_of(*topics):
 
 
 def announced(payload, publication_id, number, port, hops=0):
-    """A publication as a node that listens on ``port`` announces itself."""
+    """Return the publication by which a node that listens on `port` announces itself."""
     topic = "$DPS_Discovery/test"
     filter_ = BitVector.of([topic])
     return wire.encode(
@@ -91,14 +91,14 @@ def announced(payload, publication_id, number, port, hops=0):
 
 
 def test_captured_payloads_are_read_and_written_byte_for_byte(captured):
-    publications = [wire.decode(coap.unwrap(one)) for name, one in captured.items() if name.endswith("pub")]
-    answers = [wire.decode(one) for name, one in captured.items() if name.endswith("ack")]
-    payloads = [one.data for one in (*publications, *answers) if one.data]
+    publications = [wire.decode(coap.unwrap(frame)) for name, frame in captured.items() if name.endswith("pub")]
+    answers = [wire.decode(frame) for name, frame in captured.items() if name.endswith("ack")]
+    payloads = [message.data for message in (*publications, *answers) if message.data]
     assert len(payloads) == 11
-    assert [encode_announcement(decode_announcement(one, BITS)) for one in payloads] == payloads
-    ids = {one.publication_id for one in publications}
-    assert {decode_announcement(one.data, BITS).publication_id for one in answers} == ids
-    assert {len(decode_announcement(one, BITS).interests.positions()) for one in payloads} == {0, 3}
+    assert [encode_announcement(decode_announcement(payload, BITS)) for payload in payloads] == payloads
+    ids = {message.publication_id for message in publications}
+    assert {decode_announcement(message.data, BITS).publication_id for message in answers} == ids
+    assert {len(decode_announcement(payload, BITS).interests.positions()) for payload in payloads} == {0, 3}
 
 
 @given(
@@ -106,7 +106,7 @@ def test_captured_payloads_are_read_and_written_byte_for_byte(captured):
     st.binary(max_size=30),
     st.none() | st.binary(min_size=16, max_size=16),
 )
-def test_announcement_is_read_as_it_was_written(positions, data, publication_id):
+def test_announcement_is_decoded_as_it_was_encoded(positions, data, publication_id):
     announcement = Announcement(BitVector.at(positions), data, publication_id)
     payload = encode_announcement(announcement)
     assert decode_announcement(payload, BITS) == announcement
@@ -118,31 +118,31 @@ def test_announcement_is_read_as_it_was_written(positions, data, publication_id)
 
 
 @given(st.binary(max_size=60), st.integers(0, 60))
-def test_any_bytes_are_a_payload_or_an_error_of_decoding(data, at):
+def test_any_bytes_are_a_payload_or_a_decode_error(data, at):
     valid = encode_announcement(Announcement(BitVector.of(["a/"]), b"hello", bytes(16)))
     for payload in (data, valid[:at] + data, data[:at] + valid):
-        for decode in (lambda one: decode_announcement(one, BITS), decode_addresses):
+        for decode in (lambda payload: decode_announcement(payload, BITS), decode_addresses):
             try:
                 decode(payload)
             except DecodeError:
                 continue
 
 
-def test_keys_that_are_not_known_are_skipped():
+def test_unknown_keys_are_skipped():
     payload = bytes.fromhex("a309420102") + announcement_of()[1:] + bytes.fromhex("1863f6")
     assert decode_announcement(payload, BITS) == Announcement(BitVector(), b"", None)
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=20))
-def test_addresses_are_read_as_they_were_written(addresses):
+def test_addresses_are_decoded_as_they_were_encoded(addresses):
     try:
         payload = encode_addresses(addresses)
-    except EncodeError:  # Half a character.
+    except EncodeError:  # half of a surrogate pair
         return
     assert decode_addresses(payload) == addresses
 
 
-def test_addresses_may_be_fewer_than_were_counted():
+def test_addresses_may_be_fewer_than_their_count():
     assert decode_addresses(b"\x03" + encode_addresses(["10.9.9.1:4000"])[1:]) == ["10.9.9.1:4000"]
     assert decode_addresses(b"\x00") == []
     with pytest.raises(DecodeError, match="contains no address"):
@@ -155,55 +155,55 @@ def test_addresses_may_be_fewer_than_were_counted():
 # Nodes
 
 
-def test_a_publisher_links_to_those_who_ask_for_what_it_publishes_and_to_nobody_else(port):
+def test_a_publisher_links_only_to_nodes_that_want_its_topics(port):
     async def test():
         async with (
             node_of("test", port) as publisher,
             node_of("test", port, announce="living room") as subscriber,
             node_of("test", port) as stranger,
-            node_of("other", port) as other,
+            node_of("other", port) as outsider,
         ):
             subscription = await subscriber.subscribe("sensor/+/temp", "sensor/7/#")
             await stranger.subscribe("garden/pump")
-            await other.subscribe("sensor/7/temp")
+            await outsider.subscribe("sensor/7/temp")
             series = await publisher.publish("sensor/7/temp", b"early")
             await until(lambda: "active" in publisher.links.values())
             await series.publish(b"21.5")
             assert (await subscription.next()).data == b"21.5"
             await until(lambda: len(publisher.discovered) == 2 and len(subscriber.discovered) == 2)
-            found = {one.address: one for one in publisher.discovered}
-            assert found[str(subscriber)].text == "living room"
-            assert found[str(subscriber)].may_want("sensor/7/temp")
-            assert not found[str(stranger)].may_want("sensor/7/temp")
+            matches = {node.address: node for node in publisher.discovered}
+            assert matches[str(subscriber)].text == "living room"
+            assert matches[str(subscriber)].may_want("sensor/7/temp")
+            assert not matches[str(stranger)].may_want("sensor/7/temp")
             assert publisher.links == {str(subscriber): "active"}
-            assert not stranger.links and not other.links
-            assert not other.discovered
+            assert not stranger.links and not outsider.links
+            assert not outsider.discovered
 
     run(test())
 
 
-def test_what_is_subscribed_or_published_later_makes_a_link_too(port):
+def test_later_subscriptions_and_publications_create_links_too(port):
     async def test():
-        async with node_of("test", port) as one, node_of("test", port) as other:
-            await until(lambda: one.discovered and other.discovered)
-            assert not one.links
-            await one.subscribe("a/b")
-            await until(lambda: other.discovered[0].may_want("a/b"))
-            assert not one.links
-            other.will_publish("a/b")
-            await until(lambda: "active" in one.links.values())
-        async with node_of("test", port) as one, node_of("test", port) as other:
-            await until(lambda: one.discovered and other.discovered)
-            subscription = await one.subscribe("c/d")
+        async with node_of("test", port) as subscriber, node_of("test", port) as publisher:
+            await until(lambda: subscriber.discovered and publisher.discovered)
+            assert not subscriber.links
+            await subscriber.subscribe("a/b")
+            await until(lambda: publisher.discovered[0].may_want("a/b"))
+            assert not subscriber.links
+            publisher.will_publish("a/b")
+            await until(lambda: "active" in subscriber.links.values())
+        async with node_of("test", port) as subscriber, node_of("test", port) as publisher:
+            await until(lambda: subscriber.discovered and publisher.discovered)
+            subscription = await subscriber.subscribe("c/d")
             assert await subscription.next(0.01) is None
-            await other.publish("c/d", ttl_s=100)
-            await until(lambda: other.links)
+            await publisher.publish("c/d", ttl_s=100)
+            await until(lambda: publisher.links)
             assert (await subscription.next()).topics == ("c/d",)
 
     run(test())
 
 
-def test_neighbor_that_was_killed_and_started_again_on_its_port_is_linked_to_when_the_old_link_is_lost(port):
+def test_a_killed_and_restarted_neighbor_is_linked_when_the_old_link_is_lost(port):
     short = {"update_s": 0.05, "link_loss_s": 0.2}
 
     async def test():
@@ -219,7 +219,7 @@ def test_neighbor_that_was_killed_and_started_again_on_its_port_is_linked_to_whe
                 subscription = await back.subscribe("a/c")
                 await until(lambda: publisher.discovered and publisher.discovered[0].may_want("a/c"))
                 for node in (publisher, back):
-                    node._discovery._timer.cancel()  # Nobody announces anything any more.
+                    node._discovery._timer.cancel()  # No node announces itself any more.
                 while await subscription.next(0.05) is None:
                     await series.publish(b"again")
             assert not publisher.links
@@ -227,20 +227,20 @@ def test_neighbor_that_was_killed_and_started_again_on_its_port_is_linked_to_whe
     run(test())
 
 
-def test_nodes_that_come_change_and_go_are_told(port):
+def test_new_changed_and_gone_nodes_are_reported(port):
     async def test():
         async with node_of("test", port) as observer:
             discoveries = observer.discover()
             async with node_of("test", port) as node:
-                found = await discoveries.next()
-                assert (found.address, found.service, found.is_gone) == (str(node), "test", False)
-                assert found.interests.is_empty
+                discovered = await discoveries.next()
+                assert (discovered.address, discovered.service, discovered.is_gone) == (str(node), "test", False)
+                assert discovered.interests.is_empty
                 await node.subscribe("a/+/c")
                 changed = await discoveries.next()
                 assert changed.may_want("a/b/c") and not changed.may_want("b/b/d")
-                assert [one.address for one in observer.discovered] == [str(node)]
+                assert [node_.address for node_ in observer.discovered] == [str(node)]
             gone = await discoveries.next()
-            assert (gone.address, gone.is_gone) == (found.address, True)
+            assert (gone.address, gone.is_gone) == (discovered.address, True)
             assert observer.discovered == []
             assert discoveries.waiting == 0
         assert await discoveries.next() is None
@@ -248,15 +248,15 @@ def test_nodes_that_come_change_and_go_are_told(port):
     run(test())
 
 
-def test_nobody_has_to_hold_what_is_looped_over(port):
+def test_a_loop_over_discoveries_needs_no_other_reference(port):
     async def test():
         async with node_of("test", port) as observer, node_of("test", port) as node:
             await until(lambda: observer.discovered)
             await node.subscribe("a")
             states = []
-            async for found in observer.discover():
+            async for discovered in observer.discover():
                 gc.collect()
-                states.append(found.may_want("a"))
+                states.append(discovered.may_want("a"))
                 if states[-1]:
                     break
             assert states in ([True], [False, True])
@@ -264,21 +264,21 @@ def test_nobody_has_to_hold_what_is_looped_over(port):
     run(test())
 
 
-def test_announcements_are_asked_for_of_no_neighbor_and_publications_are_not_multicast(port):
+def test_announcements_are_not_requested_from_neighbors_and_publications_not_multicast(port):
     async def test():
         async with (
             node_of("test", port) as node,
-            node_of("test", port) as other,
+            node_of("test", port) as second,
             wb.dps_node(multicast=Multicast(sends=False, interfaces=loopback_interfaces(), port=port)) as listener,
         ):
-            heard = await listener.subscribe("#")
-            await until(lambda: node.discovered and other.discovered)
+            mailbox = await listener.subscribe("#")
+            await until(lambda: node.discovered and second.discovered)
             assert node.core.links.interests.combine(None)[0].is_empty
             await node.publish("a/b", b"for links alone")
-            assert (await heard.next()).topics == ("$DPS_Discovery/test",)
-            assert await heard.next(0.05) is None or heard.waiting <= 2
-            seen = [heard.pop() for _ in range(heard.waiting)]
-            assert all(one.topics == ("$DPS_Discovery/test",) for one in seen)
+            assert (await mailbox.next()).topics == ("$DPS_Discovery/test",)
+            assert await mailbox.next(0.05) is None or mailbox.waiting <= 2
+            announcements = [mailbox.pop() for _ in range(mailbox.waiting)]
+            assert all(publication.topics == ("$DPS_Discovery/test",) for publication in announcements)
 
     run(test())
 
@@ -288,7 +288,7 @@ def test_without_a_multicast_discovery_stays_on_this_machine():
     assert (node._multicast.interfaces, node._multicast.publications) == (loopback_interfaces(), False)
 
 
-def test_first_announcement_comes_soon_and_intervals_double_to_five_minutes(port):
+def test_first_announcement_is_early_and_intervals_double_to_five_minutes(port):
     class Clock:
         def __init__(self, loop):
             self.loop = loop
@@ -339,12 +339,15 @@ def test_captured_exchange_is_answered_byte_for_byte(port, captured):
             theirs = frames["discover_01_pub"].replace(number(C_PORTS[1]), number(c_node.port), 1)
             mouth.send(coap.wrap(theirs, 1))
             assert await c_node.receive_frame() == frames["discover_02_ack"]
-            found = node.discovered[0]
-            assert (found.address, found.interests.positions()) == (f"127.0.0.1:{c_node.port}", [1790, 2516, 3633])
+            discovered = node.discovered[0]
+            assert (discovered.address, discovered.interests.positions()) == (
+                f"127.0.0.1:{c_node.port}",
+                [1790, 2516, 3633],
+            )
             await loop.sock_recv(ear, 65_536)
             assert await loop.sock_recv(ear, 65_536) == captured["discover_03_pub"]
             discoveries = node.discover()
-            assert (await discoveries.next()) == found
+            assert (await discoveries.next()) == discovered
             goodbye = frames["discover_15_pub"].replace(number(C_PORTS[1]), number(c_node.port), 1)
             mouth.send(coap.wrap(goodbye, 4))
             assert (await discoveries.next()).is_gone
@@ -361,7 +364,7 @@ def number(port):
     return port.to_bytes(2, "big")
 
 
-def test_node_of_the_c_implementation_is_found_by_its_answer_and_linked_to(port, captured):
+def test_node_of_the_c_implementation_is_discovered_by_its_answer_and_linked(port, captured):
     async def test():
         answer = wire.decode(captured["discover_04_ack"])
         payload = decode_announcement(answer.data, BITS)._replace(interests=BitVector.of(["a/", "//c"]))
@@ -381,7 +384,7 @@ def test_node_of_the_c_implementation_is_found_by_its_answer_and_linked_to(port,
     run(test())
 
 
-def test_strangers_cannot_break_it_and_what_is_kept_of_them_is_bounded(port, monkeypatch):
+def test_discovery_survives_strangers_and_stores_a_bounded_number_of_them(port, monkeypatch):
     monkeypatch.setattr(dps_discovery, "MOST_NODES", 5)
     monkeypatch.setattr(dps_discovery, "MOST_WAITING", 3)
 
@@ -390,23 +393,25 @@ def test_strangers_cannot_break_it_and_what_is_kept_of_them_is_bounded(port, mon
             node.will_publish("a/b")
             with dps_multicast._open_sender(*loopback(), port) as mouth:
 
-                def say(payload, who, hops=0, number=1):
-                    mouth.send(coap.wrap(announced(payload, who.to_bytes(16, "big"), number, 60_000 + who, hops), 1))
+                def say(payload, stranger, hops=0, number=1):
+                    mouth.send(
+                        coap.wrap(announced(payload, stranger.to_bytes(16, "big"), number, 60_000 + stranger, hops), 1)
+                    )
 
                 say(b"garbage", 1)
                 say(encode_announcement(Announcement(BitVector(64), b"", None)), 2)
                 await until(lambda: node.drops.get("malformed") == 2)
                 say(announcement_of("a/b"), 3, hops=1)
-                for who in range(10, 20):
-                    say(announcement_of("a/b"), who)
+                for stranger in range(10, 20):
+                    say(announcement_of("a/b"), stranger)
                 await until(lambda: node.drops.get("full", 0) >= 8)
                 assert len(node.links) == 2
-                assert [one.address for one in node.discovered] == [
-                    f"127.0.0.1:{60_000 + who}" for who in range(15, 20)
+                assert [node_.address for node_ in node.discovered] == [
+                    f"127.0.0.1:{60_000 + stranger}" for stranger in range(15, 20)
                 ]
-                for who in range(20, 30):
-                    say(announcement_of("z"), who)
-                await until(lambda: f"127.0.0.1:{60_029}" in [one.address for one in node.discovered])
+                for stranger in range(20, 30):
+                    say(announcement_of("z"), stranger)
+                await until(lambda: f"127.0.0.1:{60_029}" in [node_.address for node_ in node.discovered])
                 assert len(node._discovery._delayed_calls) <= 3
                 assert len(node._discovery._ids) == len(node.discovered) == 5
             with Peer() as liar:
@@ -417,7 +422,7 @@ def test_strangers_cannot_break_it_and_what_is_kept_of_them_is_bounded(port, mon
     run(test())
 
 
-def test_node_that_starts_anew_takes_its_own_place_and_a_silent_one_is_forgotten(port, monkeypatch):
+def test_restarted_node_replaces_its_entry_and_a_silent_node_is_forgotten(port, monkeypatch):
     async def test():
         async with node_of("test", port) as node:
             discoveries = node.discover()
@@ -435,7 +440,7 @@ def test_node_that_starts_anew_takes_its_own_place_and_a_silent_one_is_forgotten
     run(test())
 
 
-def test_what_cannot_be_is_refused_in_a_sentence(port):
+def test_invalid_calls_are_refused_with_a_sentence(port):
     with pytest.raises(ParameterError, match="needs both"):
         wb.dps_node(discover="test", multicast=Multicast(receives=False))
     with pytest.raises(wb.AttributeFormatError, match="wildcard"):
@@ -455,27 +460,27 @@ def test_what_cannot_be_is_refused_in_a_sentence(port):
 
 
 def test_a_blocking_node_discovers_too(port):
-    with node_of("test", port) as one, node_of("test", port, announce="hello") as other:
-        found = one.discover().next(WITHIN_S)
-        assert (found.address, found.text) == (str(other), "hello")
-        assert one.discovered == [found]
-        subscription = other.subscribe("a/b")
-        one.will_publish("a/b")
-        one.publish("a/b", "x", ttl_s=100)
+    with node_of("test", port) as publisher, node_of("test", port, announce="hello") as subscriber:
+        discovered = publisher.discover().next(WITHIN_S)
+        assert (discovered.address, discovered.text) == (str(subscriber), "hello")
+        assert publisher.discovered == [discovered]
+        subscription = subscriber.subscribe("a/b")
+        publisher.will_publish("a/b")
+        publisher.publish("a/b", "x", ttl_s=100)
         assert subscription.next(WITHIN_S).text == "x"
 
 
 # Commands
 
 
-def test_command_lists_who_is_there_and_whether_topics_may_be_wanted(port):
+def test_command_lists_nodes_and_whether_they_may_want_topics(port):
     multicast = ("--multicast-port", str(port))
     with (
         Command("subscribe", "a/+/c", "--discover", "test", "--announce", "hi", *multicast) as subscriber,
         Command("discover", "test", "--topic", "a/b/c", "--topic", "b", *multicast) as discover,
     ):
-        found = discover.expect("found", address=subscriber.address, data="hi")
-        assert (found["topics"], found["service"]) == (["a/b/c"], "test")
+        line = discover.expect("found", address=subscriber.address, data="hi")
+        assert (line["topics"], line["service"]) == (["a/b/c"], "test")
         with Command("publish", "--discover", "test", "-w", "1", "a/b/c", "-m", "x", *multicast) as publisher:
             assert subscriber.expect("publication")["data"] == "x"
             assert publisher.process.wait(WITHIN_S) == 0

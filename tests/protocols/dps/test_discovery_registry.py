@@ -1,4 +1,4 @@
-"""Addresses of DPS nodes that a registry keeps."""
+"""Registries, which store addresses of DPS nodes."""
 
 import pytest
 
@@ -10,35 +10,35 @@ from workbench.protocols.dps.wire.discovery import encode_addresses
 
 
 async def keep(node):
-    """Be a registry, as the C implementation's example is one."""
+    """Make a node a registry, like the example of the C implementation."""
     return await node.subscribe(registry.TOPIC, handler=lambda publication: publication.acknowledge())
 
 
-def test_addresses_are_registered_and_looked_up_by_tenant_but_for_ones_own():
+def test_addresses_of_other_nodes_are_registered_and_looked_up_by_tenant():
     async def test():
         async with (
             wb.dps_node(protocol=wb.DPS(separators="/.")) as keeper,
-            wb.dps_node() as one,
-            wb.dps_node() as other,
+            wb.dps_node() as first,
+            wb.dps_node() as second,
         ):
             await keep(keeper)
-            assert await one.register(keeper.address) == [str(one)]
-            await one.register(keeper.address)
-            await other.register(keeper.address, others=["10.9.9.1:4000", "[fd00::1]:4000"])
-            await one.register(keeper.address, tenant="garden", others=["10.9.9.2:4000"])
-            found = await other.lookup(keeper.address, most=3)
-            assert sorted(found) == ["10.9.9.1:4000", str(one), "[fd00::1]:4000"]
-            assert sorted(await one.lookup(keeper.address, most=2)) == ["10.9.9.1:4000", "[fd00::1]:4000"]
-            assert await one.lookup(keeper.address, "garden", most=1) == ["10.9.9.2:4000"]
-            assert await one.lookup(keeper.address, "nobody", timeout_s=0.05) == []
-            assert not one.links and not other.links
+            assert await first.register(keeper.address) == [str(first)]
+            await first.register(keeper.address)
+            await second.register(keeper.address, others=["10.9.9.1:4000", "[fd00::1]:4000"])
+            await first.register(keeper.address, tenant="garden", others=["10.9.9.2:4000"])
+            found = await second.lookup(keeper.address, most=3)
+            assert sorted(found) == ["10.9.9.1:4000", str(first), "[fd00::1]:4000"]
+            assert sorted(await first.lookup(keeper.address, most=2)) == ["10.9.9.1:4000", "[fd00::1]:4000"]
+            assert await first.lookup(keeper.address, "garden", most=1) == ["10.9.9.2:4000"]
+            assert await first.lookup(keeper.address, "nobody", timeout_s=0.05) == []
+            assert not first.links and not second.links
             retained = keeper.core.publications.retained.values()
-            assert {kept.message.lifetime_s for kept in retained} == {28_800}
+            assert {entry.message.lifetime_s for entry in retained} == {28_800}
 
     run(test())
 
 
-def test_what_is_no_address_is_not_found_but_counted():
+def test_invalid_addresses_are_counted_but_not_returned():
     async def test():
         async with wb.dps_node() as keeper, wb.dps_node() as node:
             await keep(keeper)
@@ -50,7 +50,7 @@ def test_what_is_no_address_is_not_found_but_counted():
     run(test())
 
 
-def test_a_node_that_keeps_no_addresses_is_said_to_be_none():
+def test_a_node_that_is_not_a_registry_is_an_error():
     async def test():
         async with wb.dps_node() as keeper, wb.dps_node() as node:
             with pytest.raises(wb.LinkError, match=r"has not acknowledged .* within 0.05 s; a registry"):
@@ -63,7 +63,7 @@ def test_a_node_that_keeps_no_addresses_is_said_to_be_none():
     run(test())
 
 
-def test_address_of_a_node_that_listens_on_all_is_the_one_that_leads_to_the_registry():
+def test_a_node_on_all_interfaces_registers_the_address_that_reaches_the_registry():
     assert registry._address_for(("127.0.0.1", 9), ("0.0.0.0", 4000)) == "127.0.0.1:4000"
     assert registry._address_for(("::1", 9, 0, 0), ("::", 4000, 0, 0)) == "[::1]:4000"
     assert registry._address_for(("127.0.0.1", 9), ("::", 4000, 0, 0)) == "127.0.0.1:4000"
@@ -73,7 +73,7 @@ def test_address_of_a_node_that_listens_on_all_is_the_one_that_leads_to_the_regi
 
 def test_a_blocking_node_registers_too():
     with wb.dps_node() as keeper, wb.dps_node() as node:
-        # A handler of a blocking node must not call it, so the registry is asked from here.
+        # The request is made here, because a handler of a blocking node must not call its node.
         keeper.call(keep(keeper.node))
         assert node.register(str(keeper), others=["1.2.3.4:4000"]) == ["1.2.3.4:4000"]
         assert node.lookup(str(keeper), most=1) == ["1.2.3.4:4000"]

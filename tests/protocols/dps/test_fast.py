@@ -1,4 +1,4 @@
-"""DPS on the fast engine: the reference engine's runs row by row, whatever links lose and filters let through."""
+"""DPS on the fast engine: the same rows as on the reference engine, with any losses and filters."""
 
 import sys
 from collections import Counter
@@ -24,7 +24,7 @@ SUBSCRIPTIONS = [
     "TEMP EQ 26",
     "INSTANCE EQ_ANY",
     "PAYLOAD EQ_ANY",
-    # Topics with and without wildcards; two that have the same items; one that asks no neighbor for anything.
+    # Topics with and without wildcards, two with the same items, and one that is not announced to neighbors.
     'TOPIC EQ "a/b/c"',
     'TOPIC EQ "a/+/c"',
     'TOPIC EQ "a/+"',
@@ -41,7 +41,7 @@ READINGS = [
     'TOPIC IS "b/b/c", TEMP IS 20',
     wb.SensorField(),
 ]
-# Filters that are full at once, and links that are given up, asked for again, muted and taken into use again.
+# Filters that are full at once, and links that are given up, requested again, muted and unmuted.
 SETTINGS = {
     "filter_bits": st.sampled_from([64, 128, 256, 1024]),
     "hashes": st.sampled_from([1, 2, 8]),
@@ -93,7 +93,7 @@ def items(draw, nodes, kind):
 def scenarios(draw):
     topology = draw(topologies(NODES))
     if draw(st.booleans()):
-        # Addresses that are not places.
+        # Addresses that differ from positions in the topology.
         topology = nx.relabel_nodes(topology, {node: 3 * node + 5 for node in topology})
     kinds = st.sampled_from(["subscribe", "subscribe", "publish", "outage"])
     more = draw(st.lists(kinds, max_size=5))
@@ -110,12 +110,12 @@ def test_both_engines_give_the_same_trace(scenario):
 
 @settings(max_examples=examples(50))
 @given(scenarios())
-def test_both_engines_count_the_same_without_a_trace(scenario):
+def test_both_engines_have_the_same_metrics_without_a_trace(scenario):
     assert_same_numbers(scenario)
 
 
-def test_frames_grow_where_hops_take_more_bytes():
-    # A hop count above 23 takes a byte more.
+def test_frames_grow_with_the_width_of_their_hop_count():
+    # A hop count above 23 takes an additional byte.
     workload = [wb.subscribe(40, "TEMP GE 25"), wb.publish(0, "TEMP IS 26", start_s=100)]
     scenario = wb.Scenario(wb.topology.line(41), wb.DPS(), workload, duration_s=110)
     assert_same_trace(scenario)
@@ -127,8 +127,8 @@ def test_frames_grow_where_hops_take_more_bytes():
     assert len(sizes_B) == 2
 
 
-def test_busy_network_outgrows_every_pool_it_began_with():
-    # Filters of 32 KB, of which hardly two are alike, and more frames at one instant than there was room for.
+def test_busy_network_outgrows_the_initial_size_of_every_pool():
+    # Different filters of 32 KB, and more simultaneous frames than initially fit.
     workload = [
         *[wb.subscribe(node, f"INSTANCE EQ {node}", start_s=0.1 * node) for node in range(25)],
         wb.publish("all", "TEMP IS 26, INSTANCE IS 1", every_s=0.5, start_s=5),
@@ -137,7 +137,7 @@ def test_busy_network_outgrows_every_pool_it_began_with():
     assert_same_trace(scenario)
 
 
-def test_closed_loop_is_muted_and_taken_into_use_again_when_the_mesh_is_cut():
+def test_closed_loop_is_muted_and_unmuted_when_the_mesh_is_cut():
     protocol = wb.DPS(update_s=0.2, link_loss_s=1.0, relink_s=1.0)
     workload = [
         wb.subscribe([0, 3], "TEMP GE 25"),
@@ -150,8 +150,8 @@ def test_closed_loop_is_muted_and_taken_into_use_again_when_the_mesh_is_cut():
     assert states == {"linking", "active", "muted", "unmuting", "gone"}
 
 
-def test_publications_are_forgotten_when_their_lives_are_over_and_not_before():
-    # More of them than are cleared away at once, and loops in which they come again.
+def test_publications_are_forgotten_exactly_at_the_end_of_their_lifetime():
+    # More of them than are removed at once, and loops in which they return.
     protocol = wb.DPS(ttl_s=1, history_s=0.0, max_history=100, recheck_s=0.3)
     workload = [
         wb.subscribe("all", "TEMP GE 25"),
@@ -161,7 +161,7 @@ def test_publications_are_forgotten_when_their_lives_are_over_and_not_before():
     assert_same_trace(wb.Scenario(ring(4), protocol, workload, duration_s=8))
 
 
-def test_late_subscriber_is_given_what_is_retained_and_every_publisher_hears_of_it():
+def test_late_subscriber_gets_retained_publications_and_acknowledges_each_publisher():
     protocol = wb.DPS(ttl_s=30, acknowledge=True, update_s=0.2)
     workload = [wb.publish([0, 9, 15], "TEMP IS 26", start_s=2), wb.subscribe(5, "TEMP GE 25", start_s=10)]
     scenario = wb.Scenario(wb.topology.grid(4, 4), protocol, workload, duration_s=60)
@@ -178,7 +178,7 @@ def test_late_subscriber_is_given_what_is_retained_and_every_publisher_hears_of_
         (wb.DPS(max_subscriptions=1), "exceed max_subscriptions"),
     ],
 )
-def test_what_may_be_refused_in_a_run_stays_with_the_reference_engine_and_the_run_says_so(protocol, reason):
+def test_runs_with_possible_errors_use_the_reference_engine_and_report_it(protocol, reason):
     publications = wb.publish("all", "TEMP IS 26", every_s=0.01, start_s=0.5)
     workload = [wb.subscribe(0, "TEMP GE 25", stop_s=0.1), wb.subscribe(0, "TEMP GE 26", start_s=0.2), publications]
     scenario = wb.Scenario(wb.topology.grid(3, 3), protocol, workload, duration_s=0.6)
@@ -189,14 +189,14 @@ def test_what_may_be_refused_in_a_run_stays_with_the_reference_engine_and_the_ru
     assert reason in run.engine_reason
 
 
-def test_workload_that_is_an_error_gets_the_reference_engines_sentence():
+def test_invalid_workload_gives_the_error_of_the_reference_engine():
     scenario = wb.Scenario(wb.topology.grid(2, 2), wb.DPS(), [wb.subscribe(0, 'TOPIC NE "a/b"')])
     for engine in ("reference", "fast"):
         with pytest.raises(ScenarioError, match="TOPIC has the operator NE"):
             scenario.run(engine)
 
 
-def test_mesh_of_many_links_is_worth_the_fast_engine_without_any_publication(monkeypatch):
+def test_mesh_of_many_links_uses_the_fast_engine_even_without_publications(monkeypatch):
     monkeypatch.delitem(sys.modules, wb.DPS.fast, raising=False)
     monkeypatch.setattr(fast, "_played", Counter())
     small = wb.Scenario(wb.topology.grid(3, 3), wb.DPS(), [wb.subscribe(0, "TEMP GE 25")])

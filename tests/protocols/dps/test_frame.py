@@ -1,4 +1,4 @@
-"""DPS's frames taken apart: the parts of an inspected message, with maps as fields of their entries."""
+"""Dissected frames of DPS: the parts of an inspected message, with the entries of maps as child fields."""
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +28,7 @@ def test_leaves_are_the_parts_of_the_inspected_message(name):
     assert stretches(leaves(MESSAGES[name])) == stretches(parts)
 
 
-def test_entries_of_a_map_are_its_children():
+def test_entries_of_a_map_are_its_child_fields():
     fields = {field.name: field for field in dissect(PUBLICATION)}
     assert list(fields) == ["array", "version", "type", "unprotected map", "protected map", "last map"]
     assert fields["type"].text == "1, publication"
@@ -44,7 +44,7 @@ def test_multicast_has_its_envelope():
 
 @settings(max_examples=150)
 @given(st.data())
-def test_what_a_node_refuses_is_said(data):
+def test_reasons_for_refusal_are_shown(data):
     frame = bytearray(data.draw(st.sampled_from(list(MESSAGES.values()))))
     for _ in range(data.draw(st.integers(0, 2))):
         frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))

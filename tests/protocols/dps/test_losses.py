@@ -1,4 +1,4 @@
-"""DPS on radios that lose frames: networks form all the same, and what a radio has given up is sent again."""
+"""DPS on radios that lose frames: networks form nevertheless, and frames that a radio gave up are sent again."""
 
 import sys
 
@@ -32,11 +32,11 @@ def publish(alone, neighbor=1):
     return message
 
 
-# Whole networks
+# Complete networks
 
 
-# With these seeds a change whose acknowledgement was lost took interests back: from second 5 on .09 to .83 of the
-# readings came, from second 60 on .17 to .92 with four of the seeds.
+# With these seeds a change whose acknowledgement was lost reverted interests: from second 5 on, .09 to .83 of the
+# readings arrived; from second 60 on, .17 to .92 with four of the seeds.
 @pytest.mark.parametrize("start_s", [5, 15, 60])
 @pytest.mark.parametrize("seed", [1, 3, 4, 18, 20, 27])
 def test_a_grid_that_loses_a_tenth_of_its_frames_delivers_from_the_start(seed, start_s):
@@ -44,10 +44,10 @@ def test_a_grid_that_loses_a_tenth_of_its_frames_delivers_from_the_start(seed, s
     assert metrics["delivery_ratio"] >= (0.95 if start_s == 5 else 1.0)
 
 
-# With these seeds late ids muted links between parts, which found out after 20 s.
+# With these seeds late ids muted links between parts, which noticed it only after 20 s.
 @pytest.mark.parametrize("seed", [4, 8, 39, 59])
 @pytest.mark.parametrize("loss", [0.0, 0.1])
-def test_parts_that_late_ids_have_left_join_within_seconds(seed, loss):
+def test_parts_separated_by_late_ids_join_within_seconds(seed, loss):
     radio = wb.Radio(loss=loss, retries=3)
     metrics = dps_radio.forming(8, seed).replace(radio=radio).run(record="metrics").metrics
     assert metrics["delivery_ratio"] == 1.0
@@ -69,7 +69,7 @@ def test_a_dense_network_with_collisions_delivers_from_minute_two(seed):
     assert dense(100, 240, seed).run("fast", record="metrics").metrics["delivery_ratio"] >= 0.95
 
 
-def test_both_engines_play_the_same_trace_where_radios_give_frames_up():
+def test_both_engines_give_the_same_trace_if_radios_give_frames_up():
     scenario = dense(40, 150)
     trace = scenario.run("fast").trace.to_pandas()
     again = trace[(trace.event == "sent") & (trace.message == "publication")]
@@ -80,7 +80,7 @@ def test_both_engines_play_the_same_trace_where_radios_give_frames_up():
 # Links
 
 
-def test_a_change_of_interests_that_comes_twice_does_not_take_them_back():
+def test_a_repeated_change_of_interests_does_not_revert_it():
     alone = Alone().linked()
     change = subscription(2, SAK | CHANGE, [TOPIC])
     alone.says(1, change)
@@ -90,14 +90,14 @@ def test_a_change_of_interests_that_comes_twice_does_not_take_them_back():
     assert alone.node.links.remotes[1].inbound == before and alone.drops() == {}
 
 
-def test_a_repeated_sign_of_life_shows_that_the_interests_are_not_here_any_more():
+def test_a_repeated_keep_alive_reports_missing_interests():
     alone = Alone().linked()
     sign = subscription(1, SAK | CHANGE, [TOPIC])._replace(interests=BitVector(8192))
     ((_, answer),) = alone.says(1, sign)
     assert type(answer) is wire.Subscription and alone.drops() == {"no_base": 1}
 
 
-def test_a_subscription_that_the_radio_gave_up_is_repeated_soon_and_a_few_times():
+def test_a_subscription_that_the_radio_gave_up_is_soon_repeated_a_few_times():
     alone = Alone()
     alone.node.link(1, 0)
     ((_, message),) = alone.sent()
@@ -107,13 +107,13 @@ def test_a_subscription_that_the_radio_gave_up_is_repeated_soon_and_a_few_times(
         repeated = alone.until(alone.now / SECOND + 0.7)
         times += [second for second, to, again in repeated if (to, again) == (1, message)]
     assert len(times) == rules.MOST_REPEATS
-    # A radio that reaches the neighbor may give up as many again.
+    # After the radio reaches the neighbor, it may give up the same number of frames again.
     given_up(alone, 1, message, ok=True)
     given_up(alone, 1, message)
     assert [(to, again) for _, to, again in alone.until(alone.now / SECOND + 0.2)] == [(1, message)]
 
 
-def test_an_acknowledgement_that_the_radio_gave_up_is_repeated_unless_another_has_gone_out():
+def test_an_acknowledgement_that_the_radio_gave_up_is_repeated_unless_another_was_sent():
     alone = Alone().linked()
     ((_, answer),) = alone.says(1, subscription(2, SAK | CHANGE, [TOPIC]))
     given_up(alone, 1, answer)
@@ -123,29 +123,29 @@ def test_an_acknowledgement_that_the_radio_gave_up_is_repeated_unless_another_ha
     assert alone.until(1) == []
 
 
-def test_muted_interests_that_a_crowd_forgets_are_taken_back_behind_its_other_links():
+def test_muted_interests_forgotten_in_a_dense_neighborhood_are_withdrawn_on_other_links():
     alone = Alone().linked(1, [TOPIC]).linked(2, mesh_id=LOW)
     alone.until(3)
     alone.node.context.is_crowded = True
-    sent = alone.node.links.remotes[2].interests
-    assert not sent.is_empty and alone.state(2) == ACTIVE
-    # The message that mutes the link repeats what is known: it brings no other reason to update the neighbors.
+    interests = alone.node.links.remotes[2].interests
+    assert not interests.is_empty and alone.state(2) == ACTIVE
+    # The message that mutes the link has known content, so it gives no other reason to update the neighbors.
     alone.says(1, subscription(1, SAK | CHANGE | wire.MUTE, [TOPIC]))
     assert alone.state(1) == MUTED
     taken_back = [message for _, to, message in alone.until(6) if to == 2]
-    assert [(message.interests, message.flags) for message in taken_back] == [(sent, SAK | CHANGE)]
+    assert [(message.interests, message.flags) for message in taken_back] == [(interests, SAK | CHANGE)]
 
 
-def test_a_muted_link_whose_neighbor_knows_a_lower_id_than_any_here_is_asked_soon():
+def test_a_muted_link_whose_neighbor_has_a_lower_id_than_all_others_is_soon_rechecked():
     alone = Alone(recheck_s=1000.0, link_loss_s=1000.0)
     alone.linked(1, mesh_id=LOW).linked(2, mesh_id=HIGH)
     alone.says(2, subscription(2, SAK, mesh_id=LOW))
     assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
     assert [to for _, to, _ in alone.until(30) if to == 2] == []
-    # The neighbor that told the lowest id takes another one: what the muted one told is known nowhere here.
+    # The neighbor with the lowest id takes another one, so the id of the muted neighbor is unknown elsewhere.
     alone.says(1, subscription(2, SAK | CHANGE, mesh_id=HIGH))
-    asked = [(second, message) for second, to, message in alone.until(40) if to == 2]
-    assert asked and asked[0][0] < 33 and type(asked[0][1]) is wire.Subscription
+    requests = [(second, message) for second, to, message in alone.until(40) if to == 2]
+    assert requests and requests[0][0] < 33 and type(requests[0][1]) is wire.Subscription
 
 
 # Publications
@@ -154,16 +154,16 @@ def test_a_muted_link_whose_neighbor_knows_a_lower_id_than_any_here_is_asked_soo
 def test_a_publication_that_the_radio_gave_up_is_sent_again_a_few_times():
     alone = Alone().linked(topics=[TOPIC])
     message = publish(alone)
-    sent = []
+    messages = []
     for _ in range(rules.MOST_REPEATS + 1):
         given_up(alone, 1, message)
-        sent += alone.until(alone.now / SECOND + 1)
-    assert [(to, again) for _, to, again in sent] == [(1, message)] * rules.MOST_REPEATS
-    waits = [second % 1 for second, _, _ in sent]
+        messages += alone.until(alone.now / SECOND + 1)
+    assert [(to, again) for _, to, again in messages] == [(1, message)] * rules.MOST_REPEATS
+    waits = [second % 1 for second, _, _ in messages]
     assert all(wait * SECOND <= rules.repeat_within_us(k) for k, wait in enumerate(waits))
 
 
-def test_it_is_not_sent_again_to_a_neighbor_that_has_it_or_is_gone():
+def test_a_publication_is_not_sent_again_to_a_neighbor_that_has_it_or_is_gone():
     alone = Alone().linked(topics=[TOPIC])
     message = publish(alone)
     given_up(alone, 1, message)
@@ -175,7 +175,7 @@ def test_it_is_not_sent_again_to_a_neighbor_that_has_it_or_is_gone():
     assert [to for _, to, again in alone.until(2) if type(again) is wire.Publication] == []
 
 
-def test_of_many_that_were_given_up_the_last_are_sent_again():
+def test_only_the_last_of_many_given_up_publications_are_sent_again():
     alone = Alone().linked(topics=[TOPIC])
     messages = [publish(alone) for _ in range(rules.MOST_RETRIED + 4)]
     for message in messages:
@@ -185,10 +185,10 @@ def test_of_many_that_were_given_up_the_last_are_sent_again():
     assert {message.publication_id for message in again} == {message.publication_id for message in messages[4:]}
 
 
-def test_reports_of_what_is_no_message_or_of_strangers_do_nothing():
+def test_reports_of_invalid_frames_and_unknown_neighbors_are_ignored():
     alone = Alone().linked()
-    others = [wire.encode(message) for message in (acknowledgement(1, 1), subscription(1, SAK, mesh_id=HIGH))]
-    for frame in (b"", b"\xff\xff", *others):
+    frames = [wire.encode(message) for message in (acknowledgement(1, 1), subscription(1, SAK, mesh_id=HIGH))]
+    for frame in (b"", b"\xff\xff", *frames):
         for ok in (False, True):
             alone.node.sent(99, frame, ok, 0)
     assert alone.until(1) == []

@@ -1,4 +1,4 @@
-"""A mesh of 25 processes with loops: what is published reaches all, and still does when one has crashed and is back."""
+"""A mesh of 25 processes with loops: publications reach all subscribers, even during a crash and after a restart."""
 
 import time
 from contextlib import ExitStack, suppress
@@ -11,12 +11,12 @@ from tests.protocols.dps.processes import WITHIN_S, Command
 SIDE = 5
 MIDDLE = (2, 2)
 SUBSCRIBERS = {(0, 4), (4, 0), (4, 4), (1, 3), (3, 2)}
-# Between real nodes it is seconds. Shorter than this, and links are lost on a busy machine, though they come back.
+# The default is seconds. With a shorter time, links would be lost on a busy machine, though they recover.
 TIMERS = ("--update-ms", "200", "--link-loss", "1", "--relink", "0.3")
 
 
 class Mesh:
-    """A grid; each node links to those above it and to the left of it. The publisher is in the corner."""
+    """A grid of processes; each links to those above and to the left of it. The publisher is in the corner."""
 
     def __init__(self, stack):
         self.stack = stack
@@ -24,29 +24,33 @@ class Mesh:
         self.count = 0
         for diagonal in range(2 * SIDE - 1):
             places = [(row, diagonal - row) for row in range(SIDE) if 0 <= diagonal - row < SIDE]
-            started = {place: self.start(place) for place in places}
+            started = {position: self.start(position) for position in places}
             self.nodes.update(started)
             for node in started.values():
                 node.expect("listening")
 
-    def start(self, place, *more):
-        row, column = place
-        beside = [self.nodes[one].address for one in ((row - 1, column), (row, column - 1)) if one in self.nodes]
+    def start(self, position, *more):
+        row, column = position
+        beside = [
+            self.nodes[position].address
+            for position in ((row - 1, column), (row, column - 1))
+            if position in self.nodes
+        ]
         links = [option for address in beside for option in ("-p", address)]
-        if place == (0, 0):
+        if position == (0, 0):
             return self.command("publish", *more)
-        if place in SUBSCRIBERS:
-            return self.command("subscribe", "news/+/now", "-a", name(place), *links, *more)
+        if position in SUBSCRIBERS:
+            return self.command("subscribe", "news/+/now", "-a", name(position), *links, *more)
         return self.command("bridge", *links, *more)
 
     def command(self, *arguments):
         return self.stack.enter_context(Command(*arguments, *TIMERS))
 
     def publish_until_all_have_acknowledged(self):
-        """Publish time and again, as what finds no way is not repeated."""
+        """Publish repeatedly until all subscribers have acknowledged; undelivered publications are not repeated."""
         publisher = self.nodes[0, 0]
-        end_s = time.monotonic() + 4 * WITHIN_S  # a busy machine misses signs of life, and the mesh heals again
-        missing = {name(place) for place in SUBSCRIBERS}
+        end_s = time.monotonic() + 4 * WITHIN_S  # a busy machine misses keep-alives, and the mesh heals again
+        missing = {name(position) for position in SUBSCRIBERS}
         while missing:
             assert time.monotonic() < end_s, f"no acknowledgement of {missing}"
             self.count += 1
@@ -54,10 +58,11 @@ class Mesh:
             missing -= {line["data"] for line in lines_within(publisher, 0.5, missing)}
 
     def wait_until_a_neighbor_has_noticed(self, address):
-        """Not all will: nobody looks after a link that is muted."""
+        """Wait until a neighbor has noticed a crash; neighbors with a muted link do not watch it."""
         row, column = MIDDLE
         neighbors = [
-            self.nodes[one] for one in ((row - 1, column), (row, column - 1), (row + 1, column), (row, column + 1))
+            self.nodes[position]
+            for position in ((row - 1, column), (row, column - 1), (row + 1, column), (row, column + 1))
         ]
         end_s = time.monotonic() + WITHIN_S
         while time.monotonic() < end_s:
@@ -69,12 +74,12 @@ class Mesh:
         raise AssertionError("no neighbor has noticed the crash")
 
 
-def name(place):
-    return f"subscriber {place[0]} {place[1]}"
+def name(position):
+    return f"subscriber {position[0]} {position[1]}"
 
 
 def lines_within(publisher, seconds, missing):
-    """Acknowledgements until all that are missing have come, or the time is over."""
+    """Yield acknowledgements until those of all missing subscribers have arrived, or the time is over."""
     missing = set(missing)
     end_s = time.monotonic() + seconds
     while missing:
@@ -89,7 +94,7 @@ def lines_within(publisher, seconds, missing):
 
 
 @pytest.mark.family
-def test_mesh_of_processes_delivers_across_loops_a_crash_and_a_return():
+def test_mesh_of_processes_delivers_despite_loops_a_crash_and_a_restart():
     with ExitStack() as stack:
         mesh = Mesh(stack)
         mesh.publish_until_all_have_acknowledged()
@@ -108,6 +113,6 @@ def test_mesh_of_processes_delivers_across_loops_a_crash_and_a_return():
         corner = mesh.nodes[4, 4]
         assert late.interrupt() == 0
         corner.expect("link", neighbor=late.address, state="gone")
-        for place in SUBSCRIBERS:
-            numbers = [int(line["data"]) for line in mesh.nodes[place].all_lines() if line["event"] == "publication"]
-            assert len(numbers) == len(set(numbers)), f"{name(place)} was given a publication twice"
+        for position in SUBSCRIBERS:
+            numbers = [int(line["data"]) for line in mesh.nodes[position].all_lines() if line["event"] == "publication"]
+            assert len(numbers) == len(set(numbers)), f"{name(position)} got a publication twice"

@@ -1,4 +1,4 @@
-"""The benchmark of DPS over meshes plays what it says: both engines, everything delivered."""
+"""The benchmark of DPS meshes: both engines play it, and everything is delivered."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""The mesh of processes that notebooks start: what it does, what it says, and that nothing of it is left behind."""
+"""The mesh of processes that notebooks start: its functions, its texts, and its removal."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ def test_a_small_mesh_publishes_heals_and_ends():
     assert mesh.alive == [] and all(process.poll() is not None for process in started)
 
 
-def test_what_a_node_refuses_is_an_error_here_and_the_mesh_goes_on():
+def test_an_error_of_a_node_is_raised_here_and_the_mesh_continues():
     with wb.dps_mesh(1) as mesh:
         with pytest.raises(LinkError, match="may only be the last segment"):
             mesh.subscribe(0, "a/#/b")
@@ -62,7 +62,7 @@ def test_what_a_node_refuses_is_an_error_here_and_the_mesh_goes_on():
             mesh.find_critical_node(0)
 
 
-def test_an_error_within_ends_all_processes():
+def test_an_error_in_the_with_block_ends_all_processes():
     started = []
     with pytest.raises(ZeroDivisionError), wb.dps_mesh(2) as mesh:
         started = processes_of(mesh)
@@ -70,7 +70,7 @@ def test_an_error_within_ends_all_processes():
     assert len(started) == 2 and all(process.poll() is not None for process in started)
 
 
-def test_nodes_end_when_who_has_started_them_is_killed():
+def test_nodes_end_when_their_parent_process_is_killed():
     program = (
         "import workbench as wb, time\n"
         "with wb.dps_mesh(2) as mesh:\n"
@@ -97,7 +97,7 @@ def is_running(pid):
         return False
 
 
-def test_settings_that_dps_has_not_are_refused_before_anything_starts():
+def test_unknown_settings_are_refused_before_anything_starts():
     with pytest.raises(ParameterError):
         wb.dps_mesh(2, filter_bits=100)
     for nodes in (0, 1000):
@@ -106,12 +106,12 @@ def test_settings_that_dps_has_not_are_refused_before_anything_starts():
 
 
 @pytest.mark.parametrize("nodes, links", [(1, 0), (2, 1), (5, 5), (25, 40)])
-def test_a_number_of_nodes_becomes_a_grid_without_those_too_many(nodes, links):
+def test_a_number_of_nodes_becomes_a_grid_of_that_size(nodes, links):
     mesh = wb.dps_mesh(nodes)
     assert sorted(mesh.graph) == list(range(nodes)) and len(mesh.pairs()) == links
 
 
-def test_a_link_is_what_both_of_its_ends_say():
+def test_the_state_of_a_link_depends_on_both_ends():
     state = {
         0: {"links": {1: "active", 2: "active", 3: "muted", 4: "active"}},
         1: {"links": {0: "active"}},
@@ -121,7 +121,7 @@ def test_a_link_is_what_both_of_its_ends_say():
     assert links_of(state) == {(0, 1): "active", (0, 2): "linking", (0, 3): "muted", (0, 4): "half open"}
 
 
-def test_a_table_of_outcomes_says_who_is_missing():
+def test_a_table_of_outcomes_names_missing_subscribers():
     from workbench.protocols.dps.processes import Outcome
 
     table = processes.outcome_table({"one": Outcome(0, "a", (1, 2), {1: 3.0}), "none": Outcome(0, "a", (), {})})

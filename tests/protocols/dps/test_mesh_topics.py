@@ -1,4 +1,4 @@
-"""Whom a mesh of processes counts as asked, without any process: topics by its own separators, and wildcards alone."""
+"""Expected subscribers of a mesh of processes, without processes: the topics' separators, and wildcard-only topics."""
 
 import networkx as nx
 import pytest
@@ -7,19 +7,19 @@ from workbench.protocols.dps.processes import DPSMesh
 
 
 @pytest.mark.parametrize(
-    ("settings", "asked", "topic", "counted"),
+    ("settings", "subscribed", "topic", "counted"),
     [
         ({}, ("a/+",), "a/b", (True, True)),
         ({}, ("a/+",), "a/b/c", (False, False)),
         ({"separators": "/."}, ("a.+",), "a.b", (True, True)),
         ({"separators": "."}, ("a.+",), "a.b.c", (False, False)),
-        # A wildcard alone asks no neighbor for anything, but beside another topic it is asked for with that.
+        # A wildcard alone is not announced to neighbors; together with another topic it is announced with that topic.
         ({}, ("#",), "a/b", (True, False)),
         ({}, ("+",), "a", (True, False)),
         ({}, ("#", "a/+"), "a/b", (True, True)),
     ],
 )
-def test_who_is_to_get_a_publication(settings, asked, topic, counted):
+def test_the_expected_subscribers_of_a_publication(settings, subscribed, topic, counted):
     mesh = DPSMesh(nx.path_graph(2), settings)
-    mesh.subscriptions[0] = [asked]
+    mesh.subscriptions[0] = [subscribed]
     assert (mesh._subscribes(topic, 0, True), mesh._subscribes(topic, 0, False)) == counted

@@ -1,4 +1,4 @@
-"""What a class looks at beside DPS's meshes: messages taken apart, topics and bits, decisions, false positives."""
+"""Views of DPS besides its meshes: dissected messages, topics and bits, routing decisions, false positives."""
 
 import cbor2
 import numpy as np
@@ -28,11 +28,11 @@ PUBLICATION = MESSAGES["3: publication of the publisher"]
 SUBSCRIPTION = MESSAGES["1: subscription of the subscriber"]
 LEVEL = st.text("abc", min_size=1, max_size=2)
 TOPIC = st.lists(LEVEL, min_size=1, max_size=4).map("/".join)
-ASKED = st.lists(st.one_of(LEVEL, st.just("+")), min_size=1, max_size=4).map("/".join)
+SUBSCRIPTIONS = st.lists(st.one_of(LEVEL, st.just("+")), min_size=1, max_size=4).map("/".join)
 
 
 def covers(inspection):
-    """Whether the parts follow on each other and are all of the bytes."""
+    """Return whether the parts are adjacent and cover all bytes."""
     ends = [0, *(part.end for part in inspection.parts)]
     return [part.start for part in inspection.parts] == ends[:-1] and ends[-1] == len(inspection.data)
 
@@ -51,7 +51,7 @@ def test_a_conversation_has_one_message_of_each_kind():
 
 
 @pytest.mark.parametrize("name", MESSAGES)
-def test_every_message_is_taken_apart_and_said_in_words(name):
+def test_every_message_is_dissected_and_described(name):
     inspection = dps_message.inspect_message(MESSAGES[name])
     assert not inspection.error and covers(inspection)
     assert inspection.message == wire.decode(MESSAGES[name])
@@ -60,44 +60,44 @@ def test_every_message_is_taken_apart_and_said_in_words(name):
 
 
 def test_parts_are_the_fields_of_the_message():
-    said = {part.name: part for part in dps_message.inspect_message(PUBLICATION).parts}
+    parts = {part.name: part for part in dps_message.inspect_message(PUBLICATION).parts}
     message = wire.decode(PUBLICATION)
-    assert said["port"].notation == f"1: {message.port}"
-    assert said["filter"].meaning.startswith(f"{message.filter.popcount} of 256 bits set")
-    assert said["topics"].notation == '11: ["house/kitchen/temp"]'
-    assert said["data"].meaning == '"21.5"'
+    assert parts["port"].notation == f"1: {message.port}"
+    assert parts["filter"].meaning.startswith(f"{message.filter.popcount} of 256 bits set")
+    assert parts["topics"].notation == '11: ["house/kitchen/temp"]'
+    assert parts["data"].meaning == '"21.5"'
     flags = {part.name: part for part in dps_message.inspect_message(SUBSCRIPTION).parts}["flags"]
     assert flags.meaning == "answer requested, counts hops"
 
 
-def test_captured_messages_are_taken_apart(dps_captured):
+def test_captured_messages_are_dissected(dps_captured):
     kinds = set()
-    for one in dps_captured["messages"]:
-        inspection = dps_message.inspect_message(one["hex"])
+    for message in dps_captured["messages"]:
+        inspection = dps_message.inspect_message(message["hex"])
         assert not inspection.error and covers(inspection)
         assert inspection.notation and not inspection.notation.endswith("/")
         kinds |= {part.kind for part in inspection.parts}
     assert {"filter", "needs", "encrypted or signed"} <= kinds
 
 
-def test_readings_in_a_publication_are_said_as_attributes():
-    sent = DPS().make_node(3, wb.draws.Stream(1))
-    sent.start(0)
+def test_readings_in_a_publication_are_displayed_as_attributes():
+    publisher = DPS().make_node(3, wb.draws.Stream(1))
+    publisher.start(0)
     subscriber = DPS().make_node(4, wb.draws.Stream(2))
     subscriber.start(0)
     subscriber.subscribe(wb.parse("TEMP GE 20"), 0)
     subscriber.link(3, 0)
     for _ in range(3):
-        for frame_of, to, address in ((subscriber, sent, 4), (sent, subscriber, 3)):
+        for frame_of, to, address in ((subscriber, publisher, 4), (publisher, subscriber, 3)):
             for _, frame in frame_of.take_frames():
                 to.receive(frame, address, 1, False)
-    sent.publish(wb.parse("TEMP IS 26.5"), 2)
-    frame = next(frame for _, frame in sent.take_frames() if wire.describe(frame)[0] == "publication")
-    said = {part.name: part.meaning for part in dps_message.inspect_message(frame).parts}
-    assert said["data"] == "attributes: TEMP IS 26.5"
+    publisher.publish(wb.parse("TEMP IS 26.5"), 2)
+    frame = next(frame for _, frame in publisher.take_frames() if wire.describe(frame)[0] == "publication")
+    meanings = {part.name: part.meaning for part in dps_message.inspect_message(frame).parts}
+    assert meanings["data"] == "attributes: TEMP IS 26.5"
 
 
-def test_a_multicast_has_its_envelope_as_a_part():
+def test_the_envelope_of_a_multicast_is_a_part():
     inspection = dps_message.inspect_message(coap.wrap(PUBLICATION, 7))
     assert covers(inspection) and inspection.parts[0].kind == "envelope" and not inspection.error
     assert inspection.message == wire.decode(PUBLICATION)
@@ -105,7 +105,7 @@ def test_a_multicast_has_its_envelope_as_a_part():
 
 
 @pytest.mark.parametrize("size", range(len(PUBLICATION)))
-def test_what_is_cut_short_is_shown_as_far_as_it_goes(size):
+def test_a_truncated_message_is_displayed_up_to_its_end(size):
     inspection = dps_message.inspect_message(PUBLICATION[:size])
     assert covers(inspection)
     with pytest.raises(DecodeError) as error:
@@ -124,7 +124,7 @@ def test_any_bytes_can_be_inspected(data):
 
 
 @pytest.mark.parametrize("opening", [b"\x81", b"\xa1\x01", b"\xc1"])
-def test_brackets_as_deep_as_a_datagram_are_no_trouble(opening):
+def test_the_deepest_nesting_in_a_datagram_is_inspected(opening):
     inspection = dps_message.inspect_message(opening * 10_000)
     assert inspection.error and covers(inspection)
     assert "…" in inspection.to_html()
@@ -138,23 +138,23 @@ def test_brackets_as_deep_as_a_datagram_are_no_trouble(opening):
         max_leaves=12,
     )
 )
-def test_diagnostic_notation_is_what_was_encoded(value):
-    def said(item):
+def test_diagnostic_notation_shows_the_encoded_value(value):
+    def notation(item):
         if isinstance(item, bool) or item is None:
             return {True: "true", False: "false", None: "null"}[item]
         if isinstance(item, bytes):
             return f"h'{item.hex()}'"
         if isinstance(item, list):
-            return f"[{', '.join(map(said, item))}]"
+            return f"[{', '.join(map(notation, item))}]"
         if isinstance(item, dict):
-            return "{" + ", ".join(f"{said(key)}: {said(one)}" for key, one in item.items()) + "}"
+            return "{" + ", ".join(f"{notation(key)}: {notation(content)}" for key, content in item.items()) + "}"
         return str(item)
 
-    assert dps_message.diagnostic(cbor2.dumps(value)) == said(value)
+    assert dps_message.diagnostic(cbor2.dumps(value)) == notation(value)
 
 
 @pytest.mark.parametrize(
-    "data, said",
+    "data, notation",
     [
         ("6161", '"a"'),
         ("c100", "1(0)"),
@@ -166,8 +166,8 @@ def test_diagnostic_notation_is_what_was_encoded(value):
         ("a0", "{}"),
     ],
 )
-def test_other_items_have_a_notation_too(data, said):
-    assert dps_message.diagnostic(bytes.fromhex(data)) == said
+def test_other_items_have_a_diagnostic_notation(data, notation):
+    assert dps_message.diagnostic(bytes.fromhex(data)) == notation
 
 
 def test_hex_with_a_wrong_digit_is_refused():
@@ -175,19 +175,19 @@ def test_hex_with_a_wrong_digit_is_refused():
         dps_message.inspect_message("85 0g")
 
 
-def test_what_comes_from_a_message_is_no_html():
+def test_content_of_a_message_is_escaped():
     frame = messages.conversation("<b>&/x", "<b>&/+", b"<script>")["3: publication of the publisher"]
     page = dps_message.inspect_message(frame, ["<i>/+"]).to_html()
     assert "<script>" not in page and "<b>&" not in page and "<i>" not in page
     assert "&lt;script&gt;" in page
 
 
-def test_a_topic_that_is_none_is_said_beside_the_others():
+def test_an_invalid_topic_is_reported_beside_the_others():
     page = dps_message.inspect_message(PUBLICATION, ["a//", "house/#"]).to_html()
     assert "a topic neither begins nor ends with one" in page and "house/#" in page
 
 
-def test_a_widget_shows_what_is_chosen_or_written_and_says_what_is_wrong():
+def test_a_widget_shows_the_chosen_or_entered_message_and_its_errors():
     explorer = messages.message_explorer(MESSAGES, ["house/#"])
     choice, digits, given_topics, picture = explorer.widget.children
     assert "subscription" in picture.value and explorer.still == picture.value
@@ -206,12 +206,12 @@ def test_a_widget_shows_what_is_chosen_or_written_and_says_what_is_wrong():
 
 
 @settings(max_examples=100, deadline=None)
-@given(TOPIC, ASKED)
-def test_a_topic_that_matches_is_always_found_in_the_filter(topic, asked):
+@given(TOPIC, SUBSCRIPTIONS)
+def test_a_topic_that_matches_is_always_found_in_the_filter(topic, subscribed):
     vector = BitVector.of(topics.publication_items(topic), 256)
-    (told,) = dps_message_page.compare_topics(vector, [asked], as_publication=True)
-    if topics.matches([topic], [asked]) and told.bits:
-        assert told.is_included and told.bits_found == told.bits
+    (comparison,) = dps_message_page.compare_topics(vector, [subscribed], as_publication=True)
+    if topics.matches([topic], [subscribed]) and comparison.bits:
+        assert comparison.is_included and comparison.bits_found == comparison.bits
 
 
 @settings(max_examples=50, deadline=None)
@@ -227,7 +227,7 @@ def test_the_topics_of_a_filter_explain_all_of_its_bits(named):
 def test_a_table_of_a_topic_has_its_items_and_their_bits():
     table = dps_steps.topic_bits("a/b", True, 128, 2)
     assert table["item"].tolist() == topics.publication_items("a/b")
-    every = {place for bits in table["bits"] for place in bits}
+    every = {position for bits in table["bits"] for position in bits}
     assert sorted(every) == BitVector.of(topics.publication_items("a/b"), 128, 2).positions()
     assert len(dps_steps.topic_bits("#", False)) == 0
     with pytest.raises(ParameterError, match="multiple of 64"):
@@ -236,7 +236,7 @@ def test_a_table_of_a_topic_has_its_items_and_their_bits():
         dps_steps.topic_bits("a/+", True)
 
 
-def test_bits_are_drawn_where_they_are():
+def test_bits_are_drawn_at_their_positions():
     vector = BitVector.at([0, 63, 64], 128)
     drawing = dps_steps.bits_drawing({"v": vector}, BitVector.at([63], 128))
     filled = [item for item in drawing.items if getattr(item, "fill", None) in ("#0072B2", "#E69F00")]
@@ -253,24 +253,24 @@ def test_bits_are_drawn_where_they_are():
 
 
 @settings(max_examples=80, deadline=None)
-@given(TOPIC, st.lists(ASKED, min_size=1, max_size=4), st.sampled_from([64, 128, 8192]))
-def test_a_decision_is_what_a_node_would_do(topic, asked, filter_bits):
-    decision = dps_steps.routing_steps(topic, asked, filter_bits)
+@given(TOPIC, st.lists(SUBSCRIPTIONS, min_size=1, max_size=4), st.sampled_from([64, 128, 8192]))
+def test_a_decision_equals_that_of_a_node(topic, subscribed, filter_bits):
+    decision = dps_steps.routing_steps(topic, subscribed, filter_bits)
     protocol = DPS(filter_bits=filter_bits)
     near, far = (protocol.make_node(address, wb.draws.Stream(address + 1)) for address in (0, 1))
     for node in (near, far):
         node.start(0)
-    for one in asked:
-        far.subscribe_topics(one, 0)
+    for topics_ in subscribed:
+        far.subscribe_topics(topics_, 0)
     far.link(0, 0)
     for _ in range(4):
-        for node, other, address in ((far, near, 1), (near, far, 0)):
+        for node, receiver, address in ((far, near, 1), (near, far, 0)):
             for _, frame in node.take_frames():
-                other.receive(frame, address, 0, False)
+                receiver.receive(frame, address, 0, False)
     near.publish_topics(topic, b"", 1)
     goes = any(wire.describe(frame)[0] == "publication" for _, frame in near.take_frames())
     assert decision.is_forwarded == goes
-    if decision.wanted and all(topics.subscription_items(one) for one in asked):
+    if decision.wanted and all(topics.subscription_items(topics_) for topics_ in subscribed):
         assert goes
     assert decision.is_false_positive == (goes and not topics.matches([topic], list(decision.wanted) or ["no"]))
 
@@ -289,24 +289,24 @@ def test_a_decision_is_drawn_with_its_sentence():
         dps_steps.routing_steps("a", [])
 
 
-def test_the_widget_for_topics_decides_anew_with_each_field():
+def test_the_widget_for_topics_updates_with_each_field():
     explorer = dps_steps.topic_explorer("a/b", ["a/+"], 64)
-    published, asked, numbers, picture = explorer.widget.children
+    published, subscribed, numbers, picture = explorer.widget.children
     assert "wanted by a/+" in picture.value
     published.value = "c/d"
     assert "wanted by" not in picture.value
     numbers.children[0].value = 512
     assert "of 512 bits" in picture.value
-    asked.value = "a/#/b"
+    subscribed.value = "a/#/b"
     assert "may only be the last segment" in picture.value
-    asked.value = ""
+    subscribed.value = ""
     assert "subscriptions is empty" in picture.value
 
 
 # False positives
 
 
-def test_measured_false_positives_are_those_of_theory():
+def test_measured_false_positives_agree_with_theory():
     table = dps_false_positives.false_positive_table(
         (64, 128, 256), hashes=(1, 2), subscriptions=(1, 10), publications=80
     )
@@ -318,7 +318,7 @@ def test_measured_false_positives_are_those_of_theory():
     assert links["theory"].isna().all() and (links["filters"] == 100).all()
 
 
-def test_standard_error_is_about_how_much_the_measured_shares_differ_between_seeds():
+def test_standard_error_approximates_the_spread_of_shares_between_seeds():
     tables = [
         dps_false_positives.false_positive_table(
             (256,), hashes=(1,), subscriptions=(5,), publications=100, links=40, seed=seed
@@ -327,16 +327,16 @@ def test_standard_error_is_about_how_much_the_measured_shares_differ_between_see
     ]
     rows = [table.iloc[0] for table in tables]
     spread = np.std([row["measured"] for row in rows], ddof=1)
-    # A single trial a pair would be told some 10 times as exact as that.
+    # Counting single trials of a pair as independent would give a standard error that is about 10 times too small.
     assert 0.3 < np.mean([row["error"] for row in rows]) / spread < 3
 
 
-def test_theory_says_less_for_longer_filters():
+def test_theoretical_false_positives_decrease_with_the_filter_length():
     expected = [dps_false_positives.expected(length, 3, 2) for length in dps_false_positives.LENGTHS]
     assert expected == sorted(expected, reverse=True) and 0 < expected[-1] < expected[0] <= 1
 
 
-def test_charts_of_false_positives_show_what_was_never_seen_hollow():
+def test_charts_of_false_positives_mark_zero_counts_with_hollow_marks():
     table = dps_false_positives.false_positive_table(
         (64, 8192), hashes=(1,), subscriptions=(1,), publications=50, links=20
     )
@@ -349,7 +349,7 @@ def test_charts_of_false_positives_show_what_was_never_seen_hollow():
         dps_false_positives.false_positive_table(())
 
 
-def test_frames_in_vain_become_fewer_with_longer_filters():
+def test_longer_filters_cause_fewer_frames_in_vain():
     workload = [
         *(wb.subscribe(node, f'TOPIC EQ "a{node}/b/+"', start_s=3) for node in range(1, 7)),
         *(wb.publish(0, f'TOPIC IS "x{node}/y/z"', start_s=15 + node / 5) for node in range(8)),
@@ -368,7 +368,7 @@ def test_frames_in_vain_become_fewer_with_longer_filters():
         dps_false_positives.vain_table(scenario.replace(protocol=wb.Flooding()))
 
 
-def test_protocols_stand_beside_each_other_with_all_their_bytes():
+def test_protocols_are_compared_by_all_their_bytes():
     workload = [wb.subscribe(2, "TEMP EQ 26", start_s=2), wb.publish(0, "TEMP IS 26", start_s=8)]
     scenario = wb.Scenario(wb.topology.line(3), wb.DPS(), workload, wb.Radio(loss="none"), duration_s=10)
     runs = {"DPS": scenario.run(), "Flooding": scenario.replace(protocol=wb.Flooding()).run()}
@@ -382,6 +382,6 @@ def test_protocols_stand_beside_each_other_with_all_their_bytes():
     drawing = beside.beside_chart(runs)
     assert "Flooding" in [item.text for item in drawing.items if isinstance(item, Text)]
     assert drawing == beside.beside_chart(table)
-    assert [told["name"] for told in drawing.record()["runs"]] == ["DPS", "Flooding"]
+    assert [run_record["name"] for run_record in drawing.record()["runs"]] == ["DPS", "Flooding"]
     with pytest.raises(ParameterError, match="no rows"):
         beside.beside_chart(table.iloc[:0])

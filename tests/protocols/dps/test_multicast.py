@@ -1,4 +1,4 @@
-"""DPS by multicast, on the loopback interface and a port of the test's own."""
+"""DPS by multicast, on the loopback interface and a separate port."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ GROUP = dps_multicast.GROUPS[socket.AF_INET]
 
 @pytest.fixture
 def port():
-    """A port that no other test multicasts to, taken for as long as this one lasts."""
+    """Yield a port that no other test multicasts to, reserved for the duration of a test."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))
@@ -27,7 +27,7 @@ def port():
 
 @pytest.fixture(autouse=True)
 def loopback_multicasts(port):
-    """Skip where the loopback interface cannot multicast, as in some containers."""
+    """Skip the test if the loopback interface cannot multicast, as in some containers."""
     try:
         run(opened_and_closed(port))
     except LinkError as error:
@@ -56,7 +56,7 @@ def test_multicast_publication_needs_no_link_and_is_acknowledged_to_the_listenin
     run(test())
 
 
-def test_own_multicasts_are_not_taken_and_received_ones_go_on_over_links_alone(port):
+def test_own_multicasts_are_ignored_and_received_ones_forwarded_over_links_only(port):
     async def test():
         both = [wb.dps_node(multicast=Multicast(interfaces=[LOOPBACK], port=port)) for _ in range(2)]
         async with both[0] as publisher, both[1] as gateway, wb.dps_node() as subscriber:
@@ -76,12 +76,14 @@ def test_own_multicasts_are_not_taken_and_received_ones_go_on_over_links_alone(p
 
 def test_captured_multicast_is_received_and_answered_byte_for_byte(port, dps_captured):
     async def test():
-        captured = {one["name"]: bytes.fromhex(one["hex"]) for one in dps_captured["messages"]}
-        publication, answer = captured["mcast_00_pub"], captured["mcast_01_ack"]
+        frames = {message["name"]: bytes.fromhex(message["hex"]) for message in dps_captured["messages"]}
+        publication, answer = frames["mcast_00_pub"], frames["mcast_01_ack"]
         async with wb.dps_node(
             protocol=wb.DPS(separators="/."), multicast=Multicast(sends=False, interfaces=[LOOPBACK], port=port)
         ) as node:
-            await node.subscribe("m/#", handler=lambda one: one.acknowledge(b"This is an ACK from 127.0.0.1:40001"))
+            await node.subscribe(
+                "m/#", handler=lambda arrival: arrival.acknowledge(b"This is an ACK from 127.0.0.1:40001")
+            )
             with Peer() as c_node, dps_multicast._open_sender(*loopback(), port) as sender:
                 sender.send(publication.replace((56091).to_bytes(2, "big"), c_node.port.to_bytes(2, "big"), 1))
                 assert await c_node.receive_frame() == answer
@@ -94,7 +96,7 @@ def loopback():
     return socket.AF_INET, number, LOOPBACK
 
 
-def test_what_is_no_coap_message_or_no_publication_is_dropped_and_counted(port):
+def test_datagrams_without_a_publication_in_coap_are_dropped_and_counted(port):
     async def test():
         async with wb.dps_node(multicast=Multicast(sends=False, interfaces=[LOOPBACK], port=port)) as node:
             with dps_multicast._open_sender(*loopback(), port) as sender:
@@ -105,15 +107,15 @@ def test_what_is_no_coap_message_or_no_publication_is_dropped_and_counted(port):
     run(test())
 
 
-def test_multicast_that_cannot_be_is_refused_in_a_sentence(port):
+def test_impossible_multicast_is_refused_with_a_sentence(port):
     with pytest.raises(ParameterError, match="both False"):
         Multicast(False, False)
 
     async def test():
         with pytest.raises(LinkError, match="'nowhere' is not a network interface"):
             await wb.dps_node(multicast=Multicast(interfaces=["nowhere"], port=port)).open()
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
-            taken.bind((GROUP, port))
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other_socket:
+            other_socket.bind((GROUP, port))
             with pytest.raises(LinkError, match="cannot multicast on port"):
                 await wb.dps_node(multicast=Multicast(interfaces=[LOOPBACK], port=port)).open()
 
@@ -123,7 +125,7 @@ def test_multicast_that_cannot_be_is_refused_in_a_sentence(port):
 @pytest.mark.skipif(
     all(dps_multicast._is_loopback(name) for _, name in socket.if_nameindex()), reason="no interface but loopback"
 )
-def test_a_node_that_only_this_machine_reaches_does_not_multicast_to_others(port):
+def test_a_node_on_the_loopback_interface_does_not_multicast_to_other_machines(port):
     async def test():
         with pytest.raises(LinkError, match="which answers to multicasts cannot reach"):
             await wb.dps_node(multicast=Multicast(port=port)).open()

@@ -1,4 +1,4 @@
-"""Meshes of DPS nodes: loops are muted, publications come once to whom they are for, and what was parted heals."""
+"""Meshes of DPS nodes: loops are muted, publications reach each subscriber once, and separated parts join again."""
 
 import pytest
 from hypothesis import given, settings
@@ -17,28 +17,28 @@ QUICK = {"update_s": 1.0, "link_loss_s": 4.0, "relink_s": 5.0, "recheck_s": 10.0
 SQUARE = [(0, 1), (1, 2), (2, 3), (0, 3)]
 
 
-def publish_and_check(network, subscribers, what):
-    """Each publication comes once to each subscription that matches it and spells out more than a wildcard alone."""
-    for place, (publisher, topic) in enumerate(what):
-        data = b"%d" % place
+def publish_and_check(network, subscribers, publications):
+    """Check that each publication arrives once at each matching subscription that is more than a wildcard alone."""
+    for index, (publisher, topic) in enumerate(publications):
+        data = b"%d" % index
         publisher %= len(network.nodes)
         network.nodes[publisher].publish_topics(topic, data, network.now)
         network.settle()
-        for address, asked, subscription in subscribers:
+        for address, wanted_topic, subscription in subscribers:
             arrived = [arrival.data for arrival in subscription]
-            is_asked = topics.matches(topic, asked) and (asked != "#" or address == publisher)
-            if asked == "#" and not is_asked:
-                # It is announced to nobody, but gets whatever comes by.
+            is_asked = topics.matches(topic, wanted_topic) and (wanted_topic != "#" or address == publisher)
+            if wanted_topic == "#" and not is_asked:
+                # It is not announced, but gets any publication that its node forwards.
                 assert arrived in ([], [data])
             else:
-                assert arrived == [data] * is_asked, (address, asked, topic)
+                assert arrived == [data] * is_asked, (address, wanted_topic, topic)
 
 
 def subscribed(network, wanted):
     subscribers = []
-    for address, asked in wanted:
+    for address, wanted_topic in wanted:
         address %= len(network.nodes)
-        subscribers.append((address, asked, network.nodes[address].subscribe_topics(asked, network.now)))
+        subscribers.append((address, wanted_topic, network.nodes[address].subscribe_topics(wanted_topic, network.now)))
         network.settle()
     return subscribers
 
@@ -57,10 +57,10 @@ published = st.lists(st.tuples(st.integers(0, 99), st.sampled_from(PUBLICATIONS)
     seed=st.integers(0, 999),
 )
 @settings(max_examples=examples(60))
-def test_publications_come_once_to_all_they_match_and_to_nobody_else(
+def test_publications_arrive_once_at_all_matching_subscribers_and_no_others(
     links, wanted, published, bits, count_muted, seconds, seed
 ):
-    # Before loops are muted, too: after four seconds interests have gone round once.
+    # This holds before loops are muted, too: after four seconds interests have reached all nodes once.
     network = mesh(DPS(filter_bits=bits, count_muted=count_muted, **QUICK), links, seed)
     subscribers = subscribed(network, wanted)
     network.advance(seconds + len(network.nodes))
@@ -87,15 +87,15 @@ def test_active_links_become_a_tree_of_the_whole_mesh(links, wanted, seed):
     seed=st.integers(0, 999),
 )
 @settings(max_examples=examples(30))
-def test_after_links_drop_and_return_everything_comes_again(links, wanted, later, published, outages, seed):
+def test_after_links_drop_and_return_everything_arrives_again(links, wanted, later, published, outages, seed):
     network = mesh(DPS(**QUICK), links, seed)
     subscribers = subscribed(network, wanted)
     everything = set(network.links)
     for which, down_s, up_s in outages:
-        cut = [link for place, link in enumerate(links) if which >> place % 10 & 1]
-        network.links = everything - {end for one, other in cut for end in ((one, other), (other, one))}
+        cut = [link for index, link in enumerate(links) if which >> index % 10 & 1]
+        network.links = everything - {end for a, b in cut for end in ((a, b), (b, a))}
         network.advance(down_s)
-        # Interests change meanwhile, where some hear of it and others do not.
+        # Interests change meanwhile, which only some nodes notice.
         address, _, subscription = subscribers.pop(0)
         network.nodes[address].unsubscribe(subscription, network.now)
         subscribers += subscribed(network, later[:1])
@@ -108,20 +108,20 @@ def test_after_links_drop_and_return_everything_comes_again(links, wanted, later
     publish_and_check(network, subscribers, published)
 
 
-@given(links=graphs(8), wanted=wanted, published=published, lost=st.integers(2, 9), seed=st.integers(0, 999))
+@given(links=graphs(8), wanted=wanted, published=published, loss_period=st.integers(2, 9), seed=st.integers(0, 999))
 @settings(max_examples=examples(20))
-def test_lost_messages_of_links_are_made_good(links, wanted, published, lost, seed):
+def test_the_mesh_recovers_from_lost_messages(links, wanted, published, loss_period, seed):
     network = mesh(DPS(**QUICK), links, seed)
     settle, count = network._collect, [0]
 
     def lossy():
         for node in network.nodes.values():
-            kept = []
+            remaining = []
             for frame in node.outbox:
                 count[0] += 1
-                if count[0] % lost:
-                    kept.append(frame)
-            node.outbox[:] = kept
+                if count[0] % loss_period:
+                    remaining.append(frame)
+            node.outbox[:] = remaining
         settle()
 
     network._collect = lossy
@@ -134,7 +134,7 @@ def test_lost_messages_of_links_are_made_good(links, wanted, published, lost, se
 
 @pytest.mark.parametrize("is_beside", [True, False])
 @pytest.mark.parametrize("recheck_s", [0.0, 10.0])
-def test_a_square_mutes_one_link_and_takes_it_when_another_goes(is_beside, recheck_s):
+def test_a_square_mutes_one_link_and_unmutes_it_when_another_is_lost(is_beside, recheck_s):
     network = mesh(DPS(**{**QUICK, "recheck_s": recheck_s}), SQUARE)
     (subscriber,) = subscribed(network, [(0, "a/b")])
     network.advance(40)
@@ -148,31 +148,31 @@ def test_a_square_mutes_one_link_and_takes_it_when_another_goes(is_beside, reche
         publish_and_check(network, [subscriber], [(2, "a/b"), (1, "a/b"), (3, "a/b")])
         assert bool(unmuted) == is_beside
     else:
-        # As in the reference: who has a muted link has lost nothing, and who has lost a link has none that is muted.
+        # As in the reference: a node with the muted link has lost no link, and a node that lost one has no muted link.
         assert muted(network) == [loop] and len(parts(network)) == 2
 
 
 @pytest.mark.parametrize("links", [SQUARE, [(0, 1), (1, 2), (2, 3)], [(0, 1), (0, 2), (0, 3)]])
 @pytest.mark.parametrize("crashed", range(4))
-def test_a_node_that_restarts_without_its_memory_finds_its_place_again(crashed, links):
+def test_a_node_that_restarts_without_its_memory_joins_the_mesh_again(crashed, links):
     protocol = DPS(**QUICK)
     network = mesh(protocol, links)
     subscribers = subscribed(network, [(address, "a/b") for address in range(4) if address != crashed])
     network.advance(30)
     fresh = network.nodes[crashed] = protocol.make_node(crashed, draws.Stream(draws.make_key(99)))
     fresh.start(network.now, 1)
-    for one, other in links:
-        if crashed in (one, other):
-            fresh.link_quality(one + other - crashed, 1.0, 1.0, network.now)
+    for a, b in links:
+        if crashed in (a, b):
+            fresh.link_quality(a + b - crashed, 1.0, 1.0, network.now)
     subscribers += subscribed(network, [(crashed, "a/b")])
     network.advance(60)
     assert len(parts(network)) == 1
     publish_and_check(network, subscribers, [(address, "a/b") for address in range(4)])
 
 
-def test_muted_interests_make_dead_ends_unless_they_are_not_counted_or_asked_for_again():
+def test_muted_interests_cause_dead_ends_unless_they_are_ignored_or_rechecked():
     dead_ends = []
-    # Without a recheck a muted link is asked for a sign of life, which ends them too.
+    # Without rechecks, the keep-alive over a muted link also ends dead ends.
     for count_muted, link_loss_s in ((True, 200.0), (False, 4.0), (True, 4.0)):
         settings = {**QUICK, "link_loss_s": link_loss_s, "count_muted": count_muted, "recheck_s": 0.0}
         network = mesh(DPS(**settings), SQUARE[:-1])
@@ -181,12 +181,12 @@ def test_muted_interests_make_dead_ends_unless_they_are_not_counted_or_asked_for
         network.links |= {(0, 3), (3, 0)}
         network.nodes[3].link(0, network.now)
         network.advance(60)
-        publish_and_check(network, [subscriber], [(place, "a/b") for place in range(4)])
+        publish_and_check(network, [subscriber], [(node, "a/b") for node in range(4)])
         dead_ends.append(network.drops().get("dead_end", 0))
     assert dead_ends[0] > 0 and dead_ends[1:] == [0, 0]
 
 
-def test_interests_that_end_go_out_of_the_mesh():
+def test_ended_interests_disappear_from_the_mesh():
     network = mesh(DPS(**QUICK), [(0, 1), (1, 2), (2, 3)])
     ((_, _, subscription),) = subscribed(network, [(0, "a/b")])
     network.advance(5)
@@ -195,24 +195,24 @@ def test_interests_that_end_go_out_of_the_mesh():
     network.settle()
     network.advance(5)
     assert all(remote.inbound is None for node in network.nodes.values() for remote in node.links.remotes.values())
-    told = [event.value for address, event in network.events if isinstance(event, InterestsSet) and address == 3]
-    assert max(told) > 0 and told[-1] == 0
+    bit_counts = [event.value for address, event in network.events if isinstance(event, InterestsSet) and address == 3]
+    assert max(bit_counts) > 0 and bit_counts[-1] == 0
 
 
-def test_filters_that_are_too_short_send_in_vain_and_still_deliver_right():
+def test_short_filters_send_frames_in_vain_and_still_deliver_correctly():
     network = mesh(DPS(filter_bits=64, hashes=1, **QUICK), [(0, 1), (1, 2)])
     subscribers = subscribed(network, [(0, f"s/{number}") for number in range(20)])
     network.advance(5)
     publish_and_check(network, subscribers, [(2, f"s/{number}") for number in range(40)])
     drops = network.drops()
-    # The node between has passed on what the subscriber's filter says yes to: one drop for each that came in vain.
+    # The middle node forwards everything that the subscriber's filter includes: one drop for each frame in vain.
     matched = 20
     came = [wire.describe(frame)[0] for sender, _, frame in network.sent if sender == 1].count("publication")
     assert drops == {"no_match": came - matched} and came > matched
 
 
 @pytest.mark.parametrize("acknowledge", [False, True])
-def test_attributes_go_by_their_topics_and_are_compared_at_the_sink(acknowledge):
+def test_attributes_are_routed_by_topics_and_matched_at_the_sink(acknowledge):
     network = mesh(DPS(acknowledge=acknowledge, **QUICK), [(0, 1), (1, 2)])
     warm = network.subscribe(0, "TEMP GE 25, TEMP LE 30")
     network.advance(5)
@@ -234,7 +234,7 @@ def test_subscription_of_attributes_ends_when_it_expires():
     assert active(network.nodes[1]) == []
 
 
-def test_retained_publication_reaches_who_asks_later_and_ends():
+def test_retained_publication_reaches_later_subscribers_until_it_expires():
     network = mesh(DPS(**QUICK), [(0, 1), (1, 2)])
     early = network.nodes[0].subscribe_topics("a/+", network.now, expired=True)
     network.settle()
@@ -244,15 +244,15 @@ def test_retained_publication_reaches_who_asks_later_and_ends():
     network.advance(5)
     late = network.nodes[1].subscribe_topics("a/b", network.now)
     network.settle()
-    assert [(one.data, one.ttl_s) for one in late] == [(b"first", 55)]
+    assert [(publication.data, publication.ttl_s) for publication in late] == [(b"first", 55)]
     series.expire(network.now)
     network.settle()
-    assert [(one.data, one.is_expiry) for one in early] == [(b"first", False), (b"", True)]
+    assert [(publication.data, publication.is_expiry) for publication in early] == [(b"first", False), (b"", True)]
     assert late.take() == []
     assert [len(node.publications.retained) for node in network.nodes.values()] == [0, 0, 0]
 
 
-def test_retained_publication_is_over_after_its_time_everywhere():
+def test_retained_publication_expires_on_all_nodes():
     network = mesh(DPS(**QUICK), [(0, 1), (1, 2)])
     subscription = network.nodes[0].subscribe_topics("a/+", network.now, expired=True)
     network.settle()
@@ -261,11 +261,11 @@ def test_retained_publication_is_over_after_its_time_everywhere():
     network.settle()
     assert [len(node.publications.retained) for node in network.nodes.values()] == [1, 1, 1]
     network.advance(8)
-    assert [one.is_expiry for one in subscription] == [False, True]
+    assert [publication.is_expiry for publication in subscription] == [False, True]
     assert [len(node.publications.retained) for node in network.nodes.values()] == [0, 0, 0]
 
 
-def test_delivered_events_tell_hops_and_topics():
+def test_delivered_events_have_hops_and_topics():
     network = mesh(DPS(**QUICK), [(0, 1), (1, 2)])
     subscription = network.nodes[0].subscribe_topics(("a/+", "b"), network.now)
     network.settle()
@@ -274,6 +274,6 @@ def test_delivered_events_tell_hops_and_topics():
     network.settle()
     (arrival,) = subscription
     assert (arrival.topics, arrival.hops, arrival.neighbor) == (("a/1", "b"), 2, 1)
-    (told,) = [event for _, event in network.events if isinstance(event, Delivered)]
-    assert (told.peer, told.origin, told.detail) == (1, 2, "a/1 b")
+    (delivery,) = [event for _, event in network.events if isinstance(event, Delivered)]
+    assert (delivery.peer, delivery.origin, delivery.detail) == (1, 2, "a/1 b")
     assert network.now > SECOND

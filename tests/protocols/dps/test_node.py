@@ -1,4 +1,4 @@
-"""One DPS node alone, played to by hand: its links and their timers, and what it makes of publications that come."""
+"""A single DPS node with scripted neighbors: its links, their timers, and its treatment of publications."""
 
 import pytest
 from hypothesis import given
@@ -22,7 +22,7 @@ def publication(topics=("a/b",), sequence=1, id=b"p" * 16, ttl_s=0, lifetime_s=0
     return wire.Publication(1, None, ttl_s, hops, lifetime_s, id, sequence, acknowledge, vector, topics, data)
 
 
-def test_a_link_that_is_not_answered_is_asked_for_at_ticks_2_3_4_and_given_up_at_5():
+def test_an_unanswered_link_is_requested_at_ticks_2_3_4_and_given_up_at_5():
     alone = Alone()
     alone.node.link(1, 0)
     ((to, first),) = alone.sent()
@@ -30,8 +30,8 @@ def test_a_link_that_is_not_answered_is_asked_for_at_ticks_2_3_4_and_given_up_at
     repeated = alone.until(60)
     assert repeated == [(second, 1, first) for second in (4, 6, 8)]
     assert alone.state() is None
-    told = [event.detail for event in alone.node.events if isinstance(event, LinkSet)]
-    assert told == ["linking", "gone"]
+    states = [event.detail for event in alone.node.events if isinstance(event, LinkSet)]
+    assert states == ["linking", "gone"]
 
 
 def test_retries_are_parameters():
@@ -42,7 +42,7 @@ def test_retries_are_parameters():
     assert alone.state() is None
 
 
-def test_a_silent_link_gives_a_sign_of_life_and_wants_an_answer():
+def test_a_silent_link_sends_a_keep_alive_that_requests_an_answer():
     alone = Alone().linked()
     alone.node.subscribe_topics("a/b", 0)
     alone.says(1, acknowledgement(1, 1))
@@ -54,12 +54,12 @@ def test_a_silent_link_gives_a_sign_of_life_and_wants_an_answer():
     assert alone.state() is None
 
 
-def test_own_changes_are_told_at_once_and_learnt_ones_later_together():
+def test_own_changes_are_announced_at_once_and_learnt_changes_later_together():
     alone = Alone().linked(1).linked(2)
     alone.until(5)
     alone.node.subscribe_topics("a/b", alone.now)
-    told = alone.sent()
-    assert [to for to, _ in told] == [1, 2]
+    messages = alone.sent()
+    assert [to for to, _ in messages] == [1, 2]
     for neighbor in (1, 2):
         alone.says(neighbor, acknowledgement(1, 1))
     assert [to for to, _ in alone.says(1, subscription(2, SAK | CHANGE, ["c/d"]))] == [1]
@@ -70,7 +70,7 @@ def test_own_changes_are_told_at_once_and_learnt_ones_later_together():
     assert (second, to, learnt.interests, learnt.sequence, learnt.flags) == (7, 2, expected, 2, CHANGE | SAK)
 
 
-def test_what_changes_while_an_answer_is_outstanding_is_told_after_it():
+def test_changes_during_an_outstanding_answer_are_announced_after_it():
     alone = Alone().linked()
     alone.node.subscribe_topics("a/b", 0)
     alone.node.subscribe_topics("c/d", 0)
@@ -81,19 +81,19 @@ def test_what_changes_while_an_answer_is_outstanding_is_told_after_it():
     assert (second.sequence, second.interests) == (2, subscription_filter(["c/d"], DPS()))
 
 
-def test_first_answer_brings_interests_and_is_repeated_with_them():
+def test_first_answer_contains_interests_and_is_repeated_with_them():
     alone = Alone()
     alone.node.subscribe_topics("a/b", 0)
     ((_, answer),) = alone.says(1, subscription(1, SAK))
     assert (answer.sequence, answer.flags, answer.acknowledged) == (1, SAK | CHANGE, 1)
-    # The answer was lost: the same message comes again, and so does the answer.
+    # The answer was lost: the repeated message gets the same answer.
     assert alone.says(1, subscription(1, SAK)) == [(1, answer)]
     assert alone.until(5) == [(4, 1, answer)]
     alone.says(1, acknowledgement(1, 1))
     assert alone.until(9) == [] and alone.state() == ACTIVE
 
 
-def test_subscriptions_that_cross_are_both_answered_without_interests_and_both_stay_open():
+def test_crossing_subscriptions_are_both_answered_without_interests_and_stay_outstanding():
     alone = Alone()
     alone.node.subscribe_topics("a/b", 0)
     alone.node.link(1, 0)
@@ -118,29 +118,29 @@ def test_old_revisions_unknown_neighbors_and_changes_without_a_base_are_dropped(
     assert alone.node.links.remotes[1].inbound[0] == subscription_filter(["a/b"], DPS())
 
 
-def test_a_change_whose_base_never_came_is_answered_with_all_interests_so_that_both_ends_begin_anew():
+def test_a_change_without_its_base_is_answered_with_all_interests_to_restart_both_ends():
     alone = Alone().linked(1, ["a/b"])
     alone.node.subscribe_topics("c/d", 0)
     alone.says(1, acknowledgement(1, alone.node.links.remotes[1].revision))
     ((to, all_of_them),) = alone.says(1, subscription(4, SAK | CHANGE))
     assert (to, all_of_them.flags, all_of_them.interests) == (1, SAK, subscription_filter(["c/d"], DPS()))
-    assert alone.says(1, subscription(5, SAK | CHANGE)) == []  # while these may be on their way
+    assert alone.says(1, subscription(5, SAK | CHANGE)) == []  # while these interests may be in transit
     assert alone.drops() == {"no_base": 2}
     assert (alone.state(), alone.node.links.remotes[1].inbound) == (ACTIVE, None)
 
 
-def test_first_interests_over_a_link_that_this_end_alone_held_for_active_are_answered_in_full():
+def test_first_interests_over_a_link_active_only_at_this_end_are_answered_in_full():
     alone = Alone()
     alone.node.subscribe_topics("a/b", 0)
     alone.node.link(1, 0)
     alone.sent()
-    alone.says(1, acknowledgement(0, 1))  # without interests: none came over this link
+    alone.says(1, acknowledgement(0, 1))  # without interests: none arrived over this link
     assert (alone.state(), alone.node.links.remotes[1].inbound_revision) == (ACTIVE, 0)
     ((_, answer),) = alone.says(1, subscription(7, SAK, ["c/d"]))
     assert (answer.acknowledged, answer.interests) == (7, subscription_filter(["a/b"], DPS()))
 
 
-def test_a_neighbor_that_comes_up_late_is_not_given_up_right_after_it_was_heard():
+def test_a_late_neighbor_is_not_given_up_right_after_its_first_message():
     alone = Alone(update_s=1.0, retry_ticks=2, retries=3)
     alone.node.link(1, 0)
     alone.until(4.9)
@@ -158,18 +158,18 @@ def test_a_repeated_revision_is_answered_and_not_applied():
     assert alone.node.links.remotes[1].inbound[0] == subscription_filter(["a/b"], DPS())
 
 
-def test_a_neighbor_that_has_restarted_is_taken_anew():
+def test_a_restarted_neighbor_is_linked_again():
     alone = Alone()
     alone.node.subscribe_topics("x", 0)
     alone.linked(1, ["a/b"])
     alone.says(1, subscription(2, SAK | CHANGE, ["c/d"]))
     ((_, answer),) = alone.says(1, subscription(1, SAK, ["e/f"], mesh_id=b"\xfe" * 16))
-    # In full, and under a number that it has not had: it may be the old message after all.
+    # In full, and with a number that the neighbor has not used: its message may be an old one after all.
     assert (answer.sequence, answer.flags, answer.interests) == (2, SAK, subscription_filter(["x"], DPS()))
     assert alone.node.links.remotes[1].inbound[0] == subscription_filter(["e/f"], DPS())
 
 
-def test_a_neighbor_that_was_given_up_is_told_the_next_revision():
+def test_a_neighbor_that_was_given_up_gets_the_next_revision():
     alone = Alone()
     alone.node.link(1, 0)
     alone.until(20)
@@ -182,7 +182,7 @@ def test_the_same_lowest_mesh_id_from_two_neighbors_mutes_the_second():
     ((_, answer),) = alone.says(2, subscription(1, SAK, ["c/d"], mesh_id=LOW))
     assert (answer.flags, answer.sequence, answer.interests) == (wire.MUTE, 0, None)
     assert (alone.state(1), alone.state(2)) == (ACTIVE, MUTED)
-    # Nothing goes there, neither interests nor publications nor signs of life; what comes from there is taken.
+    # Interests, publications and keep-alives are not sent over this link; received ones are accepted.
     alone.node.subscribe_topics("a/b", 0)
     assert {to for to, _ in alone.sent()} == {1}
     assert {to for _, to, _ in alone.until(7)} == {1}
@@ -191,7 +191,7 @@ def test_the_same_lowest_mesh_id_from_two_neighbors_mutes_the_second():
     assert len(alone.node.subscriptions.open[0].take()) == before + 1
 
 
-def test_its_own_mesh_id_from_a_neighbor_is_a_loop_and_what_it_said_last_is_none():
+def test_the_own_mesh_id_from_a_neighbor_is_a_loop_but_not_the_last_one_sent():
     alone = Alone()
     own = alone.node.links.mesh_ids.own.to_bytes(16, "little")
     alone.linked(1, mesh_id=own)
@@ -201,7 +201,7 @@ def test_its_own_mesh_id_from_a_neighbor_is_a_loop_and_what_it_said_last_is_none
     assert alone.state(1) == ACTIVE
 
 
-def test_a_neighbor_that_mutes_is_muted():
+def test_a_neighbor_that_mutes_a_link_is_muted_too():
     alone = Alone()
     alone.node.link(1, 0)
     alone.says(1, acknowledgement(0, 1, wire.MUTE))
@@ -212,14 +212,14 @@ def test_losing_an_active_link_unmutes_one_with_a_mesh_id_below_all():
     low = (1 << 100).to_bytes(16, "little")
     alone = Alone().linked(1, ["a/b"], mesh_id=low).linked(2, mesh_id=low)
     assert alone.state(2) == MUTED
-    (_, answer), (to, told) = alone.says(1, wire.Subscription(1, None, 2, SAK | wire.UNLINK, HIGH, None, None))
+    (_, answer), (to, unmute) = alone.says(1, wire.Subscription(1, None, 2, SAK | wire.UNLINK, HIGH, None, None))
     assert isinstance(answer, wire.SubscriptionAcknowledgement) and answer.acknowledged == 2
-    assert (to, told.flags, alone.state(1)) == (2, SAK | wire.UNMUTE, None)
-    assert int.from_bytes(told.mesh_id, "little") < int.from_bytes(low, "little")
+    assert (to, unmute.flags, alone.state(1)) == (2, SAK | wire.UNMUTE, None)
+    assert int.from_bytes(unmute.mesh_id, "little") < int.from_bytes(low, "little")
 
 
-def test_an_unmuting_neighbor_is_answered_by_an_own_one_and_by_interests():
-    low, lower = ((1 << place).to_bytes(16, "little") for place in (100, 90))
+def test_an_unmuting_neighbor_is_answered_with_an_unmute_and_interests():
+    low, lower = ((1 << bit).to_bytes(16, "little") for bit in (100, 90))
     alone = Alone()
     alone.node.subscribe_topics("x", 0)
     alone.linked(1, ["a/b"], mesh_id=low).linked(2, ["c/d"], mesh_id=low)
@@ -239,13 +239,13 @@ def test_unmute_in_an_acknowledgement_is_an_error():
     assert alone.says(1, acknowledgement(1, 0, wire.UNMUTE)) == [] and alone.drops() == {"malformed": 1}
 
 
-def test_an_acknowledgement_that_asks_for_one_and_has_no_interests_is_an_error():
+def test_an_acknowledgement_that_requests_one_without_interests_is_an_error():
     alone = Alone().linked(1, ["a/b"])
     assert alone.says(1, acknowledgement(2, 0, SAK | CHANGE | wire.UNLINK)) == []
     assert alone.drops() == {"malformed": 1} and alone.state() == ACTIVE
 
 
-def test_unlinking_waits_for_what_is_outstanding_and_ends_with_its_answer():
+def test_unlinking_waits_for_an_outstanding_message_and_ends_with_its_answer():
     alone = Alone()
     alone.node.link(1, 0)
     alone.node.unlink(1, 0)
@@ -257,36 +257,36 @@ def test_unlinking_waits_for_what_is_outstanding_and_ends_with_its_answer():
     assert alone.state() is None and alone.until(100) == []
 
 
-def test_links_have_a_bound():
+def test_the_number_of_links_is_bounded():
     alone = Alone(max_links=2).linked(1).linked(2)
     assert alone.says(3, subscription(1, SAK)) == [] and alone.drops() == {"full": 1}
     with pytest.raises(ParameterError, match="the node has 2 links, as many as max_links"):
         alone.node.link(4, 0)
 
 
-def test_publication_goes_where_it_matters_but_not_back_and_not_twice():
+def test_publication_is_forwarded_to_interested_neighbors_once_and_not_back():
     alone = Alone().linked(1, ["a/b"]).linked(2, ["a/+"]).linked(3, ["c"]).linked(4, ["a/b"])
-    sent = alone.says(1, publication(hops=2))
-    assert [(to, message.hops, message.port) for to, message in sent] == [(2, 3, 40000), (4, 3, 40000)]
+    forwarded = alone.says(1, publication(hops=2))
+    assert [(to, message.hops, message.port) for to, message in forwarded] == [(2, 3, 40000), (4, 3, 40000)]
     assert alone.says(2, publication()) == [] and alone.says(4, publication(sequence=1)) == []
     assert alone.drops() == {"duplicate": 2}
-    # The next of the series: 4 has sent it already.
+    # The next publication of the series: neighbor 4 has sent it already.
     assert [to for to, _ in alone.says(4, publication(sequence=2))] == [1, 2]
     assert alone.says(1, publication(sequence=1)) == [] and alone.drops()["stale"] == 1
-    held = [(event.sequence, event.value) for event in alone.node.events if isinstance(event, Held)]
+    held_publications = [(event.sequence, event.value) for event in alone.node.events if isinstance(event, Held)]
     origin_part = wire.origin_of(b"p" * 16)[1] << 32
-    assert held == [(origin_part + 1, 3), (origin_part + 2, 1)]
+    assert held_publications == [(origin_part + 1, 3), (origin_part + 2, 1)]
     assert [event.value for event in alone.node.events if isinstance(event, Forwarded)] == [2, 2]
 
 
-def test_bytes_that_were_protected_go_on_as_they_came():
+def test_protected_bytes_are_forwarded_unchanged():
     alone = Alone().linked(1, ["a/b"]).linked(2, ["a/b"])
     came = wire.decode(wire.encode(publication(ttl_s=3, lifetime_s=9)))
     ((_, onward),) = alone.says(1, came)
     assert (onward.protected, onward.body, onward.ttl_s) == (came.protected, came.body, 3)
 
 
-def test_publications_with_impossible_lives_are_dropped():
+def test_publications_with_impossible_lifetimes_are_dropped():
     alone = Alone()
     alone.says(1, publication(ttl_s=5, lifetime_s=4))
     alone.says(1, publication(ttl_s=-1))
@@ -294,18 +294,18 @@ def test_publications_with_impossible_lives_are_dropped():
     assert alone.drops() == {"ttl": 1, "not_retained": 1, "hops": 1}
 
 
-def test_retained_publication_is_sent_again_with_the_seconds_left_and_replaced_by_the_next():
+def test_retained_publication_is_resent_with_its_remaining_seconds_and_replaced_by_the_next():
     alone = Alone().linked(1)
     alone.says(1, publication(ttl_s=20, lifetime_s=20))
     alone.until(3.5)
-    sent = alone.says(2, subscription(1, SAK, ["a/b"]))
-    assert [type(message) for _, message in sent] == [wire.SubscriptionAcknowledgement, wire.Publication]
-    assert (sent[1][1].ttl_s, sent[1][1].lifetime_s, sent[1][1].hops) == (17, 20, 1)
+    answers = alone.says(2, subscription(1, SAK, ["a/b"]))
+    assert [type(message) for _, message in answers] == [wire.SubscriptionAcknowledgement, wire.Publication]
+    assert (answers[1][1].ttl_s, answers[1][1].lifetime_s, answers[1][1].hops) == (17, 20, 1)
     alone.says(1, publication(sequence=2, ttl_s=0))
     assert len(alone.node.publications.retained) == 0
 
 
-def test_interests_that_stay_the_same_bring_nothing_that_is_retained_again():
+def test_unchanged_interests_do_not_cause_retained_publications_to_be_resent():
     alone = Alone().linked(1, ["a/b"])
     alone.node.publish_topics("a/b", b"x", 0, ttl_s=300)
     alone.sent()
@@ -314,48 +314,48 @@ def test_interests_that_stay_the_same_bring_nothing_that_is_retained_again():
     signs += [
         alone.says(1, subscription(revision, SAK | CHANGE, filter=NONE)._replace(needs=needs)) for revision in (12, 13)
     ]
-    sent = [message for messages in signs[:1] + signs[10:11] for _, message in messages]
-    # What it needs has become another thing twice: the first brings it at once, the second when its turn comes.
-    assert [type(message) for message in sent].count(wire.Publication) == 1
-    others = [message for messages in signs[1:10] + signs[11:] for _, message in messages]
-    assert {type(message) for message in others} == {wire.SubscriptionAcknowledgement}
+    messages_after_changes = [message for messages in signs[:1] + signs[10:11] for _, message in messages]
+    # The needs changed twice: the publication is sent at once for the first change, later for the second.
+    assert [type(message) for message in messages_after_changes].count(wire.Publication) == 1
+    other_messages = [message for messages in signs[1:10] + signs[11:] for _, message in messages]
+    assert {type(message) for message in other_messages} == {wire.SubscriptionAcknowledgement}
 
 
 @pytest.mark.parametrize("is_ended_between", [False, True])
-def test_a_neighbor_that_keeps_asking_for_something_else_is_sent_what_is_retained_once_in_update_s(is_ended_between):
+def test_a_neighbor_with_ever_new_interests_gets_retained_publications_once_per_update_s(is_ended_between):
     alone = Alone(update_s=2.0).linked(1)
     alone.node.publish_topics("a/b", b"x", 0, ttl_s=300)
     needs = subscription_filter(["a/b"], DPS()).fuzzy_hash()
-    sent = alone.says(1, subscription(2, SAK | CHANGE, ["a/b"]))
+    replies = alone.says(1, subscription(2, SAK | CHANGE, ["a/b"]))
     if is_ended_between:
         alone.says(1, wire.Subscription(1, None, 3, SAK | wire.UNLINK, HIGH, None, None))
-        sent += alone.says(1, subscription(1, SAK, ["a/b"]))
+        replies += alone.says(1, subscription(1, SAK, ["a/b"]))
     else:
         for revision in range(3, 40):
             change = subscription(revision, SAK | CHANGE, [f"{revision}"])
-            sent += alone.says(1, change._replace(needs=needs))
-    assert [type(message) for _, message in sent].count(wire.Publication) == 1
+            replies += alone.says(1, change._replace(needs=needs))
+    assert [type(message) for _, message in replies].count(wire.Publication) == 1
     later = [(second, message.ttl_s) for second, _, message in alone.until(10) if type(message) is wire.Publication]
     assert len(later) == 1 and later[0] == (2, 298)
 
 
-def test_only_the_neighbor_that_asks_for_something_else_is_sent_what_is_retained():
+def test_only_the_neighbor_with_changed_interests_gets_retained_publications():
     alone = Alone().linked(1, ["a/b"]).linked(2)
     alone.node.publish_topics("a/b", b"x", 0, ttl_s=300)
     alone.sent()
-    sent = alone.says(2, subscription(2, SAK | CHANGE, ["a/b"]))
-    assert [to for to, message in sent if type(message) is wire.Publication] == [2]
+    replies = alone.says(2, subscription(2, SAK | CHANGE, ["a/b"]))
+    assert [to for to, message in replies if type(message) is wire.Publication] == [2]
 
 
-def test_what_is_retained_has_a_bound():
+def test_the_number_of_retained_publications_is_bounded():
     alone = Alone(max_retained=3)
     for number in range(10):
         alone.says(1, publication(id=bytes([number]) * 16, ttl_s=100 + number, lifetime_s=200))
-    kept = [one.message.ttl_s for one in alone.node.publications.retained.values()]
-    assert kept == [107, 108, 109] and alone.drops()["full"] == 7
+    ttls_s = [entry.message.ttl_s for entry in alone.node.publications.retained.values()]
+    assert ttls_s == [107, 108, 109] and alone.drops()["full"] == 7
 
 
-def test_others_cannot_push_out_what_is_retained_of_the_nodes_own():
+def test_retained_publications_of_others_cannot_replace_own_ones():
     alone = Alone(max_retained=2).linked(1)
     own = [alone.node.publish_topics(f"own/{number}", b"x", 0, ttl_s=3600) for number in range(2)]
     alone.says(1, publication(id=b"z" * 16, ttl_s=32767, lifetime_s=32767))
@@ -363,16 +363,16 @@ def test_others_cannot_push_out_what_is_retained_of_the_nodes_own():
     own[0].expire(0)
     for number in range(3):
         alone.says(1, publication(id=b"%016d" % number, ttl_s=9000 - number, lifetime_s=9000))
-    kept = [(one.is_own, one.message.ttl_s) for one in alone.node.publications.retained.values()]
-    assert kept == [(True, 3600), (False, 8998)]
+    entries = [(entry.is_own, entry.message.ttl_s) for entry in alone.node.publications.retained.values()]
+    assert entries == [(True, 3600), (False, 8998)]
     own[0].publish(b"again", 0, 60)
-    assert [one.is_own for one in alone.node.publications.retained.values()] == [True, True]
+    assert [entry.is_own for entry in alone.node.publications.retained.values()] == [True, True]
     assert alone.node.publish_topics("more", b"x", 0, ttl_s=3600).sequence == 1
     assert own[1].publication_id in alone.node.publications.retained._publications
-    assert alone.node.publications.retained.get(own[0].publication_id) is None  # of its own the one that ends first
+    assert alone.node.publications.retained.get(own[0].publication_id) is None  # the own publication that expires first
 
 
-def test_publication_of_very_many_topics_goes_on_and_is_not_compared_with_subscriptions():
+def test_publication_with_very_many_topics_is_forwarded_but_not_matched_locally():
     alone = Alone().linked(1).linked(2, ["t/0"])
     subscription_here = alone.node.subscribe_topics("t/0", 0)
     alone.sent()
@@ -385,7 +385,7 @@ def test_publication_of_very_many_topics_goes_on_and_is_not_compared_with_subscr
         alone.node.publish_topics(topics, b"", 0)
 
 
-def test_history_notes_all_that_have_links_and_few_that_have_none():
+def test_history_stores_all_linked_neighbors_and_few_others():
     alone = Alone(max_links=40)
     for neighbor in range(30):
         alone.linked(neighbor)
@@ -397,7 +397,7 @@ def test_history_notes_all_that_have_links_and_few_that_have_none():
     assert sorted(noted) == [*range(30), *range(100, 116)]
 
 
-def test_acknowledgement_goes_back_to_where_the_fewest_hops_are_and_is_passed_on_as_it_is():
+def test_acknowledgement_is_forwarded_unchanged_to_the_neighbor_with_the_fewest_hops():
     alone = Alone().linked(1, ["a/b"]).linked(2, ["a/b"])
     subscription = alone.node.subscribe_topics("a/b", 0)
     alone.sent()
@@ -413,8 +413,8 @@ def test_acknowledgement_goes_back_to_where_the_fewest_hops_are_and_is_passed_on
     assert alone.drops() == {"duplicate": 1, "no_way_back": 1, "unasked": 2}
 
 
-def test_acknowledgement_goes_to_who_brought_the_newest_even_if_an_earlier_way_was_shorter():
-    # Whoever brought an earlier one over fewer hops may have no way back itself any more: it has restarted, say.
+def test_acknowledgement_follows_the_newest_publication_even_if_an_earlier_path_was_shorter():
+    # The neighbor of an earlier publication over fewer hops may have lost its own reverse path, by a restart say.
     alone = Alone().linked(1, ["a/b"]).linked(2, ["a/b"])
     subscription = alone.node.subscribe_topics("a/b", 0)
     alone.sent()
@@ -428,7 +428,7 @@ def test_acknowledgement_goes_to_who_brought_the_newest_even_if_an_earlier_way_w
     assert alone.says(2, passed) == [(1, wire.decode(wire.encode(passed)))]
 
 
-def test_acknowledgement_reaches_the_series_and_one_not_asked_for_is_refused():
+def test_acknowledgement_reaches_the_series_and_an_unrequested_one_is_refused():
     alone = Alone().linked(1, ["a/b"])
     series = alone.node.publish_topics("a/b", b"", 0, acknowledge=True)
     alone.says(1, wire.Acknowledgement(series.publication_id, 1, b"yes"))
@@ -440,7 +440,7 @@ def test_acknowledgement_reaches_the_series_and_one_not_asked_for_is_refused():
         alone.node.acknowledge(subscription.take()[0], b"", 0)
 
 
-def test_what_is_published_here_and_subscribed_to_here_does_not_leave():
+def test_publication_with_only_local_subscribers_is_not_sent():
     alone = Alone()
     subscription = alone.node.subscribe_topics("a/+", 0)
     series = alone.node.publish_topics(["a/b", "c"], b"1", 0, acknowledge=True)
@@ -450,13 +450,13 @@ def test_what_is_published_here_and_subscribed_to_here_does_not_leave():
     assert [answer.data for answer in series] == [b"here"] and alone.sent() == []
 
 
-def test_without_wildcards_only_who_spells_the_topic_out_is_sent_it():
+def test_without_wildcards_only_subscribers_of_the_exact_topic_get_a_publication():
     alone = Alone().linked(1, ["a/b"]).linked(2, ["a/+"])
     alone.node.publish_topics("a/b", b"", 0, wildcards=False)
     assert [to for to, _ in alone.sent()] == [1]
 
 
-def test_payload_beyond_a_datagram_is_refused_and_the_series_goes_on():
+def test_payload_beyond_a_datagram_is_refused_and_the_series_continues():
     alone = Alone().linked(1, ["a/b"])
     series = alone.node.publish_topics("a/b", b"", 0)
     with pytest.raises(EncodeError, match="make its payload [0-9]+ bytes shorter"):
@@ -464,7 +464,7 @@ def test_payload_beyond_a_datagram_is_refused_and_the_series_goes_on():
     assert series.publish(bytes(65000), 0) == 2
 
 
-def test_publication_that_is_multicast_has_to_leave_room_for_its_envelope():
+def test_multicast_publication_must_leave_space_for_its_envelope():
     node = Alone().node
     frame_B = len(wire.encode(publication(data=bytes(65_000))))
     series = node.publish_topics("a/b", b"", 0)
@@ -479,7 +479,7 @@ def test_publication_that_is_multicast_has_to_leave_room_for_its_envelope():
     assert to is None and len(coap.wrap(frame, 1)) <= wire.LARGEST_DATAGRAM_B
 
 
-def test_what_cannot_be_published_or_subscribed_to_is_refused():
+def test_invalid_publications_and_subscriptions_are_refused():
     alone = Alone(max_subscriptions=1)
     node = alone.node
     for call, error in (
@@ -498,14 +498,14 @@ def test_what_cannot_be_published_or_subscribed_to_is_refused():
         node.subscribe_topics("b", 0)
 
 
-def test_history_forgets_what_is_over_and_is_bounded():
+def test_history_forgets_expired_publications_and_is_bounded():
     alone = Alone(max_history=500)
     history = alone.node.publications.history
     for number in range(3000):
         alone.now += SECOND // 10
         alone.says(1, publication(id=number.to_bytes(16, "big")))
         assert len(history) <= 500
-    # Ten seconds' worth is alive; clearing waits until that has doubled.
+    # Publications of ten seconds are live; the history is cleared when that number has doubled.
     assert len(history) <= 210 and history.get((2999).to_bytes(16, "big")) is not None
     alone = Alone(max_history=500)
     for number in range(3000):
@@ -557,38 +557,38 @@ happenings = st.one_of(
 
 
 @given(happened=st.lists(happenings, max_size=40))
-def test_whatever_neighbors_say_the_sums_of_interests_stay_right(happened):
+def test_the_sums_of_interests_are_correct_after_any_messages(happened):
     alone = Alone(update_s=1.0, link_loss_s=5.0)
     node = alone.node
     node.subscribe_topics(("a/b",), 0)
-    for what, argument, message in happened:
-        if what == "says":
+    for kind, argument, message in happened:
+        if kind == "says":
             alone.says(argument, message)
-        elif what == "wait":
+        elif kind == "wait":
             alone.until(alone.now / SECOND + argument)
         else:
-            getattr(node, what)(argument, alone.now)
-        entries = [one.request.pair for one in node.subscriptions.open]
-        entries += [one.inbound for one in node.links.remotes.values() if one.inbound is not None]
+            getattr(node, kind)(argument, alone.now)
+        entries = [subscription_.request.pair for subscription_ in node.subscriptions.open]
+        entries += [link.inbound for link in node.links.remotes.values() if link.inbound is not None]
         union = BitVector(8192)
         for interests, _ in entries:
             union = union | interests
         assert node.links.interests.combine(None)[0] == union
         assert all(remote.pending is None or remote.tick_us is not None for remote in node.links.remotes.values())
-        assert node.next_wake is None or node.next_wake > alone.now or what != "wait"
-    # Left alone, every link is settled or given up.
+        assert node.next_wake is None or node.next_wake > alone.now or kind != "wait"
+    # Without further messages, every link is settled or given up.
     alone.until(alone.now / SECOND + 200)
     assert {remote.state for remote in node.links.remotes.values()} <= {MUTED}
 
 
 @given(frame=st.binary(max_size=60))
-def test_bytes_that_are_no_message_are_dropped(frame):
+def test_invalid_bytes_are_dropped(frame):
     alone = Alone()
     alone.node.receive(frame, 1, 0, False)
     assert alone.drops() == {"malformed": 1} and not alone.node.outbox
 
 
-def test_nothing_grows_with_the_publications_that_pass():
+def test_memory_does_not_grow_with_forwarded_publications():
     alone = Alone(max_history=100, max_retained=50).linked(1, ["a/b"]).linked(2, ["a/b"])
     node = alone.node
     subscription = node.subscribe_topics("a/b", 0)
@@ -609,7 +609,7 @@ def test_nothing_grows_with_the_publications_that_pass():
     assert len(publications.retained._expiries) <= 2 * 50 + 64 and len(node.acknowledgements._own_series) <= 100
 
 
-def test_what_is_secured_without_keys_is_passed_on_and_not_delivered():
+def test_secured_messages_are_forwarded_but_not_delivered_without_keys():
     alone = Alone().linked(1).linked(2, ["a/b"])
     subscription = alone.node.subscribe_topics("a/b", 0)
     alone.sent()
@@ -619,7 +619,7 @@ def test_what_is_secured_without_keys_is_passed_on_and_not_delivered():
     assert subscription.take() == [] and alone.drops() == {"sealed": 1}
 
 
-def test_data_of_others_are_no_attributes():
+def test_foreign_data_are_not_decoded_as_attributes():
     alone = Alone().linked(1)
     subscription = alone.node.subscribe(parse("TEMP GE 20"), 0)
     alone.says(1, publication(("TEMP/2500",), data=b"25 degrees"))
@@ -634,39 +634,41 @@ def test_damaged_messages_raise_nothing(captured, changes):
     alone = Alone().linked(1, ["a/b"])
     alone.node.subscribe_topics("a/b", 0)
     frame = bytearray(wire.encode(captured))
-    for place, byte in changes:
-        frame[place % len(frame)] = byte
+    for position, byte in changes:
+        frame[position % len(frame)] = byte
     alone.node.receive(bytes(frame), 1, 1, False)
     alone.until(100)
 
 
 @pytest.mark.parametrize("topic", ["a/\udcff", "\udcff\udc80", "", "a//", "#", "a/\udcff/+"])
-def test_a_topic_that_nobody_should_publish_goes_on_and_is_kept_and_ended_like_any(topic):
+def test_an_invalid_published_topic_is_forwarded_retained_and_expired_like_others(topic):
     alone = Alone().linked(1).linked(2, ["a/+"])
     early = alone.node.subscribe_topics("a/+", 0, expired=True)
     filter = publication(["a/x"]).filter
     message = publication(["a/x"])._replace(topics=(topic,), filter=filter, ttl_s=5, lifetime_s=5)
-    onward = [one for to, one in alone.says(1, message) if to == 2 and isinstance(one, wire.Publication)]
-    assert [one.topics for one in onward] == [(topic,)]
+    onward = [reply for to, reply in alone.says(1, message) if to == 2 and isinstance(reply, wire.Publication)]
+    assert [reply.topics for reply in onward] == [(topic,)]
     late = alone.node.subscribe_topics("a/+", alone.now)
     alone.until(10)
     wanted = [(topic,)] if topic == "a/\udcff" else []
-    assert [one.topics for one in late] == wanted
-    assert [(one.topics, one.is_expiry) for one in early] == [(one, ends) for one in wanted for ends in (False, True)]
+    assert [arrival.topics for arrival in late] == wanted
+    assert [(arrival.topics, arrival.is_expiry) for arrival in early] == [
+        (topics_, ends) for topics_ in wanted for ends in (False, True)
+    ]
     assert not len(alone.node.publications.retained)
     assert alone.drops() == ({} if wanted else {"no_match": 3})
 
 
-def test_what_is_retained_has_no_more_time_left_than_it_came_with_though_the_clock_is_set_back():
+def test_retained_publication_never_gains_time_when_the_clock_is_set_back():
     alone = Alone().linked(1)
     alone.now = 10**13
     alone.says(1, publication(ttl_s=100, lifetime_s=100))
     alone.now = 0
-    sent = alone.says(2, subscription(1, SAK, ["a/b"]))
-    assert [message.ttl_s for _, message in sent if isinstance(message, wire.Publication)] == [100]
+    replies = alone.says(2, subscription(1, SAK, ["a/b"]))
+    assert [message.ttl_s for _, message in replies if isinstance(message, wire.Publication)] == [100]
 
 
-def test_interests_that_were_overtaken_by_newer_ones_are_stale():
+def test_interests_overtaken_by_newer_ones_are_stale():
     alone = Alone().linked(1, ["a/b"])
     alone.says(1, subscription(4, SAK, ["c/d"]))
     newest = alone.node.links.remotes[1].inbound
@@ -674,11 +676,11 @@ def test_interests_that_were_overtaken_by_newer_ones_are_stale():
     assert alone.node.links.remotes[1].inbound == newest
 
 
-def test_a_change_of_interests_that_are_not_here_any_more_has_both_sides_tell_everything_anew():
+def test_a_change_of_missing_interests_makes_both_ends_send_everything_again():
     alone = Alone().linked(1, ["a/b"])
     alone.node.links.remotes[1].inbound = None
     needs = publication_filter(["a/b"], DPS()).fuzzy_hash()
     sign = wire.Subscription(1, None, 1, SAK | CHANGE, HIGH, needs, NONE)
-    ((to, told),) = alone.says(1, sign)
-    assert to == 1 and isinstance(told, wire.Subscription) and not told.flags & CHANGE
+    ((to, reply),) = alone.says(1, sign)
+    assert to == 1 and isinstance(reply, wire.Subscription) and not reply.flags & CHANGE
     assert alone.drops() == {"no_base": 1}

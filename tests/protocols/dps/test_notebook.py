@@ -1,4 +1,4 @@
-"""DPS nodes in a notebook: what their objects print, what Tab completes, and which settings have names."""
+"""DPS nodes in a notebook: text forms of objects, Tab completion, and names of settings."""
 
 import inspect
 
@@ -25,18 +25,18 @@ OBJECTS = (
 )
 
 
-def test_objects_say_what_they_are():
+def test_objects_have_descriptive_text_forms():
     async def test():
         node = wb.dps_node()
         assert repr(node) == "<DPS node, closed>"
-        async with node, wb.dps_node() as other:
+        async with node, wb.dps_node() as publisher:
             subscription = await node.subscribe("a/+", "a/#")
-            await other.link(node.address)
+            await publisher.link(node.address)
             assert repr(node) == f"<DPS node at {node}: 1 link, 1 subscription>"
-            series = await other.publish("a/b", "21.5", acknowledge=True)
-            assert repr(series) == f"<series on a/b at {other}: 1 published, 0 waiting>"
+            series = await publisher.publish("a/b", "21.5", acknowledge=True)
+            assert repr(series) == f"<series on a/b at {publisher}: 1 published, 0 waiting>"
             publication = await subscription.next()
-            assert repr(publication) == f"<publication 1 on a/b: '21.5'; 1 hop, from {other}>"
+            assert repr(publication) == f"<publication 1 on a/b: '21.5'; 1 hop, from {publisher}>"
             assert repr(subscription) == f"<subscription to a/+, a/# at {node}: 0 waiting>"
             own = await node.publish("a/c", b"\x00\xff", ttl_s=10)
             await own.expire()
@@ -47,7 +47,7 @@ def test_objects_say_what_they_are():
     run(test())
 
 
-def test_what_strangers_write_is_shown_in_few_characters_that_can_be_printed():
+def test_received_texts_are_shortened_and_printable():
     arrival = Arrival(
         bytes(16), 1, ("a/\x1b[2J", "\udcff" * 300), b"x" * 500, False, False, 0, 3, ("::1", 4, 0, 0), None, None
     )
@@ -62,7 +62,7 @@ def test_what_strangers_write_is_shown_in_few_characters_that_can_be_printed():
     )
 
 
-def test_tab_completes_what_there_is():
+def test_tab_completes_existing_names():
     async def test():
         async with wb.dps_node() as node:
             subscription = await node.subscribe("a")
@@ -75,19 +75,19 @@ def test_tab_completes_what_there_is():
             assert {"topics", "publication_id", "sequence", "expire"} <= {*dir(series)}
 
     run(test())
-    assert not any(hasattr(one, "__getattr__") for one in OBJECTS)
+    assert not any(hasattr(object_, "__getattr__") for object_ in OBJECTS)
     assert {"topics", "lost", "waiting"} <= {*dir(BlockingSubscription)}
     assert {"topics", "publication_id", "sequence", "lost", "waiting"} <= {*dir(BlockingSeries)}
     assert Answer._fields == ("sequence", "data", "sender", "way", "neighbor")
 
 
-def test_a_subscription_is_ended_by_with():
+def test_a_with_block_ends_its_subscription():
     async def test():
         async with wb.dps_node() as node:
             async with await node.subscribe("a") as subscription:
                 await node.publish("a", b"1")
             await node.publish("a", b"2")
-            assert [one.data async for one in subscription] == [b"1"]
+            assert [publication.data async for publication in subscription] == [b"1"]
 
     run(test())
     with wb.dps_node() as node:
@@ -95,13 +95,13 @@ def test_a_subscription_is_ended_by_with():
             node.publish("a", b"1")
             assert repr(subscription) == f"<subscription to a at {node}: 1 waiting>"
         node.publish("a", b"2")
-        assert [one.data for one in subscription] == [b"1"]
+        assert [publication.data for publication in subscription] == [b"1"]
         with node.subscribe("a") as left_open:
             node.close()
         assert list(left_open) == []
 
 
-def test_settings_are_those_of_a_protocol():
+def test_settings_of_a_node_equal_those_of_the_protocol():
     assert wb.dps_node().protocol == DPS()
     assert wb.dps_node(protocol=DPS(filter_bits=64)).protocol == DPS(filter_bits=64)
     with pytest.raises(ParameterError, match="it must be a wb.DPS"):
@@ -119,6 +119,6 @@ def test_settings_as_keywords_of_a_node_warn():
 
 
 @pytest.mark.parametrize("name", ["subscribe", "publish", "register", "lookup", "discover", "will_publish", "link"])
-def test_a_blocking_node_takes_what_the_node_takes(name):
-    ours, theirs = (inspect.signature(getattr(one, name)) for one in (BlockingNode, UDPNode))
+def test_a_blocking_node_has_the_parameters_of_the_node(name):
+    ours, theirs = (inspect.signature(getattr(class_, name)) for class_ in (BlockingNode, UDPNode))
     assert ours.parameters == theirs.parameters

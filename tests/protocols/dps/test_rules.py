@@ -1,4 +1,4 @@
-"""DPS's rules on plain numbers, which a node and its fast twin share."""
+"""DPS's rules on plain numbers, which nodes and fast twin share."""
 
 from itertools import pairwise, product
 
@@ -24,14 +24,14 @@ def test_times_follow_from_the_settings():
 
 
 @pytest.mark.parametrize("state", [LINKING, ACTIVE])
-def test_a_link_in_use_shows_a_loop_by_the_lowest_id_if_that_is_news_or_by_the_flag(state):
+def test_an_active_link_reports_a_loop_by_a_newly_lowest_id_or_by_the_flag(state):
     for is_reply, is_lowest, is_news in product(BOOLEANS, repeat=3):
         expected = LOOP if is_lowest and is_news else NOTHING
         assert rules.classify_loop(SAK_REQUESTED, state, is_reply, is_lowest, is_news) == expected
         assert rules.classify_loop(MUTE, state, is_reply, is_lowest, is_news) == LOOP
 
 
-def test_a_muted_link_shows_something_by_the_reply_to_its_question_alone():
+def test_a_muted_link_changes_only_by_the_reply_to_its_request():
     for flags, is_lowest, is_news in product((0, MUTE), BOOLEANS, BOOLEANS):
         assert rules.classify_loop(flags, MUTED, False, is_lowest, is_news) == NOTHING
         expected = LOOP if flags or is_lowest else NO_LOOP
@@ -41,17 +41,17 @@ def test_a_muted_link_shows_something_by_the_reply_to_its_question_alone():
 @pytest.mark.parametrize(
     ("flags", "revision", "newest", "is_acknowledging", "stays_muted", "expected"),
     [
-        (SAK_REQUESTED, 1, 1, False, False, True),  # restarted, and numbers from the first again
-        (SAK_REQUESTED, 5, 3, True, False, True),  # gave the link up
-        (SAK_REQUESTED, 2, 3, False, False, False),  # what it told before it told more: that came first
-        (SAK_REQUESTED, 1, 1, True, False, False),  # the same again: our answer was lost
-        (SAK_REQUESTED, 1, 0, False, False, None),  # the first that comes: over a settled link alone
-        (SAK_REQUESTED, 1, 1, False, True, False),  # asks for a muted link whose loop is still there
+        (SAK_REQUESTED, 1, 1, False, False, True),  # it restarted, and numbers from the first revision again
+        (SAK_REQUESTED, 5, 3, True, False, True),  # it gave the link up
+        (SAK_REQUESTED, 2, 3, False, False, False),  # an earlier message that arrives late
+        (SAK_REQUESTED, 1, 1, True, False, False),  # a repetition: our answer was lost
+        (SAK_REQUESTED, 1, 0, False, False, None),  # the first message, which can only show something on a settled link
+        (SAK_REQUESTED, 1, 1, False, True, False),  # a request for a muted link whose loop still exists
         (SAK_REQUESTED | DELTA, 2, 1, False, False, False),
         (SAK_REQUESTED | UNMUTE, 2, 1, False, False, False),
     ],
 )
-def test_interests_in_full_show_that_a_neighbor_has_begun_anew(
+def test_full_interests_show_that_a_neighbor_has_restarted(
     flags, revision, newest, is_acknowledging, stays_muted, expected
 ):
     for settled in BOOLEANS:
@@ -73,7 +73,7 @@ def test_a_change_needs_the_interests_that_it_changes():
     assert not rules.lacks_base(DELTA, UNMUTING, 5, 3)
 
 
-def test_who_asks_for_nothing_and_needs_something_changes_what_is_not_here_any_more():
+def test_needs_without_interests_show_a_change_of_missing_interests():
     assert rules.has_lost_base(DELTA, ACTIVE, True)
     assert not rules.has_lost_base(DELTA, ACTIVE, False)
     assert not rules.has_lost_base(0, ACTIVE, True)
@@ -81,13 +81,13 @@ def test_who_asks_for_nothing_and_needs_something_changes_what_is_not_here_any_m
     assert not rules.has_lost_base(DELTA, MUTED, True)
 
 
-def test_a_message_is_repeated_from_some_tick_on_and_given_up_after_some_repetitions():
-    found = [rules.tick_input(ticks, 2, 3) for ticks in range(1, 6)]
-    assert found == [NOTHING, OVERDUE, OVERDUE, OVERDUE, LOST]
+def test_a_message_is_repeated_from_a_tick_on_and_given_up_after_some_repetitions():
+    inputs = [rules.tick_input(ticks, 2, 3) for ticks in range(1, 6)]
+    assert inputs == [NOTHING, OVERDUE, OVERDUE, OVERDUE, LOST]
     assert rules.tick_input(1, 1, 0) == LOST
 
 
-def test_flags_say_in_which_state_the_link_is():
+def test_flags_show_the_state_of_the_link():
     assert rules.subscription_flags(False, LINKING, 0.0) == SAK_REQUESTED
     assert rules.subscription_flags(True, UNMUTING, 0.0) == SAK_REQUESTED | DELTA | UNMUTE
     assert [rules.subscription_flags(False, MUTED, recheck_s) for recheck_s in (0.0, 1.0)] == [
@@ -98,7 +98,7 @@ def test_flags_say_in_which_state_the_link_is():
     assert rules.acknowledgement_flags(False, ACTIVE, True) == SAK_REQUESTED
 
 
-def test_seconds_that_are_left_are_rounded_up():
+def test_remaining_seconds_are_rounded_up():
     end_us = rules.end_us(0, 5)
     assert [rules.left_s(end_us, now) for now in (0, 1, SECOND_US, end_us - 1, end_us, end_us + 1)] == [
         5,
@@ -115,10 +115,12 @@ def test_waits_are_spread_around_the_setting():
 
 
 @pytest.mark.parametrize(("recheck_s", "longest_s"), [(0.0, 32), (60.0, 32), (8.0, 8)])
-def test_who_asked_for_a_muted_link_asks_again_before_the_other_end_does(recheck_s, longest_s):
+def test_the_requester_of_a_muted_link_rechecks_before_the_other_end(recheck_s, longest_s):
     silence_us = 32 * SECOND_US
     waits = [
-        rules.recheck_after_us(asked, recheck_s, silence_us, drawn) for asked in (True, False) for drawn in (0.0, 1.0)
+        rules.recheck_after_us(is_requester, recheck_s, silence_us, drawn)
+        for is_requester in (True, False)
+        for drawn in (0.0, 1.0)
     ]
     assert waits == [share * longest_s * SECOND_US for share in (0.625, 0.875, 1.0, 1.25)]
 
@@ -142,19 +144,19 @@ def test_an_id_counts_its_hops_to_the_last_if_it_has_the_mark(mesh_id):
 
 
 @given(st.lists(st.integers(0, 4), max_size=30))
-def test_an_id_goes_round_when_it_has_come_from_farther_often_enough_in_turn(hops):
+def test_an_id_is_in_a_loop_if_its_hops_increase_often_enough_in_succession(hops):
     rises = 0
     for before, now in pairwise(hops):
         rises = rules.rises_after(rises, True, now, before)
     changes = [after - before for before, after in pairwise(hops)]
-    last_fall = max((place for place, change in enumerate(changes) if change < 0), default=-1)
+    last_fall = max((index for index, change in enumerate(changes) if change < 0), default=-1)
     farther = sum(change > 0 for change in changes[last_fall + 1 :])
     assert rules.is_circulating(rises) == (farther >= rules.MOST_RISES)
 
 
-def test_the_id_of_another_owner_begins_anew():
+def test_the_count_restarts_with_the_id_of_another_owner():
     assert rules.rises_after(rules.MOST_RISES, False, 9, 3) == 0
 
 
-def test_a_question_to_a_neighbor_that_was_heard_is_repeated_at_the_next_tick():
+def test_a_request_to_a_recently_heard_neighbor_is_repeated_at_the_next_tick():
     assert [rules.cap_ticks(ticks, 2) for ticks in range(6)] == [0, 1, 1, 1, 1, 1]

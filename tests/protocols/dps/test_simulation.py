@@ -1,4 +1,4 @@
-"""DPS in simulation: workloads of attributes and topics over topologies, its events in the trace, and its price."""
+"""DPS in simulation: workloads of attributes and topics on topologies, its events in the trace, and its cost."""
 
 import networkx as nx
 import pytest
@@ -29,48 +29,48 @@ def scenario(topology="grid", workload=WORKLOAD, duration_s=100, **settings):
 
 
 @pytest.mark.parametrize("topology", TOPOLOGIES)
-def test_everything_arrives_on_ideal_links_and_the_trace_is_a_function_of_the_scenario(topology):
-    one = scenario(topology)
-    run = one.run()
+def test_everything_arrives_on_ideal_links_and_the_trace_depends_only_on_the_scenario(topology):
+    original = scenario(topology)
+    run = original.run()
     metrics = run.metrics
     assert (metrics["delivery_ratio"], metrics["wrong_deliveries"], metrics["duplicate_deliveries"]) == (1, 0, 0)
     assert metrics["expected"] > 60 and metrics["stretch"] >= 1
-    assert run.trace_hash == wb.Scenario.from_json(one.to_json()).run().trace_hash
+    assert run.trace_hash == wb.Scenario.from_json(original.to_json()).run().trace_hash
 
 
-def test_counts_alone_give_the_same_metrics():
-    one = scenario("disc")
-    whole, counted = one.run().metrics, one.run(record="metrics").metrics
+def test_metrics_without_a_trace_are_the_same():
+    disc = scenario("disc")
+    whole, counted = disc.run().metrics, disc.run(record="metrics").metrics
     assert whole.fillna(-1).to_dict() == counted.fillna(-1).to_dict()
 
 
-def test_trace_tells_of_links_and_of_filters_as_they_spread():
+def test_trace_contains_links_and_the_spread_of_filters():
     trace = scenario().run().trace.to_pandas()
     links = trace[trace.event == "link_set"]
     assert set(links.detail) >= {"linking", "active", "muted"}
     last = links.groupby(["node", "peer"]).detail.last()
     assert (last == "active").sum() >= 2 * 15
-    told = trace[(trace.event == "interests_set") & (trace.peer >= 0)]
+    received = trace[(trace.event == "interests_set") & (trace.peer >= 0)]
     own = trace[(trace.event == "interests_set") & (trace.peer < 0)]
-    assert told.value.max() <= own.value.max() and set(own.node) == set(range(16))
-    assert set(told.message) == {"subscription"} and (told.detail.astype(str).astype(int) >= 0).all()
+    assert received.value.max() <= own.value.max() and set(own.node) == set(range(16))
+    assert set(received.message) == {"subscription"} and (received.detail.astype(str).astype(int) >= 0).all()
 
 
 def test_short_filters_cost_messages_and_lose_nothing():
-    workload = [wb.subscribe(place, f"X EQ {place}", start_s=5) for place in range(8)]
+    workload = [wb.subscribe(node, f"X EQ {node}", start_s=5) for node in range(8)]
     workload += [wb.publish(20, f"X IS {number}", start_s=40 + number) for number in range(20)]
-    sent, dead_ends = [], []
+    sent_publications, dead_ends = [], []
     for bits in (64, 8192):
         metrics = scenario("disc", workload, filter_bits=bits, count_muted=False).run().metrics
         assert (metrics["delivery_ratio"], metrics["wrong_deliveries"], metrics["duplicate_deliveries"]) == (1, 0, 0)
-        sent.append(metrics["sent_publication"])
+        sent_publications.append(metrics["sent_publication"])
         dead_ends.append(metrics.get("dropped_dead_end", 0))
-    assert sent[0] > sent[1] and dead_ends[0] > dead_ends[1]
+    assert sent_publications[0] > sent_publications[1] and dead_ends[0] > dead_ends[1]
 
 
 def test_one_way_and_poor_links_are_not_linked_over():
     graph = nx.DiGraph([(0, 1), (1, 0), (1, 2), (2, 3, {"pdr": 0.4}), (3, 2)])
-    nx.set_node_attributes(graph, {place: (10 * place, 0) for place in range(4)}, "pos")
+    nx.set_node_attributes(graph, {node: (10 * node, 0) for node in range(4)}, "pos")
     workload = [wb.subscribe([1, 2, 3], "X EQ 1"), wb.publish(0, "X IS 1", start_s=20)]
     trace = wb.Scenario(graph, wb.DPS(), workload, duration_s=30).run().trace.to_pandas()
     assert set(trace[trace.event == "sent"].node) == {0, 1}
@@ -78,7 +78,7 @@ def test_one_way_and_poor_links_are_not_linked_over():
     assert set(trace[trace.event == "sent"].node) == {0, 1, 2, 3}
 
 
-def test_a_node_that_was_off_is_linked_again():
+def test_a_node_is_linked_again_after_an_outage():
     line = wb.topology.line(4)
     workload = [
         wb.subscribe(0, "X EQ 1"),
@@ -94,7 +94,7 @@ def test_a_node_that_was_off_is_linked_again():
     assert "gone" in set(trace[trace.event == "link_set"].detail)
 
 
-def test_retained_publications_reach_who_asks_later():
+def test_retained_publications_reach_later_subscribers():
     workload = [wb.publish(0, "X IS 1", start_s=5), wb.subscribe(15, "X EQ 1", start_s=30)]
     trace = scenario(workload=workload, ttl_s=60).run().trace.to_pandas()
     assert len(trace[trace.event == "delivered"]) == 1
@@ -102,14 +102,14 @@ def test_retained_publications_reach_who_asks_later():
     assert len(trace[trace.event == "delivered"]) == 0
 
 
-def test_sinks_acknowledge_when_that_is_asked_for():
+def test_sinks_acknowledge_on_request():
     trace = scenario(acknowledge=True).run().trace.to_pandas()
-    told = trace[trace.event == "acknowledged"]
+    acknowledged = trace[trace.event == "acknowledged"]
     delivered = trace[(trace.event == "delivered")]
-    assert len(told) == len(delivered) > 60 and set(told.node) == {0, 5, 11, 4}
+    assert len(acknowledged) == len(delivered) > 60 and set(acknowledged.node) == {0, 5, 11, 4}
 
 
-def test_topic_is_matched_byte_by_byte_elsewhere():
+def test_other_protocols_match_topics_byte_by_byte():
     workload = [wb.subscribe(7, 'TOPIC EQ "room/+/light"'), wb.publish(4, 'TOPIC IS "room/1/light"', start_s=30)]
     assert scenario(workload=workload).run().metrics["expected"] == 1
     flooded = wb.Scenario(TOPOLOGIES["grid"], wb.Flooding(), workload, duration_s=40).run()
@@ -141,17 +141,17 @@ def test_topics_of_a_reading(text, topics):
         ("", ("+/+",)),
     ],
 )
-def test_topics_of_a_request(text, topics):
+def test_topics_of_a_subscription(text, topics):
     assert mapping.subscription_topics(parse(text)) == topics
 
 
-def test_blobs_of_a_users_own_are_hex_digits():
+def test_blobs_of_custom_keys_are_hex_digits():
     wb.register_key(180, "NAME", type="blob")
     assert mapping.publication_topics(parse('NAME IS "ab"')) == ("NAME/0x6162",)
     assert mapping.subscription_topics(parse('NAME EQ "ab"')) == ("NAME/0x6162",)
 
 
-def test_attributes_are_topics_with_whatever_separators_there_are():
+def test_attributes_become_topics_with_any_separators():
     workload = [
         wb.subscribe(0, "TEMP GE 25"),
         wb.subscribe(1, "TEMP EQ 26"),
@@ -177,12 +177,12 @@ def test_match_all_gets_every_reading():
         ({"hashes": 9}, "hashes is 9"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings, sentence):
+def test_invalid_settings_are_refused(settings, sentence):
     with pytest.raises(ParameterError, match=sentence):
         wb.DPS(**settings)
 
 
-def test_topics_that_cannot_be_asked_for_are_refused():
+def test_topics_that_cannot_be_subscribed_to_are_refused():
     for text in ('TOPIC NE "a"', "TOPIC EQ_ANY", 'TOPIC EQ "a/b+"', "TOPIC EQ 0xff"):
         with pytest.raises((AttributeFormatError, wb.ScenarioError), match="TOPIC|topic"):
             scenario(workload=[wb.subscribe(0, text)]).run()

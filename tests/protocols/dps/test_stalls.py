@@ -1,9 +1,8 @@
-"""A mesh on a busy machine: processes stand still for seconds, datagrams wait or overtake each other, one node dies.
+"""A mesh on a busy machine: processes pause for seconds, datagrams are delayed or reordered, and one node dies.
 
-When that is over the mesh is one tree again, and whoever subscribes hears what is published: nothing of what was
-mistaken meanwhile stays. An id that nobody has may go round a loop for ever, and a link whose ends take different
-interests for what was told is silent for ever; both did.
-"""
+Afterwards the mesh must be a single tree again, and every subscriber must get publications. Two errors that lasted for
+ever are tested: a mesh id without an owner that circulated in a loop, and a silent link whose ends took different
+interests as announced."""
 
 import heapq
 import itertools
@@ -23,17 +22,17 @@ SUBSCRIBERS = (4, 20, 24, 8, 17)
 PUBLISHER = 0
 RELINK_S = 0.3
 ROUGH_S, CALM_S = 20, 8
-LONGEST_WAIT_US = 3000  # of a datagram
+LONGEST_WAIT_US = 3000  # longest delay of a datagram
 
 
 class Machine:
-    """A grid of nodes, each a process of its own. ``in_order``: datagrams of one node to another do not overtake."""
+    """A grid of nodes, each like a separate process. With `in_order`, datagrams of two nodes are not reordered."""
 
     def __init__(self, seed, in_order):
         self.draw = random.Random(seed)
         self.in_order = in_order
         self.now = 0
-        self.stalls = 0.0  # how often a process stands still when it is its turn
+        self.stalls = 0.0  # probability that a process pauses when it is called
         self.longest_stall_s = 2.5
         self.agenda, self.numbers = [], itertools.count()
         self.nodes, self.subscriptions, self.busy_until, self.last_us = {}, {}, {}, {}
@@ -41,15 +40,15 @@ class Machine:
             self.start(address)
 
     def start(self, address):
-        """A process without memory, which asks the nodes above it and to the left of it for links, again and again."""
+        """Start a node without memory, which requests links from the nodes above and to the left of it periodically."""
         protocol = DPS(update_s=0.2, link_loss_s=1.0)
         node = protocol.make_node(address, draws.Stream(draws.make_key(self.draw.randrange(1 << 30))))
         self.nodes[address], self.busy_until[address] = node, 0
         node.start(self.now, self.now)
         if address in SUBSCRIBERS:
             self.subscriptions[address] = node.subscribe_topics("news/+", self.now)
-        for other in self.asked(address):
-            node.link(other, self.now)
+        for neighbor in self.asked(address):
+            node.link(neighbor, self.now)
         self.collect(address)
 
     @staticmethod
@@ -57,11 +56,11 @@ class Machine:
         row, column = divmod(address, SIDE)
         return [address - SIDE] * (row > 0) + [address - 1] * (column > 0)
 
-    def at(self, time_us, *what):
-        heapq.heappush(self.agenda, (time_us, next(self.numbers), what))
+    def at(self, time_us, *action):
+        heapq.heappush(self.agenda, (time_us, next(self.numbers), action))
 
     def collect(self, address):
-        """What a node sends, and when it is to be called again."""
+        """Send the messages of a node, and schedule its next call."""
         node = self.nodes[address]
         for event in node.take_events():
             if isinstance(event, LinkSet) and event.value == GONE and event.peer in self.asked(address):
@@ -79,27 +78,27 @@ class Machine:
         """Let time pass."""
         end = self.now + int(seconds * SECOND)
         while self.agenda[0][0] <= end:
-            due_us, _, what = heapq.heappop(self.agenda)
+            due_us, _, action = heapq.heappop(self.agenda)
             self.now = max(self.now, due_us)
-            address = what[0]
+            address = action[0]
             if address not in self.nodes:
                 continue
             if self.busy_until[address] <= self.now and self.draw.random() < self.stalls:
                 self.busy_until[address] = self.now + int(self.draw.random() ** 2 * self.longest_stall_s * SECOND)
             if self.busy_until[address] > self.now:
-                self.at(self.busy_until[address], *what)
-            elif self.act(*what):
+                self.at(self.busy_until[address], *action)
+            elif self.act(*action):
                 self.collect(address)
         self.now = end
 
-    def act(self, address, what, about, peer):
-        """Do what is due, if it is not of a life that has ended."""
+    def act(self, address, kind, about, peer):
+        """Perform a due action, unless it belongs to an earlier life of the node."""
         node = self.nodes[address]
-        if what == "receive":
+        if kind == "receive":
             node.receive(about, peer, self.now, False)
         elif about is not node:
             return False
-        elif what == "link":
+        elif kind == "link":
             node.link(peer, self.now)
         elif node.next_wake is None or node.next_wake > self.now:
             return False
@@ -108,7 +107,7 @@ class Machine:
         return True
 
     def deaf(self):
-        """The subscribers that do not hear what is published now."""
+        """Return the subscribers that do not get a publication of this moment."""
         for subscription in self.subscriptions.values():
             list(subscription)
         self.nodes[PUBLISHER].publish_topics("news/now", b"", self.now)
@@ -117,18 +116,18 @@ class Machine:
         return [address for address, subscription in self.subscriptions.items() if len(list(subscription)) != 1]
 
     def active(self):
-        """The links that carry publications, from each end."""
+        """Return the links that carry publications, as (node, neighbor) for each end."""
         return {
-            (address, other)
+            (address, neighbor)
             for address, node in self.nodes.items()
-            for other, remote in node.links.remotes.items()
+            for neighbor, remote in node.links.remotes.items()
             if remote.state == ACTIVE
         }
 
 
-# With these an id stayed that nobody has, or a link was silent for ever, before either was mended.
+# With these seeds an id without an owner remained, or a link was silent for ever, before the errors were corrected.
 @pytest.mark.parametrize(("seed", "in_order"), [(12, False), (25, False), (45, False), (52, True)])
-def test_what_a_busy_machine_breaks_is_whole_again_soon_after(seed, in_order):
+def test_a_mesh_is_whole_soon_after_a_busy_period(seed, in_order):
     machine = Machine(seed, in_order)
     machine.stalls = 0.01
     machine.run(ROUGH_S)
@@ -140,5 +139,5 @@ def test_what_a_busy_machine_breaks_is_whole_again_soon_after(seed, in_order):
     machine.run(CALM_S)
     assert machine.deaf() == []
     active = machine.active()
-    assert {(other, one) for one, other in active} == active
+    assert {(b, a) for a, b in active} == active
     assert len(active) == 2 * (SIDE * SIDE - 1)

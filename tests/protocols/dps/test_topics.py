@@ -1,4 +1,4 @@
-"""Topic strings: what is valid, their items, the match; and that a filter's "no" is the match's "no"."""
+"""Topic strings: valid ones, their items, matching, and that a filter never excludes a match."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ def joined(segments, between):
 
 @st.composite
 def topics(draw, segments, last):
-    """Topics whose ends are not empty, with separators of both kinds."""
+    """Draw topics whose ends are not empty, with separators of both kinds."""
     inner = draw(st.lists(segments, max_size=4))
     ends = [draw(segments.filter(bool)) for _ in range(draw(st.integers(0, 1)))] + [draw(last.filter(bool))]
     parts = [ends[0], *inner, *ends[1:]] if len(ends) > 1 else ends
@@ -108,7 +108,7 @@ def test_topics_match_segment_by_segment(publication, subscription, matched):
     assert matches(publication.encode(), subscription.encode(), SEPARATORS) is matched
 
 
-def test_each_subscribed_topic_needs_one_that_is_published():
+def test_each_subscribed_topic_needs_a_matching_published_topic():
     assert matches(["1/1", "1/2", "2/1"], ["1/#", "2/+"])
     assert not matches(["1/1", "1/2"], ["1/#", "2/+"])
     assert not matches([], ["a"])
@@ -148,7 +148,7 @@ def test_all_vectors_of_matches_and_routes(dps_reference):
 
 
 def naive_match(publication, subscription):
-    """The rule as it is stated, without a regular expression."""
+    """Return whether topics match by the stated rule, without a regular expression."""
     if subscription == "#":
         return bool(publication) and publication[0] not in SEPARATORS
     ends = [at for at, character in enumerate(subscription) if character in SEPARATORS]
@@ -161,12 +161,12 @@ def naive_match(publication, subscription):
 
 
 @given(PUBLICATIONS, SUBSCRIPTIONS)
-def test_match_is_the_rule_as_it_is_stated(publication, subscription):
+def test_match_follows_the_stated_rule(publication, subscription):
     assert matches(publication, subscription, SEPARATORS) == naive_match(publication, subscription)
 
 
 @given(st.lists(PUBLICATIONS, min_size=1, max_size=3), st.lists(SUBSCRIPTIONS, min_size=1, max_size=3))
-def test_filter_that_says_no_is_right(publications, subscriptions):
+def test_filter_never_excludes_a_match(publications, subscriptions):
     if not matches(publications, subscriptions, SEPARATORS):
         return
     published = {item for topic in publications for item in publication_items(topic, SEPARATORS)}
@@ -177,7 +177,7 @@ def test_filter_that_says_no_is_right(publications, subscriptions):
 
 
 @given(PUBLICATIONS, st.lists(SUBSCRIPTIONS, min_size=1, max_size=5))
-def test_link_passes_on_what_any_subscription_behind_it_matches(publication, subscriptions):
+def test_link_forwards_publications_that_match_any_subscription_behind_it(publication, subscriptions):
     filters = [filter_of(subscription_items(topic, SEPARATORS), 256) for topic in subscriptions]
     interests, needs = CountingVector(256), CountingVector(256)
     for vector in filters:
@@ -222,7 +222,7 @@ def test_any_published_bytes_can_be_compared(publication, subscription):
     assert matches([publication], [subscription], SEPARATORS) in (True, False)
 
 
-def test_topic_that_is_no_utf8_keeps_its_bytes():
+def test_topic_that_is_not_utf8_keeps_its_bytes():
     topic = b"\xff/b".decode("utf-8", "surrogateescape")
     assert [item.encode("utf-8", "surrogateescape") for item in publication_items(topic)] == publication_items(
         b"\xff/b"
@@ -289,7 +289,7 @@ def test_bad_separators_are_refused(separators, reason):
 
 
 @pytest.mark.parametrize("separators", ["]", "^", "-/", "\\", ".", "]^-"])
-def test_separators_mean_themselves(separators):
+def test_separators_are_not_special_characters(separators):
     topic = "a" + separators[0] + "b"
     assert matches(topic, "a" + separators[0] + "+", separators)
     assert len(publication_items(topic, separators)) == 6

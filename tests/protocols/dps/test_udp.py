@@ -1,4 +1,4 @@
-"""DPS nodes on sockets: on the loopback interface, at ports that were free."""
+"""DPS nodes on sockets, on free ports of the loopback interface."""
 
 import asyncio
 import errno
@@ -23,29 +23,29 @@ SHORT = {"update_s": 0.05, "link_loss_s": 0.2, "relink_s": 0.1}
 
 
 def crash(node):
-    """End a node as kill -9 does: nobody is told."""
+    """End a node as SIGKILL does, without messages to its neighbors."""
     node._shut()
 
 
-# What is known
+# Warnings and errors about neighbors
 
 
 @pytest.mark.parametrize("topics", [("#",), ("+",), ("+", "#")])
-def test_a_wildcard_alone_is_told_to_ask_no_neighbor_for_anything(topics):
+def test_a_subscription_to_only_a_wildcard_warns_that_it_is_not_announced(topics):
     async def test():
         async with wb.dps_node() as node:
             with pytest.warns(UserWarning, match=r"gets only publications of this node.*subscribe to \+/# for all"):
                 subscription = await node.subscribe(*topics)
             await node.publish("here", b"x")
             assert (await subscription.next(5)).data == b"x"
-            # Nothing is said of what has bits, be it beside a wildcard alone.
+            # Topics with bits cause no warning, also together with a wildcard.
             await node.subscribe("#", "a/b")
             await node.subscribe("+/#")
 
     run(test())
 
 
-def test_a_node_that_is_full_is_among_what_is_said_of_no_answer():
+def test_the_error_for_a_missing_answer_mentions_a_full_node():
     async def test():
         async with (
             wb.dps_node(protocol=wb.DPS(max_links=1)) as full,
@@ -65,64 +65,64 @@ def test_a_node_that_is_full_is_among_what_is_said_of_no_answer():
 # Publications
 
 
-def test_publication_reaches_a_subscriber_and_its_acknowledgement_comes_back():
+def test_publication_reaches_a_subscriber_and_its_acknowledgement_returns():
     async def test():
         async with wb.dps_node() as publisher, wb.dps_node() as subscriber:
             subscription = await subscriber.subscribe("a/+/c")
             await publisher.link(str(subscriber))
-            sent = await publisher.publish("a/b/c", "hello", acknowledge=True)
+            series_ = await publisher.publish("a/b/c", "hello", acknowledge=True)
             publication = await subscription.next()
             assert (publication.topics, publication.text, publication.hops) == (("a/b/c",), "hello", 1)
             assert publication.neighbor == publisher.address
             publication.acknowledge(b"thanks")
-            answer = await sent.next()
+            answer = await series_.next()
             assert (answer.sequence, answer.data, answer.sender) == (1, b"thanks", None)
 
     run(test())
 
 
-def test_handlers_are_called_in_the_place_of_mailboxes():
+def test_handlers_are_called_instead_of_using_mailboxes():
     async def test():
         answers = []
         async with wb.dps_node("[::1]:0") as publisher, wb.dps_node("[::1]:0") as subscriber:
             await subscriber.subscribe("a/#", handler=lambda publication: publication.acknowledge(publication.data * 2))
             await publisher.link(str(subscriber))
-            sent = await publisher.publish("a/b", b"1", acknowledge=True, handler=answers.append)
-            await sent.publish(b"2")
+            series_ = await publisher.publish("a/b", b"1", acknowledge=True, handler=answers.append)
+            await series_.publish(b"2")
             await until(lambda: len(answers) == 2)
         assert [(answer.sequence, answer.data) for answer in answers] == [(1, b"11"), (2, b"22")]
 
     run(test())
 
 
-def test_a_handler_that_raises_costs_nobody_else_anything_and_the_loop_is_told():
+def test_an_error_of_a_handler_affects_no_other_and_is_reported_to_the_event_loop():
     async def test():
-        told, came = [], []
+        errors, arrived = [], []
 
         def bad(publication):
             raise RuntimeError(publication.text)
 
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(str(context["exception"])))
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(str(context["exception"])))
         async with wb.dps_node() as node:
             await node.subscribe("z/+", handler=bad)
-            await node.subscribe("z/+", handler=came.append)
-            sent = await node.publish("z/1", "1")
-            await sent.publish("2")
-        assert [one.text for one in came] == told == ["1", "2"]
+            await node.subscribe("z/+", handler=arrived.append)
+            series_ = await node.publish("z/1", "1")
+            await series_.publish("2")
+        assert [publication_.text for publication_ in arrived] == errors == ["1", "2"]
 
     run(test())
 
 
-def test_answers_come_to_a_handler_though_nobody_holds_the_series_for_as_many_as_there_is_room_for():
+def test_answers_reach_a_handler_without_a_reference_to_the_series_up_to_a_limit():
     async def test():
         answers = []
         async with wb.dps_node(protocol=wb.DPS(max_history=2)) as node:
-            held = []
-            await node.subscribe("a/#", handler=held.append)
+            publications = []
+            await node.subscribe("a/#", handler=publications.append)
             for number in range(3):
                 await node.publish("a/b", b"%d" % number, acknowledge=True, handler=answers.append)
             gc.collect()
-            for publication in held[1:]:
+            for publication in publications[1:]:
                 publication.acknowledge(publication.data)
             assert len(node._series_with_handler) == 2
         assert [answer.data for answer in answers] == [b"1", b"2"]
@@ -130,7 +130,7 @@ def test_answers_come_to_a_handler_though_nobody_holds_the_series_for_as_many_as
     run(test())
 
 
-def test_an_acknowledgement_that_fits_no_datagram_is_refused():
+def test_an_acknowledgement_that_exceeds_a_datagram_is_refused():
     async def test():
         async with wb.dps_node() as publisher, wb.dps_node() as subscriber:
             subscription = await subscriber.subscribe("a")
@@ -143,7 +143,7 @@ def test_an_acknowledgement_that_fits_no_datagram_is_refused():
     run(test())
 
 
-def test_with_keys_and_plain_refused_only_what_was_written_with_a_key_is_delivered():
+def test_with_keys_and_plain_refused_only_encrypted_messages_are_delivered():
     async def test():
         keys = KeyStore()
         keys.add_symmetric("s", bytes(32))
@@ -158,32 +158,32 @@ def test_with_keys_and_plain_refused_only_what_was_written_with_a_key_is_deliver
             await stranger.link(lenient.address)
             await stranger.publish("a", b"forged")
             await until(lambda: strict.drops.get("plain"))
-            sent = await lenient.publish("a", b"genuine", acknowledge=True)
+            series_ = await lenient.publish("a", b"genuine", acknowledge=True)
             publication = await received.next()
             assert (publication.data, publication.way, received.waiting) == (b"genuine", "A256KW", 0)
             forged = await also.next()
             assert (forged.data, forged.way, forged.sender) == (b"forged", None, None)
-            with Peer() as other:
-                other.send(wire.Acknowledgement(sent.publication_id, 1, b"forged"), lenient)
+            with Peer() as attacker:
+                attacker.send(wire.Acknowledgement(series_.publication_id, 1, b"forged"), lenient)
                 await until(lambda: lenient.drops.get("plain"))
             publication.acknowledge(b"mine")
-            answer = await sent.next()
-            assert (answer.data, answer.way, sent.waiting) == (b"mine", "A256KW", 0)
+            answer = await series_.next()
+            assert (answer.data, answer.way, series_.waiting) == (b"mine", "A256KW", 0)
 
     run(test())
 
 
-def test_publications_cross_a_node_that_only_forwards():
+def test_publications_pass_a_node_that_only_forwards():
     async def test():
         async with wb.dps_node() as publisher, wb.dps_node() as middle, wb.dps_node() as subscriber:
             subscription = await subscriber.subscribe("a/b")
             await middle.link(str(subscriber))
             await middle.link(str(publisher))
-            sent = await publisher.publish("a/b", b"x", acknowledge=True)
+            series_ = await publisher.publish("a/b", b"x", acknowledge=True)
             publication = await subscription.next()
             assert (publication.hops, publication.neighbor) == (2, middle.address)
             publication.acknowledge(b"y")
-            assert (await sent.next()).data == b"y"
+            assert (await series_.next()).data == b"y"
 
     run(test())
 
@@ -192,53 +192,53 @@ def test_retained_publication_waits_for_its_subscriber_until_it_is_ended():
     async def test():
         async with wb.dps_node() as publisher, wb.dps_node() as subscriber:
             await publisher.link(str(subscriber))
-            sent = await publisher.publish("a/b", b"kept", ttl_s=100)
+            series_ = await publisher.publish("a/b", b"kept", ttl_s=100)
             subscription = await subscriber.subscribe("a/b", expired=True)
             publication = await subscription.next()
             assert (publication.data, publication.is_expiry) == (b"kept", False)
             assert 0 < publication.ttl_s <= 100
-            await sent.expire()
+            await series_.expire()
             assert (await subscription.next()).is_expiry
 
     run(test())
 
 
-def test_what_a_node_publishes_reaches_its_own_subscriptions_too():
+def test_publications_of_a_node_reach_its_own_subscriptions_too():
     async def test():
         async with wb.dps_node() as node:
             subscription = await node.subscribe("a/b")
-            sent = await node.publish("a/b", b"x", acknowledge=True)
+            series_ = await node.publish("a/b", b"x", acknowledge=True)
             publication = await subscription.next()
             assert (publication.hops, publication.neighbor) == (0, None)
             publication.acknowledge(b"mine")
-            assert (await sent.next()).data == b"mine"
+            assert (await series_.next()).data == b"mine"
 
     run(test())
 
 
-def test_an_ended_subscription_and_a_closed_node_end_their_loops():
+def test_ended_subscriptions_and_closed_nodes_end_loops_over_them():
     async def test():
         async with wb.dps_node() as node:
             ended = await node.subscribe("a")
-            sent = await node.publish("b", acknowledge=True)
+            series_ = await node.publish("b", acknowledge=True)
             open_ = await node.subscribe("a")
             await node.publish("a", b"1")
             await ended.unsubscribe()
             await node.publish("a", b"2")
         assert [publication.data async for publication in ended] == [b"1"]
         assert [publication.data async for publication in open_] == [b"1", b"2"]
-        assert [answer async for answer in sent] == []
+        assert [answer async for answer in series_] == []
 
     run(test())
 
 
-def test_more_than_may_wait_is_lost_oldest_first_and_counted():
+def test_mailboxes_lose_the_oldest_publications_beyond_their_limit_and_count_them():
     async def test():
         async with wb.dps_node(max_waiting=3) as node:
             subscription = await node.subscribe("a")
-            sent = await node.publish("a", b"1")
+            series_ = await node.publish("a", b"1")
             for number in range(2, 6):
-                await sent.publish(str(number))
+                await series_.publish(str(number))
             assert (subscription.lost, subscription.waiting) == (2, 3)
             assert [(await subscription.next()).text for _ in range(3)] == ["3", "4", "5"]
             assert await subscription.next(0.01) is None
@@ -246,7 +246,7 @@ def test_more_than_may_wait_is_lost_oldest_first_and_counted():
     run(test())
 
 
-def test_what_cannot_be_sent_yet_is_bounded_in_bytes(monkeypatch):
+def test_queued_datagrams_are_bounded_in_bytes(monkeypatch):
     async def test():
         monkeypatch.setattr(dps_socket, "MOST_UNSENT_B", 100)
         async with wb.dps_node() as node:
@@ -289,26 +289,26 @@ def test_every_waiter_at_a_mailbox_is_woken_and_a_cancelled_one_takes_nothing():
 
 def test_closing_a_node_ends_its_links_on_the_other_side():
     async def test():
-        async with wb.dps_node() as one:
-            async with wb.dps_node() as other:
-                await other.link(str(one))
-                assert one.links == {str(other): "active"}
-            assert one.links == {}
+        async with wb.dps_node() as first:
+            async with wb.dps_node() as second:
+                await second.link(str(first))
+                assert first.links == {str(second): "active"}
+            assert first.links == {}
 
     run(test())
 
 
-def test_two_neighbors_are_one_if_their_addresses_mean_the_same():
+def test_equivalent_addresses_are_the_same_neighbor():
     async def test():
-        async with wb.dps_node("[::ffff:127.0.0.1]:0") as one, wb.dps_node() as other:
-            await other.link(one.address)
-            await one.link(str(other))
-            assert list(one.links) == [str(other)]
+        async with wb.dps_node("[::ffff:127.0.0.1]:0") as first, wb.dps_node() as second:
+            await second.link(first.address)
+            await first.link(str(second))
+            assert list(first.links) == [str(second)]
 
     run(test())
 
 
-def test_unlinked_neighbor_is_sent_nothing_more():
+def test_unlinked_neighbor_gets_no_more_messages():
     async def test():
         async with wb.dps_node() as publisher, wb.dps_node() as subscriber:
             subscription = await subscriber.subscribe("a")
@@ -324,7 +324,7 @@ def test_unlinked_neighbor_is_sent_nothing_more():
     run(test())
 
 
-def test_link_is_asked_for_again_when_a_neighbor_that_crashed_is_back():
+def test_link_is_requested_again_when_a_crashed_neighbor_is_back():
     async def test():
         async with wb.dps_node(protocol=wb.DPS(**SHORT)) as publisher:
             neighbor = wb.dps_node(protocol=wb.DPS(**SHORT))
@@ -335,14 +335,14 @@ def test_link_is_asked_for_again_when_a_neighbor_that_crashed_is_back():
             await until(lambda: not publisher.links)
             async with wb.dps_node(address, wb.DPS(**SHORT)) as back:
                 subscription = await back.subscribe("a")
-                sent = await publisher.publish("a")
+                series_ = await publisher.publish("a")
                 while await subscription.next(0.02) is None:
-                    await sent.publish(b"again")
+                    await series_.publish(b"again")
 
     run(test())
 
 
-def test_link_that_is_not_kept_is_not_asked_for_again():
+def test_link_that_is_not_kept_is_not_requested_again():
     async def test():
         async with wb.dps_node(protocol=wb.DPS(**SHORT)) as node:
             neighbor = wb.dps_node(protocol=wb.DPS(**SHORT))
@@ -350,15 +350,15 @@ def test_link_that_is_not_kept_is_not_asked_for_again():
             await node.link(neighbor.address, keep=False)
             crash(neighbor)
             await until(lambda: not node.links)
-            with Peer() as other:
-                await node.keep_linked(other.address)
-                await other.receive()
+            with Peer() as peer:
+                await node.keep_linked(peer.address)
+                await peer.receive()
             assert not node.keeper._relink_timers
 
     run(test())
 
 
-def test_neighbor_that_comes_later_is_found_by_a_node_that_keeps_asking():
+def test_a_node_that_repeats_its_requests_links_to_a_later_neighbor():
     async def test():
         with Peer() as later:
             address = later.address
@@ -390,7 +390,7 @@ def test_neighbor_that_comes_later_is_found_by_a_node_that_keeps_asking():
         True,
     ],
 )
-def test_address_that_is_none_is_refused_with_an_example(text):
+def test_invalid_address_is_refused_with_an_example(text):
     with pytest.raises(wb.LinkError, match=r"is not an address.*127\.0\.0\.1:4000"):
         dps_addresses.split(text, "127.0.0.1")
 
@@ -412,12 +412,12 @@ def test_address_is_read_in_each_of_its_forms(text, expected):
 
 
 @given(st.ip_addresses(), st.integers(0, 0xFFFF))
-def test_text_of_an_address_is_read_as_that_address(host, port):
+def test_text_form_of_an_address_is_read_back(host, port):
     address = dps_addresses.normal((str(host), port) if host.version == 4 else (str(host), port, 0, 0))
     assert dps_addresses.split(dps_addresses.as_text(address), "127.0.0.1") == address[:2]
 
 
-def test_what_cannot_be_is_refused_in_a_sentence():
+def test_invalid_calls_are_refused_with_a_sentence():
     async def test():
         async with wb.dps_node() as node:
             with pytest.raises(wb.LinkError, match=r"cannot listen on .*in use; listen on another port"):
@@ -450,12 +450,12 @@ def test_what_cannot_be_is_refused_in_a_sentence():
     run(test())
 
 
-def test_address_of_this_machine_is_known_as_such():
+def test_addresses_of_this_machine_are_recognized():
     assert dps_addresses.is_of_this_machine(("127.0.0.1", 9))
     assert not dps_addresses.is_of_this_machine(("192.0.2.77", 9))
 
 
-def test_node_is_opened_once():
+def test_node_can_be_opened_only_once():
     async def test():
         node = wb.dps_node()
         assert str(node) == "closed"
@@ -468,7 +468,7 @@ def test_node_is_opened_once():
     run(test())
 
 
-def test_neighbor_that_does_not_answer_is_an_error_of_link_and_is_asked_no_more():
+def test_neighbor_that_does_not_answer_is_an_error_of_link_and_gets_no_more_requests():
     async def test():
         with Peer() as silent:
             async with wb.dps_node(protocol=wb.DPS(**SHORT)) as node:
@@ -485,7 +485,7 @@ def test_neighbor_that_does_not_answer_is_an_error_of_link_and_is_asked_no_more(
 # Strangers
 
 
-def test_garbage_and_addresses_that_cannot_be_answered_are_dropped_with_their_reasons():
+def test_garbage_and_unreachable_senders_are_dropped_with_reasons():
     async def test():
         async with wb.dps_node() as node:
             with Peer() as stranger:
@@ -502,7 +502,7 @@ def test_garbage_and_addresses_that_cannot_be_answered_are_dropped_with_their_re
     run(test())
 
 
-def test_flood_of_strangers_leaves_a_bounded_number_of_links_and_a_node_that_works():
+def test_flood_of_strangers_leaves_a_bounded_number_of_links_and_a_working_node():
     async def test():
         async with (
             wb.dps_node(protocol=wb.DPS(max_links=10, **SHORT)) as node,
@@ -516,14 +516,14 @@ def test_flood_of_strangers_leaves_a_bounded_number_of_links_and_a_node_that_wor
                     await asyncio.sleep(0)
                 await until(lambda: node.drops.get("full"))
                 assert len(node.links) == 10
-                sent = await friend.publish("a", b"through")
+                series_ = await friend.publish("a", b"through")
                 while await received.next(0.02) is None:
-                    await sent.publish(b"through")
+                    await series_.publish(b"through")
 
     run(test())
 
 
-def test_another_socket_of_a_neighbors_machine_cannot_speak_for_it():
+def test_another_socket_of_a_neighbors_machine_cannot_impersonate_it():
     async def test():
         async with wb.dps_node() as node, wb.dps_node() as neighbor:
             await neighbor.link(node.address)
@@ -540,17 +540,17 @@ def test_another_socket_of_a_neighbors_machine_cannot_speak_for_it():
     run(test())
 
 
-def test_acknowledgements_of_strangers_are_kept_in_bounded_numbers():
+def test_acknowledgements_of_strangers_are_stored_in_bounded_numbers():
     async def test():
         async with wb.dps_node(max_waiting=50) as node:
-            sent = await node.publish("a", b"x", acknowledge=True)
-            acknowledgement = wire.Acknowledgement(sent.publication_id, 1, b"y")
+            series_ = await node.publish("a", b"x", acknowledge=True)
+            acknowledgement = wire.Acknowledgement(series_.publication_id, 1, b"y")
             with Peer() as stranger:
                 for _ in range(200):
                     stranger.send(acknowledgement, node)
                     await asyncio.sleep(0)
-                await until(lambda: sent.waiting + sent.lost == 200)
-            assert (sent.waiting, sent.lost) == (50, 150)
+                await until(lambda: series_.waiting + series_.lost == 200)
+            assert (series_.waiting, series_.lost) == (50, 150)
 
     run(test())
 
@@ -559,7 +559,7 @@ def test_acknowledgements_of_strangers_are_kept_in_bounded_numbers():
 
 
 class FailingSocket:
-    """A socket that fails as it is told to: ``error`` in sending, each of ``read_errors`` once in reading."""
+    """A socket that raises `error` in each call of sending, and each of `read_errors` once in reading."""
 
     def __init__(self, real, error=None, read_errors=()):
         self.real = real
@@ -584,11 +584,11 @@ class FailingSocket:
     "number, reason",
     [(errno.EMSGSIZE, "too_long"), (errno.ENETUNREACH, "unreachable"), (errno.ECONNREFUSED, "refused")],
 )
-def test_what_the_network_refuses_is_counted_and_the_node_goes_on(number, reason):
+def test_frames_refused_by_the_network_are_counted_and_the_node_continues(number, reason):
     async def test():
-        async with wb.dps_node() as node, wb.dps_node() as other:
-            subscription = await other.subscribe("a")
-            await node.link(other.address)
+        async with wb.dps_node() as node, wb.dps_node() as subscriber:
+            subscription = await subscriber.subscribe("a")
+            await node.link(subscriber.address)
             node._socket._socket = failing = FailingSocket(node._socket._socket, OSError(number, "no"))
             series = await node.publish("a", b"lost")
             assert node.drops == {reason: 1}
@@ -599,33 +599,33 @@ def test_what_the_network_refuses_is_counted_and_the_node_goes_on(number, reason
     run(test())
 
 
-def test_word_of_icmp_does_not_stop_the_reading():
+def test_icmp_errors_do_not_stop_receiving():
     async def test():
-        async with wb.dps_node() as node, wb.dps_node() as other:
+        async with wb.dps_node() as node, wb.dps_node() as publisher:
             subscription = await node.subscribe("a")
-            await other.link(node.address)
+            await publisher.link(node.address)
             errors = [ConnectionRefusedError(errno.ECONNREFUSED, "refused")] * 3
             node._socket._socket = FailingSocket(node._socket._socket, None, errors)
-            await other.publish("a", b"x")
+            await publisher.publish("a", b"x")
             assert (await subscription.next()).data == b"x"
             assert node.drops == {"refused": 3}
 
     run(test())
 
 
-def test_what_a_full_buffer_does_not_take_is_sent_later_in_order_and_bounded(monkeypatch):
+def test_frames_refused_by_a_full_buffer_are_sent_later_in_order_and_bounded(monkeypatch):
     monkeypatch.setattr(dps_socket, "MOST_UNSENT", 5)
 
     async def test():
-        async with wb.dps_node() as node, wb.dps_node() as other:
-            subscription = await other.subscribe("a")
-            await node.link(other.address)
+        async with wb.dps_node() as node, wb.dps_node() as subscriber:
+            subscription = await subscriber.subscribe("a")
+            await node.link(subscriber.address)
             full = FailingSocket(node._socket._socket, BlockingIOError(errno.EAGAIN, "full"))
             node._socket._socket = full
-            sent = node.core.publish_topics("a", b"0", now_us())
+            series_ = node.core.publish_topics("a", b"0", now_us())
             node.settle()
             for number in range(1, 8):
-                sent.publish(str(number).encode(), now_us())
+                series_.publish(str(number).encode(), now_us())
                 node.settle()
             assert (len(node._socket._unsent), node.drops["unsent"]) == (5, 3)
             full.error = None
@@ -637,9 +637,9 @@ def test_what_a_full_buffer_does_not_take_is_sent_later_in_order_and_bounded(mon
     run(test())
 
 
-def test_answers_that_nobody_takes_from_a_series_are_bounded(monkeypatch):
+def test_unread_answers_of_a_series_are_bounded(monkeypatch):
     monkeypatch.setattr(series, "MOST_ANSWERS", 3)
-    one = series.Series(None, bytes(16), 0, ("a",), None, True)
+    series_ = series.Series(None, bytes(16), 0, ("a",), None, True)
     for number in range(5):
-        one.put(number)
-    assert (one.take(), one.lost) == ([2, 3, 4], 2)
+        series_.put(number)
+    assert (series_.take(), series_.lost) == ([2, 3, 4], 2)

@@ -1,4 +1,4 @@
-"""The benchmark of DPS over loopback does what it says, in small."""
+"""The benchmark of DPS over the loopback interface, in small."""
 
 import asyncio
 import sys
@@ -9,7 +9,7 @@ sys.path.append(str(REPOSITORY / "benchmarks"))
 import dps_udp
 
 
-def test_round_trips_are_a_table_beside_the_c_implementations(capsys):
+def test_round_trips_are_tabulated_with_those_of_the_c_implementation(capsys):
     report = asyncio.run(dps_udp.with_subscriber(dps_udp.round_trips, 40))
     rows = [line for line in report.splitlines() if line.startswith("|")]
     assert [row.split("|")[1].strip() for row in rows[2:]] == [
@@ -20,7 +20,7 @@ def test_round_trips_are_a_table_beside_the_c_implementations(capsys):
     assert "a second" in report
 
 
-def test_endurance_looks_at_both_processes_and_tells_growth_from_flatness(capsys):
+def test_endurance_examines_both_processes_and_detects_growth(capsys):
     sizes = asyncio.run(dps_udp.with_subscriber(dps_udp.endure, 60))
     assert [size.publications for size in sizes] == list(range(3, 61, 3))
     assert all(size.publisher_B > 0 and size.subscriber_B > 0 for size in sizes)

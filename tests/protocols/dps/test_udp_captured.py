@@ -1,7 +1,7 @@
 """A scripted neighbor plays the C node's datagrams from a real socket; our node's are compared with the C node's.
 
-Ports are the test's, as others may have those of the capture; mesh and publication ids are those of the capture. All
-other bytes are the C node's.
+The ports are free ones, because those of the capture may be in use; mesh and publication ids are those of the capture.
+All other bytes are the C node's.
 """
 
 import pytest
@@ -15,17 +15,17 @@ SEPARATORS = "/."
 
 
 class Exchange:
-    """The messages of a captured scenario, with the ports of this test in them."""
+    """The messages of a captured scenario, with the ports of this test."""
 
     def __init__(self, captured, scenario, own, node, peer):
         ports = {own: node.address[1], SUBSCRIBER + PUBLISHER - own: peer.port}
         self.frames = {}
-        for one in captured["messages"]:
-            if one["scenario"] == scenario:
-                frame = bytes.fromhex(one["hex"])
+        for message in captured["messages"]:
+            if message["scenario"] == scenario:
+                frame = bytes.fromhex(message["hex"])
                 for captured_port, port in ports.items():
                     frame = with_port(frame, captured_port, port)
-                self.frames[one["name"].removeprefix(f"{scenario}_")] = frame
+                self.frames[message["name"].removeprefix(f"{scenario}_")] = frame
         self.node, self.peer = node, peer
 
     def __getitem__(self, name):
@@ -42,13 +42,13 @@ class Exchange:
 
 
 def with_port(frame, old, new):
-    """A frame whose first field names another port."""
+    """Return a frame with another port in its first field."""
     marked = b"\x01\x19" + old.to_bytes(2, "big")
     at = frame.find(marked, 0, 8)
     return frame if at < 0 else frame[:at] + b"\x01\x19" + new.to_bytes(2, "big") + frame[at + 4 :]
 
 
-def test_our_subscriber_answers_the_publisher_of_the_capture_as_the_c_node_did(dps_captured):
+def test_our_subscriber_answers_the_publisher_of_the_capture_like_the_c_node(dps_captured):
     async def test():
         async with wb.dps_node(protocol=wb.DPS(separators=SEPARATORS)) as node:
             with Peer() as publisher:
@@ -70,7 +70,7 @@ def test_our_subscriber_answers_the_publisher_of_the_capture_as_the_c_node_did(d
     run(test())
 
 
-def test_our_publisher_goes_through_the_exchange_of_the_capture_as_the_c_node_did(dps_captured):
+def test_our_publisher_plays_the_exchange_of_the_capture_like_the_c_node(dps_captured):
     async def test():
         async with wb.dps_node(protocol=wb.DPS(separators=SEPARATORS)) as node:
             with Peer() as subscriber:
@@ -98,12 +98,12 @@ def test_our_publisher_goes_through_the_exchange_of_the_capture_as_the_c_node_di
 
 def keys(captured):
     store = cose.KeyStore()
-    for one in captured["test_keys_A256KW"]:
-        store.add_symmetric(bytes.fromhex(one["kid"]), bytes.fromhex(one["key"]))
+    for key in captured["test_keys_A256KW"]:
+        store.add_symmetric(bytes.fromhex(key["kid"]), bytes.fromhex(key["key"]))
     return store
 
 
-def test_encrypted_publication_of_the_capture_is_read_and_acknowledged_under_its_key(dps_captured):
+def test_encrypted_publication_of_the_capture_is_decrypted_and_acknowledged_with_its_key(dps_captured):
     async def test():
         store = keys(dps_captured)
         async with wb.dps_node(protocol=wb.DPS(separators=SEPARATORS), security=cose.Security(store)) as node:
@@ -129,9 +129,9 @@ def test_encrypted_publication_of_the_capture_is_read_and_acknowledged_under_its
 
 def test_publications_for_others_are_not_readable_and_are_dropped_as_sealed(dps_captured):
     async def test():
-        other = cose.KeyStore()
-        other.add_symmetric("someone", bytes(32))
-        for security in (None, cose.Security(other)):
+        other_keys = cose.KeyStore()
+        other_keys.add_symmetric("someone", bytes(32))
+        for security in (None, cose.Security(other_keys)):
             async with wb.dps_node(protocol=wb.DPS(separators=SEPARATORS), security=security) as node:
                 with Peer() as publisher:
                     exchange = Exchange(dps_captured, "enc1", SUBSCRIBER, node, publisher)
@@ -144,20 +144,20 @@ def test_publications_for_others_are_not_readable_and_are_dropped_as_sealed(dps_
     run(test())
 
 
-@pytest.mark.parametrize("way", [cose.IMPLICIT, cose.DIRECT, cose.A256KW])
-def test_our_own_nodes_publish_and_acknowledge_encrypted(way):
+@pytest.mark.parametrize("method", [cose.IMPLICIT, cose.DIRECT, cose.A256KW])
+def test_our_own_nodes_publish_and_acknowledge_encrypted(method):
     async def test():
         store = cose.KeyStore()
         store.add_symmetric("ours", bytes(range(32)))
         async with (
-            wb.dps_node(security=cose.Security(store, way, ["ours"])) as publisher,
+            wb.dps_node(security=cose.Security(store, method, ["ours"])) as publisher,
             wb.dps_node(security=cose.Security(store)) as subscriber,
         ):
             subscription = await subscriber.subscribe("a/b")
             await publisher.link(subscriber.address)
             series = await publisher.publish("a/b", b"secret", acknowledge=True)
             publication = await subscription.next()
-            assert (publication.data, publication.opened.way) == (b"secret", way)
+            assert (publication.data, publication.opened.way) == (b"secret", method)
             publication.acknowledge(b"thanks")
             assert (await series.next()).data == b"thanks"
 

@@ -1,4 +1,4 @@
-"""A node on a real socket among datagrams that no node would send it."""
+"""A node on a real socket that receives datagrams which no node would send."""
 
 import asyncio
 import sys
@@ -10,7 +10,7 @@ from fuzz import over_a_socket
 
 
 def test_a_node_on_a_socket_survives_any_datagrams():
-    """The benchmark fails on any exception out of the event loop; forged neighbors are forgotten."""
-    said = asyncio.run(over_a_socket(20_000, seed=5))
-    assert "0 exceptions, 0 links left" in said
-    assert "'malformed'" in said
+    """The benchmark fails on any exception in the event loop; forged neighbors are forgotten."""
+    report = asyncio.run(over_a_socket(20_000, seed=5))
+    assert "0 exceptions, 0 links left" in report
+    assert "'malformed'" in report

@@ -1,7 +1,6 @@
-"""Meshes that have to be whole: networks with loops, neighbors that come up late, nodes that die, C nodes among ours.
+"""Connectivity of meshes: networks with loops, late neighbors, nodes that die, and C nodes among ours.
 
-A network is whole when active links join all nodes that are up. `benchmarks/dps_whole.py` plays hundreds of them.
-"""
+A network is whole when active links join all nodes that are up. `benchmarks/dps_whole.py` plays hundreds of them."""
 
 import sys
 
@@ -34,9 +33,9 @@ def assert_whole(scenario):
     assert outcome.missed == 0, outcome
 
 
-# With these seeds a dead id went round in a loop, and muted links between the parts compared it for ever.
+# With these seeds a dead id circulated in a loop, and muted links between the parts compared it for ever.
 @pytest.mark.parametrize("seed", [73, 177, 233, 257])
-def test_a_network_with_loops_is_not_in_two_parts_for_good(seed):
+def test_a_network_with_loops_does_not_stay_in_two_parts(seed):
     assert_whole(dps_whole.loops(seed))
 
 
@@ -45,7 +44,7 @@ def test_networks_of_all_shapes_are_whole(seed):
     assert_whole(dps_whole.shapes(seed))
 
 
-# With these seeds two ends gave each other up in turn, for ever or for minutes.
+# With these seeds two ends gave each other up alternately, for ever or for minutes.
 @pytest.mark.parametrize("seed", [9, 11, 21, 54, 87, 122, 199])
 def test_a_tree_is_whole_after_its_last_node_has_come_up(seed):
     assert_whole(dps_whole.late(seed))
@@ -56,7 +55,7 @@ def test_a_network_is_whole_after_its_last_node_has_come_up(seed):
     assert_whole(dps_whole.joiners(seed))
 
 
-# With these a node without links waited until a neighbor in a crowd came round to it.
+# With these seeds a node without links waited until a neighbor in a dense neighborhood reached it in its rotation.
 @pytest.mark.parametrize("seed", [53, 123, 228])
 def test_a_network_is_whole_after_deaths(seed):
     assert_whole(dps_whole.deaths(seed))
@@ -89,15 +88,15 @@ def in_part(graph, share, seed):
     )
 
 
-# With these a loop of C nodes keeps an id of ours in two versions, if C nodes are told how many hops it has come.
+# With these seeds a loop of C nodes keeps two versions of an id of ours if C nodes get its hop count.
 @pytest.mark.parametrize("seed", [6, 19, 28, 36])
-def test_a_mesh_of_both_is_whole(seed):
+def test_a_mesh_of_our_nodes_and_c_nodes_is_whole(seed):
     graph = dps_whole.loops(seed).topology
     outcome = in_part(graph, 0.5, seed)
     assert outcome.whole_s is not None and outcome.whole_s <= SLOWEST_S
 
 
-def test_c_nodes_are_sent_ids_without_hops_and_ours_with():
+def test_c_nodes_get_ids_without_hops_and_our_nodes_with_hops():
     sent_ids = {}
     for sender in (1, 3):
         nodes = _line_of_four(plain=(2,))
@@ -125,7 +124,7 @@ def _line_of_four(plain):
     return nodes
 
 
-# The rules of ids, here and in the twin
+# The rules of mesh ids, of nodes and of the twin
 
 words = st.integers(0, (1 << 128) - 1)
 ids = st.one_of(
@@ -140,38 +139,38 @@ def remote_with(mesh_id, rises=0):
 
 
 @given(ids, st.integers(0, rules.MOST_RISES))
-def test_an_id_grows_by_a_hop_at_each_node_and_keeps_its_owner(mesh_id, rises):
-    here = remote_with(mesh_id, rises).effective_mesh_id()
+def test_an_id_gains_a_hop_at_each_node_and_keeps_its_owner(mesh_id, rises):
+    local_id = remote_with(mesh_id, rises).effective_mesh_id()
     if rules.is_circulating(rises) or (rules.hop_to_add(mesh_id) < 0):
-        assert here == NO_MESH_ID
+        assert local_id == NO_MESH_ID
     else:
-        assert owner_of(here) == owner_of(mesh_id)
-        assert here - mesh_id == (1 if mesh_id >> 8 & 0xFFFF == rules.MARK >> 8 else 0)
+        assert owner_of(local_id) == owner_of(mesh_id)
+        assert local_id - mesh_id == (1 if mesh_id >> 8 & 0xFFFF == rules.MARK >> 8 else 0)
 
 
 @given(ids, ids)
-def test_an_id_below_all_others_has_the_mark_and_no_hops(own, heard):
+def test_an_id_below_all_others_has_the_mark_and_no_hops(own, received_id):
     random = Stream(own & 0xFFFF)
     known = MeshIds({})
     known.own = add_mark(own)
-    known.note_seen(heard)
+    known.note_seen(received_id)
     known.choose_lower_id(random)
     assert add_mark(known.own) == known.own
-    low = min(add_mark(own), heard)
+    low = min(add_mark(own), received_id)
     assert known.own < low or low >> 24 <= 1 << 64
 
 
 @given(ids, ids, st.integers(0, rules.MOST_RISES))
-def test_the_twin_has_the_same_rules_of_ids(mesh_id, before, rises):
+def test_the_twin_has_the_same_rules_of_mesh_ids(mesh_id, before, rises):
     remote = remote_with(before, rises)
-    it = np.zeros(1, [(name, np.uint64) for name in ("mesh_high", "mesh_low")] + [("rises", np.int16)]).view(
+    row = np.zeros(1, [(name, np.uint64) for name in ("mesh_high", "mesh_low")] + [("rises", np.int16)]).view(
         np.recarray
     )[0]
-    it.mesh_high, it.mesh_low, it.rises = *_words(before), rises
-    assert _number(*fast_ids.mesh_id_here(it)) in (remote.effective_mesh_id(), NO_MESH_ID - 1)
+    row.mesh_high, row.mesh_low, row.rises = *_words(before), rises
+    assert _number(*fast_ids.mesh_id_here(row)) in (remote.effective_mesh_id(), NO_MESH_ID - 1)
     remote.note_mesh_id(mesh_id)
-    fast_ids.note_mesh_id(it, *_words(mesh_id))
-    assert (_number(it.mesh_high, it.mesh_low), it.rises) == (remote.inbound_mesh_id, remote.rises)
+    fast_ids.note_mesh_id(row, *_words(mesh_id))
+    assert (_number(row.mesh_high, row.mesh_low), row.rises) == (remote.inbound_mesh_id, remote.rises)
     same = fast_ids.is_same_owner(*_words(mesh_id), *_words(before))
     assert same == (owner_of(mesh_id) == owner_of(before))
 
@@ -184,7 +183,7 @@ def _number(high, low):
     return int(high) << 64 | int(low)
 
 
-def test_an_id_reads_as_it_goes_over_the_wire():
+def test_the_text_form_of_an_id_shows_its_encoded_bytes():
     mesh_id = add_mark(mesh_id_number(bytes(range(16))))
     assert mesh_id.to_bytes(16, "little")[:3] == b"\0WB"
     assert mesh_id.to_bytes(16, "little")[15] == 0

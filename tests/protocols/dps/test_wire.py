@@ -1,4 +1,4 @@
-"""DPS's messages: byte for byte those of the C implementation, and as strict when they are read."""
+"""DPS's messages: byte for byte those of the C implementation, and decoded as strictly."""
 
 import contextlib
 import itertools
@@ -14,7 +14,7 @@ from workbench.protocols.dps.bloom import BitVector
 from workbench.protocols.dps.topics import publication_items
 from workbench.protocols.dps.wire import coap
 
-# Sent by nodes of the C implementation.
+# Frames sent by nodes of the C implementation.
 SUBSCRIBED = bytes.fromhex(
     "850102a601199c42040107020850b11e8df37cce43026388d39ad0850b99095820000000000000000000000000000000000000000000000000"
     "00000000000000000a830119200040a0a0"
@@ -45,11 +45,11 @@ MESH = bytes.fromhex("b11e8df37cce43026388d39ad0850b99")
 U16, U32 = st.integers(0, 2**16 - 1), st.integers(0, 2**32 - 1)
 IDS = st.binary(min_size=16, max_size=16)
 VECTORS = st.lists(st.integers(0, 8191), max_size=40).map(BitVector.at)
-PLACES = st.one_of(st.tuples(U16, st.none()), st.tuples(st.none(), st.text(max_size=20)))
+PORT_OR_PATH = st.one_of(st.tuples(U16, st.none()), st.tuples(st.none(), st.text(max_size=20)))
 TTLS = st.integers(-(2**15), 2**15 - 1)
 PUBLICATIONS = st.builds(
     lambda place, *rest: dps.Publication(*place, *rest),
-    PLACES,
+    PORT_OR_PATH,
     TTLS,
     U16,
     TTLS,
@@ -66,7 +66,7 @@ ACKNOWLEDGEMENTS = st.builds(
 INTERESTS = st.tuples(st.binary(min_size=32, max_size=32), VECTORS)
 SUBSCRIPTIONS = st.builds(
     lambda place, sequence, flags, mesh_id, interests: dps.Subscription(*place, sequence, flags, mesh_id, *interests),
-    PLACES,
+    PORT_OR_PATH,
     U32,
     st.integers(0, 255).map(lambda flags: flags | dps.SAK_REQUESTED),
     IDS,
@@ -76,7 +76,7 @@ ANSWERS = st.builds(
     lambda place, sequence, flags, mesh_id, interests, acknowledged: dps.SubscriptionAcknowledgement(
         *place, sequence, flags, mesh_id, *interests, acknowledged
     ),
-    PLACES,
+    PORT_OR_PATH,
     U32,
     st.integers(0, 255).map(lambda flags: flags & ~dps.SAK_REQUESTED),
     IDS,
@@ -87,14 +87,14 @@ MESSAGES = st.one_of(PUBLICATIONS, ACKNOWLEDGEMENTS, SUBSCRIPTIONS, ANSWERS)
 
 
 def plain(message):
-    """The message without the bytes it came in."""
+    """Return the message without its received bytes."""
     return message._replace(protected=b"", body=b"") if hasattr(message, "protected") else message
 
 
-def changed(frame, where, change):
-    """The frame with one of its five items changed by a function."""
+def changed(frame, index, change):
+    """Return the frame with one of its five items changed by a function."""
     items = cbor2.loads(frame)
-    items[where] = change(items[where])
+    items[index] = change(items[index])
     return cbor2.dumps(items)
 
 
@@ -106,7 +106,7 @@ def with_field(key, value):
     return lambda fields: dict(sorted((fields | {key: value}).items()))
 
 
-# What was sent by the C implementation
+# Messages of the C implementation
 
 
 def test_subscription_is_read():
@@ -130,7 +130,7 @@ def test_unlink_has_no_interests():
     assert dps.encode(expected) == UNLINKED
 
 
-def test_publication_is_read_and_made_anew():
+def test_publication_is_decoded_and_encoded_again():
     vector = BitVector.of(publication_items("a/b/c"))
     ours = dps.Publication(40002, None, 0, 0, 0, IDENTITY, 1, True, vector, ("a/b/c",), b"hello\x00")
     message = dps.decode(PUBLISHED)
@@ -138,7 +138,7 @@ def test_publication_is_read_and_made_anew():
     assert dps.encode(ours) == dps.encode(message) == PUBLISHED
 
 
-def test_acknowledgement_is_read_and_made_anew():
+def test_acknowledgement_is_decoded_and_encoded_again():
     ours = dps.Acknowledgement(IDENTITY, 1, b"This is an ACK from 127.0.0.1:40001")
     assert plain(dps.decode(ACKNOWLEDGED)) == ours
     assert dps.encode(ours) == ACKNOWLEDGED
@@ -159,18 +159,18 @@ def test_all_captured_messages_decode_and_encode_to_the_same_bytes(dps_captured)
             assert coap.wrap(frame, 1) == datagram
 
 
-def test_captured_forwarding_is_what_we_would_send(dps_captured):
-    sent = {}
+def test_captured_forwarding_equals_ours(dps_captured):
+    messages_by_id = {}
     for captured in dps_captured["messages"]:
         if captured["decoded"]["type_name"] == "pub" and "coap_envelope" not in captured["decoded"]:
             message = dps.decode(bytes.fromhex(captured["hex"]))
-            sent.setdefault((message.publication_id, message.sequence), []).append(message)
-    chains = [messages for messages in sent.values() if len({message.hops for message in messages}) > 1]
+            messages_by_id.setdefault((message.publication_id, message.sequence), []).append(message)
+    chains = [messages for messages in messages_by_id.values() if len({message.hops for message in messages}) > 1]
     assert chains
     for messages in chains:
-        for one, next_one in itertools.pairwise(messages):
-            if next_one.hops == one.hops + 1:
-                ours = dps.with_next_hop(one, next_one.port, next_one.ttl_s)
+        for previous, next_one in itertools.pairwise(messages):
+            if next_one.hops == previous.hops + 1:
+                ours = dps.with_next_hop(previous, next_one.port, next_one.ttl_s)
                 assert dps.encode(ours) == dps.encode(next_one)
 
 
@@ -182,12 +182,12 @@ def test_message_reads_back(message):
     frame = dps.encode(message)
     assert plain(dps.decode(frame)) == message
     assert dps.encode(dps.decode(frame)) == frame
-    # Nothing but shortest integers, definite lengths and ascending keys: cbor2 writes the same.
+    # Only shortest integers, definite lengths and ascending keys, as cbor2 writes them.
     assert cbor2.dumps(cbor2.loads(frame)) == frame
 
 
 @given(MESSAGES, st.binary(max_size=8))
-def test_bytes_behind_a_message_are_ignored(message, behind):
+def test_bytes_after_a_message_are_ignored(message, behind):
     assert plain(dps.decode(dps.encode(message) + behind)) == message
 
 
@@ -230,7 +230,7 @@ def test_forwarded_publication_is_the_same_inside(publication, port, ttl_s):
 @given(
     st.integers(0, 2**31 - 1), st.integers(0, 2**31 - 1), st.binary(min_size=8, max_size=8), st.integers(1, 2**32 - 1)
 )
-def test_trace_gets_the_origin_out_of_the_publication_id(address, series, draw, number):
+def test_trace_gets_the_origin_from_the_publication_id(address, series, draw, number):
     identity = dps.make_publication_id(address, series, draw)
     assert dps.origin_of(identity) == (address, series)
     publication = dps.decode(PUBLISHED)._replace(publication_id=identity, sequence=number, protected=b"")
@@ -257,14 +257,14 @@ def test_four_or_six_items_are_refused(name):
             dps.decode(cbor2.dumps(wrong))
 
 
-@pytest.mark.parametrize(("where", "value"), [(0, 0), (0, 2), (1, 0), (1, 5)])
-def test_other_versions_and_types_are_refused(where, value):
+@pytest.mark.parametrize(("index", "value"), [(0, 0), (0, 2), (1, 0), (1, 5)])
+def test_other_versions_and_types_are_refused(index, value):
     with pytest.raises(DecodeError, match="version|type"):
-        dps.decode(changed(SUBSCRIBED, where, lambda _: value))
+        dps.decode(changed(SUBSCRIBED, index, lambda _: value))
 
 
 @pytest.mark.parametrize(
-    ("name", "where", "key"),
+    ("name", "index", "key"),
     [
         *[("subscription", 2, key) for key in (1, 4, 7, 8, 9, 10)],
         *[("subscription ack", 2, key) for key in (1, 4, 7, 8, 9, 10)],
@@ -276,13 +276,13 @@ def test_other_versions_and_types_are_refused(where, value):
         *[("acknowledgement", 4, key) for key in (12,)],
     ],
 )
-def test_missing_field_is_refused(name, where, key):
+def test_missing_field_is_refused(name, index, key):
     with pytest.raises(DecodeError, match="lacks|only one|neither|port or a path"):
-        dps.decode(changed(FRAMES[name], where, without(key)))
+        dps.decode(changed(FRAMES[name], index, without(key)))
 
 
 @pytest.mark.parametrize(
-    ("name", "where", "key", "value"),
+    ("name", "index", "key", "value"),
     [
         ("subscription", 2, 1, 65536),
         ("subscription", 2, 4, 2**32),
@@ -308,21 +308,21 @@ def test_missing_field_is_refused(name, where, key):
         ("acknowledgement", 4, 12, None),
     ],
 )
-def test_field_out_of_range_is_refused(name, where, key, value):
+def test_field_out_of_range_is_refused(name, index, key, value):
     with pytest.raises(DecodeError):
-        dps.decode(changed(FRAMES[name], where, with_field(key, value)))
+        dps.decode(changed(FRAMES[name], index, with_field(key, value)))
 
 
 @pytest.mark.parametrize(
-    ("name", "where"),
+    ("name", "index"),
     [("subscription", 2), ("subscription ack", 2), ("publication", 2), ("publication", 3), ("publication", 4)],
 )
-def test_keys_that_do_not_ascend_are_refused(name, where):
+def test_keys_that_do_not_ascend_are_refused(name, index):
     with pytest.raises(DecodeError, match="must ascend"):
-        dps.decode(changed(FRAMES[name], where, lambda fields: dict(reversed(fields.items()))))
+        dps.decode(changed(FRAMES[name], index, lambda fields: dict(reversed(fields.items()))))
 
 
-def test_key_that_comes_twice_is_refused():
+def test_repeated_key_is_refused():
     frame = UNLINKED.replace(bytes.fromhex("a401199c42"), bytes.fromhex("a501199c4201199c42"))
     assert frame != UNLINKED
     with pytest.raises(DecodeError, match="key 1 follows key 1"):
@@ -330,16 +330,16 @@ def test_key_that_comes_twice_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("name", "where"),
-    [(name, where) for name in FRAMES for where in (2, 3, 4) if cbor2.loads(FRAMES[name])[where]],
+    ("name", "index"),
+    [(name, index) for name in FRAMES for index in (2, 3, 4) if cbor2.loads(FRAMES[name])[index]],
 )
 @pytest.mark.parametrize("key", [-1, 0, 3000])
-def test_unknown_key_is_skipped(name, where, key):
-    frame = changed(FRAMES[name], where, with_field(key, {1: [b"", "x", None, 1.5]}))
+def test_unknown_key_is_skipped(name, index, key):
+    frame = changed(FRAMES[name], index, with_field(key, {1: [b"", "x", None, 1.5]}))
     assert plain(dps.decode(frame)) == plain(dps.decode(FRAMES[name]))
 
 
-def test_what_is_in_a_map_that_should_be_empty_is_skipped():
+def test_content_of_a_map_that_should_be_empty_is_skipped():
     assert dps.decode(changed(SUBSCRIBED, 3, lambda _: {1: 2})) == dps.decode(SUBSCRIBED)
     assert plain(dps.decode(changed(ACKNOWLEDGED, 2, lambda _: {1: 2}))) == plain(dps.decode(ACKNOWLEDGED))
     with pytest.raises(DecodeError, match="must be a map"):
@@ -354,7 +354,7 @@ def test_indefinite_lengths_are_refused():
         dps.decode(b"\x9f" + SUBSCRIBED[1:] + b"\xff")
 
 
-def test_integers_that_are_not_shortest_are_read():
+def test_longer_encodings_of_integers_are_decoded():
     frame = b"\x85\x18\x01\x19\x00\x02" + UNLINKED[3:].replace(b"\x04\x02\x07", b"\x04\x1a\x00\x00\x00\x02\x07")
     assert dps.decode(frame) == dps.decode(UNLINKED)
 
@@ -377,7 +377,7 @@ def test_filter_of_another_mesh_is_refused():
 
 
 @pytest.mark.parametrize("tag", [16, 18, 96])
-def test_what_is_encrypted_is_kept_as_it_came(tag):
+def test_encrypted_items_are_stored_unchanged(tag):
     secured = cbor2.CBORTag(tag, [b"\xa1\x01\x03", {5: bytes(12)}, b"secret"])
     for frame in (PUBLISHED, ACKNOWLEDGED):
         message = dps.decode(changed(frame, 4, lambda _: secured))
@@ -386,19 +386,19 @@ def test_what_is_encrypted_is_kept_as_it_came(tag):
         assert dps.encode(message) == changed(frame, 4, lambda _: secured)
 
 
-def test_tag_that_is_not_of_cose_is_refused():
+def test_tag_other_than_those_of_cose_is_refused():
     with pytest.raises(DecodeError, match="tag 99"):
         dps.decode(changed(PUBLISHED, 4, lambda _: cbor2.CBORTag(99, {})))
 
 
-def test_topic_that_is_no_utf8_keeps_its_bytes():
+def test_topic_that_is_not_utf8_keeps_its_bytes():
     frame = PUBLISHED.replace(b"\x65a/b/c", b"\x65a/\xff/c")
     message = dps.decode(frame)
     assert message.topics == ("a/\udcff/c",)
     assert dps.encode(plain(message)) == frame
 
 
-# What cannot be sent
+# Messages that cannot be encoded
 
 
 @pytest.mark.parametrize(
@@ -427,7 +427,7 @@ def test_message_out_of_range_is_an_encode_error(message):
         dps.encode(message)
 
 
-def test_publication_id_holds_31_bits_of_each():
+def test_publication_id_stores_31_bits_of_node_and_sequence():
     with pytest.raises(EncodeError, match="31 bits"):
         dps.make_publication_id(2**31, 0, bytes(8))
 
@@ -446,12 +446,12 @@ def test_all_vectors_of_envelopes(dps_reference):
 
 
 @given(st.binary(min_size=1, max_size=50), U16)
-def test_frame_comes_out_of_its_envelope(frame, number):
+def test_frame_is_extracted_from_its_envelope(frame, number):
     assert coap.unwrap(coap.wrap(frame, number)) == frame
 
 
 @pytest.mark.parametrize("options", ["", "b0", "bd0061", "be000061", "d40061626364", "e1000061"])
-def test_options_are_passed_over(options):
+def test_options_are_skipped(options):
     data = bytes.fromhex("50020001" + options)
     if options.startswith("bd"):
         data += bytes(12)
@@ -460,7 +460,7 @@ def test_options_are_passed_over(options):
     assert coap.unwrap(data + b"\xffframe") == b"frame"
 
 
-def test_token_is_passed_over():
+def test_token_is_skipped():
     assert coap.unwrap(b"\x52\x03\x00\x01ab\xfff") == b"f"
 
 

@@ -1,4 +1,4 @@
-"""DPS's benchmark and stress test: both ways answer the same, and damaged messages come to nothing but DecodeError."""
+"""DPS's codec benchmark and stress test: both methods give the same results, and damaged messages only DecodeError."""
 
 import argparse
 import sys
@@ -14,8 +14,8 @@ import dps_fuzz
 from workbench.protocols.dps.cose import Security
 
 
-def test_one_by_one_and_all_at_once_do_the_same_work():
-    mesh = dps_codec.Mesh()  # compares their answers
+def test_single_and_batch_processing_do_the_same_work():
+    mesh = dps_codec.Mesh()  # it compares their results
     assert mesh.filters.shape == (len(dps_codec.PUBLISHED), 8192 // 64)
     assert mesh.needs.shape == (len(dps_codec.SUBSCRIBED), 4)
     assert dps_codec.comparisons(mesh).keys() == dps_codec.REFERENCE.keys()
@@ -34,20 +34,20 @@ def test_damaged_messages_are_read_or_refused(messages, request):
     assert list(dps_fuzz.damaged(frames, options)) == list(dps_fuzz.damaged(frames, options))
 
 
-def test_messages_made_to_be_slow_are_read_or_refused_with_little_memory():
+def test_messages_designed_to_be_slow_are_decoded_or_refused_with_little_memory():
     security = Security(dps_fuzz.own_messages()[0])
     dps_fuzz.tracemalloc.start()
     try:
         for name, frame in dps_fuzz.worst(4096).items():
             assert len(frame) <= 4096, name
-            # The longest vector alone has 64 KiB; what is nested or counted may cost a multiple of the message.
+            # The longest vector has 64 KiB; nested or counted items may need a multiple of the message.
             assert dps_fuzz.memory_B(security, frame) < 4 * 65536 + 100 * 4096, name
     finally:
         dps_fuzz.tracemalloc.stop()
 
 
 @pytest.mark.parametrize(("name", "reason"), [("topics for all", "topics"), ("long topics for all", "no_match")])
-def test_filter_that_says_yes_to_all_has_a_node_compare_a_bounded_number_of_topics(name, reason):
+def test_filter_that_includes_everything_causes_a_bounded_number_of_topic_comparisons(name, reason):
     node = dps_fuzz.node_with(3)
     node.receive(dps_fuzz.worst()[name], "stranger", 0, False)
     assert node.drops == {reason: 1}

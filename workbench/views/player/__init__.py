@@ -1,6 +1,6 @@
 """The player of a run: the data sent to the browser, and the browser code.
 
-    playback                the clock, which slows down while frames are in the air
+    playback                the clock, which slows down while frames are being sent
     counters                totals of a run over time, and counts of each node
     payload                 a run's layers (`views.seeing`) as one buffer of bytes
     dissections             frames with their bytes and fields, for the table of messages

@@ -46,11 +46,11 @@ class Counted:
 
 
 def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
-    """Return totals over time, as arrays with a value for each transmission and delivery (or fewer in a long run).
+    """Return running totals as {name: array}, with a value after each transmission and delivery.
 
-    The arrays are time_us, transmissions, deliveries and energy_mJ, each of shape (steps,). The energy is
-    what the radios use for all bytes sent and heard, including the overhead of each frame, as in the metrics. It is 0
-    without a radio.
+    The names are time_us, transmissions, deliveries and energy_mJ. The arrays have shape (steps,); a long run has fewer
+    steps. The energy is what the radios use for all bytes sent and heard, including the overhead of each frame, as in
+    the metrics. It is 0 without a radio.
     """
     sent, delivered = columns.where(event="sent"), columns.where(event="delivered")
     rows = np.sort(np.concatenate([sent, delivered]), kind="stable")
@@ -73,9 +73,9 @@ def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
 
 
 def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> np.ndarray:
-    """Return for each row of the trace the number of bytes on the channel before it; int64, shape (rows + 1,).
+    """Return the number of bytes on the channel before each row of the trace, and at its end; int64, shape (rows + 1,).
 
-    Only the rows in ``kinds`` (arrays of row numbers) count, each with its frame's size and overhead.
+    Only the rows in ``kinds`` (arrays of row numbers) count, each with the size and overhead of its frame.
     """
     spent = np.zeros(columns.rows + 1, np.int64)
     for rows in kinds:
@@ -96,9 +96,9 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
             continue
         codes = columns.codes[column][rows] if column else np.zeros(len(rows), np.int64)
         kinds = np.flatnonzero(np.bincount(codes))
-        number = np.zeros(int(kinds[-1]) + 1, np.int16)
-        number[kinds] = np.arange(len(kinds)) + len(words)
-        kind_of[rows] = number[codes]
+        word_of_code = np.zeros(int(kinds[-1]) + 1, np.int16)
+        word_of_code[kinds] = np.arange(len(kinds)) + len(words)
+        kind_of[rows] = word_of_code[codes]
         words += [f"{label} {columns.words[column][kind]}".strip() if column else label for kind in kinds.tolist()]
     rows = np.flatnonzero(kind_of >= 0)
     step = max(1, -(-len(rows) // most))
@@ -110,13 +110,16 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
 
 
 def _thin_groups(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the last of every ``step`` rows of each group, ascending. ``rows`` must be ascending."""
+    """Return the last of every ``step`` successive rows of each group, ascending.
+
+    ``group``: the number of the group of each of ``rows``, which must be ascending.
+    """
     if group.max() > MOST_GROUPS:
         group = unique_inverse(group)[1]
     sizes = np.bincount(group)
     counts = sizes // step
-    first = (
+    first_remaining = (
         np.cumsum(sizes) - sizes + step - 1
     )  # for each group, the index of its first remaining row, in the order of groups
-    indices = np.repeat(first, counts) + ranges(np.zeros_like(counts), counts) * step
+    indices = np.repeat(first_remaining, counts) + ranges(np.zeros_like(counts), counts) * step
     return rows[np.sort(argsort(group)[indices])]

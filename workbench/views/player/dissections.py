@@ -22,7 +22,8 @@ AROUND = 100  # frames before and after the selected frame that are dissected wi
 def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
     """Return the bytes and fields of the first frames of a run.
 
-    With ``quick``, return only a note for a large run, because the run is executed again for the bytes. The result has:
+    With ``quick``, return only a note for a large run, because the run is executed again for the bytes. The result is a
+    dictionary:
 
     frames: a list of [bytes in hex, fields], in which equal frames are stored once
     at: row of the trace -> index in frames

@@ -37,6 +37,7 @@ _HIDE_WIRE = ".jp-OutputArea-child:has([data-workbench].wb-living) + .jp-OutputA
 class Wire(LoadedOnce):
     """The widget that passes runs to a player.
 
+    payload: the run to show, as bytes from `payload.pack` or `payload.preview`.
     selection: the user's selection: node, row (of a frame in the trace) and time_s.
     clock: name of a playback clock. Players with the same name show the same time; "" means a clock of its own.
     holder: id of the HTML element in which the player is.
@@ -71,14 +72,18 @@ class PlayerView:
         return f"PlayerView({self.run.scenario!r})"
 
     def feed(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
-        """Show another run in this player. Raises ScenarioError if the run has no trace."""
+        """Show another run in this player; the parameters are those of the class.
+
+        Raises ScenarioError if the run has no trace.
+        """
         self.preview(run, event, **live)
         self.complete()
 
     def preview(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
         """Show another run, at first only at the time that the player displays now; `complete` sends the rest.
 
-        The whole run is sent at once if it is small, in progress, or if no browser shows the player.
+        The parameters are those of the class. The whole run is sent at once if it is small, if it is in progress, or if
+        no browser shows the player.
         """
         builder, time_s = LayerBuilder(run, event), self.wire.selection.get("time_s")
         if time_s is None or live or run.trace.num_rows < LARGE:

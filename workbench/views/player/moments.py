@@ -23,15 +23,16 @@ def moments_of(columns: Columns) -> list[tuple[float, str]]:
     """Return (time in s, text) for each moment, in order of time.
 
     Moments are the first row of each event in `FIRST`, failures and recoveries of nodes, and the first delivery after
-    each failure. A delivery is also a moment if its last hop differs from that of the publisher's previous event.
+    each failure. A delivery is also a moment if its last hop differs from the last hop by which the previous event of
+    the same publisher reached the same node.
     """
     moments = [(rows[0], text) for event, text in FIRST.items() if len(rows := columns.where(event=event))]
     delivered = columns.where(event="delivered")
     for row in columns.where(event="failed")[:MOST].tolist():
         moments.append((row, "node {} fails"))
-        after = np.searchsorted(delivered, row)
-        if after < len(delivered):
-            moments.append((delivered[after], "first delivery after the failure, at node {}"))
+        next_delivery = np.searchsorted(delivered, row)
+        if next_delivery < len(delivered):
+            moments.append((delivered[next_delivery], "first delivery after the failure, at node {}"))
     moments += [(row, "node {} is back") for row in columns.where(event="recovered")[:MOST].tolist()]
     moments += [
         (row, "another path: node {} is reached by another neighbor") for row in _path_changes(columns, delivered)
@@ -43,7 +44,10 @@ def moments_of(columns: Columns) -> list[tuple[float, str]]:
 
 
 def _path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:
-    """Return the rows of deliveries whose last hop differs from that publisher's previous event at the same node."""
+    """Return rows of ``delivered`` whose last hop has changed since the previous event of that publisher at that node.
+
+    At most `MOST` rows are returned, the earliest ones.
+    """
     rows = delivered[columns["peer"][delivered] >= 0]
     key = row_keys(columns["node"][rows], columns["origin"][rows])
     rows, key = rows[order := argsort(key)], key[order]

@@ -62,7 +62,7 @@ class Buffer:
     def column(self, values: np.ndarray) -> dict[str, Any]:
         """Add a column and return its entry in the header.
 
-        If all values of a longer column are equal, the entry has the value, and no bytes are added.
+        If all values are equal and more than `FEW`, the entry has the value, and no bytes are added.
         """
         shortest = _shrink(np.asarray(values))
         if len(shortest) > FEW and shortest[0] == shortest[-1] and (shortest == shortest[0]).all():
@@ -147,7 +147,7 @@ def preview(view: RunView, time_s: float) -> bytes:
 
 
 def _common_entries(view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the entries of the header that both kinds of payload have."""
+    """Return the entries of the header that the payloads of `pack` and of `preview` have in common."""
     return {
         **_caption_entries(view),
         "duration_s": view.duration_us / 1e6,
@@ -242,22 +242,22 @@ def _plan_entry(plan: Layout, buffer: Buffer) -> dict[str, Any]:
 
 
 def _timeline_entry(view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the rows of the timeline: each node's row, the ticks of the axis, and its label.
+    """Return the header entry of the timeline: each node's row, the ticks of its axis of nodes, and the axis label.
 
-    Nodes with fewer hops to the first sink come first. A tick is (row, number of hops).
+    Nodes with fewer hops to the first sink come first. A tick is (row, number of hops as text).
     """
     sinks = [layer.table["node"] for layer in view.layers if layer.section is SUBSCRIPTIONS]
     sink = int(sinks[0][0]) if sinks and len(sinks[0]) else None
     hops = {} if sink is None else hops_to(view.run.scenario.topology, sink)
     unreachable = len(view.plan.ids) + 1
     distance = np.array([hops.get(node, unreachable) for node in view.plan.ids.tolist()], np.int64)
-    order = np.lexsort((view.plan.ids, distance))
-    row = np.empty(len(order), np.int64)
-    row[order] = np.arange(len(order))
+    by_distance = np.lexsort((view.plan.ids, distance))
+    row = np.empty(len(by_distance), np.int64)
+    row[by_distance] = np.arange(len(by_distance))
     ticks: list[tuple[float, str]] = []
     for hop in np.unique(distance).tolist() if hops else ():
         middle = float(row[distance == hop].mean())
-        if not ticks or middle - ticks[-1][0] > 0.13 * len(order):  # room for its label
+        if not ticks or middle - ticks[-1][0] > 0.13 * len(by_distance):  # room for its label
             ticks.append((middle, "–" if hop == unreachable else str(hop)))
     label = "node" if sink is None else f"hops to {sink}"
     return {"row": buffer.column(row), "ticks": ticks, "label": label}
@@ -276,7 +276,10 @@ def _whole_layer(layer: Layer, view: RunView, panels: list[Panel], buffer: Buffe
 
 
 def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry of a layer with only the rows that are drawn at a time."""
+    """Return the header entry of a layer with only the rows that are drawn at a time.
+
+    ``panels``: all panels of the run.
+    """
     tick_us = _tick_us(view)
     tick = min(time_s, view.duration_us / 1e6 - 1e-6) / (tick_us / 1e6)  # as in the player
     began, ends = (layer.table[name] // tick_us for name in ("from_us", "until_us"))
@@ -288,8 +291,8 @@ def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, b
     if not is_written:
         table.pop("text", None)
     elif "text" in table:
-        used, table["text"] = unique_inverse(table["text"])
-        words = [layer.words[code] if code >= 0 else "" for code in used.tolist()]
+        used_codes, table["text"] = unique_inverse(table["text"])
+        words = [layer.words[code] if code >= 0 else "" for code in used_codes.tolist()]
     return _layer_entry(alive_layer, panels, rows) | {
         "on_timeline": False,
         "section": None,
@@ -308,7 +311,11 @@ def _timeline_marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, An
 
 
 def _layer_entry(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[str, Any]:
-    """Return the header entry of a layer without its table and texts. ``rows``: indices of the rows that are sent."""
+    """Return the header entry of a layer without its table and texts.
+
+    panels: all panels of the run, to which the entry refers by index.
+    rows: indices of the rows of the layer that are sent.
+    """
     marks = {look.mark or layer.mark for look in layer.looks}
     level = min((LEVELS[mark] for mark in marks if mark), default=0) if layer.level is None else layer.level
     looks = layer.column("look")[rows] if len(layer.looks) > 1 else np.zeros(min(len(rows), 1), np.int16)
@@ -331,9 +338,10 @@ def _layer_entry(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[st
 
 
 def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Return (the columns of a layer, the indices of the rows that are sent).
+    """Return ({name: column} of a layer with only the rows that are sent, the indices of these rows).
 
-    Rows are left out if their node is not in the layout; columns, if all values are the default of `COLUMNS`.
+    Rows are left out if their node is not in the layout. Columns are left out if all of their values are the default in
+    `COLUMNS`.
     """
     node_indices = {name: view.plan.indices(layer.column(name)) for name in ("node", "peer")}
     node = layer.column("node")
@@ -350,7 +358,7 @@ def _table_columns(layer: Layer, view: RunView) -> tuple[dict[str, np.ndarray], 
 
 
 def _buttons(view: RunView) -> list[dict[str, Any]]:
-    """Return the buttons that show and hide layers, in their order in the player."""
+    """Return a list of {"name", "is_on"}, in order, for the buttons that show and hide layers."""
     chips = {"links": True}
     for layer in view.layers:
         names = [look.chip or layer.name for look in layer.looks if look.mark or layer.mark]
@@ -391,9 +399,11 @@ def _totals_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 
 
 def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the data of the node counters: the time and the kind of each counted row, in order of node and time.
+    """Return the header entry of the node counters, made from the rows of the trace that they count.
 
-    ``first``: the index of each node's first row.
+    time, kind: of each counted row, in order of node and time.
+    first: the index of each node's first counted row.
+    words, step: as in `counters.Counted`.
     """
     counts = counted(columns)
     indices = view.plan.indices(counts.node)

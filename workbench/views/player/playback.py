@@ -1,4 +1,4 @@
-"""The playback clock, which slows down while frames are in the air and speeds up in silence.
+"""The playback clock, which slows down while frames are being sent and speeds up in silence.
 
 Theory of operation
     A frame lasts about a millisecond, a run lasts minutes. At a constant speed, a message would cross the network
@@ -7,7 +7,7 @@ Theory of operation
     Short gaps keep their proportions and long gaps are shortened. Under continuous traffic all gaps are short and
     playback is even. The displayed time is always the simulated time.
 
-    A frame is shown while it is in the air, and at least for ``VISIBLE_S`` of playback time.
+    A frame is shown while it is being sent, and at least for ``VISIBLE_S`` of playback time.
 """
 
 from dataclasses import dataclass
@@ -45,7 +45,10 @@ class PlaybackClock:
         return np.interp(playback_s, self.knots_s, self.knots_us)
 
     def visible_until(self, from_us: np.ndarray, until_us: np.ndarray) -> np.ndarray:
-        """Return when marks for [from_us, until_us] disappear, so that each is visible for ``VISIBLE_S`` or longer."""
+        """Return the times in µs at which the marks of frames that last from ``from_us`` to ``until_us`` disappear.
+
+        Each mark is visible for ``VISIBLE_S`` of playback time or longer.
+        """
         shown = self.time_us(self.at(from_us) + VISIBLE_S)
         return np.maximum(np.maximum(until_us, shown), from_us + 1)
 
@@ -65,11 +68,11 @@ def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Pl
         return PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, SHORTEST_S]))
     within_us, within = _knots_in_gaps(times, gap, units, frame_us)
     times, units = np.concatenate([times, within_us]), np.concatenate([units, within])
-    order = np.argsort(times, kind="stable")
-    if len(order) > MAX_KNOTS:
-        order = order[np.unique(np.linspace(0, len(order) - 1, MAX_KNOTS).astype(np.int64))]
+    by_time = np.argsort(times, kind="stable")
+    if len(by_time) > MAX_KNOTS:
+        by_time = by_time[np.unique(np.linspace(0, len(by_time) - 1, MAX_KNOTS).astype(np.int64))]
     length_s = min(max(units.max() * SECONDS_PER_UNIT, SHORTEST_S), LONGEST_S)
-    return PlaybackClock(times[order], units[order] / units.max() * length_s)
+    return PlaybackClock(times[by_time], units[by_time] / units.max() * length_s)
 
 
 def _knots_in_gaps(
@@ -77,8 +80,9 @@ def _knots_in_gaps(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return (times, units) of additional knots inside long gaps: 4, 16, 64, ... frames after the gap begins.
 
-    ``times`` and ``units`` are the simulated time and the playback units of the present knots, ``gap`` the time to the
-    next knot.
+    times, units: the simulated time and the playback units of the present knots.
+    gap: the time in µs from each knot to the next knot.
+    frame_us: the median duration of a frame.
     """
     elapsed = frame_us * 4.0 ** np.arange(1, 16)
     long = np.flatnonzero(gap > elapsed[0])

@@ -24,9 +24,9 @@ _CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upp
 def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None = None) -> Drawing:
     """Draw a metric of each protocol along an axis, with 95 % intervals, and below it the conditions.
 
-    ``x``: an axis of the comparison, by default its first; without axes, the protocols are the categories. Where not
-    all runs have a finite value (undelivered readings are infinitely late), medians and their intervals are drawn
-    instead of means. Raises ParameterError for an unknown metric or axis.
+    ``x``: an axis of the comparison, by default its first; without axes, the protocols are the categories. If some runs
+    do not have a finite value (undelivered readings are infinitely late), medians and their intervals are drawn instead
+    of means. Raises ParameterError for an unknown metric or axis.
     """
     x = x or (comparison.axes[0] if comparison.axes else None)
     summary = comparison.summary(metric, x)
@@ -60,7 +60,8 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
     """Draw which protocol is best at each combination of values of two axes, and below it the conditions.
 
     A cell has the colour and the name of the best protocol, and its mean. It is pale if the 95 % interval of the paired
-    difference from the second-best protocol contains 0. ``delivering``: see `Comparison.winners`.
+    difference from the second-best protocol contains 0. Only protocols with a mean delivery ratio of at least
+    ``delivering`` take part.
     """
     winners = comparison.winners(metric, x, y, delivering=delivering)
     columns, rows = ([*dict.fromkeys(winners[axis])] for axis in (x, y))
@@ -101,13 +102,16 @@ def _write(value: float) -> str:
 
 
 def protocol_colours(comparison: Comparison) -> dict[str, str]:
-    """Return {protocol: colour}. A protocol has the same colour in all comparisons, unless another one has taken it."""
+    """Return {name of a protocol in the comparison: colour}.
+
+    A protocol has the same colour in all comparisons, unless an earlier protocol of this comparison has that colour.
+    """
     free, colours = [*palette.SERIES], {}
     for name, class_name in comparison.classes.items():
-        own = _COLOURS.get(class_name, "")
-        colour = own if own in free else (free or [*palette.SERIES])[0]
+        usual_colour = _COLOURS.get(class_name, "")
+        colour = usual_colour if usual_colour in free else (free or [*palette.SERIES])[0]
         colours[name] = colour
-        free = [other for other in free if other != colour]
+        free = [free_colour for free_colour in free if free_colour != colour]
     return colours
 
 
@@ -121,7 +125,7 @@ def _series(name: str, rows: Any, xs: Any, columns: tuple[str, str, str], scale:
 
 
 def add_notes(drawing: Drawing, notes: list[str]) -> Drawing:
-    """Add lines of text below a drawing, wrapped to its width, and return the drawing."""
+    """Add sentences below a drawing, under the heading "Conditions" and wrapped to its width; return the drawing."""
     lines = ["Conditions", *(line for note in notes for line in _wrap(note, drawing.width - 2 * _MARGIN))]
     y = drawing.height + 8
     for index, line in enumerate(lines):

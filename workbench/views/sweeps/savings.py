@@ -43,10 +43,11 @@ _SENT = "sent (KB)"
 
 
 class _Grid:
-    """Coverage and cost of each protocol in a sweep.
+    """Coverage and cost of each protocol in a sweep, at each value of a parameter.
 
-    coverage, cost: name of the protocol -> array of shape (values of the parameter, seeds). x: the values of the
-    parameter.
+    names: the protocols.
+    x: the values of the parameter, ascending.
+    coverage, cost: {name of the protocol: array of shape (values of the parameter, seeds)}; the cost is in KB.
     """
 
     def __init__(self, frame: pd.DataFrame, by: str, x: str, baseline: str) -> None:
@@ -62,9 +63,9 @@ class _Grid:
             self.cost[name] = rows.pivot(index=x, columns="seed", values="bytes_sent").sort_index().to_numpy() / KB
 
     def means_without_seed(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return the means over all seeds, followed by the means without each single seed.
+        """Return the means of ``values`` over all seeds, then the means without one seed, for each seed in turn.
 
-        Each is an array of shape (values of the parameter,).
+        ``values``: as an array in ``coverage`` or ``cost``. Each mean is an array of shape (values of the parameter,).
         """
         seeds = values.shape[1]
         samples = [np.delete(values, seed, axis=1) for seed in range(seeds)] if seeds > 1 else []
@@ -74,8 +75,8 @@ class _Grid:
 def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X) -> pd.DataFrame:
     """Return coverage, cost and saving of each protocol, except the baseline, at each value of the parameter ``x``.
 
-    Columns: by, x, coverage, baseline coverage, KB, baseline KB, saving, low, high. The last two are the ends of the
-    95 % interval of the saving. Raises ParameterError for a baseline that is not in the sweep.
+    Columns: those that ``by`` and ``x`` name, coverage, baseline coverage, KB, baseline KB, saving, low, high. The last
+    two are the ends of the 95 % interval of the saving. Raises ParameterError for a baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -97,11 +98,11 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 
 
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
-    """Return for each protocol the cheapest ``x`` that gives a mean coverage, the cost there, and the saving.
+    """Return for each protocol the cheapest value of ``x`` that gives a mean coverage, the cost there, and the saving.
 
-    Columns: by, x, KB, saving, low, high. The last two are the ends of the 95 % interval of the saving. The baseline is
-    the first row. The numbers of a protocol that does not reach the coverage are NaN. Raises ParameterError for a
-    baseline that is not in the sweep.
+    Columns: those that ``by`` and ``x`` name, KB, saving, low, high. The last two are the ends of the 95 % interval of
+    the saving. The baseline is the first row. The numbers of a protocol that does not reach the coverage are NaN.
+    Raises ParameterError for a baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -119,9 +120,10 @@ def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by
 
 
 def _cheapest_points(grid: _Grid, name: str, coverage: float) -> list[tuple[float, float]]:
-    """Return a list of (parameter, cost) at the cheapest point where a protocol has the coverage, NaN without one.
+    """Return a list of (value of the parameter, cost in KB) at a protocol's cheapest point with the given coverage.
 
-    The first entry is computed from all seeds, each further entry with one seed left out.
+    The first entry is computed from all seeds, each further entry with one seed left out. Both numbers are NaN if the
+    protocol does not reach the coverage.
     """
     coverages, costs = grid.means_without_seed(grid.coverage[name]), grid.means_without_seed(grid.cost[name])
     return [
@@ -136,18 +138,22 @@ def _cheapest_on_curves(
     if not reached:
         return math.nan, math.nan
     candidates = [(float(costs[index]), float(x[index])) for index in reached]
-    first = reached[0]
-    if first > 0:
-        low, high = coverages[first - 1], coverages[first]
+    index = reached[0]
+    if index > 0:
+        low, high = coverages[index - 1], coverages[index]
         share = (coverage - low) / (high - low)
-        cost, parameter = (float(curve[first - 1] + share * (curve[first] - curve[first - 1])) for curve in (costs, x))
+        cost, parameter = (float(curve[index - 1] + share * (curve[index] - curve[index - 1])) for curve in (costs, x))
         candidates.append((cost, parameter))
     cost, parameter = min(candidates)
     return parameter, cost
 
 
 def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
-    """Return a value and the ends of its 95 % interval. ``values``: from all seeds, then with each seed left out."""
+    """Return (a value, low end, high end of its 95 % interval).
+
+    ``values``: the value computed from all seeds, then with each seed left out. The ends are NaN if fewer than two
+    seeds exist or a value is not finite.
+    """
     whole, parts = float(values[0]), values[1:]
     if len(parts) < 2 or not np.isfinite(values).all():
         return whole, math.nan, math.nan

@@ -20,8 +20,9 @@ WIDTH, HEIGHT = 640, 380
 def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
     """Draw the means of a metric against a parameter, with a confidence band.
 
-    If ``x`` is not numeric, draw confidence intervals for each of its values. The result is a `Drawing`: a notebook
-    shows it, and ``save(path)`` writes an SVG or PNG file. Hover over a mark to see its values.
+    If ``x`` is not numeric, draw confidence intervals for each of its values. ``by``: a parameter, each value of which
+    gets its own line. The result is a `Drawing`: a notebook shows it, and ``save(path)`` writes an SVG or PNG file.
+    Hover over a mark to see its values.
     """
     summary, texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
     return carries_sweep(table, _draw_chart(summary, x, by, texts), y)
@@ -44,12 +45,12 @@ def _draw_chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> 
         "width": WIDTH,
         "height": HEIGHT,
     }
-    named = [(f"{texts.by}: {label}" if by else "", rows) for label, rows in parts]
+    groups = [(f"{texts.by}: {label}" if by else "", rows) for label, rows in parts]
     if pd.api.types.is_numeric_dtype(summary[x]) and not pd.api.types.is_bool_dtype(summary[x]):
-        return line_chart([_make_series(label, rows, rows[x].tolist(), x, texts) for label, rows in named], **options)
+        return line_chart([_make_series(label, rows, rows[x].tolist(), x, texts) for label, rows in groups], **options)
     names = list(dict.fromkeys(map(str, summary[x])))
-    positions = [[float(names.index(str(value))) for value in rows[x]] for _, rows in named]
-    series = [_make_series(label, rows, xs, x, texts) for (label, rows), xs in zip(named, positions, strict=True)]
+    positions = [[float(names.index(str(value))) for value in rows[x]] for _, rows in groups]
+    series = [_make_series(label, rows, xs, x, texts) for (label, rows), xs in zip(groups, positions, strict=True)]
     return category_chart(names, series, **options)
 
 

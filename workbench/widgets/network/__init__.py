@@ -217,7 +217,10 @@ def _add_node(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
 
 
 def _join_nodes(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
-    """Add links in both directions, without loss, where they are missing."""
+    """Add the links in ``message`` where they are missing, in both directions and without loss.
+
+    Return (the new graph, or None if no link was missing; None).
+    """
     pairs = [pair for a, b in message["links"] for pair in ((a, b), (b, a))]
     new_links = {pair: 1.0 for pair in pairs if not graph.has_edge(*pair)}
     return (edits.with_links(graph, new_links) if new_links else None), None

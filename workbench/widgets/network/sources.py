@@ -1,4 +1,6 @@
-"""The sources of a network in a menu: generators, testbeds on this machine, or a table of links or positions."""
+"""The menu of sources from which a network can be made: generators, testbeds on this machine, and tables.
+
+A table lists links or positions."""
 
 from __future__ import annotations
 
@@ -71,9 +73,11 @@ class Debounced:
 
 
 class Sources(widgets.VBox):
-    """The menu of sources, and the form of the selected source. ``made(graph)`` is called with every new network.
+    """The menu of sources of a network (generators, testbeds, a table), and the form of the selected source.
 
-    varied: (path, count of presses) of the field that the user last selected for a sweep, or ("", 0).
+    made: a function that is called with every new network, as ``made(graph)``.
+    varied: (path of the parameter that the user last selected for a sweep, number of times its button was pressed), or
+        ("", 0) before the first selection.
     """
 
     varied = traitlets.Tuple(("", 0))
@@ -99,7 +103,7 @@ class Sources(widgets.VBox):
         self.choice.observe(self._source_selected, "value")
 
     def show(self, graph: nx.DiGraph) -> None:
-        """Update the menu and the form for a network that was not made here."""
+        """Update the menu and the form for a network that was not made with this menu."""
         self._make_soon.cancel()
         self.show_error("")
         entries = list(self._entries)
@@ -134,7 +138,10 @@ class Sources(widgets.VBox):
         self._make_soon()
 
     def _show_form(self, source: Any, recipe: Mapping[str, Any] | None = None) -> None:
-        """Show the form of a source, with the values of a network's recipe, or else with the defaults."""
+        """Show the form of a source, with the values of a network's recipe, or else with the defaults.
+
+        ``source``: the value of an entry of the menu. ``recipe``: {parameter: value} of the network's generator.
+        """
         self.vary.layout.display = "none" if source in (TABLE, HAND) else None
         if source in (TABLE, HAND):
             self._open_source, self.form.children = source, (self.table,) if source == TABLE else ()
@@ -225,7 +232,10 @@ class TableSource(widgets.VBox):
 
 
 def choices() -> list[tuple[str, Any]]:
-    """Return the entries of the menu as (label, source), including the testbeds on this machine."""
+    """Return the entries of the menu as (label, source), including the testbeds on this machine.
+
+    A source is `TABLE`, or (kind of the generator, "") or ("testbed", its name).
+    """
     testbed_choices = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
     labels = LABELS | {name: name for name in plugins.load_all("topologies", parameters.TABLES)}
     return [
@@ -250,7 +260,7 @@ def testbeds() -> list[str]:
 
 
 def source_of(graph: nx.DiGraph, known: list[Any]) -> Any:
-    """Return the source in ``known`` that made a network, or None."""
+    """Return the source, one of ``known`` or `TABLE`, with which a network was made; None for any other network."""
     recipe = graph.graph.get("recipe") or {}
     kind = recipe.get("kind")
     if kind in ("from_links", "from_positions"):
