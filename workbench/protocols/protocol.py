@@ -155,6 +155,12 @@ class Protocol:
 
         return matching_samples(subscription, publication)
 
+    def reinforce(self, node, attributes, now):
+        """Reinforce the paths from a node to the sources that match ``attributes``, where the protocol has such paths.
+
+        ``attributes`` lie within a subscription of the node. The default does nothing.
+        """
+
     @classmethod
     def settings_from_plain(cls, values):
         """Return settings from their plain values (see `plain`). Raises ParameterError for invalid values."""
