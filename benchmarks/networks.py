@@ -2,7 +2,7 @@
 
 The flood: one source sends ``floods`` publications, one a second. Every node broadcasts each publication once, after a
 delay that is uniform in JITTER_S; a frame takes AIRTIME_S; every neighbor hears it. So each contender must have the
-same number of receptions, floods x arcs. With a real radio (CSMA and collisions) the receptions of contenders may differ.
+same number of receptions, floods x arcs. With a real radio (CSMA and collisions) receptions of contenders may differ.
 """
 
 from functools import cached_property, lru_cache

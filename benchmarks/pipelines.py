@@ -1,9 +1,10 @@
 """Queries over the traces of many runs: ``benchmarks/pipelines.py [--quick] [--folder PATH] [part]``.
 
-"traces": separate processes compute the load of each node from 10^7 and 10^8 rows in Parquet files: Spark with a driver of 1 GB on two cores, and
-DuckDB with a limit of 1 GB on two threads. The rows are those of one flood, repeated under other scenarios with
-renumbered nodes. Seconds are wall times of the query alone; memory is the peak of the process and its Java (RSS),
-sampled ten times a second. "keep": a sweep with and without keep="trace". ``--quick``: a tenth of the rows.
+"traces": separate processes compute the load of each node from 10^7 and 10^8 rows in Parquet files: Spark with a driver
+of 1 GB on two cores, and DuckDB with a limit of 1 GB on two threads. The rows are those of one flood, repeated under
+other scenarios with renumbered nodes. Seconds are wall times of the query alone. Memory is the peak of the process and
+its Java (RSS), sampled ten times a second. "keep": a sweep with and without keep="trace". ``--quick``: a tenth of the
+rows.
 """
 
 import argparse

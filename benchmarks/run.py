@@ -1,4 +1,4 @@
-"""The speed of the workbench compared with others: ``make bench``, or ``benchmarks/run.py [--quick] [--write] [part ...]``.
+"""The speed of the workbench and of others: ``make bench``, or ``benchmarks/run.py [--quick] [--write] [part ...]``.
 
 Parts
     flood      a flood on an ideal channel, compared with plain C, ns-3, SimPy and wsnsimpy

@@ -1,8 +1,8 @@
-"""All protocols in random scenarios with failures and losses: ``benchmarks/soak.py [--runs 200] [--seed N] [--engine fast]``.
+"""All protocols in random scenarios with failures: ``benchmarks/soak.py [--runs 200] [--seed N] [--engine fast]``.
 
-Cases are drawn from seeds (`soak_cases.py`), played, and judged (`soak_detectors.py`). The program prints each case with
-a fault, with the arguments that play it again, and a table by protocol and links. The exit code is 1 if a case has a
-fault. ``--seed`` plays only the case of that seed; without it seeds are drawn from the clock, and printed. ``--shapes``
+Cases are drawn from seeds (`soak_cases.py`), played, and judged (`soak_detectors.py`). The program prints each case
+with a fault, with the arguments that play it again, and a table by protocol and links. The exit code is 1 if a case has
+a fault. ``--seed`` plays only the case of that seed; without it seeds are drawn from the clock, and printed. ``--shapes``
 draws whole networks on ideal links instead (`soak_shapes.py`), where only a recent change excuses a missed delivery.
 """
 
@@ -28,7 +28,7 @@ def main() -> None:
     """Play and judge the cases, and print the faults and the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=None, help="stop after so many seconds, before --runs if need be")
+    parser.add_argument("--seconds", type=float, default=None, help="stop after this time, before all --runs")
     parser.add_argument("--first", type=int, default=None, help="the first seed; otherwise drawn from the clock")
     parser.add_argument("--seed", type=int, default=None, help="play only the case of this seed")
     parser.add_argument("--protocol", choices=PROTOCOLS, action="append")

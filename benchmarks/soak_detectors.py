@@ -48,7 +48,8 @@ TRIES = {"TinyMQ": 11, "Pub2Sub": 11, "Diffusion": 4, "DPS": 4}
 GRACE_S = 120.0  # after the last publication: samples wait for an interest for 60 s, TinyMQ's messages for 50
 REST_S = 60.0
 WHOLE_S = 60.0  # two of DPS's ``link_loss_s``
-RESTLESS = 1.5  # the ratio of frames at the end to frames before above which they count as noise; maintenance comes in bursts
+# Maintenance comes in bursts: more than RESTLESS times the frames before count as noise at the end.
+RESTLESS = 1.5
 SECOND = 1_000_000
 
 
@@ -94,7 +95,7 @@ def judge(case: Case, run: Any) -> Verdict:
 
 
 def _may_repeat(case: Case) -> bool:
-    """Check whether repeated deliveries are by design: in gossip, and in diffusion's bursts that overflow its memory."""
+    """Check whether repeated deliveries are by design: in gossip, and in bursts that overflow diffusion's memory."""
     readings = Counter(item.start_s for item in case.scenario.workload if isinstance(item, Publish))
     is_burst = case.protocol == "Diffusion" and max(readings.values()) > case.scenario.protocol.settings["max_data"]
     return is_burst or case.protocol == "Gossip"
@@ -336,9 +337,7 @@ def _first_s(rows: Columns, readings: Expected) -> float:
     for sink, publisher in missed_before:
         published = readings.publications
         indices = np.flatnonzero((published.node == publisher) & (published.time_us >= back_us))
-        arrived = (
-            index for index in indices.tolist() if (sink, publisher, published.number[index]) not in missing
-        )
+        arrived = (index for index in indices.tolist() if (sink, publisher, published.number[index]) not in missing)
         first = next(arrived, None)
         if len(indices):
             end_us = published.time_us[indices[-1] if first is None else first]

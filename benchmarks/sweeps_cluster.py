@@ -1,8 +1,8 @@
 """A sweep on a cluster with failures: ``benchmarks/sweeps_cluster.py [--points 2000]``.
 
 A standalone cluster of Spark on the loopback runs the sweep. It has a master and two workers of one core, of which one
-lacks the package. One point ends its process, and one never ends. A second driver tries to use the same folder. A worker
-is killed with SIGKILL, then the driver; processes of this machine run the remaining points.
+lacks the package. One point ends its process, and one never ends. A second driver tries to use the same folder. A
+worker is killed with SIGKILL, then the driver; processes of this machine run the remaining points.
 
 In the end every point must be in the folder once. Two points must report their failure, and all others must equal those
 of an undisturbed run in one process; otherwise the program fails. It plays the steps of tests/sweeps/test_cluster.py
@@ -42,8 +42,8 @@ def main() -> None:
         begin = time.perf_counter()
         disturbed.check(Path(folder) / "results", story, points)
     print(
-        f"Each of the {points:,} points is there once; two report a failure, and {points - 2:,} equal those of a run in "
-        f"one process ({time.perf_counter() - begin:.0f} s)."
+        f"Each of the {points:,} points is there once; two report a failure, and {points - 2:,} equal those of a run "
+        f"in one process ({time.perf_counter() - begin:.0f} s)."
     )
 
 

@@ -105,7 +105,7 @@ def protocol(nodes: int, trees: int, publish: str, retries: int):
 
 
 def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine: str = "fast") -> dict:
-    """Play one run, and return {"seconds": process time, "sent": frames, "heard": ..., "delivered": samples, "MB": peak}."""
+    """Play one run, and return its numbers: process seconds, frames sent and heard, samples delivered, and peak MB."""
     import numpy as np
 
     from workbench.sim import fast
@@ -132,11 +132,12 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
         began_s = time.process_time()
         outcome = scenario.run(engine, "metrics")._recorder
     counts, _ = outcome.tally()
-    events_logged = outcome.table().column("event").to_pylist()
+    event_names = outcome.table().column("event").to_pylist()
     seconds = time.process_time() - began_s
     sent = sum(number for (event, _, _), number in counts.items() if event == "sent")
     heard = sum(number for (event, _, _), number in counts.items() if event == "received")
-    return {"seconds": seconds, "sent": sent, "heard": heard, "delivered": events_logged.count("delivered"), "MB": peak_MB()}
+    delivered = event_names.count("delivered")
+    return {"seconds": seconds, "sent": sent, "heard": heard, "delivered": delivered, "MB": peak_MB()}
 
 
 def played(options: dict) -> dict:

@@ -1,9 +1,9 @@
 """Random networks in which readings are lost for every reason that the simulator has.
 
 A network is a function of its seed and its protocol. Links lose frames, work in only one direction or are missing, so
-that parts are disconnected. Channels are saturated. Nodes fail, reboot, or are off from the beginning. Filters drop and change
-readings, memories are too small, gossip forwards with a probability below 1. Subscriptions begin late, end early, match
-nothing, or are missing from the workload.
+that parts are disconnected. Channels are saturated. Nodes fail, reboot, or are off from the beginning. Filters drop and
+change readings, memories are too small, gossip forwards with a probability below 1. Subscriptions begin late, end
+early, match nothing, or are missing from the workload.
 """
 
 import random

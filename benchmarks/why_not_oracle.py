@@ -702,7 +702,7 @@ class Check:
         return active
 
     def _linked(self, node: int, time_us: int, without: int | None = None) -> set[int]:
-        """Return the nodes to which active links lead from a node, without ``without``, as their senders see them (DPS)."""
+        """Return the nodes that active links reach from a node past ``without``, as their senders see them (DPS)."""
         mesh = nx.DiGraph()
         mesh.add_nodes_from(self.facts.scenario.topology)
         for other in self.facts.scenario.topology:

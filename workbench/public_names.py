@@ -65,6 +65,7 @@ HOME = PROTOCOLS | {
     "Run": "sim.run",
     "Scenario": "sim.scenario",
     "outage": "sim.workload",
+    "reinforce": "sim.workload",
     "publish": "sim.workload",
     "subscribe": "sim.workload",
     "compare": "sweeps.comparison",

@@ -27,7 +27,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from workbench.errors import LinkError, ParameterError
+from workbench.errors import LinkError, ParameterError, ScenarioError
 from workbench.keywords import answer_for, checked
 from workbench.motes import in_c, port, rack
 from workbench.motes.in_c import footprint as footprint
@@ -97,6 +97,7 @@ class Motes:
         Raises ScenarioError if the scenario's protocol cannot run on motes.
         """
         protocol_on_a_mote(scenario.protocol)  # before any mote is started
+        _refuse_reinforcements(scenario)
         if not self.lockstep:
             from workbench.motes.live.run import LiveRun
 
@@ -267,6 +268,17 @@ def _longest_body(scenario: Any) -> int:
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in items)
     is_long |= len(json.dumps(protocol_on_a_mote(scenario.protocol))) > in_c.SHORT_BODY - _OTHER_FIELDS_B
     return in_c.LONG_BODY if is_long or scenario.user_keys() else in_c.SHORT_BODY
+
+
+def _refuse_reinforcements(scenario: Any) -> None:
+    from workbench.sim.workload import Reinforce  # loads numpy, which a mote lacks
+
+    for index, item in enumerate(scenario.workload):
+        if isinstance(item, Reinforce):
+            raise ScenarioError(
+                f"workload item {index} is a reinforcement, for which motes have no command; remove it, or run the "
+                "scenario in simulation"
+            )
 
 
 def _most_subscriptions(scenario: Any) -> int:

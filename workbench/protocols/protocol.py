@@ -159,6 +159,12 @@ class Protocol:
 
         return matching_samples(subscription, publication)
 
+    def reinforce(self, node, attributes, now):
+        """Reinforce the paths from a node to the sources that match ``attributes``, where the protocol has such paths.
+
+        ``attributes`` lie within a subscription of the node. The default does nothing.
+        """
+
     @classmethod
     def settings_from_plain(cls, values):
         """Return {parameter: value} from a dict of plain values, the inverse of `plain`.

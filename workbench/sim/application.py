@@ -83,7 +83,7 @@ class Application:
     def act(self, now: int, action: workload.Action) -> None:
         """Perform an action of the workload at its time ``now`` (µs).
 
-        A node that is down does not subscribe, unsubscribe or publish.
+        A node that is down does not subscribe, unsubscribe, publish or reinforce.
 
         Raises ScenarioError, which ends the run, if the node refuses the action.
         """
@@ -104,6 +104,8 @@ class Application:
             self._publish(i, now, action)
         elif action.kind == workload.SUBSCRIBE:
             self._subscribe(i, now, action)
+        elif action.kind == workload.REINFORCE:
+            self.scenario.protocol.reinforce(self.kernel.nodes[i], parse(action.item.what), now)
         else:
             self._unsubscribe(i, now, action)
 

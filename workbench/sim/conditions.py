@@ -6,10 +6,14 @@ warnings(conditions)      sentences about advantages that only some of the proto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from workbench.attributes.interests import interval_us
+from workbench.attributes.text import parse
+from workbench.protocols.protocol import Protocol
 from workbench.sim.radio import is_ideal, knows_links, own_retries, uses_quality
+from workbench.sim.workload import Reinforce, Subscribe
 
 
 class Conditions(NamedTuple):
@@ -22,6 +26,7 @@ class Conditions(NamedTuple):
     frame           largest frame and fragments, "" without a limit
     filters         names of the filters
     changed         settings that differ from the defaults, as text; roles and filters are left out
+    ignored         wishes of the workload that the protocol does not obey: "INTERVAL", "reinforcements"
     """
 
     name: str
@@ -31,6 +36,7 @@ class Conditions(NamedTuple):
     frame: str
     filters: tuple[str, ...]
     changed: tuple[str, ...]
+    ignored: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         quality = {
@@ -42,6 +48,7 @@ class Conditions(NamedTuple):
         parts += [part for part in (self.roles, self.frame) if part]
         parts.append(f"filters: {', '.join(self.filters)}" if self.filters else "no filters")
         parts.append(f"settings: {', '.join(self.changed)}" if self.changed else "default settings")
+        parts += [f"ignores {', '.join(self.ignored)}"] if self.ignored else []
         return f"{self.name}: {'; '.join(parts)}"
 
 
@@ -74,7 +81,19 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
         and protocol.settings[parameter.name] != parameter.default
     )
     shown = name or type(protocol).public_class().__name__
-    return Conditions(shown, quality, own_retries(protocol), roles, frame, filters, changed_settings)
+    ignored = tuple(_find_ignored(scenario))
+    return Conditions(shown, quality, own_retries(protocol), roles, frame, filters, changed_settings, ignored)
+
+
+def _find_ignored(scenario: Any) -> Iterator[str]:
+    """Yield the wishes of the workload that the scenario's protocol does not obey."""
+    items = scenario.workload
+    subscriptions = (item for item in items if isinstance(item, Subscribe))
+    if not scenario.protocol.withholds and any(interval_us(parse(item.what)) for item in subscriptions):
+        yield "INTERVAL"
+    has_own_rule = type(scenario.protocol).reinforce is not Protocol.reinforce
+    if not has_own_rule and any(isinstance(item, Reinforce) for item in items):
+        yield "reinforcements"
 
 
 def warnings(compared: Sequence[Conditions]) -> list[str]:
@@ -83,6 +102,7 @@ def warnings(compared: Sequence[Conditions]) -> list[str]:
         ("the true link qualities from the start (an oracle)", lambda each: each.link_quality == "known"),
         ("filters, which change what is sent", lambda each: each.filters),
         ("retries of their own, besides the radio's", lambda each: each.own_retries),
+        ("the INTERVAL of subscriptions, so fewer readings", lambda each: "INTERVAL" not in each.ignored),
     )
     sentences = []
     for name, has in advantages:

@@ -24,7 +24,7 @@ from workbench.sim import workload
 from workbench.sim.readings import Readings
 
 _WIDTH = 116
-_VERBS = {workload.Subscribe: "subscribe", workload.Publish: "publish", workload.Outage: "outage"}
+_MAKERS = {cls: name for name, cls in workload.KINDS.items()}
 
 
 def python_lines(scenario: Any) -> str:
@@ -76,7 +76,7 @@ def _write_protocol(protocol: Protocol) -> str:
 
 
 def _write_item(item: Any) -> str:
-    verb = next(verb for kind, verb in _VERBS.items() if isinstance(item, kind))
+    verb = next(verb for kind, verb in _MAKERS.items() if isinstance(item, kind))
     values = _find_changed_fields(item)
     nodes = values.pop("at", item.at)
     literal = (

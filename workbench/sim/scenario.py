@@ -61,7 +61,7 @@ class Scenario:
         for item in self.workload:
             if not isinstance(item, workload.Item):
                 raise ScenarioError(
-                    f"workload has {item!r}; its items must be subscribe(...), publish(...) or outage(...)"
+                    f"workload has {item!r}; its items must be subscribe(...), publish(...), outage(...) or reinforce(...)"
                 )
         if not is_number(self.duration_s) or not 0 < self.duration_s <= LONGEST_S:
             limits = f"above 0 and up to {LONGEST_S:g}"
@@ -84,6 +84,7 @@ class Scenario:
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
+        workload.check_reinforcements(self.workload, nodes)
         workload.check_size(self.workload, len(nodes), round(self.duration_s * 1_000_000))
         for setting, role_nodes in self.protocol.named_nodes().items():
             for node in role_nodes:

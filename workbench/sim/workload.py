@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench import attributes as attributes_module
 from workbench import draws, purposes
+from workbench.attributes.interests import is_within
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.sensor_field import SensorField
@@ -28,7 +29,7 @@ ALL = "all"
 At = tuple[int, ...] | str
 
 # At the same instant the earlier kind happens first: a subscription made at t matches a reading published at t.
-RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE, PUBLISH = range(5)
+RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE, PUBLISH, REINFORCE = range(6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +157,44 @@ class Outage:
         return _count_nodes(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
-Item = Subscribe | Publish | Outage
-_KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage}
+@dataclass(frozen=True)
+class Reinforce:
+    """A workload item: sink(s) ``at`` reinforce the paths to some of their sources at ``start_s``, or repeatedly.
+
+    ``what``: constraints within those of a subscription of the sink. They select the sources: those whose last reading
+    meets the constraints, for example all sources in a region. An INTERVAL among them is that of these sources as long
+    as the reinforced gradients last. With ``every_s`` the reinforcement is repeated until ``stop_s``. Protocols without
+    reinforcement ignore the item.
+    """
+
+    at: At
+    what: str
+    every_s: float | None = None
+    start_s: float = 0.0
+    stop_s: float | None = None
+
+    def actions(self, index: int, nodes: tuple[int, ...], duration_us: int, seed: int) -> Iterable[Action]:
+        """Yield the reinforce actions of each node."""
+        first_us, last_us, period_us = self._times_us(duration_us)
+        for node in _select_nodes(self.at, nodes):
+            for time_us in range(first_us, last_us, period_us):
+                yield Action(time_us, REINFORCE, node, self, index)
+
+    def most_actions(self, nodes: int, duration_us: int) -> int:
+        """Return the number of actions in a network of ``nodes`` nodes."""
+        return len(range(*self._times_us(duration_us))) * _count_nodes(self.at, nodes)
+
+    def _times_us(self, duration_us: int) -> tuple[int, int, int]:
+        """Return the arguments of a range of times."""
+        first_us = _to_us(self.start_s)
+        last_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
+        if self.every_s is None:
+            return first_us, min(last_us, first_us + 1), 1
+        return first_us, last_us, _to_us(self.every_s)
+
+
+Item = Subscribe | Publish | Outage | Reinforce
+KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage, "reinforce": Reinforce}
 
 
 @checked
@@ -222,7 +259,31 @@ def outage(at: int | Iterable[int] | str, start_s: float, stop_s: float | None =
     return Outage(_check_at(at), *_check_interval(start_s, stop_s))
 
 
-_MAKERS: dict[str, Callable[..., Any]] = {"subscribe": subscribe, "publish": publish, "outage": outage}
+@checked
+def reinforce(
+    at: int | Iterable[int] | str,
+    what: str | Iterable[attributes_module.Attribute],
+    every_s: float | None = None,
+    start_s: float = 0.0,
+    stop_s: float | None = None,
+) -> Reinforce:
+    """Return an item: sink ``at`` reinforces the paths to the sources whose readings meet ``what``.
+
+    Example: ``reinforce(at=1, what="TEMP GE 25, X LE 20, INTERVAL IS 1", start_s=10)``. ``what``: text, or the result
+    of ``wb.parse``; it must lie within a subscription of the sink.
+    """
+    times = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
+    what, attributes = _as_text_and_attributes(what, "TEMP GE 25, X LE 20")
+    attributes_module.check_subscription(attributes, False)
+    return Reinforce(_check_at(at), what, *times)
+
+
+_MAKERS: dict[str, Callable[..., Any]] = {
+    "subscribe": subscribe,
+    "publish": publish,
+    "outage": outage,
+    "reinforce": reinforce,
+}
 
 
 def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed: int) -> list[Action]:
@@ -241,7 +302,7 @@ def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed
 
 def to_dict(item: Item) -> dict[str, Any]:
     """Return an item as plain values: {"subscribe": {...}}; fields that have their default are left out."""
-    kind = next(name for name, cls in _KINDS.items() if isinstance(item, cls))
+    kind = next(name for name, cls in KINDS.items() if isinstance(item, cls))
     values: dict[str, Any] = {}
     for field in fields(item):
         value = getattr(item, field.name)
@@ -262,8 +323,9 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
 
     Raises ScenarioError that begins with ``where`` and names the wrong field.
     """
-    if not isinstance(values, Mapping) or len(values) != 1 or next(iter(values)) not in _KINDS:
-        raise ScenarioError(f'{where} is {values!r}; it must be {{"subscribe"|"publish"|"outage": {{...}}}}')
+    if not isinstance(values, Mapping) or len(values) != 1 or next(iter(values)) not in KINDS:
+        kinds = "|".join(f'"{kind}"' for kind in KINDS)
+        raise ScenarioError(f"{where} is {values!r}; it must be {{{kinds}: {{...}}}}")
     ((kind, item_fields),) = values.items()
     if not isinstance(item_fields, Mapping):
         raise ScenarioError(f"{where}: {kind} is {item_fields!r}; it must be an object with fields")
@@ -281,7 +343,7 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
 
 
 def _check_fields(where: str, kind: str, item_fields: Mapping[str, Any]) -> None:
-    known = {field.name: field.default for field in fields(_KINDS[kind])}
+    known = {field.name: field.default for field in fields(KINDS[kind])}
     for name in item_fields:
         if name not in known:
             raise ScenarioError(
@@ -310,6 +372,27 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
                 raise ScenarioError(
                     f"workload item {index} is at node {node!r:.60}, which the topology does not have; "
                     f"its {len(known)} nodes are numbered {min(known)} to {max(known)}"
+                )
+
+
+def check_reinforcements(items: Iterable[Item], nodes: Iterable[int]) -> None:
+    """Raise ScenarioError for a reinforcement that lies within no subscription of one of its nodes."""
+    items = list(items)
+    all_nodes = tuple(nodes) if any(isinstance(item, Reinforce) for item in items) else ()
+    for index, item in enumerate(items):
+        if not isinstance(item, Reinforce):
+            continue
+        attributes = attributes_module.parse(item.what)
+        containing = [
+            other
+            for other in items
+            if isinstance(other, Subscribe) and is_within(attributes, attributes_module.parse(other.what))
+        ]
+        for node in _select_nodes(item.at, all_nodes):
+            if not any(other.at == ALL or node in other.at for other in containing):
+                raise ScenarioError(
+                    f"workload item {index} reinforces {item.what!r:.60} at node {node}, which has no subscription "
+                    "that contains these constraints; add one, or constrain the reinforcement further"
                 )
 
 

@@ -46,7 +46,11 @@ def _describe_item(item: Any) -> str:
     at, content = getattr(item, "at", None), getattr(item, "what", None)
     if content is None or at is None:
         return ""
-    verbs = {"subscribe": ("subscribes to", "subscribe to"), "publish": ("publishes", "publish")}.get(kind)
+    verbs = {
+        "subscribe": ("subscribes to", "subscribe to"),
+        "publish": ("publishes", "publish"),
+        "reinforce": ("reinforces", "reinforce"),
+    }.get(kind)
     if verbs is None:
         return ""
     node_list = [at] if isinstance(at, (int, str)) else list(at)

@@ -132,7 +132,8 @@ class Picture(Scene):
         nodes: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
         for item in workload:
             at = self.plan.ids.tolist() if isinstance(item.at, str) else item.at
-            nodes[by_kind[type(item).__name__.lower()]] += at
+            # The nodes of a reinforcement are sinks anyway.
+            nodes[by_kind.get(type(item).__name__.lower(), SINK)] += at
         node_indices = {
             look: np.unique(self.plan.indices(np.array(node_list, np.int64))) for look, node_list in nodes.items()
         }

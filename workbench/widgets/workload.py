@@ -20,7 +20,7 @@ from workbench.protocols.protocol import Protocol
 from workbench.sensor_field import SensorField, parameters
 from workbench.sim import workload
 from workbench.sim.readings import Readings
-from workbench.sim.workload import ALL, Item, Outage, Publish, Subscribe
+from workbench.sim.workload import ALL, KINDS, Item, Outage, Subscribe
 from workbench.widgets.attributes import PUBLICATION, SUBSCRIPTION, Attributes
 from workbench.widgets.controls import (
     ListPanel,
@@ -38,8 +38,12 @@ from workbench.widgets.controls import (
 )
 from workbench.widgets.fields import Field, fields_of
 
-KINDS: dict[str, type] = {"subscribe": Subscribe, "publish": Publish, "outage": Outage}
-_TITLES = {"subscribe": "Subscription", "publish": "Publication", "outage": "Outage"}
+_TITLES = {
+    "subscribe": "Subscription",
+    "publish": "Publication",
+    "outage": "Outage",
+    "reinforce": "Reinforcement",
+}
 _TIMES = {
     "subscribe": (
         ("start_s", "s", "when it begins"),
@@ -56,6 +60,11 @@ _TIMES = {
         ("start_s", "s", "when the nodes fail"),
         ("stop_s", "s", "when they are back; empty: never"),
     ),
+    "reinforce": (
+        ("start_s", "s", "when the sinks reinforce the paths to the sources that the constraints select"),
+        ("every_s", "s", "interval between reinforcements; empty: once"),
+        ("stop_s", "s", "when it ends; empty: at the end of the run"),
+    ),
 }
 _FLAGS = {
     "subscribe": ("match_all", "it may have no constraints; then it matches all publications"),
@@ -65,7 +74,8 @@ _MOST_COMPARED = 60  # items that are compared
 
 
 class Workload(ListPanel):
-    """A panel whose ``value`` is the workload: a tuple of items from `wb.subscribe`, `wb.publish` and `wb.outage`.
+    """A panel whose ``value`` is the workload: a tuple of items from `wb.subscribe`, `wb.publish`,
+    `wb.outage` and `wb.reinforce`.
 
     nodes     the nodes of the network; () if unknown
     protocol  the protocol whose rule decides what matches; None for the usual rule of attributes
@@ -132,10 +142,10 @@ class Workload(ListPanel):
     # Actions of the user
 
     def add(self, kind: str) -> None:
-        """Add an item of the kind "subscribe", "publish" or "outage".
+        """Add an item of a kind: "subscribe", "publish", "outage" or "reinforce".
 
-        The item is at the nodes that are selected on the map. Without a selection, a subscription is at the first node,
-        and any other item at the last node.
+        The item is at the nodes that are selected on the map. Without a selection, a subscription is at the first node, a
+        reinforcement at the last sink, and any other item at the last node.
         """
         nodes = tuple(self.picked) or _default_node(kind, tuple(self.nodes))
         self._set_items((*self.value, _new_item(kind, nodes, self.value)), len(self.value))
@@ -213,7 +223,7 @@ class Workload(ListPanel):
 
     def _items_to_compare(self, item: Item) -> tuple[tuple[str, str], ...]:
         """Return (label, text) of the items to compare with: publications for a subscription, and vice versa."""
-        kind = {"subscribe": "publish", "publish": "subscribe"}.get(kind_of(item))
+        kind = {"subscribe": "publish", "publish": "subscribe", "reinforce": "publish"}.get(kind_of(item))
         others = islice((other for other in self.value if kind_of(other) == kind), _MOST_COMPARED)
         return tuple((f"{_nodes_phrase(other)}: {_content_text(other)}", _comparison_text(other)) for other in others)
 
@@ -222,7 +232,7 @@ class Workload(ListPanel):
 
 
 def kind_of(item: Item) -> str:
-    """Return the kind of an item: "subscribe", "publish" or "outage"."""
+    """Return the kind of an item: "subscribe", "publish", "outage" or "reinforce"."""
     return next(kind for kind, cls in KINDS.items() if isinstance(item, cls))
 
 
@@ -236,7 +246,7 @@ def line_of(item: Item) -> str:
         return (
             f"{_nodes_phrase(item)} {_verb_form('subscribe', item)} to {_content_text(item)}, {start}{stop}{duration}"
         )
-    text = f"{_nodes_phrase(item)} {_verb_form('publish', item)} {_content_text(item)}"
+    text = f"{_nodes_phrase(item)} {_verb_form(kind_of(item), item)} {_content_text(item)}"
     if isinstance(item.what, Readings):
         return f"{text}, {start}{stop}"
     if item.every_s is None:
@@ -282,6 +292,12 @@ def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Ite
     """Return a new item at these nodes, with the content and times of the last item of its kind, or usual values."""
     if kind == "outage":
         return workload.outage(nodes, 0.0)
+    subscriptions = [item for item in items if isinstance(item, Subscribe)]
+    if kind == "reinforce":
+        # It has to lie within a subscription of its node.
+        sinks = subscriptions[-1].at if subscriptions else nodes
+        what = subscriptions[-1].what if subscriptions else "TEMP GE 20"
+        return workload.reinforce(sinks, what, start_s=10.0)
     for item in reversed(items):
         if isinstance(item, KINDS[kind]):
             return replace(item, at=nodes)

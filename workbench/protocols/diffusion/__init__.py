@@ -47,9 +47,9 @@ INTERVAL
     ``interval``. A reading that comes up to a sixteenth of the interval early is sent, as timers are not exact. If
     several interests of a sink match, a reading is sent if it is due for one of them. Subscriptions of a sink with the
     same constraints share an interest, which has the shortest of their INTERVALs. A reinforcement states an INTERVAL of
-    its own, so ``reinforce`` with narrower constraints gets more readings from some of the sources, until the next
-    round. A sink that relays data for other sinks delivers what it relays, so it may get more readings than it
-    requests.
+    its own, so ``reinforce`` with narrower constraints gets more readings from some of the sources, as long as the
+    gradients last that it sets. A sink that relays data for other sinks delivers what it relays, so it may get more
+    readings than it requests.
 
 Messages (protocols/diffusion/wire.py)
     interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes
@@ -136,6 +136,7 @@ Reference
 The node (`node.py`) also runs on a mote; this file, which describes the protocol, is used on the host only.
 """
 
+from workbench.attributes.interests import is_within
 from workbench.attributes.model import matching_samples
 from workbench.errors import ParameterError
 from workbench.protocols.diffusion.filters.on_node import REPLACE
@@ -233,6 +234,12 @@ class Diffusion(Protocol):
     def matching_samples(self, subscription, publication):
         """Return the samples of a publication that match a subscription by the parameter ``matching`` (A11)."""
         return matching_samples(subscription, publication, self.matching == "strict")
+
+    def reinforce(self, node, attributes, now):
+        """Reinforce the sources that match ``attributes`` for each own interest of a node that contains these."""
+        for own in list(node.own_interests):
+            if is_within(attributes, own.attributes):
+                node.reinforce(node.subscriptions.of(own)[0], now, attributes)
 
     def sizes_in_c(self):
         """Return {C constant: size} of the C node's lists, or None if these settings need another class of node.

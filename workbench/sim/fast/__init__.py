@@ -30,6 +30,7 @@ How a twin is written
         start(core, state, i, now) *                                     start the node of index i
         publish(core, state, i, content, number, now)                    content: a row of core.contents
         subscribe(core, state, i, index, now) *, unsubscribe(...) *      index: of a row of core.subscriptions
+        reinforce(core, state, i, index, now) *                          index: of a reinforcement
         receive(core, state, i, sender, message, header, broadcast, now)   a frame from the node of index sender;
                                                                          core.messages[message].name: its kind
         wake(core, state, i, now) *                                      core.next_wake[i] is due

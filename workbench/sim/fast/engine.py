@@ -56,7 +56,18 @@ _RING_WITH_TIMERS_US = 1 << 17  # twins with timers mostly schedule retries afte
 @lru_cache
 def loop_of(twin: Any) -> Any:
     """Return the compiled main loop that plays a protocol by its twin, a module of compiled functions."""
-    names = ("start", "receive", "publish", "subscribe", "unsubscribe", "wake", "sent", "link_quality", "has_room")
+    names = (
+        "start",
+        "receive",
+        "publish",
+        "subscribe",
+        "unsubscribe",
+        "reinforce",
+        "wake",
+        "sent",
+        "link_quality",
+        "has_room",
+    )
     functions = {name: lookup(twin, name) for name in names}
     return loop_module.make_loop(**functions, wakes=lookup(twin, "WAKES"), name=loop_module.name_of(twin))
 

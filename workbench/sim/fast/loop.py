@@ -59,6 +59,7 @@ _NUMBERS = (int, float, np.number)
 ENOUGH = NONE  # all arrays are large enough
 
 RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE = workload.RECOVER, workload.FAIL, workload.SUBSCRIBE, workload.UNSUBSCRIBE
+REINFORCE = workload.REINFORCE
 
 
 def name_of(twin: ModuleType) -> str:
@@ -364,7 +365,7 @@ def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
     return begin
 
 
-def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wakes: bool) -> Any:
+def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, reinforce: Callable, wakes: bool) -> Any:
     """Return a function that performs the next action of the workload."""
 
     @hot
@@ -378,6 +379,8 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, wak
                 subscription.is_open = 0
                 add_action(core, now, i, Event.UNSUBSCRIBED, subscription.number, 0, NO_REASON)
                 unsubscribe(core, state, i, action.subject, now)
+        elif action.kind == REINFORCE:
+            reinforce(core, state, i, action.subject, now)
         else:
             reading_number = _take_reading_number(core, i, now, action.subject)
             publish(core, state, i, action.subject, reading_number, now)
@@ -587,6 +590,7 @@ def make_loop(
     publish: Callable,
     subscribe: Callable,
     unsubscribe: Callable,
+    reinforce: Callable,
     wake: Callable,
     sent: Callable | None,
     link_quality: Callable | None,
@@ -601,7 +605,7 @@ def make_loop(
     report = _make_report(sent, wakes)
     functions = {
         "begin": _make_begin(start, _make_report_links(link_quality), wakes),
-        "act": _make_act(publish, subscribe, unsubscribe, wakes),
+        "act": _make_act(publish, subscribe, unsubscribe, reinforce, wakes),
         "end_frame": _make_end_frame(_make_take(receive, link_quality), report, wakes),
         "end_strobe": _make_end_strobe(report),
         "check": _make_check(report),

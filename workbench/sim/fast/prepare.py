@@ -34,6 +34,8 @@ class Work(NamedTuple):
     attributes: np.ndarray
     subscriptions: np.ndarray
     first_subscription: np.ndarray
+    # (r, 3), a row for each different text: its first and last row in ``attributes``, and its index in ``texts``.
+    reinforcements: np.ndarray
     texts: list[str]
     blobs: list[bytes]
     publications: int
@@ -85,6 +87,7 @@ class Preparation:
         self._constraints: dict[tuple[str, bool], tuple[int, int, int]] = {}
         self._subscriptions: list[tuple] = []
         self._subscription_of: dict[tuple[int, int], int] = {}
+        self._reinforcements: dict[str, tuple[int, int, int]] = {}  # in order of their indices
 
     def work(self, items: Sequence[workload.Item], duration_us: int, seed: int) -> Work:
         """Return a workload as arrays. Raises WorkbenchError if the protocol cannot encode an item."""
@@ -108,6 +111,7 @@ class Preparation:
             np.array(self._attributes, np.int32).reshape(-1, 3),
             subscriptions,
             first_subscription,
+            np.array(list(self._reinforcements.values()), np.int32).reshape(-1, 3),
             list(self._texts.numbers),
             list(self._blobs.numbers),
             int(np.count_nonzero(actions["kind"] == workload.PUBLISH)),
@@ -116,7 +120,7 @@ class Preparation:
         )
 
     def _subject_of(self, action: workload.Action, index: int) -> int:
-        """Return the row, in its array, of the content or subscription of an action at node ``index``, or NONE."""
+        """Return the row, in its array, of the content, subscription or reinforcement of an action, or NONE."""
         item = action.item
         if action.kind == workload.PUBLISH:
             text = item.what
@@ -138,6 +142,11 @@ class Preparation:
             self._subscription_of[index, action.index] = len(self._subscriptions)
             self._subscriptions.append((lasts_us, NONE, *constraints, 0, NONE, 0))
             return len(self._subscriptions) - 1
+        if action.kind == workload.REINFORCE:
+            if item.what not in self._reinforcements:
+                attributes = parse(item.what)
+                self._reinforcements[item.what] = (*self._add_attributes(attributes), self._texts[to_text(attributes)])
+            return list(self._reinforcements).index(item.what)
         if action.kind == workload.UNSUBSCRIBE:
             return self._subscription_of.get((index, action.index), NONE)
         return NONE

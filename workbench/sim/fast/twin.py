@@ -523,5 +523,10 @@ def unsubscribe(core, state, i, index, now):
 
 
 @compiled
+def reinforce(core, state, i, index, now):
+    """Do nothing: the protocol has no paths to reinforce."""
+
+
+@compiled
 def wake(core, state, i, now):
     """Do nothing: a twin without its own function has no timers."""

@@ -35,7 +35,7 @@ from workbench.protocols.diffusion.fast.interests import (
 )
 from workbench.protocols.diffusion.fast.memory import Event, Message, Number, PoolNeed, Reason
 from workbench.protocols.diffusion.fast.messages import find_in_black_list
-from workbench.protocols.diffusion.fast.reinforcement import receive_reinforcement
+from workbench.protocols.diffusion.fast.reinforcement import receive_reinforcement, reinforce_sources
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled, hot
 
@@ -108,6 +108,12 @@ def subscribe(core, state, i, subscription, now):
 def unsubscribe(core, state, i, subscription, now):
     """End a subscription of node ``i`` before it expires."""
     end_subscription(core, state, i, subscription, now)
+
+
+@compiled
+def reinforce(core, state, i, request, now):
+    """Reinforce the sources of node ``i`` that reinforcement ``request`` of the workload selects."""
+    reinforce_sources(core, state, i, request, now)
 
 
 @hot

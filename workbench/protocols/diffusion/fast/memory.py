@@ -329,6 +329,7 @@ FIELDS: Fields = {
     "own_order": Array(np.int32, "own interests"),
     "own_interests": Array(OWN_INTEREST, "own interests"),
     "subscription_lists": GIVEN,
+    "reinforcement_lists": GIVEN,
     "subscription_links": Array(LINK, "own interests"),  # one for each subscription
     # Waiting samples: node i's are samples_first[i]:samples_first[i + 1], oldest first.
     "samples_first": GIVEN,

@@ -1,7 +1,6 @@
 """Reinforcement in the fast twin: the rules of `workbench.protocols.diffusion.reinforcement`.
 
-In the twin, a reinforcement always has the attributes of an interest of its sink. So a cached interest that contains
-the reinforcement has the same constraints or, if that interest was evicted, wider constraints.
+A sink sends reinforcements with the attributes of its interests, and those of the workload's items `reinforce`.
 """
 
 from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within, matches
@@ -20,7 +19,12 @@ from workbench.protocols.diffusion.fast.interests import block_of, expiration_s,
 from workbench.protocols.diffusion.fast.memory import Event, Message, Reason
 from workbench.protocols.diffusion.fast.messages import find_in_black_list, make_message, take_sequence
 from workbench.protocols.diffusion.fast.paces import set_pace
-from workbench.protocols.diffusion.fast.paths import has_room_for_sink, is_reinforced_for, mark_reinforced
+from workbench.protocols.diffusion.fast.paths import (
+    forget_reinforcements,
+    has_room_for_sink,
+    is_reinforced_for,
+    mark_reinforced,
+)
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
 
@@ -94,13 +98,43 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
     if path_count and ttl <= 1:
         twin.drop(core, now, i, peer, message, twin.Reason.TTL)
         path_count = 0
+    _send_along(core, state, i, message, path_count, ttl - 1, now)
+    plan_tick(core, state, i, now)
+
+
+@compiled
+def reinforce_sources(core, state, i, request, now):
+    """Reinforce the sources that a workload's reinforcement selects, for each own interest of node ``i`` around it.
+
+    ``request``: index in ``state.reinforcement_lists``, the attribute lists of the workload's reinforcements.
+    """
+    list_id = state.reinforcement_lists[request]
+    first = state.own_first[i]
+    for index in range(first, first + state.nodes[i].own_interests):
+        own = state.own_order[index]
+        interest = state.own_interests[own]
+        if not is_within(state, list_id, interest.list):
+            continue
+        block = block_of(state, own)
+        forget_reinforcements(state, block, i)
+        sequence = take_sequence(state, i)
+        expires_s = expiration_s(core, state, own, now)
+        message = make_message(core, state, Message.REINFORCEMENT, i, sequence, list_id, interest.round, expires_s)
+        is_equal = constraints_of(state, list_id) == constraints_of(state, interest.list)
+        path_count = _add_paths(core, state, i, message, block, NONE, is_equal, 0, now)
+        _send_along(core, state, i, message, path_count, state.ttl, now)
+        twin.let_go(core, message)
+
+
+@compiled
+def _send_along(core, state, i, message, path_count, ttl, now):
+    """Send a reinforcement along the first ``path_count`` paths in ``state.paths``."""
     for k in range(path_count):
         neighbor, source = state.paths[k, 0], state.paths[k, 1]
         twin.report(
             core, now, i, Event.REINFORCED, core.addresses[neighbor], message, core.addresses[source], twin.NO_REASON
         )
-        twin.send(core, now, i, neighbor, message, ttl - 1)
-    plan_tick(core, state, i, now)
+        twin.send(core, now, i, neighbor, message, ttl)
 
 
 @compiled

@@ -64,7 +64,7 @@ def bounds(setup: Setup) -> Bounds:
     degree = int(np.bincount(network.receivers, minlength=1).max(initial=1))
     subscribers, publishers = (_nodes_of_actions(setup, kind) for kind in (workload.SUBSCRIBE, workload.PUBLISH))
     filters = diffusion_filters.sort_by_key(diffusion_filters.check(protocol.filters))
-    distinct = len({tuple(row) for row in work.subscriptions[["first", "last"]].tolist()})
+    distinct = len({tuple(row) for row in work.subscriptions[["first", "last"]].tolist()}) + len(work.reinforcements)
     if any(filter_.messages == "interest" for filter_ in filters):
         distinct = protocol.max_interests
     return Bounds(
@@ -115,8 +115,8 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
         interest,
         unicast,
         Needs(
-            cleaning_rows + b.degree + 4 + b.interests + b.samples * own_data,
-            1 + b.interests + (b.samples + MAX_WAITING) * hops,
+            cleaning_rows + b.degree + 4 + b.interests * (1 + 2 * b.data_gradients) + b.samples * own_data,
+            1 + b.interests * (1 + b.data_gradients) + (b.samples + MAX_WAITING) * hops,
             1 + b.interests + 2 * b.samples + (b.samples + MAX_WAITING) * hops,
         ),
     )
@@ -130,7 +130,7 @@ def _pool_needs(b: Bounds) -> np.ndarray:
     interests = b.degree * (b.filters + 2) + b.interests + 2
     pool_needs[PoolNeed.LISTS] = max(b.samples * data, interests)
     pool_needs[PoolNeed.ATTRIBUTES] = MOST_ATTRIBUTES * max(b.samples * (b.filters + 5), interests)
-    pool_needs[PoolNeed.MARKS] = b.data_gradients + b.interests + 1
+    pool_needs[PoolNeed.MARKS] = b.data_gradients * (b.interests + 1) + b.interests + 1
     pool_needs[PoolNeed.MEMORIES] = b.filters * (b.degree + 1)
     return pool_needs
 
@@ -173,6 +173,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         slots=b.entries,
         own_first=_first_rows(subscribed),
         subscription_lists=lists.of_subscriptions,
+        reinforcement_lists=lists.of_reinforcements,
         samples_first=_first_rows(most_waiting),
         airtimes_us=np.array([radio.airtime_us(size_B) for size_B in range(longest_frame_B(setup) + 1)]),
         lists=lists.rows,
@@ -193,8 +194,9 @@ def make_state(setup: Setup, messages: int) -> Any:
 def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> dict[str, int]:
     """Return {name: size} of the sizes in `memory.FIELDS` that follow from the bounds and the attribute lists."""
     protocol = setup.protocol
+    rows = [*setup.work.subscriptions[["first", "last"]].tolist(), *setup.work.reinforcements[:, :2].tolist()]
     is_paced = any(filter_.messages == "interest" for filter_ in protocol.filters) or any(
-        interval_us(lists.list(first, last)) for first, last in setup.work.subscriptions[["first", "last"]].tolist()
+        interval_us(lists.list(first, last)) for first, last in rows
     )
     max_listed = max(1, b.sinks if is_paced else min(wire.max_listed_sinks(0, protocol.profile), b.sinks))
     max_served = max(1, min(protocol.max_interests * protocol.max_gradients, b.sinks))
@@ -270,6 +272,7 @@ class _Lists:
         self._added_lists: list[tuple[int, int, int]] = []
         self._contents = len(contents)
         self.of_subscriptions = np.array([*self._subscriptions(setup), 0], np.int32)
+        self.of_reinforcements = np.array([*self._reinforcements(setup), 0], np.int32)
         filters = diffusion_filters.sort_by_key(protocol.filters)
         self.filters = diffusion_filters.filter_rows(filters, [self._add(parse(filter_.match)) for filter_ in filters])
         added_lists = np.zeros(len(self._added_lists), ATTRIBUTE_LIST)
@@ -306,6 +309,15 @@ class _Lists:
                         f"node {address} has {size} subscriptions that count towards {limit_name}, which allows "
                         f"{getattr(setup.protocol, limit_name)}; only the reference engine can refuse a subscription"
                     )
+        return list_ids
+
+    def _reinforcements(self, setup: Setup) -> list[int]:
+        """Return the id of the attribute list of each of the workload's different reinforcements."""
+        list_ids = []
+        for first, last, detail in setup.work.reinforcements.tolist():
+            _check_interest(setup.protocol, self.list(first, last))
+            list_ids.append(self._contents + len(self._added_lists))
+            self._added_lists.append((first, last, detail))
         return list_ids
 
     def _add(self, attributes: tuple[Attribute, ...]) -> int:
