@@ -1,7 +1,7 @@
 """Network coding in GF(2^8) compared with galois, plain C and ISA-L: ``benchmarks/coding.py [--quick]``.
 
-A generation of m = 32 chunks of 1 KiB and of 64 KiB is encoded into 32 packets and decoded from them, and encoding
-vectors are checked for innovation against a matrix that lacks one row, for m = 2, 8 and 32. Times are process times of
+A generation of m = 32 chunks of 1 KiB and of 64 KiB is encoded into 32 packets and decoded from them. Encoding vectors
+are checked for innovation against a matrix that lacks one row, for m = 2, 8 and 32. Times are process times of
 one thread, medians of interleaved runs; a run repeats its job until its time can be measured.
 """
 

@@ -39,9 +39,9 @@ def measure(name: str) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"NUMBA_CACHE_DIR": folder}
         command = [sys.executable, "-c", COMPILE, name]
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        process = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         size_B = sum(path.stat().st_size for path in Path(folder).rglob("*.nbc"))
-    return [name, f"{float(ran.stdout):.1f}", f"{size_B / 1e6:.1f}"]
+    return [name, f"{float(process.stdout):.1f}", f"{size_B / 1e6:.1f}"]
 
 
 def twins() -> dict[str, str]:

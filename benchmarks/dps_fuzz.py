@@ -93,9 +93,9 @@ def report_times(security: Security, messages: list[bytes], options: argparse.Na
         total_B += len(frame)
         begin = time.process_time()
         outcomes[outcome(security, frame)] += 1
-        taken = time.process_time() - begin
-        if taken > slowest_s:
-            slowest_s, slowest = taken, frame
+        taken_s = time.process_time() - begin
+        if taken_s > slowest_s:
+            slowest_s, slowest = taken_s, frame
     all_s = time.process_time() - started
     print(f"outcomes: {', '.join(f'{name} {count:,}' for name, count in outcomes.most_common())}")
     print(f"all: {all_s:.0f} s with their making, {total_B / options.messages:.0f} B a message")
@@ -233,8 +233,8 @@ def _change(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
 
 
 def _cut(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
-    at = draw.randrange(len(data) + 1)
-    del data[at : at + 1 + int(draw.expovariate(0.2))]
+    offset = draw.randrange(len(data) + 1)
+    del data[offset : offset + 1 + int(draw.expovariate(0.2))]
 
 
 def _end(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
@@ -242,20 +242,20 @@ def _end(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
 
 
 def _insert(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
-    at = draw.randrange(len(data) + 1)
-    data[at:at] = draw.randbytes(1 + int(draw.expovariate(0.3)))
+    offset = draw.randrange(len(data) + 1)
+    data[offset:offset] = draw.randbytes(1 + int(draw.expovariate(0.3)))
 
 
 def _promise(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
-    at = draw.randrange(len(data) + 1)
+    offset = draw.randrange(len(data) + 1)
     head = draw.choice(HEADS)
-    data[at : at + draw.choice((0, 1, len(head)))] = head
+    data[offset : offset + draw.choice((0, 1, len(head)))] = head
 
 
 def _repeat(data: bytearray, draw: random.Random, _: list[bytes]) -> None:
-    at = draw.randrange(len(data) + 1)
-    piece = data[at : at + 1 + int(draw.expovariate(0.1))]
-    data[at:at] = piece * (1 + int(draw.expovariate(0.2)))
+    offset = draw.randrange(len(data) + 1)
+    piece = data[offset : offset + 1 + int(draw.expovariate(0.1))]
+    data[offset:offset] = piece * (1 + int(draw.expovariate(0.2)))
 
 
 def _splice(data: bytearray, draw: random.Random, messages: list[bytes]) -> None:

@@ -64,7 +64,7 @@ def play(side: int, filter_bits: int, both: bool) -> dict[str, float]:
     if both:
         reference_s, other = played(mesh_scenario, "reference")
         if other._recorder.tally() != run._recorder.tally():
-            raise WorkbenchError(f"the engines count other things on the grid of {side} x {side}")
+            raise WorkbenchError(f"the counts of the engines differ on the grid of {side} x {side}")
     return {
         "nodes": side * side,
         "bits": filter_bits,
@@ -82,8 +82,8 @@ def report(quick: bool = False) -> Iterator[str]:
     rows = []
     for mesh in QUICK_MESHES if quick else MESHES:
         command = [sys.executable, __file__, "--mesh", json.dumps(mesh)]
-        ran = subprocess.run(command, capture_output=True, text=True, check=True)
-        numbers = json.loads(ran.stdout.splitlines()[-1])
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+        numbers = json.loads(process.stdout.splitlines()[-1])
         frames = numbers["of_links"] + numbers["publications"]
         reference_s = numbers["reference_s"]
         rows.append(

@@ -50,7 +50,7 @@ def scenario(site: str, name: str, seed: int) -> wb.Scenario:
 
 
 def forming(start_s: int, seed: int, protocol: Any = None) -> wb.Scenario:
-    """Return the scenario of a grid whose mesh forms while readings are published from ``start_s`` on."""
+    """Return the scenario of a grid whose mesh forms while a corner publishes readings, which begin at ``start_s``."""
     workload = [
         wb.subscribe(at=0, what="TEMP GE 20", start_s=1),
         wb.publish(at=24, what="TEMP IS 25", start_s=start_s, every_s=5),

@@ -124,14 +124,14 @@ async def _rate(node: UDPNode, count: int) -> float:
     series = await node.publish("bench/a/b", b"x", acknowledge=True)
     assert await series.next(WITHIN_S) is not None
     began_s = time.perf_counter()
-    under_way = 0
+    in_flight = 0
     for _ in range(count):
         await series.publish(b"x")
-        under_way += 1
-        while under_way >= WINDOW or series.waiting:
+        in_flight += 1
+        while in_flight >= WINDOW or series.waiting:
             assert await series.next(WITHIN_S) is not None, "an acknowledgement did not come"
-            under_way -= 1
-    for _ in range(under_way):
+            in_flight -= 1
+    for _ in range(in_flight):
         assert await series.next(WITHIN_S) is not None, "an acknowledgement did not come"
     return count / (time.perf_counter() - began_s)
 
@@ -144,15 +144,15 @@ async def endure(node: UDPNode, publications: int, subscriber: int) -> list[Size
     print("publications  publisher/MB  subscriber/MB", flush=True)
     sizes: list[Size] = []
     began_s = time.perf_counter()
-    under_way: list[DPSSeries] = []
+    in_flight: list[DPSSeries] = []
     for number in range(1, publications + 1):
-        under_way.append(await node.publish(f"bench/{number}/b", b"x", acknowledge=True))
-        if len(under_way) >= WINDOW:
-            assert await under_way.pop(0).next(WITHIN_S) is not None, "an acknowledgement did not come"
+        in_flight.append(await node.publish(f"bench/{number}/b", b"x", acknowledge=True))
+        if len(in_flight) >= WINDOW:
+            assert await in_flight.pop(0).next(WITHIN_S) is not None, "an acknowledgement did not come"
         if number % max(1, publications // LOOKS) == 0:
             sizes.append(Size(number, rss_B(os.getpid()), rss_B(subscriber)))
             print(f"{number:12d} {sizes[-1][1] / 2**20:13.2f} {sizes[-1][2] / 2**20:14.2f}", flush=True)
-    for series in under_way:
+    for series in in_flight:
         assert await series.next(WITHIN_S) is not None, "an acknowledgement did not come"
     print(f"{publications / (time.perf_counter() - began_s):,.0f} a second, all acknowledged")
     return sizes

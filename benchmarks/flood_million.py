@@ -61,8 +61,8 @@ def report() -> Iterator[str]:
     """Yield the table."""
     played = []
     for side in SIDES:
-        ran = subprocess.run([sys.executable, __file__, str(side)], capture_output=True, text=True, check=True)
-        played.append(json.loads(ran.stdout.splitlines()[-1]))
+        process = subprocess.run([sys.executable, __file__, str(side)], capture_output=True, text=True, check=True)
+        played.append(json.loads(process.stdout.splitlines()[-1]))
     first = played[0]
     rows = [
         [

@@ -38,7 +38,7 @@ PACE = 20  # datagrams before the node runs again
 
 
 def main() -> None:
-    """Fuzz the nodes, and print a row for each."""
+    """Test the nodes, and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--frames", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)

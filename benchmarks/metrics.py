@@ -1,10 +1,10 @@
 """The costs of evaluating a finished run: ``benchmarks/metrics.py [--quick] [protocol ...]``.
 
-For each protocol and size of a network, the program measures `run.metrics` of runs with and without a trace, and the
-rate at which a run converts its rows into an Arrow table. Numbers are medians of process times, each of a new run, so
-that nothing is cached; an untimed first run loads the machine code. The table of a run is made before its metrics are
-timed. Then follow the times of the accounts of a run on 400 nodes (`why_not_oracle.py` checks these accounts), and
-their ratio to the time of the run itself.
+The program measures `run.metrics` of runs with and without a trace, for each protocol and size of a network. It also
+measures the rate at which a run converts its rows into an Arrow table. Numbers are medians of process times, each of a
+new run, so that nothing is cached; an untimed first run loads the machine code. The table of a run is made before its
+metrics are timed. Then follow the times of the accounts of a run on 400 nodes (`why_not_oracle.py` checks these
+accounts), and their ratio to the time of the run itself.
 """
 
 import argparse

@@ -120,10 +120,10 @@ def traces(folder: Path, is_quick: bool) -> str:
 
 def _query(engine: str, folder: Path) -> dict[str, float]:
     command = [sys.executable, __file__, "--ask", engine, str(folder)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    if ran.returncode:
-        raise SystemExit(f"{engine}: {ran.stderr[-2000:]}")
-    return json.loads(ran.stdout.splitlines()[-1])
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise SystemExit(f"{engine}: {process.stderr[-2000:]}")
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def keep(folder: Path, is_quick: bool) -> str:

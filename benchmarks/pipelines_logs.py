@@ -67,7 +67,7 @@ spark.stop()
 
 
 def block(first: int, count: int, cut: bool) -> bytes:
-    """Return ``count`` lines of the log from line ``first`` on."""
+    """Return ``count`` lines of the log, beginning with line ``first``."""
     lines = []
     for i in range(first, first + count):
         second, mote = i * 31 // 54, 1 + i % 54

@@ -7,7 +7,7 @@ Columns, medians in milliseconds unless stated otherwise
     feed      a new run in a living view: scenario.run(), metrics and layers, until it is painted
     run       part of *feed*: the run
     scrub, play   pictures a second while the slider moves the time, and while the run plays at 8 x
-    parcel    KB of columns in the payload of a feed
+    payload   KB of columns that a feed sends
 
 Theory of operation
     The kernel prints the time at which a call began; the page returns the time of painting. Both share a clock. A
@@ -146,7 +146,7 @@ def main() -> None:
     parser.add_argument("--protocols", default=",".join(PROTOCOLS))
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    print("| protocol | nodes | show | metrics | layers | feed | run | scrub | play | parcel |")
+    print("| protocol | nodes | show | metrics | layers | feed | run | scrub | play | payload |")
     print("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
     with tempfile.TemporaryDirectory() as folder, Jupyter("lab", folder) as jupyter, sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])

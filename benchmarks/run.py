@@ -141,7 +141,7 @@ time in Tcl, making nodes; the workbench's time has both in it.
 
 
 def main() -> None:
-    """Print the report, and write it if the arguments say so."""
+    """Print the report, and also write it with ``--write``."""
     parser = argparse.ArgumentParser(description="Measure the workbench's engines beside other simulators.")
     parser.add_argument("parts", nargs="*", metavar="part", help=f"which of {', '.join(PARTS)}; all without any")
     parser.add_argument("--quick", action="store_true", help="a fifth of the floods and fewer runs")

@@ -2,8 +2,9 @@
 
 Cases are drawn from seeds (`soak_cases.py`), played, and judged (`soak_detectors.py`). The program prints each case
 with a fault, with the arguments that play it again, and a table by protocol and links. The exit code is 1 if a case has
-a fault. ``--seed`` plays only the case of that seed; without it seeds are drawn from the clock, and printed. ``--shapes``
-draws whole networks on ideal links instead (`soak_shapes.py`), where only a recent change excuses a missed delivery.
+a fault. ``--seed`` plays only the case of that seed; without it seeds are drawn from the clock, and printed.
+``--shapes`` draws whole networks on ideal links instead (`soak_shapes.py`), where only a recent change excuses a missed
+delivery.
 """
 
 import argparse

@@ -36,7 +36,7 @@ def main() -> None:
     print(f"# A sweep of {points:,} points on a cluster that is disturbed\n\n{machine()}\n", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         story = disturbed.play(Path(folder), points)
-        steps = [(step.what, f"{step.seconds:.1f}", f"{step.points:,}") for step in story.steps]
+        steps = [(step.event, f"{step.seconds:.1f}", f"{step.points:,}") for step in story.steps]
         print(table(["", "after (s)", "points kept"], steps), flush=True)
         print(f"\nThe second driver was refused: {story.refused.replace(folder, '...')}.")
         begin = time.perf_counter()

@@ -19,7 +19,7 @@ Job = Callable[[], Result]
 
 
 class Measured(NamedTuple):
-    """The measurement of a job: receptions, the median of its process times in seconds, and the number of runs."""
+    """The measurement of a job: its receptions, the median of its process times in seconds, and the number of runs."""
 
     receptions: int
     seconds: float

@@ -2,7 +2,7 @@
 
 1500 nodes are uniform in a field of 500 m x 200 m; larger fields have the same density and shape. The radio range is
 20 m. 100 queries are sent after 20 s; the widths of their intervals are Zipf numbers times the width of a string's
-cell. Events are published 20 times a second from 40 s on; nodes near a root could not send ten times as many. The radio
+cell. Events are published 20 times a second after 40 s; nodes near a root could not send ten times as many. The radio
 loses nothing. So one info a minute is enough (``info_s=60``), queries are sent once (``refresh_s=0``), and with
 ``retries=0`` nothing is acknowledged; a row shows the cost of acknowledgements.
 
@@ -142,8 +142,9 @@ def play(nodes: int, trees: int, events: int, publish: str, retries: int, engine
 
 def played(options: dict) -> dict:
     """Return the numbers of `play` for these options, in a separate process."""
-    ran = subprocess.run([sys.executable, __file__, json.dumps(options)], stdout=subprocess.PIPE, text=True, check=True)
-    return json.loads(ran.stdout.splitlines()[-1])
+    command = [sys.executable, __file__, json.dumps(options)]
+    process = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return json.loads(process.stdout.splitlines()[-1])
 
 
 def scale() -> Iterator[str]:

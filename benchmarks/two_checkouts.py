@@ -75,12 +75,12 @@ SMALL = (
 def seconds(checkout: Path, code: str) -> float:
     """Run a program with the workbench of a checkout, and return the seconds that it prints."""
     environment = os.environ | {"PYTHONPATH": str(checkout)}
-    ran = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], cwd=checkout, env=environment, capture_output=True, text=True, check=False
     )
-    if ran.returncode:
-        raise SystemExit(f"{checkout}:\n{ran.stderr}")
-    return float(ran.stdout)
+    if process.returncode:
+        raise SystemExit(f"{checkout}:\n{process.stderr}")
+    return float(process.stdout)
 
 
 def measurements() -> dict[str, str]:

@@ -284,9 +284,9 @@ class Life:
 
     def holders(self, key: Hashable = ALL) -> dict[int, int]:
         """Return {node: index of the row} of nodes that had a serving copy, or only copies with ``key``."""
-        held = {self.reading.publisher: self.reading.published.index}
+        first_rows = {self.reading.publisher: self.reading.published.index}
         for hop in self.serving():
             if key in (ALL, hop.copy.key):
                 for row in hop.received:
-                    held.setdefault(row.node, row.index)
-        return held
+                    first_rows.setdefault(row.node, row.index)
+        return first_rows

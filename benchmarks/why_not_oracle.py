@@ -54,7 +54,7 @@ class Falsehood(NamedTuple):
 
 
 class Check:
-    """A comparison of one account of an undelivered reading with the rows."""
+    """A comparison of one account of an undelivered reading with the rows; X is the node of the account."""
 
     def __init__(self, facts: Facts, reading: Expected, account: Any) -> None:
         self.facts, self.reading, self.account = facts, reading, account
@@ -106,7 +106,7 @@ class Check:
     # Facts that several causes share
 
     def _proof(self, event: str, **fields: Any) -> Row | None:
-        """Return the account's row with these fields, which proves the cause; record a fault if it has none."""
+        """Return the account's row with these fields, which proves the cause; record a fault if that row is missing."""
         for row in reversed(self.proofs):
             if row.event == event and all(getattr(row, name) == value for name, value in fields.items()):
                 return row
@@ -119,14 +119,14 @@ class Check:
 
     def _had(self, index: int, copy: Copy | None = None) -> bool:
         """Return whether X had the reading, or this piece of it, by a row; record a fault if not."""
-        held = self.life.holders(copy.key if copy is not None and copy.name == "piece" else -1)
+        holders = self.life.holders(copy.key if copy is not None and copy.name == "piece" else -1)
         return self._expect(
-            held.get(self.node, index + 1) <= index, "holder", f"node {self.node} did not have the reading by then"
+            holders.get(self.node, index + 1) <= index, "holder", f"node {self.node} did not have the reading by then"
         )
 
-    def _leads(self, node: int, held: Iterable[int]) -> bool:
+    def _leads(self, node: int, holders: Iterable[int]) -> bool:
         """Return whether arcs lead from a node to the sink past nodes that never had the reading."""
-        others = set(held) - {node}
+        others = set(holders) - {node}
         graph = self.facts.scenario.topology.subgraph(n for n in self.facts.scenario.topology if n not in others)
         return node in graph and self.sink in graph and nx.has_path(graph, node, self.sink)
 
@@ -144,16 +144,16 @@ class Check:
             self._nothing_later(row.index, copy)
             return
         key = -1 if copy is None else copy.key
-        held = self.life.holders(key)
+        holders = self.life.holders(key)
         if self.sink == self.node:
             if self.facts.name == "CodedDiffusion" and row.detail == "expired":
                 self._needed_later(row)
             return
-        onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in held]
+        onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in holders]
         self._expect(
-            any(self._leads(node, held) for node in onward),
+            any(self._leads(node, holders) for node in onward),
             "elsewhere",
-            f"no neighbor of node {self.node} that lacks the reading leads to node {self.sink}; {sorted(held)} had it",
+            f"no neighbor of node {self.node} without the reading leads to node {self.sink}; {sorted(holders)} had it",
         )
         sent = [hop for hop in self.life.hops if hop.sent.node == self.node and key in (-1, hop.copy.key)]
         # A node that gave up one frame may have sent others.
@@ -243,11 +243,11 @@ class Check:
                 if (row.node, row.sequence) == (self.sink, self.account.subscription)
             )
             arrival = facts.arrival_us(self.sink, subscribed.time_us)
-            held = self.life.holders()
+            holders = self.life.holders()
             self._expect(
-                any(arrival.get(node, math.inf) > self.time_us for node in held),
+                any(arrival.get(node, math.inf) > self.time_us for node in holders),
                 "path",
-                f"nodes that were up led from node {self.sink} to all nodes that had the reading: {sorted(held)}",
+                f"nodes that were up led from node {self.sink} to all nodes that had the reading: {sorted(holders)}",
             )
         self._expect(arrival.get(self.node, math.inf) <= self.time_us, "cut", f"{self.node} was not reached")
         if self.neighbor is not None:
@@ -277,20 +277,20 @@ class Check:
         copy = self.life.copy_at[row.index]
         self._expect(copy.serves(self.sink), "copy", f"the frame was not for node {self.sink}: {copy}")
         self._had(row.index, copy)
-        held = self.life.holders(copy.key)
+        holders = self.life.holders(copy.key)
         if not self.is_unicast:
-            if row.node in held:
-                at = self.facts.rows[held[row.node]].time_us
+            if row.node in holders:
+                at = self.facts.rows[holders[row.node]].time_us
                 self._fault("went on", f"node {row.node} received it at {at} µs")
             else:
                 self._expect(
-                    self._leads(row.node, held), "elsewhere", f"no arcs lead from {row.node} on to {self.sink}"
+                    self._leads(row.node, holders), "elsewhere", f"no arcs lead from {row.node} on to {self.sink}"
                 )
                 if self.facts.name == "DPS":
                     self._not_astray(row)
             return
-        if self.facts.name == "Diffusion" and held.get(row.node, row.index) < row.index:
-            self._fault("had it", f"node {row.node} had it at {self.facts.rows[held[row.node]].time_us} µs already")
+        if self.facts.name == "Diffusion" and holders.get(row.node, row.index) < row.index:
+            self._fault("had it", f"node {row.node} had it at {self.facts.rows[holders[row.node]].time_us} µs already")
         for hop in self.life.serving():
             if hop.sent.node == self.node and hop.copy.key == copy.key:
                 for heard in hop.received:
@@ -360,11 +360,11 @@ class Check:
             self._dropped("filter")
             return
         changed = [row for row in self.proofs if row.event == "filtered"]
-        held = self.life.holders()
+        holders = self.life.holders()
         self._expect(bool(changed), "row", "no row is filtered, nor dropped by a filter")
         for row in changed:
             is_own = (row.origin, row.sequence) in self.reading.messages
-            self._expect(is_own and held.get(row.node, row.index + 1) <= row.index, "holder", f"row {row.index}")
+            self._expect(is_own and holders.get(row.node, row.index + 1) <= row.index, "holder", f"row {row.index}")
         last = self.proofs[-1]
         self._expect(last.node == self.node and last.time_us == self.time_us, "row", f"row {last.index} is not of X")
         if self.node != self.sink:
@@ -452,8 +452,8 @@ class Check:
         self._expect(self.node == self.sink, "node", f"node {self.node} is not the subscriber")
         heard = [row for hop in self.life.hops for row in hop.received if row.node == self.sink]
         self._expect(bool(heard), "nothing came", f"node {self.sink} received no part of it")
-        held = [row for row in self.life.rows if row.event in ("held", "decoded") and row.node == self.sink]
-        self._expect(not held, "complete", f"node {self.sink} had all of it")
+        holders = [row for row in self.life.rows if row.event in ("held", "decoded") and row.node == self.sink]
+        self._expect(not holders, "complete", f"node {self.sink} had all of it")
         for row in self.proofs:
             is_right = row.node == self.sink and row.event in ("innovative", "received", "dropped")
             self._expect(is_right and self._is_carrier(row), "row", f"row {row.index} is {row.event} at {row.node}")
@@ -513,8 +513,8 @@ class Check:
                     return
 
     def _not_asked_in_dps(self) -> None:
-        held = self.life.holders()
-        had = self.node in held and self.facts.rows[held[self.node]].time_us <= self.time_us
+        holders = self.life.holders()
+        had = self.node in holders and self.facts.rows[holders[self.node]].time_us <= self.time_us
         self._expect(had, "holder", f"node {self.node} did not have the reading by then")
         for hop in self.life.hops:
             # A node sends over links that it holds for active itself, whatever the state at the other end.
@@ -522,17 +522,18 @@ class Check:
             if is_own and self.sink in self._linked(hop.sent.peer, hop.sent.time_us, self.node):
                 self._fault("asked", f"node {self.node} sent it to {hop.sent.peer}, whose links led to {self.sink}")
                 return
-        onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in held]
+        onward = [node for node in self.facts.scenario.topology.successors(self.node) if node not in holders]
         self._expect(
-            any(self._leads(node, held) for node in onward),
+            any(self._leads(node, holders) for node in onward),
             "elsewhere",
             f"no neighbor of node {self.node} that lacks the reading leads to node {self.sink}",
         )
 
     def _check_no_link(self) -> None:
-        held = [node for node, index in self.life.holders().items() if self.facts.rows[index].time_us <= self.time_us]
-        linked = set().union(*(self._linked(node, self.time_us) for node in held))
-        self._expect(self.node in held, "holder", f"node {self.node} did not have the reading")
+        first_us = {node: self.facts.rows[index].time_us for node, index in self.life.holders().items()}
+        holders = [node for node, time_us in first_us.items() if time_us <= self.time_us]
+        linked = set().union(*(self._linked(node, self.time_us) for node in holders))
+        self._expect(self.node in holders, "holder", f"node {self.node} did not have the reading")
         if self.sink in linked:
             self._fault("meshed", f"links led from nodes that had it to the subscriber: {sorted(linked)}")
         links = self._links(self.node, self.time_us)
@@ -558,9 +559,9 @@ class Check:
             return
         row = rows[-1]
         self._expect((row.node, row.peer) == (self.node, self.neighbor), "row", f"row {row.index} is {row}")
-        held = self.life.holders()
-        self._expect(self.node in held, "holder", f"node {self.node} never had the reading")
-        self._expect(self.neighbor not in held, "went on", f"node {self.neighbor} had it")
+        holders = self.life.holders()
+        self._expect(self.node in holders, "holder", f"node {self.node} never had the reading")
+        self._expect(self.neighbor not in holders, "went on", f"node {self.neighbor} had it")
         for other in self.facts.of["interests_set"]:
             is_later = row.index < other.index and other.time_us <= self.reading.published.time_us
             if is_later and (other.node, other.peer) == (row.node, row.peer):
@@ -575,8 +576,8 @@ class Check:
         named = [row.origin for row in self.proofs if row.event == "key_set" and row.value < 0]
         trees = {tree: trees.get(tree, False) for tree in named} if named else trees
         self._expect(not any(trees.values()), "placed", f"node {self.node} had a place: {trees}")
-        held = self.life.holders()
-        self._expect(self.node in held, "holder", f"node {self.node} never had the reading")
+        holders = self.life.holders()
+        self._expect(self.node in holders, "holder", f"node {self.node} never had the reading")
         self._stops_by_time()
 
     def _stops_by_time(self) -> None:
@@ -601,8 +602,8 @@ class Check:
         heard = [row for hop in self.life.serving() for row in hop.received if row.node == self.sink]
         self._expect(bool(heard), "nothing came", f"node {self.sink} never received it")
         # For a reading in parts, the last part counts.
-        held = [row.time_us for row in self.life.rows if row.event == "held" and row.node == self.sink]
-        first_us = min(held or [row.time_us for row in heard] or [0])
+        holders = [row.time_us for row in self.life.rows if row.event == "held" and row.node == self.sink]
+        first_us = min(holders or [row.time_us for row in heard] or [0])
         self._expect(first_us >= min(ends), "in time", f"it came at {first_us} µs, before the end at {min(ends)} µs")
 
     def _check_expired(self) -> None:
@@ -795,11 +796,11 @@ def main() -> None:
     for seed in seeds:
         network = draw(seed, options.protocol)
         facts = Facts(network, options.engine)
-        again = f"benchmarks/why_not_oracle.py --seed {seed} --protocol {network.protocol}"
+        command = f"benchmarks/why_not_oracle.py --seed {seed} --protocol {network.protocol}"
         try:
             false, causes = judge(facts, accounts(facts.run))
         except Exception:  # an error while making or reading an account is a fault of its network
-            groups[f"{network.protocol}: error"].append(f"{again}\n{traceback.format_exc()}")
+            groups[f"{network.protocol}: error"].append(f"{command}\n{traceback.format_exc()}")
             continue
         count = sums[network.protocol]
         count.update(networks=1, expected=causes.total(), undelivered=causes.total() - causes["delivered"])
@@ -809,9 +810,9 @@ def main() -> None:
         for account, faults in false:
             for group, sentence in faults:
                 shown[group] += 1
-                groups[f"{network.protocol}: {group}"].append(f"{again}\n        {account}\n        {sentence}")
+                groups[f"{network.protocol}: {group}"].append(f"{command}\n        {account}\n        {sentence}")
                 if shown[group] <= options.most:
-                    print(f"{network}\n    {again}\n    {account}\n    {group}: {sentence}", flush=True)
+                    print(f"{network}\n    {command}\n    {account}\n    {group}: {sentence}", flush=True)
     _report(sums, all_causes, groups)
     undelivered, not_proven = (sum(count[name] for count in sums.values()) for name in ("undelivered", "not_proven"))
     sys.exit(bool(groups) or not_proven > MOST_NOT_PROVEN * undelivered)
@@ -819,8 +820,8 @@ def main() -> None:
 
 def _report(sums: dict[str, Counter], causes: dict[str, Counter], groups: dict[str, list[str]]) -> None:
     """Print the groups of false accounts, each with its smallest seed, and the table by protocol."""
-    for group, again in sorted(groups.items(), key=lambda item: -len(item[1])):
-        print(f"{len(again):6,} {group}: {again[0]}")
+    for group, command in sorted(groups.items(), key=lambda item: -len(item[1])):
+        print(f"{len(command):6,} {group}: {command[0]}")
     rows = []
     for protocol, count in sorted(sums.items()):
         share = count["not_proven"] / count["undelivered"] if count["undelivered"] else 0.0

@@ -210,10 +210,10 @@ def deepest_stack_B(protocol: Diffusion | wb.Flooding) -> int:
     subscriptions = [wb.subscribe(node, f"TEMP GE {10 * node}", start_s=node / 10) for node in range(4)]
     publication = wb.publish("all", "TEMP IS 40, HUMIDITY IS 50", every_s=0.5, start_s=0.5)
     scenario = wb.Scenario(wb.topology.grid(2, 2), protocol, [*subscriptions, publication], duration_s=4)
-    with wb.motes.virtual(lockstep=True, kind=in_c.CORTEX_M3) as on:
-        scenario.run(on=on)
-        used_B = max(used_B or 0 for used_B in on.memory().allocated_B.values())
-        whole = in_c.image_footprint(on.program_of(0))
+    with wb.motes.virtual(lockstep=True, kind=in_c.CORTEX_M3) as virtual:
+        scenario.run(on=virtual)
+        used_B = max(used_B or 0 for used_B in virtual.memory().allocated_B.values())
+        whole = in_c.image_footprint(virtual.program_of(0))
     return used_B - (whole.ram_B - whole.stack_B)
 
 

@@ -37,10 +37,10 @@ def run(files: Mapping[str, bytes], *pieces: str, timeout_s: float = 600) -> sub
 def measure(files: Mapping[str, bytes], pieces: Iterable[str], timeout_s: float = 600) -> list[int]:
     """Return the bytes allocated after each piece, without garbage. Raises RuntimeError if one raised or printed."""
     pieces = list(pieces)
-    ran = _run(files, pieces, True, timeout_s)
-    allocated_B = ran.stdout.split()
-    if ran.returncode or len(allocated_B) != len(pieces):
-        raise RuntimeError(f"the measured program raised or printed: {ran.stdout}{ran.stderr}")
+    process = _run(files, pieces, True, timeout_s)
+    allocated_B = process.stdout.split()
+    if process.returncode or len(allocated_B) != len(pieces):
+        raise RuntimeError(f"the measured program raised or printed: {process.stdout}{process.stderr}")
     return [int(number) for number in allocated_B]
 
 

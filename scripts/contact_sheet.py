@@ -1,4 +1,4 @@
-"""Contact sheets: the players of all protocols and the lab, in several browsers, widths and themes, to be looked at.
+"""Contact sheets for review: the players of all protocols and the lab, in several browsers, widths and themes.
 
     .venv/bin/python -m scripts.contact_sheet [FOLDER]
 
@@ -34,7 +34,7 @@ THEMES = ("light", "dark")
 SHEET_PX = 460  # width of a picture on a sheet
 LATE_S = 6  # enough for a player to draw its first picture
 LAB_SIZES = ((1366, 768), (1920, 1080), (800, 1100), (390, 844))
-# The fast engine is not compiled, so that pictures do not depend on whether it is.
+# The fast engine is switched off, so that pictures do not depend on compiled code.
 LAB_CELL = """import workbench as wb
 from workbench.sim import fast
 fast.is_warm, fast.warm = (lambda protocol: False), (lambda protocol: None)
@@ -46,27 +46,27 @@ SETTLE_MS = 6500  # a player plays five seconds by itself
 SCENARIOS = """
 import workbench as wb
 
-AIR = wb.Radio(loss="links", collisions=True, csma=True, retries=3)
+RADIO = wb.Radio(loss="links", collisions=True, csma=True, retries=3)
 
 def scenarios():
     office = wb.topology.office()
     disc = wb.topology.disc(150, 120, 100, seed=4)
     sink = wb.subscribe(1, "TEMP GE 25", start_s=30, expires_s=300)
     sources = wb.publish([60, 48, 33], "TEMP IS 26.5", every_s=5, start_s=40, stagger=True)
-    yield "Diffusion", wb.Scenario(office, wb.Diffusion(), [sink, sources], AIR, duration_s=80, seed=7)
+    yield "Diffusion", wb.Scenario(office, wb.Diffusion(), [sink, sources], RADIO, duration_s=80, seed=7)
     event = wb.publish(0, "TEMP IS 26", every_s=2, start_s=1)
     coded = wb.CodedDiffusion(generation_size=8, bootstrap_factor=6)
-    yield "CodedDiffusion", wb.Scenario(wb.topology.grid(7, 9), coded, [event], AIR, duration_s=6, seed=1)
+    yield "CodedDiffusion", wb.Scenario(wb.topology.grid(7, 9), coded, [event], RADIO, duration_s=6, seed=1)
     trees = wb.TinyMQ(roots=(0, 75, 149), dimensions=("TEMP 0 50",))
-    asked = [wb.subscribe([20, 90], "TEMP GE 20, TEMP LE 30", start_s=60)]
-    told = [wb.publish([5, 70, 120], "TEMP IS 26", every_s=7, start_s=80, stagger=True), wb.outage(60, start_s=100)]
-    yield "TinyMQ", wb.Scenario(disc, trees, asked + told, wb.Radio(), duration_s=150, seed=3)
+    sinks = [wb.subscribe([20, 90], "TEMP GE 20, TEMP LE 30", start_s=60)]
+    others = [wb.publish([5, 70, 120], "TEMP IS 26", every_s=7, start_s=80, stagger=True), wb.outage(60, start_s=100)]
+    yield "TinyMQ", wb.Scenario(disc, trees, sinks + others, wb.Radio(), duration_s=150, seed=3)
     small = wb.topology.disc(60, 76, 62, seed=4)
-    wanted = [wb.subscribe([7, 41], "TEMP GE 25", start_s=20), wb.subscribe(30, "HUMIDITY GE 10", start_s=20)]
-    said = [wb.publish([3, 50], "TEMP IS 30", every_s=6, start_s=40, stagger=True)]
-    said += [wb.publish(22, "HUMIDITY IS 40", every_s=9, start_s=45)]
-    yield "DPS", wb.Scenario(small, wb.DPS(), wanted + said, wb.Radio(loss="none"), duration_s=90, seed=2)
-    yield "Gossip", wb.Scenario(disc, wb.Gossip(), [wb.subscribe(9, "TEMP GE 1"), event], AIR, duration_s=6, seed=1)
+    sinks = [wb.subscribe([7, 41], "TEMP GE 25", start_s=20), wb.subscribe(30, "HUMIDITY GE 10", start_s=20)]
+    sources = [wb.publish([3, 50], "TEMP IS 30", every_s=6, start_s=40, stagger=True)]
+    sources += [wb.publish(22, "HUMIDITY IS 40", every_s=9, start_s=45)]
+    yield "DPS", wb.Scenario(small, wb.DPS(), sinks + sources, wb.Radio(loss="none"), duration_s=90, seed=2)
+    yield "Gossip", wb.Scenario(disc, wb.Gossip(), [wb.subscribe(9, "TEMP GE 1"), event], RADIO, duration_s=6, seed=1)
 """
 
 
@@ -238,8 +238,8 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "out" / "contact")
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    for what, file in pictures(folder):
-        print(what, flush=True)
+    for label, file in pictures(folder):
+        print(label, flush=True)
         files.append(file)
     narrow = [file for file in files if file.stem.endswith("390")]
     sheet([file for file in files if file not in narrow], 4, folder / "wide.png")

@@ -58,6 +58,6 @@ def _arguments(case, frames, seed):
 
 
 def _output_of(command):
-    ran = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    assert ran.returncode == 0, f"{ran.stdout}\n{ran.stderr[-4000:]}"
-    return ran.stdout.strip()
+    process = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert process.returncode == 0, f"{process.stdout}\n{process.stderr[-4000:]}"
+    return process.stdout.strip()

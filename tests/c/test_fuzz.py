@@ -48,5 +48,5 @@ def test_differential_tests_hold_under_sanitizers():
     selection = "small and live or room_for_another or compare or put_together"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", selection, *files]
     environment = os.environ | variables | {"PYTHONPATH": str(REPOSITORY)}
-    ran = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=400)
-    assert ran.returncode == 0, f"{ran.stdout[-4000:]}\n{ran.stderr[-4000:]}"
+    process = subprocess.run(command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, timeout=400)
+    assert process.returncode == 0, f"{process.stdout[-4000:]}\n{process.stderr[-4000:]}"

@@ -71,6 +71,6 @@ def test_size_that_overflows_its_counter_is_refused(byte):
             source = "attributes.c" if name == "MESSAGE_B" else "node.c"
             path = next(file for file in sources("diffusion") if file.endswith(f"/{source}"))
             command = ["gcc", "-std=c99", "-fsyntax-only", f"-D{name}={size}", *includes("diffusion"), path]
-            ran = subprocess.run(command, capture_output=True, text=True)
-            assert (ran.returncode != 0) is is_refused, ran.stderr
-            assert not is_refused or f"{name.lower()}_fits" in ran.stderr
+            process = subprocess.run(command, capture_output=True, text=True)
+            assert (process.returncode != 0) is is_refused, process.stderr
+            assert not is_refused or f"{name.lower()}_fits" in process.stderr

@@ -144,8 +144,8 @@ def test_doctor_begins_with_its_verdict_and_has_a_row_for_each_library_if_asked(
 
 def test_the_package_runs_as_a_module(repository):
     command = [sys.executable, "-m", "workbench", "--version"]
-    ran = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=600, check=True)
-    assert ran.stdout == f"workbench {wb.__version__}\n"
+    process = subprocess.run(command, cwd=repository, capture_output=True, text=True, timeout=600, check=True)
+    assert process.stdout == f"workbench {wb.__version__}\n"
 
 
 def test_lab_serves_the_notebooks_on_loopback_only(repository):

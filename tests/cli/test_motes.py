@@ -129,9 +129,9 @@ def test_an_interrupt_ends_the_run_and_writes_the_results_so_far(tmp_path):
     path = tmp_path / "long.json"
     path.write_text(SCENARIO.replace(duration_s=300).to_json())
     command = [sys.executable, "-c", INTERRUPTED, "motes", "run", str(path), "--out", str(tmp_path / "out")]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert (ran.returncode, ran.stderr) == (130, "")
-    assert "delivery_ratio" in ran.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert (process.returncode, process.stderr) == (130, "")
+    assert "delivery_ratio" in process.stdout
     assert (tmp_path / "out" / "trace.parquet").is_file()
 
 

@@ -34,7 +34,7 @@ def test_all_contenders_encode_and_decode_the_same_and_agree_on_innovative_vecto
 
 def test_a_contender_with_a_different_result_is_an_error():
     lazy = OURS._replace(name="lazy", encode=lambda data: lambda: data.chunks)
-    with pytest.raises(AssertionError, match="lazy encodes otherwise"):
+    with pytest.raises(AssertionError, match="lazy encodes wrongly"):
         lazy.check(generation(3, 16))
 
 

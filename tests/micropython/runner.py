@@ -19,7 +19,7 @@ _zip = builtins.zip
 
 
 def zip_strict(*iterables, strict=False):
-    """Zip like Python since 3.10, with the parameter ``strict``."""
+    """Zip iterables, with the parameter ``strict`` of Python 3.10."""
     if not strict:
         return _zip(*iterables)
     lists = [list(iterable) for iterable in iterables]

@@ -227,11 +227,11 @@ def test_a_socket_connected_to_itself_is_not_a_mote(monkeypatch):
         end = socket.socket()
         end.bind(("127.0.0.1", 0))
         end.connect(end.getsockname())
-        made.append(end)
+        sockets.append(end)
         return end
 
-    made = []
+    sockets = []
     monkeypatch.setattr(socket, "create_connection", connect_to_itself)
     with pytest.raises(LinkError, match="cannot be opened: no program listens on that port"):
         port.open_port("socket://127.0.0.1:40000")
-    assert made[0].fileno() == -1
+    assert sockets[0].fileno() == -1

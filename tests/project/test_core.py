@@ -32,8 +32,8 @@ for name in sys.argv[1:]:
 def alone(code, *arguments):
     """Run code in a process without other libraries, threads and sockets; return the last line of its error, or ""."""
     command = [sys.executable, "-c", BLOCK + code, *arguments]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
-    return "".join(ran.stderr.splitlines()[-1:]) if ran.returncode else ""
+    process = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=False)
+    return "".join(process.stderr.splitlines()[-1:]) if process.returncode else ""
 
 
 def test_the_core_runs_each_protocol_without_other_packages():

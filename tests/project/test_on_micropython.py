@@ -91,9 +91,9 @@ def test_file_of_tests_passes_under_micropython(name, examples):
     module = f"tests.{name}".replace("/", ".")
     left_out = LONG.get(name, ()) if examples == FEW else ()
     program = f"import runner\nrunner.run({module!r}, {examples}, {left_out!r})"
-    ran = interpreter.run(files_of_a_mote(), program, timeout_s=TIMEOUT_S)
-    assert ran.returncode == 0, ran.stdout + ran.stderr
-    *printed, last = ran.stdout.splitlines()
+    process = interpreter.run(files_of_a_mote(), program, timeout_s=TIMEOUT_S)
+    assert process.returncode == 0, process.stdout + process.stderr
+    *printed, last = process.stdout.splitlines()
     result = json.loads(last)
     print(f"{name}: {result['passed']} passed, {len(result['skipped'])} skipped")
     failures = [f"{test}\n{traceback}" for test, traceback in result["failed"].items()]

@@ -83,8 +83,8 @@ def site(tmp_path_factory):
         path.write_text(text, encoding="utf-8")
     options = ["--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check"]
     command = [sys.executable, "-m", "pip", "install", *options, "--target", str(site), str(source)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    assert ran.returncode == 0, ran.stderr
+    process = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    assert process.returncode == 0, process.stderr
     return site
 
 
@@ -152,10 +152,10 @@ def test_forms_offer_plugins(plugged_in):
     form = ProtocolForm()
     form.choice.value = "CoinFlooding"
     assert type(form.value).__name__ == "CoinFlooding" and set(form.fields) == {"probability", "max_events"}
-    made = []
-    sources = Sources(made.append)
+    networks = []
+    sources = Sources(networks.append)
     sources.choice.value = ("wheel", "")
-    assert set(sources.fields) == {"spokes", "radius_m"} and len(made[-1]) == 6
+    assert set(sources.fields) == {"spokes", "radius_m"} and len(networks[-1]) == 6
     assert "colder" in {kind.name for kind in catalogue.kinds()}
     radios = RadioForm()
     radios.radios.value = dict(radios.radios.options)["slow"]
@@ -188,11 +188,11 @@ def test_code_travels_to_a_worker_that_has_no_plugin(plugged_in, tmp_path):
     try:
         environment = os.environ | {"PYTHONPATH": str(REPOSITORY)}
         command = [sys.executable, "-c", WORKER, str(packed)]
-        ran = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+        process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     finally:
         hidden.rename(plugged_in)
-    assert ran.returncode == 0, ran.stderr
-    code, error, *numbers = ran.stdout.split()
+    assert process.returncode == 0, process.stderr
+    code, error, *numbers = process.stdout.split()
     assert error == "None" and code == plan.codes.digest(scenario().protocol)
     assert [float(number) for number in numbers] == [metrics["silenced_share"], metrics["delivered_per_node"]]
 

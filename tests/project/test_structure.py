@@ -53,8 +53,8 @@ def test_each_extension_is_a_function_of_a_package_that_is_not_left_of_its_class
 def test_modules_for_motes_load_nothing_a_mote_lacks():
     code = "import sys\n" + "".join(f"import {module}\n" for module in MODULES) + "print(*sys.modules)"
     command = [sys.executable, "-c", code]
-    ran = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
-    assert {name.partition(".")[0] for name in ran.stdout.split()}.isdisjoint(NEVER_ON_A_MOTE)
+    process = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=600, check=True)
+    assert {name.partition(".")[0] for name in process.stdout.split()}.isdisjoint(NEVER_ON_A_MOTE)
 
 
 @pytest.mark.parametrize(("name", "path"), ON_MOTES, ids=[name for name, _ in ON_MOTES])

@@ -1,4 +1,4 @@
-"""Dissected frames: of every protocol's runs, of any bytes, and of protocols outside of the package."""
+"""Dissected frames: those of every protocol's runs, any bytes, and protocols outside of the package."""
 
 from functools import cache
 from importlib import import_module
@@ -20,7 +20,7 @@ from workbench.protocols.tinymq import wire as tinymq_wire
 from workbench.public_names import PROTOCOLS
 
 TINYMQ = {"info", "ack", "join", "grant", "query", "event", "notification"}
-# Protocol, the messages that a small run of it sends.
+# Protocol -> the messages that a small run of it sends.
 RUNS = {
     "flooding": (wb.Flooding(), {"flood"}),
     "gossip": (wb.Gossip(), {"flood"}),
@@ -41,7 +41,7 @@ RUNS = {
         {"subscription", "subscription ack", "publication", "acknowledgement"},
     ),
 }
-# Protocols whose decoder refuses just what a field says is refused, or could not be read.
+# Protocols whose decoder refuses exactly the frames with a field that is refused or missing.
 DECODERS = {
     "flooding": flooding_wire.decode,
     "gossip": flooding_wire.decode,
@@ -57,15 +57,15 @@ WORKLOAD = [
 
 
 @cache
-def sent(name):
-    """(frame, whether it is a broadcast, message) of what a small run sends, each once."""
+def sent_frames(name):
+    """Return (frame, whether it is a broadcast, message) of the distinct frames that a small run sends."""
     run = wb.Scenario(wb.topology.grid(3, 3), RUNS[name][0], WORKLOAD, duration_s=12).run(engine="reference")
     rows = run.frames().to_pylist()
     return tuple(dict.fromkeys((row["frame"], row["peer"] == -1, row["message"]) for row in rows))
 
 
 def is_whole(dissection):
-    """Whether the leaves follow on each other and are all bytes, and each field is where its children are."""
+    """Return whether the leaves are adjacent and cover all bytes, and each field covers its children."""
     leaves = list(dissection.leaves())
     ends = [0, *(leaf.end for leaf in leaves)]
     follow = [leaf.start for leaf in leaves] == ends[:-1] and ends[-1] == len(dissection.data)
@@ -73,28 +73,28 @@ def is_whole(dissection):
 
 
 def is_where_it_should_be(field):
-    """Whether a field is where its children are; only what says that a frame ends too soon has no bytes."""
+    """Return whether a field covers its children; only the field for a frame that ends too soon has no bytes."""
     if field.children:
         return (field.start, field.end) == (field.children[0].start, field.children[-1].end)
     return field.start < field.end or field.name == REFUSED
 
 
 def complaints(dissection):
-    """What a node would refuse the frame for."""
+    """Return the fields for which a node would refuse the frame."""
     return [field for _, field in dissection.tree() if field.name in (NOT_READ, REFUSED) or " (refused: " in field.text]
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-def test_each_public_protocol_says_how_its_frames_read(name):
+def test_each_public_protocol_has_a_dissector(name):
     (nothing,) = import_module(getattr(wb, name)().dissector).dissect(b"", True)
     assert nothing.name == REFUSED and nothing.start == nothing.end == 0
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_fields_of_a_runs_frames_are_all_of_their_bytes(name):
+def test_fields_of_a_runs_frames_cover_all_bytes(name):
     protocol, messages = RUNS[name]
-    assert {message for _, _, message in sent(name)} == messages
-    for frame, broadcast, _ in sent(name):
+    assert {message for _, _, message in sent_frames(name)} == messages
+    for frame, broadcast, _ in sent_frames(name):
         dissection = dissect(protocol, frame, broadcast)
         assert is_whole(dissection) and not complaints(dissection), str(dissection)
         assert len(dissection.fields) >= 2
@@ -103,14 +103,14 @@ def test_fields_of_a_runs_frames_are_all_of_their_bytes(name):
 @pytest.mark.parametrize("name", RUNS)
 def test_any_bytes_have_fields(name):
     protocol = RUNS[name][0]
-    frames = [frame for frame, _, _ in sent(name)]
+    frames = [frame for frame, _, _ in sent_frames(name)]
 
     @settings(max_examples=60)
     @given(st.data())
     def any_bytes(data):
         begin = data.draw(st.sampled_from(frames))
-        kept = begin[: data.draw(st.integers(0, len(begin)))]
-        frame = kept + data.draw(st.binary(max_size=30))
+        beginning = begin[: data.draw(st.integers(0, len(begin)))]
+        frame = beginning + data.draw(st.binary(max_size=30))
         dissection = dissect(protocol, frame, data.draw(st.booleans()))
         assert is_whole(dissection) and dissection.data == frame
         assert str(dissection).startswith(f"{len(frame)} bytes")
@@ -120,9 +120,9 @@ def test_any_bytes_have_fields(name):
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_what_a_node_refuses_is_said_and_nothing_else(name):
+def test_exactly_the_reasons_for_refusal_are_shown(name):
     protocol = RUNS[name][0]
-    frames = [frame for frame, _, _ in sent(name)]
+    frames = [frame for frame, _, _ in sent_frames(name)]
 
     @settings(max_examples=200)
     @given(st.data())
@@ -131,7 +131,9 @@ def test_what_a_node_refuses_is_said_and_nothing_else(name):
         for _ in range(data.draw(st.integers(0, 2))):
             frame[data.draw(st.integers(0, len(frame) - 1))] = data.draw(st.integers(0, 255))
         if data.draw(st.booleans()) and name.startswith(("coded", "gossip of")):
-            frame = bytearray(with_checksum(bytes(frame[:-CHECKSUM_B])))  # else the checksum hides all other faults
+            frame = bytearray(
+                with_checksum(bytes(frame[:-CHECKSUM_B]))
+            )  # otherwise the checksum hides all other faults
         if data.draw(st.integers(0, 5)) == 0:
             frame = frame[: data.draw(st.integers(0, len(frame)))] + data.draw(st.binary(max_size=3))
         try:
@@ -167,14 +169,14 @@ def test_text_form_has_bytes_fields_and_words():
     )
 
 
-def test_where_a_frame_is_cut_off_the_rest_says_what_is_missing():
+def test_the_end_of_a_truncated_frame_shows_the_missing_field():
     frame = flooding_wire.encode(flooding_wire.Flood(7, 300, 9, wb.parse("TEMP IS 26.5")))[:-1]
     *_, attributes, rest = dissect(wb.Flooding(), frame).fields
     assert attributes.children[0].text == "cut off"
     assert rest == Field(NOT_READ, 14, 15, "value needs 2 B, but only 1 B are left")
 
 
-def test_attribute_that_is_none_says_why():
+def test_invalid_attribute_is_shown_with_the_reason():
     frame = flooding_wire.encode(flooding_wire.Flood(7, 0, 9, wb.parse("TEMP IS 26.5")))
     for at, byte, why in (
         (12, 3, "key is 3; it must be from 50 to 250"),
@@ -182,11 +184,11 @@ def test_attribute_that_is_none_says_why():
         (13, 4, "only IS"),
     ):
         wrong = frame[:at] + bytes([byte]) + frame[at + 1 :]
-        (said,) = complaints(dissect(wb.Flooding(), wrong))
-        assert why in said.text
+        (complaint,) = complaints(dissect(wb.Flooding(), wrong))
+        assert why in complaint.text
 
 
-def test_byte_is_of_one_leaf():
+def test_each_byte_belongs_to_one_leaf():
     dissection = dissect(wb.Flooding(), flooding_wire.encode(flooding_wire.Flood(7, 0, 9, wb.parse("TEMP IS 1"))))
     assert [dissection.field_at(at).name for at in (0, 4, 5, 15)] == ["type", "origin", "sequence", "value"]
     with pytest.raises(IndexError, match="offset is 16; the frame has 16 bytes"):
@@ -196,13 +198,13 @@ def test_byte_is_of_one_leaf():
 # Protocols outside of the package
 
 
-class Teller(Talker):
-    """A protocol in a module of its own, this one, which takes its frames apart."""
+class ProtocolWithDissector(Talker):
+    """A protocol whose module, this one, is its dissector."""
 
     dissector = __name__
 
 
-def take_apart_here(frame, broadcast):
+def dissect_here(frame, broadcast):
     def read(cutter):
         cutter.numbers("<HI", ("origin", "node {}"), ("sequence", "{}"))
         cutter.octets("padding", cutter.end - cutter.at, lambda data: "broadcast" if broadcast else "unicast")
@@ -210,18 +212,18 @@ def take_apart_here(frame, broadcast):
     return cut(frame, read)
 
 
-def test_frame_of_a_protocol_that_does_not_say_how_it_reads_is_one_field():
+def test_frame_of_a_protocol_without_a_dissector_is_one_field():
     run = play(both_ways((0, 1)), [say(0, size=20)])
     frame = run.frames()["frame"][0].as_py()
     assert dissect(run, frame).fields == (Field("frame", 0, 20, "20 bytes"),)
     assert dissect(Talker(), b"").fields == ()
 
 
-def test_protocol_outside_of_the_package_takes_its_frames_apart(monkeypatch):
-    monkeypatch.setitem(globals(), "dissect", take_apart_here)
+def test_protocol_outside_of_the_package_dissects_its_frames(monkeypatch):
+    monkeypatch.setitem(globals(), "dissect", dissect_here)
     monkeypatch.setitem(__import__("sys").modules, __name__, __import__("types").SimpleNamespace(**globals()))
     frame = b"\x03\x00\x07\x00\x00\x00" + bytes(4)
-    run = play(both_ways((0, 1)), [say(0, 1, size=20)], protocol=Teller())
+    run = play(both_ways((0, 1)), [say(0, 1, size=20)], protocol=ProtocolWithDissector())
     for of in (run, run.scenario, run.scenario.protocol):
         fields = wb.dissect(of, frame, broadcast=False).fields
         assert [(field.name, field.text) for field in fields] == [
@@ -238,12 +240,12 @@ def test_former_name_of_the_dissector_warns():
 
 
 @pytest.mark.parametrize("of", [wb.Flooding, None, "Flooding", 3])
-def test_what_has_no_protocol_is_refused(of):
+def test_objects_without_a_protocol_are_refused(of):
     with pytest.raises(ParameterError, match="must be a protocol, a scenario or a run"):
         dissect(of, b"")
 
 
 @pytest.mark.parametrize("frame", ["46", 5, None, [70]])
-def test_frame_that_is_no_bytes_is_refused(frame):
+def test_frame_other_than_bytes_is_refused(frame):
     with pytest.raises(ParameterError, match="it must be bytes"):
         dissect(wb.Flooding(), frame)

@@ -43,7 +43,7 @@ def test_later_windows_are_weighted():
     assert hear(estimator, 2 * WINDOW)[0] == pytest.approx(1 - WEIGHT * (1 - 1 / WINDOW))
 
 
-def test_numbers_begin_again_after_the_largest():
+def test_numbers_wrap_around_after_the_largest():
     first = NUMBERS - WINDOW // 2
     numbers = (number % NUMBERS for number in range(first, first + 2 * WINDOW + 2, 2))
     assert hear(LinkEstimator(1), *numbers) == (0.5, 0.5)
@@ -53,12 +53,12 @@ def test_restart_of_a_neighbor_does_not_count_as_loss():
     assert hear(LinkEstimator(1), 5000, *range(1, WINDOW + 2)) == (1.0, 1.0)
 
 
-def test_outbound_ratio_is_what_the_neighbor_lists():
+def test_outbound_ratio_is_the_one_listed_by_the_neighbor():
     estimator = LinkEstimator(1)
     assert estimator.receive(7, beacon(1, (3, 10), (1, 51))) == (UNKNOWN, 0.2)
 
 
-def test_neighbor_that_lists_others_only_does_not_hear_this_node():
+def test_neighbor_that_lists_only_others_does_not_hear_this_node():
     estimator = LinkEstimator(1)
     for number in range(2 * WINDOW + 2):
         estimator.make_beacon()
@@ -67,17 +67,17 @@ def test_neighbor_that_lists_others_only_does_not_hear_this_node():
 
 
 def test_two_estimators_agree_about_their_link():
-    left, right = LinkEstimator(1), LinkEstimator(2)
+    first, second = LinkEstimator(1), LinkEstimator(2)
     for number in range(60):
-        frame = left.make_beacon()
+        frame = first.make_beacon()
         if number % 4:
-            right.receive(1, frame)
-        left.receive(2, right.make_beacon())
-    assert left.ratios(2) == (1.0, pytest.approx(0.75, abs=0.03))
-    assert right.ratios(1) == (pytest.approx(0.75, abs=0.03), 1.0)
+            second.receive(1, frame)
+        first.receive(2, second.make_beacon())
+    assert first.ratios(2) == (1.0, pytest.approx(0.75, abs=0.03))
+    assert second.ratios(1) == (pytest.approx(0.75, abs=0.03), 1.0)
 
 
-def test_beacon_that_was_not_sent_is_not_missed():
+def test_beacon_that_was_not_sent_does_not_count_as_lost():
     sender, receiver = LinkEstimator(1), LinkEstimator(2)
     for number in range(4 * WINDOW):
         frame = sender.make_beacon()
@@ -117,7 +117,7 @@ def test_ratios_are_shares_whatever_is_received(frames):
 
 
 @pytest.mark.parametrize("protocol", [wb.Diffusion(), wb.Flooding(), wb.Gossip(), wb.CodedDiffusion(), wb.TinyMQ()])
-def test_frames_of_protocols_are_no_beacons(protocol):
+def test_frames_of_protocols_are_not_beacons(protocol):
     frames = fuzzing.harvest(protocol, 1)
     assert frames and not any(frame.data[0] == MARK for frame in frames)
 
@@ -209,13 +209,13 @@ def test_engines_agree_about_learned_link_qualities(seed, name, protocol, loss, 
     assert_same_numbers(scenario)
 
 
-def test_engines_agree_about_beacons_of_radios_that_sleep():
+def test_engines_agree_about_beacons_of_sleeping_radios():
     items = [wb.subscribe(0, "TEMP GE 20"), wb.publish(15, "TEMP IS 26", every_s=5)]
     radio = wb.radios.cc2420(link_quality="learned", loss=0.3, wake_interval_ms=125)
     assert_same_trace(wb.Scenario(NETWORKS["grid"], wb.Diffusion(blacklist_loss=0.3), items, radio, 120))
 
 
-def test_twin_without_link_qualities_is_refused_where_they_are_learned(monkeypatch):
+def test_twin_without_link_qualities_is_refused_if_they_are_learned(monkeypatch):
     from workbench.protocols.diffusion import fast
 
     monkeypatch.setattr(fast, "link_quality", None)
@@ -224,6 +224,6 @@ def test_twin_without_link_qualities_is_refused_where_they_are_learned(monkeypat
         scenario.run(engine="fast")
 
 
-def test_source_of_link_qualities_is_one_of_two():
+def test_source_of_link_qualities_must_be_one_of_two():
     with pytest.raises(ParameterError, match='link_quality is .lerned.; it must be "true" or "learned"'):
         wb.Radio(link_quality="lerned")

@@ -1,4 +1,4 @@
-"""Fast twins call the rules of the nodes as they stand, so numba has to compile them, to the same answers."""
+"""Fast twins call the rules of the nodes, so numba must compile them to functions with the same results."""
 
 import itertools
 
@@ -10,7 +10,7 @@ from workbench.protocols.coded_diffusion import rules as coded_diffusion
 from workbench.protocols.diffusion import rules as diffusion
 from workbench.protocols.flooding import rules as flooding
 
-# Rule -> some values of each of its arguments.
+# Rule -> values of each of its arguments.
 ARGUMENTS = {
     flooding.hops_taken: ((1, 50), (1, 7)),
     coded_diffusion.collecting_us: ((50.0, 0.0019),),
@@ -37,13 +37,13 @@ ARGUMENTS = {
 
 
 @pytest.mark.parametrize("rule", ARGUMENTS, ids=lambda rule: f"{rule.__module__.split('.')[2]}-{rule.__name__}")
-def test_rule_answers_the_same_in_numba(rule):
+def test_rule_gives_the_same_results_in_numba(rule):
     compiled = numba.njit(rule)
     for arguments in itertools.product(*ARGUMENTS[rule]):
         assert compiled(*arguments) == rule(*arguments)
 
 
-def test_gradient_that_is_replaced_is_the_same_in_numba():
+def test_replaced_gradient_is_the_same_in_numba():
     compiled = numba.njit(diffusion.gradient_to_replace)
     for sinks in itertools.product(range(3), repeat=3):
         gradients = np.zeros(4, np.dtype([("neighbor", np.int32), ("sink", np.int32)])).view(np.recarray)
@@ -54,7 +54,7 @@ def test_gradient_that_is_replaced_is_the_same_in_numba():
             )
 
 
-def test_every_rule_is_asked_here():
+def test_every_rule_is_tested_here():
     rules = {
         rule
         for module in (flooding, coded_diffusion, diffusion)

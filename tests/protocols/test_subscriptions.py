@@ -1,4 +1,4 @@
-"""A node's subscriptions: what may be subscribed to, who is handed what, and when a subscription ends."""
+"""A node's subscriptions: valid ones, delivery of samples, and the end of subscriptions."""
 
 import pytest
 from hypothesis import given
@@ -33,13 +33,13 @@ def test_subscriptions_are_numbered_from_the_first_number_of_this_boot():
         assert [node.subscribe(HOT, 0).number for _ in range(3)] == [first, first + 1, first + 2]
 
 
-def test_number_is_not_used_again_when_a_subscription_has_ended():
+def test_number_of_an_ended_subscription_is_not_reused():
     node = make_node()
     node.subscribe(HOT, 0).unsubscribe(0)
     assert node.subscribe(HOT, 0).number == 1
 
 
-def test_subscription_that_constrains_nothing_has_to_be_meant():
+def test_subscription_without_constraints_is_refused_unless_it_is_explicit():
     node = make_node()
     for nothing in ((), parse("TEMP IS 25")):
         with pytest.raises(AttributeFormatError):
@@ -48,7 +48,7 @@ def test_subscription_that_constrains_nothing_has_to_be_meant():
     assert node.subscribe((), 0, match_all=True).number == 0
 
 
-def test_subscription_that_was_refused_leaves_its_number_to_the_next():
+def test_number_of_a_refused_subscription_is_given_to_the_next():
     node = make_node()
     refused, second = Subscription(node, HOT, 0), Subscription(node, HOT, 0)
     assert node.subscriptions.add(second) is second
@@ -56,24 +56,24 @@ def test_subscription_that_was_refused_leaves_its_number_to_the_next():
     assert not node.subscriptions.end(refused)
 
 
-def test_seconds_become_whole_microseconds_and_no_seconds_mean_for_ever():
+def test_seconds_become_whole_microseconds_and_none_means_for_ever():
     node = make_node()
     times = [(None, None), (0, 7), (1, 7 + SECOND_US), (0.0000015, 8), (2.5, 7 + 2500000)]
     assert [node.subscribe(HOT, 7, expires_s).expires_us for expires_s, _ in times] == [end for _, end in times]
 
 
-def test_attributes_are_kept_as_a_tuple_whatever_they_came_in():
+def test_attributes_of_any_iterable_are_stored_as_a_tuple():
     node = make_node()
     assert node.subscribe(list(HOT), 0).attributes == HOT
-    assert node.subscribe((one for one in HOT), 0).attributes == HOT
+    assert node.subscribe((attribute for attribute in HOT), 0).attributes == HOT
 
 
-def test_each_matching_sample_is_handed_over_with_an_event_in_the_order_of_subscriptions():
+def test_each_matching_sample_is_delivered_with_an_event_in_the_order_of_subscriptions():
     node = make_node()
     warm, hot, all_ = [node.subscribe(parse(text), 0) for text in ("TEMP GE 20", "TEMP GE 25", "TEMP EQ_ANY")]
     publish(node, "TEMP IS 21", 5)
     publish(node, "TEMP IS 30", 5)
-    assert [taken(one) for one in (warm, hot, all_)] == [
+    assert [taken(subscription) for subscription in (warm, hot, all_)] == [
         ["TEMP IS 21", "TEMP IS 30"],
         ["TEMP IS 30"],
         ["TEMP IS 21", "TEMP IS 30"],
@@ -90,7 +90,7 @@ def test_each_matching_sample_is_handed_over_with_an_event_in_the_order_of_subsc
     ]
 
 
-def test_samples_are_taken_once_oldest_first():
+def test_samples_are_read_once_and_in_order_of_age():
     node = make_node()
     hot = node.subscribe(HOT, 0)
     publish(node, "TEMP IS 26", 0)
@@ -99,7 +99,7 @@ def test_samples_are_taken_once_oldest_first():
     assert taken(hot) == hot.take() == []
 
 
-def test_subscription_is_handed_nothing_from_its_end_on_noticed_or_not():
+def test_subscription_gets_nothing_after_its_end_even_before_its_expiry_is_noticed():
     node = make_node()
     short = node.subscribe(HOT, 10, expires_s=1)
     for now in (SECOND_US + 9, SECOND_US + 10, SECOND_US + 11):
@@ -109,7 +109,7 @@ def test_subscription_is_handed_nothing_from_its_end_on_noticed_or_not():
     assert node.subscriptions.open == [short]
 
 
-def test_expire_closes_what_is_over_and_returns_it():
+def test_expire_closes_and_returns_expired_subscriptions():
     node = make_node()
     first, for_ever, second = [node.subscribe(HOT, 0, expires_s) for expires_s in (1, None, 2)]
     assert node.subscriptions.expire(SECOND_US - 1) == []
@@ -118,17 +118,17 @@ def test_expire_closes_what_is_over_and_returns_it():
     assert node.subscriptions.open == [for_ever]
 
 
-def test_ending_a_subscription_twice_or_one_of_another_node_does_nothing():
-    node, other = make_node(), make_node()
-    mine, again, theirs = node.subscribe(HOT, 0), node.subscribe(HOT, 0), other.subscribe(HOT, 0)
-    assert node.subscriptions.end(mine)
-    mine.unsubscribe(0)
-    node.unsubscribe(theirs, 0)
-    assert not node.subscriptions.end(mine) and not node.subscriptions.end(theirs)
-    assert node.subscriptions.open == [again] and other.subscriptions.open == [theirs]
+def test_ending_a_subscription_twice_or_at_another_node_does_nothing():
+    node, other_node = make_node(), make_node()
+    first, second, foreign = node.subscribe(HOT, 0), node.subscribe(HOT, 0), other_node.subscribe(HOT, 0)
+    assert node.subscriptions.end(first)
+    first.unsubscribe(0)
+    node.unsubscribe(foreign, 0)
+    assert not node.subscriptions.end(first) and not node.subscriptions.end(foreign)
+    assert node.subscriptions.open == [second] and other_node.subscriptions.open == [foreign]
 
 
-def test_subscriptions_of_a_request_are_those_it_was_sent_for():
+def test_subscriptions_are_found_by_identity_of_their_request():
     node = make_node()
     subscriptions = [node.subscribe(HOT, 0) for _ in range(3)]
     request, same = [1], [1]
@@ -145,31 +145,31 @@ def test_subscriptions_of_a_request_are_those_it_was_sent_for():
         max_size=30,
     )
 )
-def test_who_is_handed_a_sample_is_who_asked_for_it_and_has_not_ended(steps):
-    node, now, made, ended, expected = make_node(), 0, [], [], []
-    for what, number, seconds in steps:
+def test_samples_are_delivered_to_exactly_the_open_matching_subscriptions(steps):
+    node, now, subscriptions, ended, expected = make_node(), 0, [], [], []
+    for action, number, seconds in steps:
         now += seconds * SECOND_US
-        if what == "add":
-            made.append(node.subscribe(parse(f"TEMP GE {number}"), now, seconds or None))
+        if action == "add":
+            subscriptions.append(node.subscribe(parse(f"TEMP GE {number}"), now, seconds or None))
             ended.append(None if seconds == 0 else now + seconds * SECOND_US)
             expected.append(0)
-        elif what == "end" and number < len(made):
-            made[number].unsubscribe(now)
+        elif action == "end" and number < len(subscriptions):
+            subscriptions[number].unsubscribe(now)
             ended[number] = min(now, now if ended[number] is None else ended[number])
-        elif what == "expire":
-            assert all(one.is_over(now) for one in node.subscriptions.expire(now))
-        elif what == "publish":
+        elif action == "expire":
+            assert all(subscription.is_over(now) for subscription in node.subscriptions.expire(now))
+        elif action == "publish":
             publish(node, f"TEMP IS {number}", now)
-            for i in range(len(made)):
+            for i in range(len(subscriptions)):
                 is_open = ended[i] is None or now < ended[i]
-                expected[i] += is_open and made[i].attributes[0].value <= 100 * number
-    assert [len(one.take()) for one in made] == expected
+                expected[i] += is_open and subscriptions[i].attributes[0].value <= 100 * number
+    assert [len(subscription.take()) for subscription in subscriptions] == expected
     assert len(node.take_events()) == sum(expected)
-    assert [one.number for one in made] == list(range(len(made)))
+    assert [subscription.number for subscription in subscriptions] == list(range(len(subscriptions)))
 
 
 @given(st.integers(0, 1 << 40), st.floats(0, 1e6), st.integers(-2, 2))
-def test_subscription_is_over_exactly_from_its_last_microsecond_on(now, expires_s, around):
-    one = Subscription(make_node(), HOT, now, expires_s)
-    assert now <= one.expires_us <= now + expires_s * SECOND_US
-    assert one.is_over(one.expires_us + around) == (around >= 0)
+def test_subscription_is_over_exactly_from_its_end_on(now, expires_s, around):
+    subscription = Subscription(make_node(), HOT, now, expires_s)
+    assert now <= subscription.expires_us <= now + expires_s * SECOND_US
+    assert subscription.is_over(subscription.expires_us + around) == (around >= 0)

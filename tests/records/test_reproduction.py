@@ -200,10 +200,10 @@ def test_missing_code_of_the_user_is_named_with_the_remedy(tmp_path):
         assert f"the user's {name} {missing}" in str(raised.value)
         assert f"--import {module}" in str(raised.value)
     command = [sys.executable, "-m", "workbench.cli", "reproduce", "filter.png", "--import", module]
-    ran = subprocess.run(
+    process = subprocess.run(
         command, cwd=tmp_path, env=environment(REPOSITORY), capture_output=True, text=True, timeout=600
     )
-    assert "identical" in ran.stdout, ran.stderr
+    assert "identical" in process.stdout, process.stderr
 
 
 def test_a_filter_that_was_edited_since_is_reported(tmp_path):
@@ -472,9 +472,10 @@ def environment(*folders):
 def in_python(script, folder, *folders):
     """Run a script in a folder, with the package from other folders, and return its output."""
     command = [sys.executable, "-c", script]
-    ran = subprocess.run(command, cwd=folder, env=environment(*folders), capture_output=True, text=True, timeout=600)
-    assert ran.returncode == 0, ran.stderr
-    return ran.stdout
+    options = {"capture_output": True, "text": True, "timeout": 600}
+    process = subprocess.run(command, cwd=folder, env=environment(*folders), **options)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def another_checkout(folder):

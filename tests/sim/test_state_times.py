@@ -20,7 +20,7 @@ PRESETS = wb.radios.cc2420, wb.radios.at86rf231, wb.radios.cc2340r5, wb.radios.n
 
 
 def states_of(run, node):
-    """Return {state: µs} of a node, without the states that it was never in."""
+    """Return {state: µs} of a node, without states that lasted 0 µs."""
     position = sorted(run.scenario.topology).index(node)
     return {state: us for state, us in zip(STATES, run.radio_states_us[position].tolist(), strict=True) if us}
 

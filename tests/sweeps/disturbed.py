@@ -74,7 +74,7 @@ def main(folder, master, points):
 class Step(NamedTuple):
     """An event of the story, the seconds since the previous event, and the number of points in the folder by then."""
 
-    what: str
+    event: str
     seconds: float
     points: int
 

@@ -56,7 +56,9 @@ def test_an_invalid_point_is_a_row_with_an_error():
 
 def test_a_plan_of_a_million_points_builds_few_of_them_and_is_small(monkeypatch):
     replace, built = wb.Scenario.replace, []
-    monkeypatch.setattr(wb.Scenario, "replace", lambda *who, **what: built.append(what) or replace(*who, **what))
+    monkeypatch.setattr(
+        wb.Scenario, "replace", lambda *owner, **changes: built.append(changes) or replace(*owner, **changes)
+    )
     sweep = wb.Sweep(scenario(), {"protocol.ttl": range(1, 101), "seed": range(10_000)})
     assert len(sweep) == len(sweep.points) == 1_000_000
     started = []

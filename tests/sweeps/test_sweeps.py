@@ -267,7 +267,7 @@ def explode(attributes):
     return 1 / 0
 
 
-def test_a_failed_point_is_reported_and_the_others_are_kept(tmp_path):
+def test_a_failed_point_is_reported_and_the_others_are_stored(tmp_path):
     wb.register_filter("explode", explode)
     over = {"protocol.filters": {"none": (), "explode": (wb.Filter("explode"),)}, "seed": [1, 2]}
     sweep = wb.Sweep(scenario(protocol=wb.Diffusion()), over)

@@ -1,4 +1,4 @@
-"""A slow reference replay of a trace, row by row, that the arrays of layers are compared with.
+"""A slow reference replay of a trace, row by row, for comparison with the arrays of layers.
 
     replay(columns, duration_us)    -> kind -> list of Span
 

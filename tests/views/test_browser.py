@@ -139,7 +139,7 @@ class Player:
         self.page.get_by_role("button", name=label, exact=True).first.click()
 
     def jump(self, time_s):
-        """Go to a time, and wait until it is painted."""
+        """Set the player to a time, and wait until it is painted."""
         self.ask(f"(p.jump({time_s}), p.paint())")
 
     def click_node(self, node):
@@ -377,7 +377,8 @@ def test_messages_of_one_kind_are_listed(player, run):
 def test_a_followed_message_shows_its_path_up_to_the_current_time(player, run):
     view = see(run)
     delivered = view.layer("deliveries").table
-    path = next(i for i, way in enumerate(view.paths.paths) if (60, int(delivered["sequence"][0])) == way.frames[0][:2])
+    followed = (60, int(delivered["sequence"][0]))
+    path = next(i for i, candidate in enumerate(view.paths.paths) if candidate.frames[0][:2] == followed)
     player.page.get_by_label("The message that is followed").select_option(str(path))
     player.jump(25)
     drawn = [nodes for (name, _, _), nodes in player.alive().items() if name == "message path"]

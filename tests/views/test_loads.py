@@ -13,7 +13,7 @@ GRID = wb.topology.grid(2, 3)
 
 
 def loads():
-    """Return the loads of two runs; node 4 is busiest, node 5 has no load, node 3 has none in one run."""
+    """Return the loads of two runs; node 4 is busiest, node 5 has no load, and node 3 has a load in one run only."""
     rows = [("a", node, count) for node, count in enumerate([4, 1, 1, 2, 16])] + [("b", 0, 8), ("b", 4, 20)]
     return pd.DataFrame(rows, columns=["scenario", "node", "sent"])
 

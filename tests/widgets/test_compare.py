@@ -98,4 +98,4 @@ def test_replaying_a_large_run_is_announced(monkeypatch):
     part, dissections = Compare(run), []
     part.players[0].wire.observe(lambda change: dissections.append(change.new), "dissected")
     pick(part, sent(run)[0])
-    assert ["executed again" in one["note"] for one in dissections] == [True, False]
+    assert ["executed again" in dissection["note"] for dissection in dissections] == [True, False]

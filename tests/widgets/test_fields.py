@@ -21,7 +21,7 @@ def slider_and_text(field):
     return field._controls
 
 
-@pytest.mark.parametrize("parameter", TABLE, ids=[one.name for one in TABLE])
+@pytest.mark.parametrize("parameter", TABLE, ids=[parameter.name for parameter in TABLE])
 def test_a_field_starts_with_the_default_and_shows_its_name_unit_and_reason(parameter):
     field = Field(parameter)
     assert field.value == parameter.default and not field.error

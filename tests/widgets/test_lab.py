@@ -315,7 +315,7 @@ def test_a_custom_protocol_can_be_compared(lab):
     assert lab._beside.value == "Shout"
 
 
-def test_a_state_that_cannot_be_restored_is_kept_with_an_error(lab, tmp_path):
+def test_a_state_that_cannot_be_restored_is_renamed_with_an_error(lab, tmp_path):
     lab.change(seed=3)
     lab.close()
     path = tmp_path / ".workbench" / "lab.json"

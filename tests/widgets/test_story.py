@@ -160,7 +160,7 @@ def shrink_and_grow(hand):
 
 
 def compose(hand):
-    """Compose a scenario of twelve nodes, a subscription, two publications and a filter."""
+    """Create a scenario of twelve nodes, a subscription, two publications and a filter."""
     hand.tab("Network")
     hand.choose("from", "grid")
     hand.write("rows", "3")

@@ -52,7 +52,10 @@ class Segment:
 
 @dataclass(frozen=True)
 class Circle:
-    """A disc, a ring, or both. ``dash``: lengths of dashes and gaps in px; ``tooltip``: text shown on hovering."""
+    """A disc (``fill``), a ring (``stroke``), or both.
+
+    ``dash``: lengths of dashes and gaps in px; ``tooltip``: text shown on hovering.
+    """
 
     x: float
     y: float
@@ -207,7 +210,7 @@ class Drawing:
         self.polygon([(x, y), (x + frame_width, y), (x + frame_width, y + frame_height), (x, y + frame_height)], **look)
 
     def cross(self, x: float, y: float, radius: float, **look: Any) -> None:
-        """Add a diagonal cross: two lines that meet at (x, y)."""
+        """Add a diagonal cross: two lines that meet at (x, y); ``look``: their style, such as ``colour``."""
         self.segment(x - radius, y - radius, x + radius, y + radius, **look)
         self.segment(x - radius, y + radius, x + radius, y - radius, **look)
 
@@ -232,7 +235,7 @@ class Drawing:
             self.polygon(points, fill=fill, stroke=stroke, width=width, tooltip=tooltip)
 
     def text(self, x: float, y: float, text: str, **look: Any) -> None:
-        """Add a `Text`, unless the text is empty."""
+        """Add a `Text` at (x, y), unless the text is empty; ``look``: its other fields, such as ``anchor``."""
         if text:
             self.items.append(Text(x, y, text, **look))
 
@@ -261,7 +264,7 @@ class Drawing:
         """Add an `arrow` for each row (x0, y0, x1, y1) of ``ends``.
 
         ``head``: length of the heads in px, one number for all arrows or one for each. ``at``: position of each head
-        along its line, 0 to 1.
+        along its line, 0 to 1. ``look``: style of the lines, such as ``colour``.
         """
         self.segments(ends, **look)
         has_length = (ends[:, :2] != ends[:, 2:]).any(axis=1)

@@ -112,7 +112,7 @@ def _path_sentence(view: RunView, time_us: int, message: int | None, scene: Laye
 
 
 def _draw_heading(run: Any, time_us: int, width: int, path_sentence: str) -> Drawing:
-    """Draw the title and the time, then the workload, the conditions and the key numbers."""
+    """Draw the title and the time, then the workload, the conditions, the key numbers and ``path_sentence``."""
     numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
     lines = [caption.workload(run), caption.conditions(run) + (f" · {numbers}" if numbers else "")]
     if time_us < run.scenario.duration_s * 1e6:

@@ -96,7 +96,7 @@ def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Layout:
 
 
 def whole(graph: nx.Graph) -> Layout:
-    """Return the layout of a graph with all links."""
+    """Return the layout of a graph with all of its links."""
     ids = np.array(sorted(graph.nodes), dtype=np.int64)
     notes = []
     positions = {node: graph.nodes[node].get("pos") for node in ids.tolist()}
@@ -146,7 +146,10 @@ def _count_hops(graph: nx.Graph, sink: int) -> dict[int, int]:
 
 
 def _list_links(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
-    """Return the links of a graph as columns of `Layout.links`: each linked pair of nodes once, with both ratios."""
+    """Return the links of a graph as the columns of `Layout.links`, each linked pair of nodes once.
+
+    ``plan``: a layout, whose ``ids`` define the indices of nodes.
+    """
     adjacency = list(graph.adjacency())  # an undirected graph lists a link in both directions
     counts = [len(neighbors) for _, neighbors in adjacency]
     if not sum(counts):

@@ -140,7 +140,7 @@ def _count_runs(frame: pd.DataFrame) -> int:
 class _LoadScene(Scene):
     """A picture of a network in which the area of each node is proportional to its load.
 
-    ``numbers``: low end of the band, mean and high end, shape (3, nodes). One run has no band.
+    ``numbers``: low end of the band, mean and high end, shape (3, nodes). With only one run, no band is drawn.
     """
 
     def __init__(self, plan: Layout, width: int, numbers: np.ndarray, runs: int) -> None:

@@ -46,7 +46,7 @@ LINK, WALL = Look("link (darker: better)", palette.LINK_GOOD), Look("wall", pale
 
 
 class Group(NamedTuple):
-    """Rows of one layer that have the same look and mark. ``rows``: their indices in the layer's table, ascending."""
+    """Rows of a layer with the same style (``look``) and mark. ``rows``: their indices in the table, ascending."""
 
     layer: Layer
     look: Look
@@ -170,7 +170,7 @@ class LayerScene(Scene):
         self.marked_nodes: list[tuple[int, str]] = []
 
     def draw(self) -> Drawing:
-        """Draw all groups, nodes and labels in the order of their levels, and return the drawing."""
+        """Draw links, then all groups of rows in the order of their levels, then texts; return the drawing."""
         self._draw_links()
         has_nodes = False
         nodes = [group for group in self.groups if group.mark == "node"]
@@ -197,7 +197,7 @@ class LayerScene(Scene):
         return [*nodes, *base, *(sample for sample in samples if sample.mark != "node")]
 
     def explain(self, group: Group) -> None:
-        """Add the look of a group to the legend, and its scale of colours if it has one."""
+        """Add an entry for the style (look) of a group to the legend, and a bar for its scale of colours, if any."""
         scale = group.layer.scale
         if scale is not None and scale.label and scale not in self.scales:
             self.scales.append(scale)
@@ -342,7 +342,7 @@ class LayerScene(Scene):
         )
 
     def _draw_losses(self, group: Group) -> None:
-        """Draw a cross on the link of each lost frame, smaller and fainter if the frame had another addressee or none."""
+        """Draw a cross on the link of each lost frame, smaller and fainter if the node was not the addressee."""
         ends, rows = self._line_ends(group)
         at = ends[:, 2:] + LOST_AT * (ends[:, :2] - ends[:, 2:])
         is_unicast = group.column("weight")[rows] > 0
@@ -352,9 +352,9 @@ class LayerScene(Scene):
         self.drawing.crosses(at[~is_unicast], 0.5 * radius, **{**shown, "width": 1.0, "opacity": 0.5})
 
     def _draw_nodes(self, groups: list[Group]) -> None:
-        """Draw every node once, in the look with the lowest rank.
+        """Draw every node once, in the style (look) with the lowest rank.
 
-        Of looks with equal rank, the look with the largest weight is drawn.
+        Of several rows with that rank, the row with the largest weight is drawn.
         """
         count = len(self.plan.ids)
         best = np.full(count, np.inf)

@@ -129,7 +129,7 @@ def holding(columns: Columns, duration_us: int) -> Table:
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
-    """Return the time in µs, after each row, at which the row's origin makes its next event, or the end of the run.
+    """Return for each row the time in µs of the next event that its origin makes after it, or the end of the run.
 
     ``rows``: indices of rows of the trace; ``origins``: the origin of each row. The result has shape (rows,).
     """

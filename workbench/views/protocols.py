@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def message_colours(protocol: Any) -> dict[str, str]:
-    """Return the colours of messages by their names; a class overrides the entries of its base classes."""
+    """Return {name of a message: colour} for a protocol. A class overrides the entries of its base classes."""
     colours: dict[str, str] = {}
     for cls in reversed(type(protocol).__mro__):
         colours.update(getattr(_views_package(cls.__module__), "MESSAGE_COLOURS", {}))

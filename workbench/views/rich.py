@@ -41,7 +41,7 @@ def summary_html(run: Any) -> str:
 
 
 def folded_metrics(run: Any) -> str:
-    """Return the table of a run's metrics as HTML. It is collapsed: only their number is visible at first."""
+    """Return the table of a run's metrics as HTML. It is collapsed: at first only the number of metrics is visible."""
     return f"<details><summary>{len(shown_metrics(run.metrics))} metrics</summary>{metrics_table(run)}</details>"
 
 

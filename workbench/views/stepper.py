@@ -150,11 +150,14 @@ def _insert_step(
             result.append(element)
             shown.append([(step, step)])
             continue
-        *earlier_spans, (first, last) = spans[match]
+        *earlier_spans, (begin, end) = spans[match]
         result += all_elements[copied : match + 1]
         shown += [
             *spans[copied:match],
-            [*earlier_spans, *([(first, step)] if last == step - 1 else [(first, last), (step, step)])],
+            [
+                *earlier_spans,
+                *([(begin, step)] if end == step - 1 else [(begin, end), (step, step)]),
+            ],
         ]
         copied = match + 1
     return [*result, *all_elements[copied:]], [*shown, *spans[copied:]]

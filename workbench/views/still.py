@@ -108,7 +108,7 @@ class Scene:
         return penalty + 4.0 * float(crossed.sum())
 
     def _count_covered(self, box: Box) -> int:
-        """Return how many points of ``band`` are inside a box."""
+        """Return how many points of ``band``, which names should not cover, are inside a box."""
         if len(self._band) != len(self.band):
             self._band = np.array(self.band)
         left, top, right, bottom = box

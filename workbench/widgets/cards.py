@@ -145,7 +145,10 @@ class Differences(widgets.HTML):
 
 
 def _conditions_html(scenarios: dict[str, Any]) -> str:
-    """Return HTML with the conditions of each protocol, which a reader must know to compare the numbers."""
+    """Return HTML with the conditions of each protocol, which a reader must know to compare the numbers.
+
+    ``scenarios``: {name of the protocol: its scenario}.
+    """
     compared = [conditions(scenario, name) for name, scenario in scenarios.items()]
     general = shared(scenarios)
     advice = " “Radio and time” has losses, collisions, carrier sense and retries." if general else ""

@@ -1,4 +1,4 @@
-"""A panel with the player of a run, or with two players whose runs are shown at the same time."""
+"""A panel with the player of a run, or with two players that show two runs at the same simulated time."""
 
 from __future__ import annotations
 

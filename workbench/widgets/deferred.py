@@ -15,8 +15,8 @@ class Cancelled(Exception):
 class Deferred:
     """A background thread for functions. It runs only the last function submitted, after a short delay.
 
-    ``submit(work)`` calls ``work(check)`` in a thread. The function must call ``check()`` repeatedly. That raises
-    `Cancelled` once another function was submitted, or after `cancel`.
+    ``submit(work)`` calls ``work(check)`` in a thread. The function must call ``check()`` repeatedly.
+    ``check()`` raises `Cancelled` once another function was submitted, or after `cancel`.
     """
 
     def __init__(self, after_s: float = AFTER_S) -> None:
@@ -26,9 +26,10 @@ class Deferred:
         self._timer: threading.Timer | None = None
 
     def submit(self, work: Callable[[Callable[[], None]], None], at_once: bool = False) -> None:
-        """Run ``work(check)``, described above, after a short delay, instead of the function that was submitted before.
+        """Run ``work(check)`` after a short delay, instead of the function that was submitted before.
 
-        ``at_once``: run it without delay, because the user is waiting for the result.
+        ``check()`` raises `Cancelled` once the result is no longer needed. ``at_once``: run the function without delay,
+        because the user is waiting for the result.
         """
         with self._condition:
             submission = self._cancel_timer()

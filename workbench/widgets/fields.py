@@ -220,9 +220,9 @@ def _choice_label(choice: Any) -> str:
 
 
 def _number_control(parameter: Parameter) -> _Control:
-    """Return the `_Control` of a number: a slider over its usual range, and a text box for its whole range.
+    """Return (widgets, read, write) for a number: a slider over its usual range, and a text box for its whole range.
 
-    Also return, as for every `_Control`, the functions that read and write its value.
+    ``read(widget)`` returns the value after the user changed this widget; ``write(value)`` shows a value.
     """
     whole = isinstance(parameter.default, int)
     slider, to_slider, from_slider = _slider(parameter, whole)
@@ -289,7 +289,10 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
 
 
 def _tuple_control() -> _Control:
-    """Return the `_Control` of a tuple: a text box with commas between the values, such as TEMP, HUMIDITY."""
+    """Return (widgets, read, write) for a tuple: a text box with commas between the values, such as TEMP, HUMIDITY.
+
+    ``read`` and ``write``: as for `_number_control`.
+    """
     text = widgets.Text(continuous_update=False, layout=_WIDE)
 
     def read(_: Any) -> tuple[Any, ...]:

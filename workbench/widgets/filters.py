@@ -369,7 +369,10 @@ class _Form(widgets.VBox):
         self._show_message(self._apply_values(values))
 
     def _read_form(self) -> dict[str, Any]:
-        """Return the values in the form. Raises ParameterError if the nodes are invalid."""
+        """Return the values in the form, a dict with the keys at, messages, match and settings.
+
+        Raises ParameterError if the nodes are invalid.
+        """
         at = known_nodes(nodes_of(self.at.text), self._nodes)
         settings = {
             name: field.value
@@ -464,8 +467,9 @@ def _names_by_key(protocol: Protocol) -> dict[tuple[str, int], str]:
 def _counts_html(protocol: Protocol, counts: Counter[tuple[str, int, str]], is_whole: bool) -> str:
     """Return a table of counts with a row for each filter.
 
-    ``is_whole``: whether the run was observed, so that the number of passed messages is known. A trace has only the
-    numbers of replaced and dropped messages.
+    counts: {(kind of messages, key of the filter, decision): count}.
+    is_whole: whether the run was observed, so that the number of passed messages is known. A trace has only the numbers
+        of replaced and dropped messages.
     """
     decision_kinds = tuple(_DECISION_NAMES) if is_whole else ("replace", "drop")
     words = ("key", "filter", "messages", *(_DECISION_NAMES[decision] for decision in decision_kinds))

@@ -1,9 +1,9 @@
 """The state of the lab: a scenario and optionally a second protocol, with a history for undo.
 
 Theory of operation
-    A state is immutable. A change makes the next state. If that would be invalid, ``error`` is set and the state
-    remains. Undo goes back through the list of states. Quick changes of one number, as by a slider, are one step of
-    the list; any other change is a step of its own.
+    A state is immutable. A change makes the next state. If the next state would be invalid, ``error`` is set and the
+    present state remains. Undo goes back through the list of states. Quick changes of one number, as by a slider, are
+    one step of the list; any other change is a step of its own.
 
     A change of the network may remove nodes. The workload at these nodes is not played, but the state keeps it, and it
     is played again when the nodes are back. Settings that refer to such nodes, such as the roots of trees, get other
@@ -170,7 +170,7 @@ def _field_value(state: State, name: str) -> Any:
 def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterator[tuple[Any, ...] | None]:
     """Yield the path of each number in which two values differ, and None for each other difference.
 
-    ``path``: the path of the two values themselves.
+    A path is a tuple of names, as in `_find_changed_number`. ``path``: the path of the two values themselves.
     """
     if before is after:
         return
@@ -207,7 +207,7 @@ def named_nodes(items: Iterable[Item]) -> set[int]:
 
 
 def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
-    """Return the workload without these nodes, and without items that had only such nodes."""
+    """Return the items of a workload with ``nodes`` removed. Items that had only such nodes are left out."""
     remaining = []
     for item in items:
         if isinstance(item.at, str):

@@ -442,7 +442,7 @@ class Lab(widgets.VBox):
 def roles(scenario: Scenario) -> dict[Any, str]:
     """Return {node: role} for all nodes with a role: "sink", "source" or "down" (failing at some time).
 
-    If a node has several roles, "down" precedes "sink", which precedes "source".
+    If a node has several roles, "down" takes precedence over "sink", and "sink" over "source".
     """
     role_of_node: dict[Any, str] = {}
     for kind, role in ((Publish, "source"), (Subscribe, "sink"), (Outage, "down")):

@@ -105,7 +105,7 @@ class RunPanel(widgets.HBox):
             threading.Thread(target=live.stop, daemon=True).start()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
-        """Wait until nothing runs here; return False on timeout. It does not wait for motes."""
+        """Wait until no simulation is in progress; return False on timeout. Do not wait for runs on motes."""
         return self._runs.wait(timeout_s)
 
     def close(self) -> None:
@@ -192,7 +192,7 @@ class RunPanel(widgets.HBox):
         self.failed += 1
 
     def _count_discarded(self) -> None:
-        """Add a run whose result is not needed to ``failed``, unless a newer run is pending."""
+        """Increment ``failed`` for a run whose result is not needed, unless a newer run is pending."""
         if not self.is_outdated:
             self.failed += 1
 

@@ -37,7 +37,7 @@ class SavedOutput:
         self._runs: tuple[Any, ...] = ()
 
     def display(self, runs: Sequence[Any]) -> None:
-        """Display the HTML below the present cell."""
+        """Display the HTML of these runs below the present cell."""
         from IPython.display import HTML, display
 
         self._runs = tuple(runs)

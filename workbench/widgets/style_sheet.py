@@ -42,7 +42,7 @@ def style_sheets() -> tuple[StyleSheet, ...]:
 
 @contextmanager
 def shared_style_sheet() -> Iterator[None]:
-    """Enter a context in which new panels have no style sheet of their own, as the widget around them has one."""
+    """Enter a context in which new panels have no style sheet, because the widget around them has one."""
     global _is_shared
     was_shared, _is_shared = _is_shared, True
     try:

@@ -38,7 +38,7 @@ _HIDDEN = {"width": "22em", "display": "none"}
 
 
 class _Choices(NamedTuple):
-    """The user's choices for a sweep: the scenario, the parameter, its values, and the seeds for each value."""
+    """The user's choices for a sweep: the scenario, the parameter, its values, and the number of seeds."""
 
     scenario: Scenario
     path: str
@@ -53,8 +53,9 @@ class _Stopped(Exception):
 class SweepPanel(Panel):
     """A panel whose ``value`` is the scenario to vary. ``table``: the results so far, or None before the first result.
 
-    A sweep runs in a background thread. If it is stopped, its finished points are kept, and the next sweep with the
-    same choices continues with the other points.
+    A sweep runs in a background thread. A point of the sweep is one run, with one value of the parameter and one seed.
+    If the sweep is stopped, its finished points are kept, and the next sweep with the same choices continues with the
+    other points.
     """
 
     def __init__(self, value: Scenario) -> None:
@@ -147,7 +148,7 @@ class SweepPanel(Panel):
 
     @property
     def results(self) -> pd.DataFrame | None:
-        """The results so far as a frame with a row for each point, or None before the first result."""
+        """The results so far as a frame with a row for each finished point, or None before the first result."""
         return None if self.table is None else self.table.to_pandas()
 
     def _run_points(self, choice: _Choices, runner: Any) -> None:
@@ -231,7 +232,7 @@ class SweepPanel(Panel):
 
 
 class _ReportingRunner:
-    """A runner that passes on the rows of another runner, reports them, and can be stopped between them."""
+    """A runner that yields the rows of another runner, reports these rows, and can be stopped after each of them."""
 
     def __init__(self, runner: Any, is_stopping: Callable[[], bool], report: Callable[[list[Row]], None]) -> None:
         self._runner, self._is_stopping, self._report = runner, is_stopping, report

@@ -46,7 +46,7 @@ def tab_asked_for(query: str) -> str:
 
 
 def begin(tab: str, folder: Path = FOLDER) -> None:
-    """Start a new tab with the scenario that was composed last, and delete the files of the oldest tabs."""
+    """Start a new tab with the scenario that was composed last in any tab, and delete the files of the oldest tabs."""
     tab_files = sorted(folder.glob(f"{_PREFIX}????????.json"), key=lambda path: path.stat().st_mtime)
     if tab_files:
         shutil.copyfile(tab_files[-1], folder / f"{_PREFIX}{tab}.json")

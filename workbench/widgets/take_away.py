@@ -56,7 +56,7 @@ class TakeAway(widgets.VBox):
         )
 
     def offer(self, kind: str) -> None:
-        """Make a file of this kind and show a link to it."""
+        """Make a file of this kind, a key of `_KINDS`, and show a link to it."""
         name, mime = _KINDS[kind]
         run = self._run()
         if run is None:

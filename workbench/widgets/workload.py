@@ -103,7 +103,7 @@ class Workload(ListPanel):
 
     @property
     def items(self) -> tuple[Any, ...]:
-        """The items of the list, in order."""
+        """The items of the workload, in the order of the list."""
         return self.value
 
     def draw(self, value: tuple[Item, ...]) -> None:
@@ -114,7 +114,7 @@ class Workload(ListPanel):
         self._draw_form()
 
     def _texts(self, items: Iterable[Item]) -> list[str]:
-        """Return a line of text for each item, which also names its nodes that are not in the network."""
+        """Return a line of text for each item. The line also names nodes of the item that are not in the network."""
         network_nodes = set(self.nodes)
         texts = []
         for item in items:
@@ -144,8 +144,9 @@ class Workload(ListPanel):
     def add(self, kind: str) -> None:
         """Add an item of a kind: "subscribe", "publish", "outage" or "reinforce".
 
-        The item is at the nodes that are selected on the map. Without a selection, a subscription is at the first node, a
-        reinforcement at the last sink, and any other item at the last node.
+        A reinforcement is at the nodes of the last subscription, if any. Any other item is at the nodes that are
+        selected on the map. Without a selection, a subscription is at the first node, and other items are at the last
+        node.
         """
         nodes = tuple(self.picked) or _default_node(kind, tuple(self.nodes))
         self._set_items((*self.value, _new_item(kind, nodes, self.value)), len(self.value))
@@ -289,15 +290,18 @@ def _comparison_text(item: Any) -> str:
 
 
 def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
-    """Return a new item at these nodes, with the content and times of the last item of its kind, or usual values."""
+    """Return a new item at ``nodes``, with the content and times of the last item of its kind, or usual values.
+
+    A reinforcement has the nodes and constraints of the last of ``items`` that is a subscription, if any.
+    """
     if kind == "outage":
         return workload.outage(nodes, 0.0)
     subscriptions = [item for item in items if isinstance(item, Subscribe)]
     if kind == "reinforce":
         # It has to lie within a subscription of its node.
         sinks = subscriptions[-1].at if subscriptions else nodes
-        what = subscriptions[-1].what if subscriptions else "TEMP GE 20"
-        return workload.reinforce(sinks, what, start_s=10.0)
+        constraints = subscriptions[-1].what if subscriptions else "TEMP GE 20"
+        return workload.reinforce(sinks, constraints, start_s=10.0)
     for item in reversed(items):
         if isinstance(item, KINDS[kind]):
             return replace(item, at=nodes)
@@ -329,7 +333,7 @@ def _starting_at(item: Item, time_s: float) -> Item:
 def _remove_nodes(
     items: tuple[Item, ...], indices: list[int], nodes: tuple[int, ...], network_nodes: tuple[int, ...]
 ) -> tuple[Item, ...]:
-    """Return the items without some nodes, which are removed from the items at ``indices``.
+    """Remove ``nodes`` from the items at ``indices``; return all remaining items.
 
     Items that have no node left are removed. ``network_nodes``: the nodes of the network, for items at all nodes.
     """
@@ -346,7 +350,7 @@ def _remove_nodes(
 
 
 class _Form(widgets.VBox):
-    """The form of an item of one kind. ``on_edit(item)`` is called with each new item."""
+    """The form of an item of one ``kind``. ``on_edit(item)`` is called with the new item after each valid change."""
 
     def __init__(self, kind: str, on_edit: Callable[[Item], None]) -> None:
         self.kind, self._on_edit = kind, on_edit
@@ -455,7 +459,7 @@ def _make_checkbox(kind: str) -> widgets.Checkbox | None:
 
 
 class _ContentForm(widgets.VBox):
-    """The content of an item: its attributes, or for a publication also the readings of a sensor field.
+    """The form of the content of an item: its attributes, or for a publication also the readings of a sensor field.
 
     Measured readings are only described and cannot be edited.
     """

@@ -116,7 +116,7 @@ def builds(make, *arguments, **named):
 
 
 def composite(function):
-    """Return a maker of strategies from a function whose first argument is ``draw``."""
+    """Return a function that makes a strategy, which calls ``function`` with ``draw`` as its first argument."""
 
     def make(*arguments):
         return Strategy(lambda stream: function(lambda strategy: strategy.draw(stream), *arguments))

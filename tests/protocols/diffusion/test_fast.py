@@ -139,10 +139,10 @@ def scenarios(draw):
     kinds = st.sampled_from([subscriptions, subscriptions, publications, outages])
     more = draw(st.lists(kinds, max_size=6))
     workload = [_at_nodes(draw(kind()), addresses, count) for kind in [subscriptions, publications, *more]]
-    if draw(st.booleans()) and (what := workload[0].what):
+    if draw(st.booleans()) and (constraints := workload[0].what):
         narrower = draw(st.sampled_from(["", ", INSTANCE GE 1", ", INTERVAL IS 0.3", ", TEMP LE 28, INTERVAL IS 1"]))
         every_s = draw(st.sampled_from([None, 0.9]))
-        workload.append(wb.reinforce(workload[0].at, what + narrower, every_s, start_s=draw(TIMES_S)))
+        workload.append(wb.reinforce(workload[0].at, constraints + narrower, every_s, start_s=draw(TIMES_S)))
     carried = tuple(_with_nodes(filter_, addresses, count) for filter_ in protocol.filters)
     protocol = wb.Diffusion(**{**protocol.settings, "filters": carried})
     return wb.Scenario(topology, protocol, workload, draw(RADIOS), 6, draw(st.integers(0, 99)))

@@ -169,7 +169,7 @@ def test_reinforcement_that_overtakes_its_round_is_still_valid_when_the_interest
     assert heads(node) == [[2]]
 
 
-def test_path_of_a_renewed_subscription_is_not_kept_for_the_same_round_number():
+def test_path_of_a_renewed_subscription_is_dropped_despite_the_same_round_number():
     node = cached(2, 3)
     hear(node, interest(hop=3, sequence=2), unicast=True)
     hear(node, interest(hop=2, sequence=5))

@@ -123,14 +123,14 @@ def frames(columns, chosen):
     names = ("time_us", "node", "peer", "value", "origin", "sequence")
     numbers = [columns[name][rows].tolist() for name in names]
     words = [columns.text(name, rows).tolist() for name in ("event", "message")]
-    frames_by_publication, under_way = {}, {}
+    frames_by_publication, in_transit = {}, {}
     for time_us, node, peer, airtime_us, origin, sequence, event, message in zip(*numbers, *words, strict=True):
         publication_frames = frames_by_publication.setdefault((origin, sequence), [])
         if event == "sent" and peer >= 0:
-            under_way[node, peer, message, origin, sequence] = len(publication_frames)
+            in_transit[node, peer, message, origin, sequence] = len(publication_frames)
             publication_frames.append((Hop(node, peer, time_us - airtime_us, time_us, "lost"), message))
-        elif event == "received" and (peer, node, message, origin, sequence) in under_way:
-            index = under_way.pop((peer, node, message, origin, sequence))
+        elif event == "received" and (peer, node, message, origin, sequence) in in_transit:
+            index = in_transit.pop((peer, node, message, origin, sequence))
             publication_frames[index] = publication_frames[index][0]._replace(arrived_us=time_us, look=""), message
     return frames_by_publication
 

@@ -34,7 +34,7 @@ def is_sign_of_life(frame):
 
 
 class Replay:
-    """A node of an exchange, from its first message on."""
+    """A replay of an exchange, in which our node takes the place of one of the captured nodes."""
 
     def __init__(self, captured, scenario, port, until=None, **settings):
         self.messages = [message for message in captured["messages"] if message["scenario"] == scenario]

@@ -34,7 +34,7 @@ C_PORTS = (50810, 37996)  # ports of the two nodes of the captured exchange
 
 @pytest.fixture(scope="module")
 def port():
-    """Yield a port that no other test multicasts to; skip the test if the loopback interface cannot multicast."""
+    """Yield a multicast port of this test only; skip the test if the loopback interface cannot multicast."""
     with socket.socket(FAMILY, socket.SOCK_DGRAM) as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))

@@ -26,8 +26,8 @@ def test_addresses_of_other_nodes_are_registered_and_looked_up_by_tenant():
             await first.register(keeper.address)
             await second.register(keeper.address, others=["10.9.9.1:4000", "[fd00::1]:4000"])
             await first.register(keeper.address, tenant="garden", others=["10.9.9.2:4000"])
-            found = await second.lookup(keeper.address, most=3)
-            assert sorted(found) == ["10.9.9.1:4000", str(first), "[fd00::1]:4000"]
+            addresses = await second.lookup(keeper.address, most=3)
+            assert sorted(addresses) == ["10.9.9.1:4000", str(first), "[fd00::1]:4000"]
             assert sorted(await first.lookup(keeper.address, most=2)) == ["10.9.9.1:4000", "[fd00::1]:4000"]
             assert await first.lookup(keeper.address, "garden", most=1) == ["10.9.9.2:4000"]
             assert await first.lookup(keeper.address, "nobody", timeout_s=0.05) == []

@@ -414,7 +414,7 @@ def test_acknowledgement_is_forwarded_unchanged_to_the_neighbor_with_the_fewest_
 
 
 def test_acknowledgement_follows_the_newest_publication_even_if_an_earlier_path_was_shorter():
-    # The neighbor of an earlier publication over fewer hops may have lost its own reverse path, by a restart say.
+    # The neighbor of an earlier publication over fewer hops may have restarted and lost its own reverse path.
     alone = Alone().linked(1, ["a/b"]).linked(2, ["a/b"])
     subscription = alone.node.subscribe_topics("a/b", 0)
     alone.sent()

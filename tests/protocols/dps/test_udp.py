@@ -342,7 +342,7 @@ def test_link_is_requested_again_when_a_crashed_neighbor_is_back():
     run(test())
 
 
-def test_link_that_is_not_kept_is_not_requested_again():
+def test_link_without_keep_linked_is_not_requested_again():
     async def test():
         async with wb.dps_node(protocol=wb.DPS(**SHORT)) as node:
             neighbor = wb.dps_node(protocol=wb.DPS(**SHORT))

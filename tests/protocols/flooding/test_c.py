@@ -1,4 +1,4 @@
-"""Flooding in C is flooding in Python: every answer, frame, event and drop, whatever the node is asked and hears."""
+"""Flooding in C compared with flooding in Python: the same answers, frames, events and drops for any input."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,9 +16,9 @@ READINGS = ["TEMP IS 26", "TEMP IS 24, X IS 1", 'PAYLOAD IS "aa"', "TEMP IS 20, 
 
 @st.composite
 def frames(draw):
-    what = parse(draw(st.sampled_from(READINGS[:4])))
+    reading = parse(draw(st.sampled_from(READINGS[:4])))
     sequence = draw(st.sampled_from([0, 1, 2, 3, 2**24, 2**32 - 1]))
-    flood = wire.Flood(draw(st.sampled_from([5, 6, 2**32 - 1])), sequence, draw(st.integers(0, 4)), what)
+    flood = wire.Flood(draw(st.sampled_from([5, 6, 2**32 - 1])), sequence, draw(st.integers(0, 4)), reading)
     frame = bytearray(wire.encode(flood))
     damage = draw(st.integers(0, 5))
     if damage == 1:
@@ -50,26 +50,26 @@ steps = st.lists(
 
 @settings(max_examples=200)
 @given(steps, st.sampled_from([1, 3, 100]), st.sampled_from([1, 2, 65535]), st.sampled_from([0, 1, 255, 256]))
-def test_node_in_c_does_what_the_node_in_python_does(steps, max_events, ttl, boot):
+def test_node_in_c_behaves_like_the_node_in_python(steps, max_events, ttl, boot):
     Pair(Flooding(max_events=max_events, ttl=ttl), boot=boot).play(steps)
 
 
 @given(steps)
-def test_node_in_c_whose_driver_wants_counts_alone_counts_the_same(steps):
+def test_node_in_c_with_a_counting_driver_has_the_same_counts(steps):
     pair = Pair(Flooding(max_events=3, ttl=2))
     pair.reference.tells_all = pair.other.tells_all = False
     pair.play(steps)
 
 
-def test_node_in_c_refuses_more_subscriptions_than_there_is_room_for_until_one_has_expired():
+def test_node_in_c_refuses_subscriptions_beyond_its_memory_until_one_has_expired():
     pair = Pair(Flooding(max_events=1), more=(("MAX_SUBSCRIPTIONS", 2),))
     node = pair.other
-    made = [node.subscribe(parse("TEMP GE 25"), 0, seconds).number for seconds in (None, 2)]
+    numbers = [node.subscribe(parse("TEMP GE 25"), 0, seconds).number for seconds in (None, 2)]
     refused = 0
     for now in (0, 1_999_999, 2_000_000):
         try:
-            made.append(node.subscribe(parse("TEMP GE 25"), now).number)
+            numbers.append(node.subscribe(parse("TEMP GE 25"), now).number)
         except ValueError as error:
             assert "MAX_SUBSCRIPTIONS" in str(error)
             refused += 1
-    assert (made, refused) == ([0, 1, 2], 2)
+    assert (numbers, refused) == ([0, 1, 2], 2)

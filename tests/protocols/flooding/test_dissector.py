@@ -1,4 +1,4 @@
-"""Flooding's frames taken apart say what the decoder reads."""
+"""Dissected frames of flooding have the fields that the decoder reads."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from workbench.protocols.flooding import dissector
 
 
 @pytest.mark.parametrize(("text", "flood"), GOLDEN)
-def test_fields_say_what_is_in_the_flood(text, flood):
-    said = {field.name: field.text for field in dissector.dissect(bytes.fromhex(text))}
-    assert said["type"] == "flood"
-    assert said["origin"] == f"node {flood.origin}"
-    assert said["sequence"] == f"{flood.sequence}"
-    assert said["ttl"] == f"{flood.ttl} hops to live"
-    assert said["number of attributes"] == f"{len(flood.attributes)}"
-    assert said.get("attributes", "") == to_text(flood.attributes)
+def test_fields_show_the_content_of_the_flood(text, flood):
+    texts = {field.name: field.text for field in dissector.dissect(bytes.fromhex(text))}
+    assert texts["type"] == "flood"
+    assert texts["origin"] == f"node {flood.origin}"
+    assert texts["sequence"] == f"{flood.sequence}"
+    assert texts["ttl"] == f"{flood.ttl} hops to live"
+    assert texts["number of attributes"] == f"{len(flood.attributes)}"
+    assert texts.get("attributes", "") == to_text(flood.attributes)

@@ -1,4 +1,4 @@
-"""The flooding node: every event reaches every node once, and subscribers keep what matches."""
+"""The flooding node: every event reaches every node once, and subscribers get what matches."""
 
 import pytest
 from hypothesis import given, settings
@@ -28,11 +28,11 @@ def test_publication_reaches_every_node_once_and_each_node_sends_it_once():
     network = Network(Flooding(), LINE)
     network.publish(1, "TEMP IS 26")
     assert sorted(network.hops("flood")) == [(0, None), (1, None), (2, None), (3, None)]
-    held = {node: event.value for node, event in network.events if isinstance(event, Held)}
-    assert held == {0: 1, 1: 0, 2: 1, 3: 2}
+    hops = {node: event.value for node, event in network.events if isinstance(event, Held)}
+    assert hops == {0: 1, 1: 0, 2: 1, 3: 2}
 
 
-def test_subscriber_keeps_what_matches_and_nothing_else():
+def test_subscriber_gets_matching_readings_and_no_others():
     network = Network(Flooding(), LINE)
     hot = network.subscribe(3, "TEMP GE 25")
     at_source = network.subscribe(0, "TEMP EQ_ANY")
@@ -59,7 +59,7 @@ def test_subscription_ends_when_it_expires_or_is_cancelled():
     assert taken(long) == ["TEMP IS 26", "TEMP IS 27"]
 
 
-def test_flood_goes_as_far_as_its_ttl():
+def test_flood_travels_as_many_hops_as_its_ttl():
     network = Network(Flooding(ttl=2), LINE)
     network.publish(0, "TEMP IS 26")
     assert [node for node, event in network.events if isinstance(event, Held)] == [0, 1, 2]
@@ -77,7 +77,7 @@ def test_publications_are_numbered_and_carry_a_payload():
     ]
 
 
-def test_what_cannot_be_published_or_asked_for_leaves_no_trace():
+def test_invalid_publications_and_subscriptions_do_not_change_the_node():
     node = make_node()
     for wrong in ("TEMP GE 26", ""):
         with pytest.raises(AttributeFormatError):
@@ -98,7 +98,7 @@ def test_duplicate_is_dropped_and_a_forgotten_one_is_held_again():
         assert kinds(node)[0] is expected
 
 
-def test_nothing_counts_as_already_heard_that_was_not():
+def test_unknown_events_do_not_count_as_duplicates():
     node = make_node()
     node.receive(encode(Flood(0, 0, 5, parse("TEMP IS 1"))), 0, 0)
     assert kinds(node) == [Held, Forwarded]

@@ -1,4 +1,4 @@
-"""Flooding's frame: golden bytes both ways, limits, and the errors for other bytes."""
+"""Flooding's frame: golden bytes in both directions, limits, and the errors for other bytes."""
 
 import pytest
 from hypothesis import given
@@ -31,7 +31,7 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(("text", "flood"), GOLDEN)
-def test_frame_and_flood_are_each_others_translation(text, flood):
+def test_frames_encode_their_floods_and_decode_to_them(text, flood):
     frame = bytes.fromhex(text)
     assert encode(flood) == frame
     assert decode(frame) == flood
@@ -90,12 +90,12 @@ def assert_decodes_to_itself_or_not_at_all(frame):
         assert encode(flood) == frame
 
 
-def test_constraint_is_no_reading():
+def test_constraint_is_not_a_reading():
     with pytest.raises(DecodeError, match="only IS attributes"):
         decode(bytes.fromhex("46 00000000 00000000 0000 01  33 05 c409"))
 
 
-def test_frame_of_another_protocol_is_told_apart():
+def test_frame_of_another_protocol_is_a_decode_error():
     with pytest.raises(DecodeError, match=r"begins with b'\\x02'; a flood begins with b'F'"):
         decode(bytes.fromhex("02 00000000 0000 0000 01 01  33 01 0000"))
 

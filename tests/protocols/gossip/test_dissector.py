@@ -1,4 +1,4 @@
-"""Gossip's frames taken apart: floods as flooding's, and pieces with their place in the event."""
+"""Dissected frames of gossip: floods like those of flooding, and pieces with their position in the event."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from workbench.protocols.gossip.dissector import dissect
 PIECE = wire.encode(wire.Piece(7, 300, 9, 3, 1, 8, b"abc"))
 
 
-def test_piece_says_which_bytes_of_the_event_it_has():
+def test_fields_of_a_piece_show_its_bytes_of_the_event():
     fields = dissect(PIECE)
     assert [(field.name, field.text) for field in fields[:-1]] == [
         ("type", "piece"),
@@ -27,7 +27,7 @@ def test_piece_says_which_bytes_of_the_event_it_has():
     assert fields[-1].name == "checksum (CRC-32)" and fields[-1].text.endswith(", right")
 
 
-def test_flood_reads_as_flooding_has_it():
+def test_flood_is_dissected_as_by_flooding():
     frame = flooding.encode(flooding.Flood(7, 300, 9, parse("TEMP IS 26.5")))
     assert dissect(frame) == flooding_dissector.dissect(frame)
 
@@ -40,6 +40,6 @@ def test_wrong_byte_makes_the_checksum_wrong_and_nothing_else():
 
 
 @pytest.mark.parametrize(("more", "name"), [(b"", "piece"), (b"12", NOT_READ)])
-def test_bytes_between_piece_and_checksum_are_not_read(more, name):
+def test_bytes_between_piece_and_checksum_are_not_decoded(more, name):
     fields = dissect(wire.with_checksum(PIECE[:-4] + more))
     assert fields[-2].name == name and fields[-1].text.endswith(", right")

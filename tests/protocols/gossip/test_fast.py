@@ -1,4 +1,4 @@
-"""Gossip of pieces on the fast engine: the trace of the reference engine, where bytes are cut and put together."""
+"""Gossip of pieces on the fast engine: the same trace as on the reference engine, which splits and joins the bytes."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ PROTOCOLS = st.builds(
     pieces=st.sampled_from([2, 3, 5, 64, 65, 255]),
     forwarding_probability=st.sampled_from([1.0, 0.7, 0.3, 0.0]),
     ttl=st.sampled_from([6, 3, 2, 1]),
-    # Memories so small that publications are given up, begun again, and forgotten while they are on their way.
+    # Memories so small that publications are given up, started again, and forgotten while pieces are in transit.
     max_partial=st.sampled_from([50, 1, 2]),
     max_events=st.sampled_from([1000, 1, 2, 3]),
 )
@@ -40,11 +40,11 @@ def test_both_engines_give_the_same_trace(scenario):
 
 @settings(max_examples=examples(50))
 @given(scenarios())
-def test_both_engines_count_the_same_without_a_trace(scenario):
+def test_both_engines_have_the_same_metrics_without_a_trace(scenario):
     assert_same_numbers(scenario)
 
 
-def test_pieces_of_a_busy_network_outgrow_every_array_they_began_with():
+def test_pieces_of_a_busy_network_outgrow_the_initial_size_of_every_array():
     workload = [wb.subscribe(3, "TEMP GE 20"), wb.publish(range(4), wb.SensorField(), 1, start_s=1, payload=bytes(250))]
     protocol = wb.Gossip(pieces=255, forwarding_probability=0.9, max_partial=2)
     scenario = wb.Scenario(wb.topology.grid(5, 6), protocol, workload, wb.Radio(csma=True), 2)

@@ -1,4 +1,4 @@
-"""Gossip of pieces: their frames, the node that puts them together, and what it comes to in a network."""
+"""Gossip of pieces: their frames, the node that joins them, and whole networks."""
 
 import struct
 from binascii import crc32
@@ -32,13 +32,13 @@ GOLDEN = [
 
 
 def with_checksum(text):
-    """A frame of these bytes in hex whose checksum is right."""
+    """Return a frame of these hexadecimal bytes with a correct checksum."""
     body = bytes.fromhex(text)
     return body + struct.pack("<I", crc32(body))
 
 
 @pytest.mark.parametrize(("text", "piece"), GOLDEN)
-def test_frame_and_piece_are_each_others_translation(text, piece):
+def test_frames_encode_their_pieces_and_decode_to_them(text, piece):
     frame = bytes.fromhex(text)
     assert wire.encode(piece) == frame
     assert wire.decode(frame) == piece
@@ -80,7 +80,7 @@ def test_piece_that_does_not_fit_is_an_encode_error(piece):
         "46 01000000 02000000 0300 02 00 0500 616263",
     ],
 )
-def test_impossible_frame_is_a_decode_error_though_its_checksum_is_right(text):
+def test_impossible_frame_with_a_correct_checksum_is_a_decode_error(text):
     with pytest.raises(DecodeError) as caught:
         wire.decode(with_checksum(text))
     assert "wrong checksum" not in str(caught.value)
@@ -94,13 +94,13 @@ def test_every_truncation_longer_frame_and_flipped_bit_is_a_decode_error(text, p
         flipped = bytearray(frame)
         flipped[bit // 8] ^= 1 << bit % 8
         wrong.append(bytes(flipped))
-    for one in wrong:
+    for wrong_frame in wrong:
         with pytest.raises(DecodeError):
-            wire.decode(one)
+            wire.decode(wrong_frame)
 
 
 @given(st.binary(max_size=60), st.booleans())
-def test_random_bytes_are_what_they_encode_or_a_decode_error(rest, is_sealed):
+def test_random_bytes_reencode_or_are_a_decode_error(rest, is_sealed):
     frame = b"P" + rest
     if is_sealed:
         frame += struct.pack("<I", crc32(frame))
@@ -112,7 +112,7 @@ def test_random_bytes_are_what_they_encode_or_a_decode_error(rest, is_sealed):
 
 
 @given(st.integers(1, LONGEST_EVENT_B), st.integers(1, 255))
-def test_pieces_follow_one_another_and_none_is_empty(length_B, wanted):
+def test_pieces_are_consecutive_and_none_is_empty(length_B, wanted):
     pieces = wire.number_of_pieces(length_B, wanted)
     bounds = [wire.piece_bounds(length_B, pieces, number) for number in range(pieces)]
     assert 1 <= pieces <= wanted
@@ -152,7 +152,7 @@ def reasons(events):
     return [event.detail for event in events if isinstance(event, Dropped)]
 
 
-def test_publisher_sends_all_pieces_whatever_the_chance_and_holds_its_event():
+def test_publisher_always_sends_all_pieces_and_holds_its_event():
     node = make_node(forwarding_probability=0, ttl=20)
     wanted = node.subscribe(parse("TEMP GE 25"), 0)
     assert node.publish(HOT, 0) == 0
@@ -170,7 +170,7 @@ def test_publisher_sends_all_pieces_whatever_the_chance_and_holds_its_event():
     assert reasons(hear(node, frames_of(source=7))) == ["duplicate"] * 3
 
 
-def test_one_piece_is_one_frame_of_floodings_as_ever():
+def test_an_event_of_one_piece_is_a_frame_of_flooding():
     node = Gossip().make_node(7, draws.Stream(1))
     node.publish(HOT, 0, payload=bytes(1000))
     [(_, frame)] = node.take_frames()
@@ -178,7 +178,7 @@ def test_one_piece_is_one_frame_of_floodings_as_ever():
     assert GossipNode.describe(frame) == ("flood", 7, 0)
 
 
-def test_what_cannot_be_published_leaves_no_trace():
+def test_invalid_publications_do_not_change_the_node():
     node = make_node()
     for wrong in ("TEMP GE 26", ""):
         with pytest.raises(AttributeFormatError):
@@ -189,9 +189,9 @@ def test_what_cannot_be_published_leaves_no_trace():
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-def test_node_holds_and_delivers_with_the_last_piece_whichever_it_is(order):
+def test_node_holds_and_delivers_with_the_last_piece_in_any_order(order):
     node = make_node(ttl=9)
-    wanted, other = node.subscribe(parse("TEMP GE 25"), 0), node.subscribe(parse("TEMP LT 25"), 0)
+    wanted, unmatched = node.subscribe(parse("TEMP GE 25"), 0), node.subscribe(parse("TEMP LT 25"), 0)
     frames = [frames_of(ttl=9 - number)[number] for number in range(3)]
     first, second, last = [frames[number] for number in order]
     assert [type(event) for event in hear(node, [first, second])] == [Forwarded, Forwarded]
@@ -200,13 +200,13 @@ def test_node_holds_and_delivers_with_the_last_piece_whichever_it_is(order):
         Delivered(4, "piece", 1, 0, wanted.number, HOT),
         Forwarded(4, "piece", 1, 0, 0, ""),
     ]
-    assert taken(wanted) == ["TEMP IS 26"] and taken(other) == []
+    assert taken(wanted) == ["TEMP IS 26"] and taken(unmatched) == []
     assert [wire.decode(frame).ttl for _, frame in node.take_frames()] == [8 - number for number in order]
     assert reasons(hear(node, frames)) == ["duplicate"] * 3 and not node.partial
 
 
 @given(st.floats(0, 1), st.integers(0, 2**32))
-def test_each_piece_is_passed_on_as_the_nodes_stream_has_it(probability, seed):
+def test_forwarding_of_pieces_is_decided_by_the_nodes_random_stream(probability, seed):
     node = make_node(draws.Stream(draws.make_key(seed)), forwarding_probability=probability)
     stream = draws.Stream(draws.make_key(seed))
     for sequence in range(5):
@@ -217,7 +217,7 @@ def test_each_piece_is_passed_on_as_the_nodes_stream_has_it(probability, seed):
             assert reasons(events) == ([] if passed_on else ["chance"]) + ["duplicate"]
 
 
-def test_last_hop_takes_no_chance():
+def test_last_hop_draws_no_random_number():
     node = make_node()
     assert reasons(hear(node, frames_of(ttl=1))) == ["ttl"] * 3
     assert node.take_frames() == [] and node.random.counter == 0
@@ -228,10 +228,10 @@ def test_piece_of_another_publication_under_the_same_id_is_malformed_and_changes
     wanted = node.subscribe(parse("TEMP EQ_ANY"), 0)
     mine = frames_of()
     hear(node, mine[:1])
-    others = frames_of(pieces=2) + frames_of(attributes=HOT + HOT)
-    assert reasons(hear(node, others)) == ["malformed"] * 5
+    other_frames = frames_of(pieces=2) + frames_of(attributes=HOT + HOT)
+    assert reasons(hear(node, other_frames)) == ["malformed"] * 5
     hear(node, mine[1:])
-    assert reasons(hear(node, others)) == ["malformed"] * 5
+    assert reasons(hear(node, other_frames)) == ["malformed"] * 5
     assert taken(wanted) == ["TEMP IS 26"]
 
 
@@ -243,7 +243,7 @@ def test_pieces_of_no_event_are_malformed():
     assert taken(wanted) == [] and not node.partial
 
 
-def test_oldest_partial_goes_and_is_still_gossiped_but_not_begun_again():
+def test_evicted_partial_event_is_still_forwarded_but_not_started_again():
     node = make_node(max_partial=2)
     hear(node, [frames_of(sequence)[0] for sequence in (0, 1)])
     assert hear(node, frames_of(2)[:1])[0] == Dropped(NOBODY, "piece", 1, 0, 0, "evicted")
@@ -252,14 +252,14 @@ def test_oldest_partial_goes_and_is_still_gossiped_but_not_begun_again():
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2)), max_size=60))
-def test_memory_is_bounded_and_what_is_delivered_is_right(heard):
+def test_memory_is_bounded_and_delivered_events_are_unchanged(steps):
     node = make_node(max_events=3, max_partial=2)
     wanted = node.subscribe(parse("INSTANCE EQ_ANY"), 0)
-    for sequence, number in heard:
+    for sequence, number in steps:
         hear(node, frames_of(sequence, parse(f"INSTANCE IS {sequence}"))[number : number + 1])
         assert len(node.partial) <= 2
     assert "malformed" not in node.drops
-    assert set(taken(wanted)) <= {f"INSTANCE IS {sequence}" for sequence, _ in heard}
+    assert set(taken(wanted)) <= {f"INSTANCE IS {sequence}" for sequence, _ in steps}
 
 
 @given(st.binary(max_size=40), st.sampled_from([b"", b"P", b"F"]))
@@ -270,7 +270,7 @@ def test_malformed_frame_is_counted_and_dropped(rest, begin):
     assert not node.outbox and not node.partial
 
 
-def test_driver_that_counts_is_told_neither_drops_nor_what_was_passed_on():
+def test_counting_driver_gets_no_events_of_drops_and_forwarding():
     node = make_node()
     node.tells_all = False
     assert [type(event) for event in hear(node, frames_of() + frames_of())] == [Held]
@@ -280,7 +280,7 @@ def test_driver_that_counts_is_told_neither_drops_nor_what_was_passed_on():
 # --- the network ---
 
 
-def test_publication_of_a_kilobyte_reaches_every_node_to_the_byte():
+def test_publication_of_a_kilobyte_reaches_every_node_unchanged():
     network = Network(Gossip(pieces=4, forwarding_probability=1), LINE)
     everything = [network.subscribe(address, "TEMP EQ_ANY") for address in range(4)]
     payload = bytes([index & 255 for index in range(1024)])
@@ -313,8 +313,8 @@ def test_every_event_is_held_once_and_right_in_whatever_order_links_deliver(size
     for node in graph:
         network.nodes[node].publish(parse(f"INSTANCE IS {node}"), 0, payload=bytes([node]) * 40)
     network.settle()
-    held = [(node, event.origin) for node, event in network.events if isinstance(event, Held)]
-    assert len(set(held)) == len(held) and (probability < 1 or len(held) == size * size)
+    holdings = [(node, event.origin) for node, event in network.events if isinstance(event, Held)]
+    assert len(set(holdings)) == len(holdings) and (probability < 1 or len(holdings) == size * size)
     for node, subscription in zip(graph, subscriptions, strict=True):
         payloads = {sample[0].value: sample[1].value for sample in subscription}
-        assert payloads == {origin: bytes([origin]) * 40 for holder, origin in held if holder == node}
+        assert payloads == {origin: bytes([origin]) * 40 for holder, origin in holdings if holder == node}

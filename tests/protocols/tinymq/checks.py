@@ -1,4 +1,4 @@
-"""What must be true of TinyMQ's overlay, told of nodes and the graph they live in; and random graphs to ask it of."""
+"""Checks of TinyMQ's overlay for a set of nodes and their graph, and random graphs for them."""
 
 import itertools
 
@@ -11,36 +11,33 @@ from workbench.protocols.tinymq.zones import ROOT_KEY, child_key, parent_key
 
 @st.composite
 def connected_graphs(draw, most_nodes=24):
-    """A random tree of nodes, numbered as it happens, with some more links; every link goes both ways."""
+    """Draw a random tree of nodes with random numbers and some additional links; all links go in both directions."""
     count = draw(st.integers(2, most_nodes))
     names = draw(st.permutations(range(count)))
     graph = nx.Graph()
     graph.add_nodes_from(range(count))
     for number in range(1, count):
-        # Drawn from the last few or from all: long lines, bushes, and what is between.
+        # A parent is drawn from the last few nodes or from all, which gives long lines, bushes, and shapes between.
         reach = draw(st.sampled_from((1, 3, number)))
         graph.add_edge(names[number], names[draw(st.integers(max(0, number - reach), number - 1))])
-    for one, other in draw(
-        st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=2 * count)
-    ):
-        if one != other:
-            graph.add_edge(one, other)
+    for a, b in draw(st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=2 * count)):
+        if a != b:
+            graph.add_edge(a, b)
     return graph
 
 
 @st.composite
 def graphs_with_roots(draw, most_nodes=24, most_roots=10):
-    """(a connected graph, some of its nodes)"""
+    """Draw a connected graph and some of its nodes."""
     graph = draw(connected_graphs(most_nodes))
     roots = draw(st.permutations(sorted(graph)))
     return graph, tuple(roots[: draw(st.integers(1, min(most_roots, len(roots))))])
 
 
 def assert_overlay_is_whole(nodes, graph, roots, key_bits, every_tree=False, is_lossy=False):
-    """``nodes``: address -> node, of those that are up; ``graph``: what links them.
+    """Check that the overlay is whole; `nodes` maps addresses to the nodes that are up, `graph` has their links.
 
-    On lossy links a shorter way may be heard of later: then distances are only no shorter than they can be.
-    """
+    On lossy links, shorter paths may be heard of later; then distances may be longer than the shortest ones."""
     for address, node in nodes.items():
         trees = [tree for tree in range(len(roots)) if node.overlay.position(tree) is not None]
         if every_tree:
@@ -61,7 +58,7 @@ def assert_overlay_is_whole(nodes, graph, roots, key_bits, every_tree=False, is_
 
 
 def assert_tree_is_whole(members, graph, root, key_bits):
-    """Parents are neighbors, keys follow from theirs and are unique, zones partition the key space."""
+    """Check that parents are neighbors, keys follow from theirs and are unique, and zones partition the key space."""
     assert (members[root].key, members[root].parent) == (ROOT_KEY, NOBODY)
     keys = [position.key for position in members.values()]
     assert len(set(keys)) == len(keys)

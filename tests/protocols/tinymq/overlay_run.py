@@ -1,10 +1,10 @@
-"""A run with an overlay to look at, for the tests of its views."""
+"""Runs with an overlay, for the tests of its views."""
 
 import workbench as wb
 
 
 def failing_grid():
-    """A grid with roots in two corners, two dimensions, a query, events; a node beside a root fails at 8 s."""
+    """Return a run on a grid: two roots, two dimensions, a query and events; a node beside a root fails at 8 s."""
     return wb.Scenario(
         wb.topology.grid(3, 4),
         wb.TinyMQ(roots=(0, 11), dimensions=("TEMP 0 50", "HUMIDITY"), key_bits=6, info_s=1.0),
@@ -20,9 +20,9 @@ def failing_grid():
 
 
 def troubled(graph, roots, seed, every_tree=False, key_bits=6, literal=False):
-    """A run in which queries come and go, events are published, and nodes fail, some for good and some for a while."""
+    """Return a run in which queries start and end, events are published, and nodes fail, some of them temporarily."""
     nodes = sorted(graph)
-    others = [node for node in nodes if node not in roots]
+    other_nodes = [node for node in nodes if node not in roots]
     protocol = wb.Pub2Sub if every_tree else wb.TinyMQ
     settings = {"literal": True} if literal else {}
     workload = [
@@ -30,8 +30,8 @@ def troubled(graph, roots, seed, every_tree=False, key_bits=6, literal=False):
         wb.subscribe(nodes[-1], "TEMP GE 25", start_s=3),
         wb.publish(nodes[len(nodes) // 2], "TEMP IS 27", start_s=4, every_s=2),
     ]
-    workload += [wb.outage(node, start_s=5 + 2 * index) for index, node in enumerate(others[:1])]
-    workload += [wb.outage(node, start_s=6, stop_s=9) for node in others[1:3]]
+    workload += [wb.outage(node, start_s=5 + 2 * index) for index, node in enumerate(other_nodes[:1])]
+    workload += [wb.outage(node, start_s=6, stop_s=9) for node in other_nodes[1:3]]
     workload += [wb.outage(nodes[-1], start_s=8, stop_s=9), wb.outage(nodes[-1], start_s=10, stop_s=12)]
     return wb.Scenario(
         graph,

@@ -1,9 +1,9 @@
 """TinyMQ's overlay, zones and routes, replayed row by row: an oracle for the arrays of the views.
 
-replayed(...)     (places, orphans, stored queries, intervals of zones, outages), as tuples
-zones_of(...)     the zones of all trees in time, with the keys of their nodes
-boxes_of(...)     which parts of them belong to stored queries
-travelled(...)    the hops and marks of queries and events
+replayed(...)               (places, orphans, stored queries, intervals of zones, outages), as tuples
+zones_of(...)               the zones of all trees over time, with the keys of their nodes
+boxes_of(...)               the parts of zones that belong to stored queries
+find_hops_and_marks(...)    the hops and marks of queries and events
 """
 
 from collections import defaultdict
@@ -27,13 +27,13 @@ def replayed(trace, roots, duration_us, nodes=(), every_tree=False):
     replay.run(Columns(trace))
     failures_us = sorted({from_us for _, from_us, _ in replay.failed})
     places = marked(replay.places, failures_us, every_tree)
-    everybody = sorted({*nodes, *(place.node for place in places)})
-    orphans = orphans_of(places, replay.failed, everybody, len(roots) if every_tree else 1, duration_us)
+    all_nodes = sorted({*nodes, *(place.node for place in places)})
+    orphans = orphans_of(places, replay.failed, all_nodes, len(roots) if every_tree else 1, duration_us)
     return places, orphans, replay.stored, replay.zones, replay.failed
 
 
 class Interval(NamedTuple):
-    """A node stores the strings low ... high of a tree."""
+    """The strings low ... high of a tree that a node stores during [from_us, until_us)."""
 
     node: int
     tree: int
@@ -44,7 +44,7 @@ class Interval(NamedTuple):
 
 
 class Replay:
-    """One pass over the rows: places, zones, stored queries and failures, closed as they end."""
+    """A single pass over the rows that collects the intervals of places, zones, stored queries and failures."""
 
     EVENTS = ("key_set", "zone_set", "query_stored", "failed", "recovered")
 
@@ -60,7 +60,7 @@ class Replay:
         self._down = {}
 
     def run(self, columns):
-        """All rows, and then the end of the run."""
+        """Replay all rows, and then the end of the run."""
         rows = columns.where(event=self.EVENTS)
         numbers = [columns[name][rows].tolist() for name in ("time_us", "node", "peer", "origin", "sequence", "value")]
         words = [columns.text(name, rows).tolist() for name in ("event", "detail")]
@@ -97,31 +97,31 @@ class Replay:
         if interval.high >= 0:
             self._zones[interval[:4]] = interval
             return
-        for at in [at for at in self._zones if at[:2] == interval[:2]]:
-            self._close(self.zones, self._zones.pop(at), interval.from_us)
+        for key in [key for key in self._zones if key[:2] == interval[:2]]:
+            self._close(self.zones, self._zones.pop(key), interval.from_us)
 
     def _query_stored(self, query, is_stored):
-        at = query.node, query.tree, query.sink, query.number
+        key = query.node, query.tree, query.sink, query.number
         if is_stored:
-            self._stored.setdefault(at, query)
-        elif at in self._stored:
-            self._close(self.stored, self._stored.pop(at), query.from_us)
+            self._stored.setdefault(key, query)
+        elif key in self._stored:
+            self._close(self.stored, self._stored.pop(key), query.from_us)
 
     def _fail(self, node, time_us):
         if node in self._down:
             return
-        for spans, kept in self._kept():
-            for at in [at for at in kept if at[0] == node]:
-                self._close(spans, kept[at], time_us)
+        for spans, open_spans in self._open_spans():
+            for key in [key for key in open_spans if key[0] == node]:
+                self._close(spans, open_spans[key], time_us)
         self._down[node] = time_us
 
     def _recover(self, node, time_us):
         self._end_failure(node, time_us)
-        for _, kept in self._kept():
-            for at in [at for at in kept if at[0] == node]:
-                kept[at] = kept[at]._replace(from_us=time_us)
+        for _, open_spans in self._open_spans():
+            for key in [key for key in open_spans if key[0] == node]:
+                open_spans[key] = open_spans[key]._replace(from_us=time_us)
 
-    def _kept(self):
+    def _open_spans(self):
         return (self.places, self._places), (self.zones, self._zones), (self.stored, self._stored)
 
     def _end_failure(self, node, time_us):
@@ -130,13 +130,13 @@ class Replay:
             self.failed.append((node, since_us, time_us))
 
     def _close(self, spans, span, time_us):
-        # What a node keeps in mind while it is down was closed when it failed.
+        # The state of a node that is down was closed when it failed.
         if span.node not in self._down and span.from_us < time_us:
             spans.append(span._replace(until_us=time_us))
 
 
 def marked(places, failures_us, every_tree):
-    """The places, cut where nodes failed, and told whether they are others than before the failure."""
+    """Return the places, split where nodes failed; `is_rekeyed` means that they differ from before the failure."""
     histories = defaultdict(list)
     for place in sorted(places, key=lambda span: span.from_us):
         histories[place.node, place.tree if every_tree else -1].append(place)
@@ -155,7 +155,7 @@ def marked(places, failures_us, every_tree):
 
 
 def before_of(history, time_us):
-    """The last of a node's places that began before a time."""
+    """Return the last place of a node that began before a time, or None."""
     if time_us is None:
         return None
     earlier = [place for place in history if place.from_us < time_us]
@@ -163,9 +163,9 @@ def before_of(history, time_us):
 
 
 def orphans_of(places, failed, nodes, needed, duration_us):
-    """The times in which nodes were up and had fewer places than they need."""
+    """Return the intervals in which nodes were up and had fewer places than they need."""
     changes = {node: [(0, 0, 1)] for node in nodes}
-    for place in places:  # (time, places more, up more)
+    for place in places:  # (time, change of places, change of up)
         changes[place.node] += [(place.from_us, 1, 0), (place.until_us, -1, 0)]
     for node, from_us, until_us in failed:
         changes.setdefault(node, [(0, 0, 1)])
@@ -184,7 +184,7 @@ def orphans_of(places, failed, nodes, needed, duration_us):
 
 
 def joined(spans):
-    """Spans of a node that follow on each other, as one."""
+    """Return the spans with adjacent equal spans of a node joined."""
     joined = []
     for span in spans:
         last = joined[-1] if joined else None
@@ -196,22 +196,22 @@ def joined(spans):
 
 
 def zones_of(places, intervals):
-    """(tree, node, key, low, high, from_us, until_us), sorted."""
-    found = []
+    """Return [(tree, node, key, low, high, from_us, until_us)], sorted."""
+    zones = []
     for node, tree, low, high, begin, end in intervals:
         for key, placed_us, left_us in keys_of(places, node, tree):
             from_us, until_us = max(begin, placed_us), min(end, left_us)
             if from_us < until_us:
-                found.append((tree, node, key, low, high, from_us, until_us))
-    return sorted(found)
+                zones.append((tree, node, key, low, high, from_us, until_us))
+    return sorted(zones)
 
 
 def keys_of(places, node, tree):
-    """[[key, from_us, until_us], ...] of a node in a tree; equal keys that follow on each other are one."""
+    """Return [[key, from_us, until_us], ...] of a node in a tree; adjacent intervals with equal keys are joined."""
     keys = []
     for place in sorted(place for place in places if (place.node, place.tree) == (node, tree)):
         keys.append([place.key, place.from_us, place.until_us])
-    keys.sort(key=lambda one: one[1])
+    keys.sort(key=lambda interval: interval[1])
     joined = []
     for key, from_us, until_us in keys:
         if joined and joined[-1][0] == key and joined[-1][2] == from_us:
@@ -222,27 +222,30 @@ def keys_of(places, node, tree):
 
 
 def boxes_of(stored, zones, mapping):
-    """(tree, node, sink, number, low, high, from_us, until_us), sorted."""
-    found = []
+    """Return [(tree, node, sink, number, low, high, from_us, until_us)], sorted."""
+    boxes = []
     for query in stored:
         region = strings_of(mapping, mapping.query_box(parse(query.text)))
         for tree, node, _, low, high, begin, end in zones:
             from_us, until_us = max(begin, query.from_us), min(end, query.until_us)
             if (node, tree) == (query.node, query.tree) and from_us < until_us:
-                for one in intersect(region, ((low, high),)):
-                    found.append((tree, node, query.sink, query.number, *one, from_us, until_us))
-    return sorted(found)
+                for strings in intersect(region, ((low, high),)):
+                    boxes.append((tree, node, query.sink, query.number, *strings, from_us, until_us))
+    return sorted(boxes)
 
 
 def find_hops_and_marks(run):
-    """{(kind, node, number): ([Hop, ...], [Mark, ...])}, each sorted."""
+    """Return {(kind, node, number): ([Hop, ...], [Mark, ...])}, with sorted lists."""
     rows = run.trace.to_pylist()
     hops, marks = defaultdict(dict), defaultdict(dict)
     for row in rows:
         if row["message"] in KIND_OF:
-            what = KIND_OF[row["message"]], row["origin"], row["sequence"]
-            follow(row, hops[what], marks[what])
-    return {what: (sorted(hops[what].values()), sorted(marks[what].values())) for what in {*hops, *marks}}
+            message_id = KIND_OF[row["message"]], row["origin"], row["sequence"]
+            follow(row, hops[message_id], marks[message_id])
+    return {
+        message_id: (sorted(hops[message_id].values()), sorted(marks[message_id].values()))
+        for message_id in {*hops, *marks}
+    }
 
 
 def follow(row, hops, marks):
@@ -254,7 +257,7 @@ def follow(row, hops, marks):
         if not hop.arrived:
             hops[peer, node, message] = hop._replace(arrived_us=time_us, arrived=True)
     elif event in LOOKS:
-        is_told = (event != "query_stored" or row["value"] > 0) and (event != "dropped" or row["detail"] not in QUIET)
-        if is_told:
+        is_marked = (event != "query_stored" or row["value"] > 0) and (event != "dropped" or row["detail"] not in QUIET)
+        if is_marked:
             text = row["detail"] if event == "dropped" else ""
             marks.setdefault((node, LOOKS[event]), Mark(node, LOOKS[event], time_us, text))

@@ -1,7 +1,6 @@
-"""TinyMQ and PUB-2-SUB+ deliver: on random networks every query meets every event it matches, and nothing goes round.
+"""Delivery by TinyMQ and PUB-2-SUB+: on random networks every query meets every matching event, and no message loops.
 
-Links are ideal here and deliver in any order; losses and failures are in test_tinymq_repair.py.
-"""
+Links are ideal here and deliver in any order; losses and failures are in test_repair.py."""
 
 import pytest
 from hypothesis import given, settings
@@ -65,55 +64,57 @@ def built(protocol, graph, seed=1, seconds=5):
 
 
 def messages(network, kind):
-    """(sender, message) of every frame of a kind."""
+    """Return (sender, message) of every frame of a kind."""
     decoded = [(sender, wire.decode(frame)[1]) for sender, _, frame in network.sent]
     return [(sender, message) for sender, message in decoded if isinstance(message, kind)]
 
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @given(
-    where=graphs_with_roots(),
+    graph_and_roots=graphs_with_roots(),
     options=protocols,
-    asked=st.lists(st.tuples(st.integers(0, 99), queries), min_size=1, max_size=6),
+    wanted=st.lists(st.tuples(st.integers(0, 99), queries), min_size=1, max_size=6),
     published=st.lists(st.tuples(st.integers(0, 99), events), min_size=1, max_size=8),
     seed=st.integers(0, 999),
 )
 @settings(max_examples=examples(100))
-def test_every_matching_reading_comes_once_to_every_sink_and_nothing_loops(cls, where, options, asked, published, seed):
-    graph, roots = where
+def test_every_matching_reading_reaches_every_sink_once_without_loops(
+    cls, graph_and_roots, options, wanted, published, seed
+):
+    graph, roots = graph_and_roots
     network = built(cls(roots=roots, **options), graph, seed)
-    subscriptions = [(network.subscribe(node % len(graph), what), parse(what)) for node, what in asked]
+    subscriptions = [(network.subscribe(node % len(graph), text), parse(text)) for node, text in wanted]
     network.advance(1)
-    for node, what in published:
-        network.publish(node % len(graph), what)
+    for node, text in published:
+        network.publish(node % len(graph), text)
     network.advance(3)
     for subscription, query in subscriptions:
-        expected = [to_text(sample) for _, what in published for sample in matching_samples(query, parse(what))]
+        expected = [to_text(sample) for _, text in published for sample in matching_samples(query, parse(text))]
         assert sorted(taken(subscription)) == sorted(expected)
     assert not BROKEN & set(network.drops())
-    assert_no_string_comes_to_a_node_twice(network)
+    assert_no_string_reaches_a_node_twice(network)
 
 
-def assert_no_string_comes_to_a_node_twice(network):
-    """What a node sends on of one message in one tree never overlaps: so nothing loops, and nothing is had twice."""
-    sent = {}
+def assert_no_string_reaches_a_node_twice(network):
+    """Check that the strings to which a node forwards a message in a tree never overlap, so that no message loops."""
+    sent_regions = {}
     for sender, message in messages(network, (wire.Event, wire.Query)):
-        # Both begin with the tree and who sent what; of a query each round is another message.
+        # Both start with the tree and the sender; each round of a query is a separate message.
         round_ = message.round if isinstance(message, wire.Query) else None
         message_id = sender, type(message).__name__, message[:3], round_
-        assert not intersect(sent.get(message_id, ()), message.region)
-        sent[message_id] = union(sent.get(message_id, ()), message.region)
+        assert not intersect(sent_regions.get(message_id, ()), message.region)
+        sent_regions[message_id] = union(sent_regions.get(message_id, ()), message.region)
 
 
-@given(where=graphs_with_roots(), options=protocols, what=queries, seed=st.integers(0, 99))
-def test_query_is_stored_exactly_where_it_meets_a_zone(where, options, what, seed):
-    graph, roots = where
+@given(graph_and_roots=graphs_with_roots(), options=protocols, text=queries, seed=st.integers(0, 99))
+def test_query_is_stored_exactly_where_it_meets_a_zone(graph_and_roots, options, text, seed):
+    graph, roots = graph_and_roots
     protocol = TinyMQ(roots=roots, **options)
     network = built(protocol, graph, seed)
-    network.subscribe(min(graph), what)
+    network.subscribe(min(graph), text)
     network.advance(1)
     mapping = protocol.mapping
-    box = mapping.query_box(parse(what))
+    box = mapping.query_box(parse(text))
     for node in network.nodes.values():
         position = node.overlay.position(node.overlay.own_tree())
         meets = bool(mapping.clip(box, position.regions(protocol.key_bits)[1]))
@@ -122,18 +123,18 @@ def test_query_is_stored_exactly_where_it_meets_a_zone(where, options, what, see
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @given(
-    where=graphs_with_roots(),
-    asked=st.lists(st.tuples(st.integers(0, 99), queries), max_size=4),
+    graph_and_roots=graphs_with_roots(),
+    wanted=st.lists(st.tuples(st.integers(0, 99), queries), max_size=4),
     seed=st.integers(0, 99),
 )
 @settings(max_examples=examples(30))
-def test_nothing_is_stored_or_delivered_after_unsubscribing(cls, where, asked, seed):
-    graph, roots = where
+def test_nothing_is_stored_or_delivered_after_unsubscribing(cls, graph_and_roots, wanted, seed):
+    graph, roots = graph_and_roots
     network = built(cls(roots=roots), graph, seed)
-    subscriptions = [network.subscribe(node % len(graph), what) for node, what in asked]
+    subscriptions = [network.subscribe(node % len(graph), text) for node, text in wanted]
     network.advance(2)
     for subscription in subscriptions:
-        for _ in range(2):  # To end it twice is no error.
+        for _ in range(2):  # ending it twice is not an error
             subscription.unsubscribe(network.now)
         network.settle()
     network.advance(2)
@@ -176,7 +177,7 @@ def test_lease_ends_with_the_subscription_and_lasts_while_it_is_refreshed():
     assert taken(short) == []
 
 
-def test_what_is_asked_and_published_before_there_is_an_overlay_waits_for_it():
+def test_queries_and_events_wait_until_there_is_an_overlay():
     network = Network(TinyMQ(roots=(4,)), LINE)
     subscription = network.subscribe(0, "TEMP GE 20")
     network.publish(0, "TEMP IS 30")
@@ -190,7 +191,7 @@ def test_what_is_asked_and_published_before_there_is_an_overlay_waits_for_it():
     assert network.drops() == {}
 
 
-def test_node_that_waits_in_vain_drops_the_oldest():
+def test_node_without_an_overlay_drops_the_oldest_messages():
     node = TinyMQ(roots=(9,), max_waiting=2).make_node(1, draws.Stream(1))
     node.start(0)
     for value in (1, 2, 3):
@@ -199,7 +200,7 @@ def test_node_that_waits_in_vain_drops_the_oldest():
     assert [event.sequence for event in node.take_events() if isinstance(event, Originated)] == [0, 1, 2]
 
 
-def test_sink_that_is_its_own_rendezvous_node_is_told_at_once():
+def test_sink_that_is_its_own_rendezvous_node_gets_events_at_once():
     node = TinyMQ(roots=(1,)).make_node(1, draws.Stream(1))
     node.start(0)
     node.wake(node.next_wake)
@@ -211,7 +212,7 @@ def test_sink_that_is_its_own_rendezvous_node_is_told_at_once():
     assert kinds.count(QueryStored) == 1 and kinds.count(Held) == 1 and kinds.count(Delivered) == 1
 
 
-def test_what_cannot_be_published_or_asked_for_leaves_no_trace():
+def test_invalid_publications_and_subscriptions_do_not_change_the_node():
     node = TinyMQ(max_queries=1).make_node(0, draws.Stream(1))
     node.start(0)
     node.take_events()
@@ -232,7 +233,7 @@ def test_what_cannot_be_published_or_asked_for_leaves_no_trace():
 
 
 @given(st.binary(max_size=50) | st.binary(max_size=50).map(lambda rest: b"Q\x01\x00\x00" + rest), st.booleans())
-def test_node_takes_any_bytes_and_counts_them(frame, broadcast):
+def test_node_accepts_any_bytes_and_counts_them(frame, broadcast):
     node = TinyMQ().make_node(0, draws.Stream(1))
     node.start(0)
     node.receive(frame, 3, 5, broadcast)
@@ -252,7 +253,7 @@ def test_message_of_a_network_with_other_settings_is_malformed():
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @pytest.mark.parametrize("publish", ["all", "own"])
-def test_metrics_of_the_workbench_come_out_right(cls, publish):
+def test_metrics_of_a_run_are_right(cls, publish):
     roots = (0, 17, 39)
     workload = [
         wb.subscribe(at=(3, 20, 35), what="TEMP GE 15, TEMP LE 30"),

@@ -1,4 +1,4 @@
-"""What is drawn of TinyMQ's overlay: figures, and the steps of a class."""
+"""Figures of TinyMQ's overlay, and steps for teaching."""
 
 from itertools import pairwise
 
@@ -37,11 +37,11 @@ def texts(drawing):
     return [item.text for item in drawing.items if isinstance(item, Text)]
 
 
-def test_trees_are_drawn_with_roots_keys_and_who_has_a_new_one(run):
-    seen = overlays.overlay_of(run)
+def test_trees_are_drawn_with_roots_keys_and_rekeyed_nodes(run):
+    overlay = overlays.overlay_of(run)
     drawing = stills.overlay_drawing(run)
     written = texts(drawing)
-    for place in seen.places_at(20 * SECOND):
+    for place in overlay.places_at(20 * SECOND):
         assert f"{place.node}: {place.key or 'root'}" in written
     assert "tree of root 0" in written and "tree of root 11" in written and "failed node" in written
     assert "other key than before the failure" in written
@@ -50,21 +50,21 @@ def test_trees_are_drawn_with_roots_keys_and_who_has_a_new_one(run):
     assert drawing.to_svg().count("</text>") == len(written)
 
 
-def test_keys_are_left_out_on_request_and_in_large_networks(run):
+def test_keys_are_omitted_on_request_and_in_large_networks(run):
     assert "0: root" not in texts(stills.overlay_drawing(run, keys=False))
     large = wb.Scenario(wb.topology.grid(8, 8), wb.TinyMQ(), duration_s=2).run()
     assert "0: root" not in texts(stills.overlay_drawing(large))
     assert "0: root" in texts(stills.overlay_drawing(large, keys=True))
 
 
-def test_where_nodes_are_in_all_trees_keys_are_written_tree_by_tree():
+def test_keys_are_written_for_a_single_tree_if_nodes_are_in_all_trees():
     run = wb.Scenario(wb.topology.grid(2, 3), wb.Pub2Sub(roots=(0, 5)), duration_s=2).run()
-    seen = overlays.overlay_of(run)
-    assert len(seen.places_at(SECOND)) == 12 and not seen.orphans_at(SECOND)
+    overlay = overlays.overlay_of(run)
+    assert len(overlay.places_at(SECOND)) == 12 and not overlay.orphans_at(SECOND)
     every = texts(stills.overlay_drawing(run))
     assert {str(node) for node in range(6)} <= set(every) and "5: root" not in every
     for tree in (0, 1):
-        expected = {f"{p.node}: {p.key or 'root'}" for p in seen.places_at(SECOND) if p.tree == tree}
+        expected = {f"{p.node}: {p.key or 'root'}" for p in overlay.places_at(SECOND) if p.tree == tree}
         assert expected <= set(texts(stills.overlay_drawing(run, tree=tree)))
     with pytest.raises(ParameterError, match="tree is 2; this run has the trees 0 to 1"):
         stills.overlay_drawing(run, tree=2)
@@ -72,13 +72,13 @@ def test_where_nodes_are_in_all_trees_keys_are_written_tree_by_tree():
 
 @pytest.mark.parametrize("key_bits", [1, 12, 64, 127])
 def test_key_spaces_of_any_width_are_drawn(key_bits):
-    asked = wb.subscribe(3, "TEMP GE 20, TEMP LE 30", start_s=1)
+    subscription = wb.subscribe(3, "TEMP GE 20, TEMP LE 30", start_s=1)
     protocol = wb.TinyMQ(roots=(0, 5), key_bits=key_bits, dimensions=("TEMP 0 50",))
-    run = wb.Scenario(wb.topology.grid(2, 3), protocol, [asked], duration_s=2).run()
+    run = wb.Scenario(wb.topology.grid(2, 3), protocol, [subscription], duration_s=2).run()
     assert "root 5" in texts(overlay_zone_drawing.zones_drawing(run))
 
 
-def test_bars_show_whose_strings_are_whose_and_which_queries_lie_on_them(run):
+def test_bars_show_the_zones_of_nodes_and_the_queries_in_them(run):
     written = texts(overlay_zone_drawing.zones_drawing(run, 6))
     assert {"root 0", "root 11", "query 0 of node 2: TEMP GE 20, TEMP LE 30"} <= set(written)
     bare = texts(overlay_zone_drawing.zones_drawing(run, 1))
@@ -86,40 +86,40 @@ def test_bars_show_whose_strings_are_whose_and_which_queries_lie_on_them(run):
 
 
 def test_many_queries_are_shaded_by_their_number():
-    asked = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
-    run = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(dimensions=("TEMP 0 50",)), asked, duration_s=4).run()
+    subscriptions = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
+    run = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(dimensions=("TEMP 0 50",)), subscriptions, duration_s=4).run()
     assert "queries on a string (of 8; darker: more)" in texts(overlay_zone_drawing.zones_drawing(run))
 
 
 @pytest.mark.parametrize("key_bits", [4, 17, 62])
-def test_many_queries_are_counted_string_by_string_in_key_spaces_of_any_width(key_bits):
-    asked = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
+def test_many_queries_are_counted_per_string_in_key_spaces_of_any_width(key_bits):
+    subscriptions = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
     protocol = wb.TinyMQ(dimensions=("TEMP 0 50",), key_bits=key_bits)
-    run = wb.Scenario(wb.topology.grid(3, 3), protocol, asked, duration_s=4).run(engine="reference")
-    seen = overlays.overlay_of(run)
+    run = wb.Scenario(wb.topology.grid(3, 3), protocol, subscriptions, duration_s=4).run(engine="reference")
+    overlay = overlays.overlay_of(run)
     boxes = [
         box
         for box in as_spans(
             overlay_zones.BoxSpan,
-            overlay_zones.stored_boxes(seen, overlay_zones.zone_table(seen), protocol.mapping),
+            overlay_zones.stored_boxes(overlay, overlay_zones.zone_table(overlay), protocol.mapping),
         )
         if box.until_us == 4 * SECOND
     ]
     runs = overlay_zone_drawing.queries_on_strings(boxes, key_bits)
     assert runs[0][0] == 0 and runs[-1][1] == 1 << key_bits
-    assert all(low < high == other for (low, high, _), (other, _, _) in pairwise(runs))
+    assert all(low < high == following_low for (low, high, _), (following_low, _, _) in pairwise(runs))
     for low, high, count in runs:
         assert all(count == sum(box.low <= string <= box.high for box in boxes) for string in (low, high - 1))
-    assert max(count for _, _, count in runs) == 8  # from 7 to 20 degrees
+    assert max(count for _, _, count in runs) == 8  # those from 7 to 20 degrees
     shades = {overlay_zone_drawing.load_colour(count / 8) for _, _, count in runs if count}
     drawn = overlay_zone_drawing.zones_drawing(run).items
     assert shades <= {item.fill for item in drawn if isinstance(item, Polygon)}
 
 
-def test_a_plane_says_how_many_queries_it_does_not_draw():
-    asked = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
+def test_a_plane_names_the_number_of_omitted_queries():
+    subscriptions = [wb.subscribe(i, f"TEMP GE {i}, TEMP LE {i + 20}", start_s=1) for i in range(8)]
     protocol = wb.TinyMQ(dimensions=("TEMP 0 50", "HUMIDITY"))
-    run = wb.Scenario(wb.topology.grid(3, 3), protocol, asked, duration_s=4).run(engine="reference")
+    run = wb.Scenario(wb.topology.grid(3, 3), protocol, subscriptions, duration_s=4).run(engine="reference")
     written = texts(overlay_zone_drawing.plane_drawing(run))
     assert "… and 2 more, not drawn" in written
     assert len([text for text in written if text.startswith("query")]) == 6
@@ -133,13 +133,13 @@ def test_planes_are_for_two_dimensions(run):
         overlay_zone_drawing.plane_drawing(wb.Scenario(wb.topology.grid(2, 2), wb.TinyMQ(), duration_s=1).run())
 
 
-def test_routes_are_drawn_with_their_order_and_what_happened_where(run):
-    way = overlay_routes.route(run, ("event", 9, 0))
+def test_routes_are_drawn_with_their_order_and_events(run):
+    route = overlay_routes.route(run, ("event", 9, 0))
     written = texts(stills.route_drawing(run, ("event", 9, 0)))
     assert {"publisher", "event", "event matched", "notification", "delivered"} <= set(written)
-    assert {str(number) for number in range(1, 1 + sum(hop.arrived for hop in way.hops))} <= set(written)
-    asked = texts(stills.route_drawing(run, ("query", 2, 0), until_s=4))
-    assert {"sink", "query", "query stored"} <= set(asked) and "notification" not in asked
+    assert {str(number) for number in range(1, 1 + sum(hop.arrived for hop in route.hops))} <= set(written)
+    query_texts = texts(stills.route_drawing(run, ("query", 2, 0), until_s=4))
+    assert {"sink", "query", "query stored"} <= set(query_texts) and "notification" not in query_texts
 
 
 def test_repair_is_drawn_over_one_time_axis(run):
@@ -163,14 +163,14 @@ def test_times_outside_of_the_run_and_runs_without_an_overlay_are_refused(run, d
 # Steps and examples
 
 
-def test_route_slides_add_a_hop_at_a_time_and_keep_their_size(run):
+def test_route_slides_add_one_hop_each_and_have_the_same_size(run):
     slides = stills.route_slides(run, ("event", 9, 0))
     hops = sum(hop.arrived for hop in overlay_routes.route(run, ("event", 9, 0)).hops)
     assert slides.names == tuple(map(str, range(hops + 1)))
     for count, drawing in enumerate(slides.drawings):
-        said = "1 hop" if count == 1 else f"{count} hops"
-        assert any(text.startswith(f"{said} within") for text in texts(drawing))
-    assert len({(one.width, one.height) for one in slides.drawings}) == 1
+        hop_count = "1 hop" if count == 1 else f"{count} hops"
+        assert any(text.startswith(f"{hop_count} within") for text in texts(drawing))
+    assert len({(drawing.width, drawing.height) for drawing in slides.drawings}) == 1
     assert slides.description == "hops"
 
 
@@ -185,7 +185,7 @@ COLD_CHAIN = wb.TinyMQ(roots=(6, 9), key_bits=4, dimensions=("TEMP 0 1", "HUMIDI
 COLD = "TEMP GT 0, TEMP LT 0.5, HUMIDITY GT 85, HUMIDITY LT 90"
 
 
-def test_the_cold_chain_is_mapped_as_the_corrected_example_says():
+def test_the_cold_chain_is_mapped_as_in_the_corrected_example():
     assert overlay_mapping.mapping_strings(COLD_CHAIN, COLD) == ["0011", "0111", "1011"]
     assert overlay_mapping.mapping_strings(COLD_CHAIN, "TEMP IS 0.25, HUMIDITY IS 88") == ["0111"]
     table = overlay_mapping.mapping_table(COLD_CHAIN, COLD)
@@ -208,7 +208,7 @@ def test_the_mapping_is_drawn_with_the_strings_of_query_and_event():
     )
 
 
-def test_what_cannot_be_written_out_is_refused():
+def test_key_spaces_too_large_to_list_are_refused():
     with pytest.raises(ParameterError, match="two dimensions of at most 4 bits each can be drawn"):
         overlay_mapping.mapping_drawing(wb.TinyMQ(), "TEMP GE 20")
     with pytest.raises(ParameterError, match="has 65,536 strings; at most 256 can be listed"):
@@ -222,25 +222,28 @@ def paper_run(workload, duration_s, **options):
 
 
 def test_the_papers_example_has_its_keys_and_the_routes_of_its_figure():
-    asked = wb.subscribe(at=13, what="TEMP GE 0.3, TEMP LE 0.4, HUMIDITY LE 20", start_s=3)
-    said = wb.publish(at=[21, 18], what="TEMP IS 0.35, HUMIDITY IS 10", start_s=5)
-    run = paper_run([asked, said], 6, publish="own")
+    subscription = wb.subscribe(at=13, what="TEMP GE 0.3, TEMP LE 0.4, HUMIDITY LE 20", start_s=3)
+    publication = wb.publish(at=[21, 18], what="TEMP IS 0.35, HUMIDITY IS 10", start_s=5)
+    run = paper_run([subscription, publication], 6, publish="own")
     facts = paper_facts(run, 2)
     assert len(facts) == 7 and all(facts.values())
     assert not any(paper_facts(run, 0)[f"node {node} has the key 01"] for node in (4, 7))
     query = overlay_routes.route(run, ("query", 13, 0))
     assert query.path("query", 13, 7) == [13, 6, 7] and query.path("query", 13, 4) == [13, 6, 2, 1, 4]
-    for publisher, there, back in ((21, [21, 14, 7], [7, 6, 13]), (18, [18, 9, 4], [4, 1, 2, 6, 13])):
-        way = overlay_routes.route(run, ("event", publisher, 0))
-        assert way.nodes("matched") == [there[-1]] and way.nodes("delivered") == [13]
-        assert way.path("event", publisher, there[-1]) == there and way.path("notification", there[-1], 13) == back
+    for publisher, event_path, notification_path in ((21, [21, 14, 7], [7, 6, 13]), (18, [18, 9, 4], [4, 1, 2, 6, 13])):
+        route = overlay_routes.route(run, ("event", publisher, 0))
+        assert route.nodes("matched") == [event_path[-1]] and route.nodes("delivered") == [13]
+        assert (
+            route.path("event", publisher, event_path[-1]) == event_path
+            and route.path("notification", event_path[-1], 13) == notification_path
+        )
 
 
-def test_printed_algorithms_store_the_cold_chain_nowhere_and_send_its_event_in_a_circle():
+def test_published_algorithms_never_store_the_cold_chain_and_send_its_event_in_a_loop():
     workload = [wb.subscribe(13, COLD, start_s=3), wb.publish(18, "TEMP IS 0.25, HUMIDITY IS 88", start_s=5)]
     run = paper_run(workload, 6, literal=True, refresh_s=0.0)
     assert all(paper_facts(run, 2).values())
     assert overlay_routes.route(run, ("query", 13, 0)).nodes("stored") == []
-    way = overlay_routes.route(run)
-    assert ("loop" in {mark.text for mark in way.marks}) and {(1, 2), (2, 1)} <= set(way.links("event"))
+    route = overlay_routes.route(run)
+    assert ("loop" in {mark.text for mark in route.marks}) and {(1, 2), (2, 1)} <= set(route.links("event"))
     assert run.metrics["delivered"] == 0 < run.metrics["expected"]

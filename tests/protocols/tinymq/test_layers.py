@@ -1,4 +1,4 @@
-"""What the player shows of TinyMQ: the arrays are what a replay row by row gives, and layers are what the run says."""
+"""Layers of TinyMQ in the player: their arrays equal a replay row by row, and the layers agree with the run."""
 
 from itertools import pairwise
 
@@ -26,30 +26,30 @@ SECOND = 1_000_000
 
 
 def recorded(run, columns=None):
-    film = make_clock(np.zeros(0), np.zeros(0), round(run.scenario.duration_s * 1e6))
+    clock = make_clock(np.zeros(0), np.zeros(0), round(run.scenario.duration_s * 1e6))
     plan, columns = lay_out(run.scenario.topology), Columns(run.trace) if columns is None else columns
-    return Recorded(run, columns, plan, film, message_colours(run.scenario.protocol))
+    return Recorded(run, columns, plan, clock, message_colours(run.scenario.protocol))
 
 
-def seen_of(run, columns=None):
+def parts_of(run, columns=None):
     return list(layers_of(run.scenario.protocol)(recorded(run, columns)))
 
 
 def layer(parts, name, mark):
-    """The one layer of a name and a mark."""
-    (found,) = [part for part in parts if isinstance(part, Layer) and (part.name, part.mark) == (name, mark)]
-    return found
+    """Return the only layer with a name and a mark."""
+    (match,) = [part for part in parts if isinstance(part, Layer) and (part.name, part.mark) == (name, mark)]
+    return match
 
 
-def shown(some, time_us, *names):
-    """Columns of the rows that are alive at a time, sorted; a look or a word in its place."""
-    rows = some.alive(time_us)
+def shown(layer_, time_us, *names):
+    """Return columns of the rows at a time, sorted; looks and texts are replaced by their words."""
+    rows = layer_.alive(time_us)
     columns = []
     for name in names:
-        values = some.column(name)[rows].tolist()
+        values = layer_.column(name)[rows].tolist()
         if name == "text":
-            values = [some.words[text] for text in values]
-        columns.append([some.looks[one].label for one in values] if name == "look" else values)
+            values = [layer_.words[text] for text in values]
+        columns.append([layer_.looks[look].label for look in values] if name == "look" else values)
     return sorted(zip(*columns, strict=True))
 
 
@@ -60,7 +60,7 @@ def run():
 
 @pytest.fixture(scope="module")
 def parts(run):
-    return seen_of(run)
+    return parts_of(run)
 
 
 @pytest.fixture(scope="module")
@@ -71,55 +71,56 @@ def everywhere():
 # Arrays and replay
 
 
-def assert_like_the_replay(run):
+def assert_equals_the_replay(run):
     protocol, duration_us = run.scenario.protocol, round(run.scenario.duration_s * 1e6)
     mapping, nodes = protocol.mapping, sorted(run.scenario.topology)
-    seen = overlay_of(run)
+    overlay = overlay_of(run)
     places, orphans, stored, intervals, failed = replay.replayed(
         run.trace, protocol.roots, duration_us, nodes, protocol.node.every_tree
     )
-    assert sorted(seen.places) == sorted(places)
-    assert sorted(seen.orphans) == sorted(orphans)
-    assert sorted(seen.stored) == sorted(stored)
-    outages = zip(*(seen.outages[name].tolist() for name in ("node", "from_us", "until_us")), strict=True)
+    assert sorted(overlay.places) == sorted(places)
+    assert sorted(overlay.orphans) == sorted(orphans)
+    assert sorted(overlay.stored) == sorted(stored)
+    outages = zip(*(overlay.outages[name].tolist() for name in ("node", "from_us", "until_us")), strict=True)
     assert sorted(outages) == sorted(failed)
-    table = zone_table(seen)
+    table = zone_table(overlay)
     zones = replay.zones_of(places, intervals)
-    assert sorted(tuple(span[:-1]) for span in as_spans(ZoneSpan, table, seen.words)) == zones
-    boxes = as_spans(BoxSpan, stored_boxes(seen, table, mapping))
+    assert sorted(tuple(span[:-1]) for span in as_spans(ZoneSpan, table, overlay.words)) == zones
+    boxes = as_spans(BoxSpan, stored_boxes(overlay, table, mapping))
     assert sorted(map(tuple, boxes)) == replay.boxes_of(stored, zones, mapping)
     find_hops_and_marks = replay.find_hops_and_marks(run)
-    for what in routes.list_messages(run.trace):
-        way = routes.route(run, what)
-        assert (sorted(way.hops), sorted(way.marks)) == find_hops_and_marks.get(what, ([], []))
+    for message_id in routes.list_messages(run.trace):
+        route = routes.route(run, message_id)
+        assert (sorted(route.hops), sorted(route.marks)) == find_hops_and_marks.get(message_id, ([], []))
 
 
 @given(
-    where=graphs_with_roots(most_nodes=12, most_roots=3),
+    graph_and_roots=graphs_with_roots(most_nodes=12, most_roots=3),
     seed=st.integers(0, 99),
     every_tree=st.booleans(),
     key_bits=st.sampled_from((2, 6, 70)),
 )
 @settings(max_examples=25)
-def test_arrays_give_what_a_replay_row_by_row_gives(where, seed, every_tree, key_bits):
-    graph, roots = where
-    assert_like_the_replay(troubled(graph, roots, seed, every_tree, key_bits))
+def test_arrays_equal_a_replay_row_by_row(graph_and_roots, seed, every_tree, key_bits):
+    graph, roots = graph_and_roots
+    assert_equals_the_replay(troubled(graph, roots, seed, every_tree, key_bits))
 
 
-def test_so_they_do_where_nodes_fail_and_with_two_dimensions(run):
-    assert_like_the_replay(run)
+def test_arrays_equal_a_replay_with_failures_and_two_dimensions(run):
+    assert_equals_the_replay(run)
 
 
 # Layers
 
 
-def test_trees_are_the_places_of_a_time_with_parents_keys_and_depths(run, parts):
-    seen = overlay_of(run)
+def test_trees_show_the_places_at_a_time_with_parents_keys_and_depths(run, parts):
+    overlay = overlay_of(run)
     links, discs, keys = (layer(parts, *which) for which in (("trees", "line"), ("trees", "disc"), ("keys", "label")))
     for time_us in (0, 12_345, 3 * SECOND, 9 * SECOND, 20 * SECOND - 1):
-        places = seen.places_at(time_us)
+        places = overlay.places_at(time_us)
         expected = [
-            (p.node, p.parent, f"tree of root {seen.roots[p.tree]}", p.key or "root", p.key.count("1")) for p in places
+            (p.node, p.parent, f"tree of root {overlay.roots[p.tree]}", p.key or "root", p.key.count("1"))
+            for p in places
         ]
         assert shown(links, time_us, "node", "peer", "look", "text", "value") == sorted(expected)
         assert shown(keys, time_us, "node", "text") == sorted((p.node, f"{p.node}: {p.key or 'root'}") for p in places)
@@ -128,79 +129,91 @@ def test_trees_are_the_places_of_a_time_with_parents_keys_and_depths(run, parts)
         assert len(discs.alive(time_us)) == len(places)
     assert {discs.looks[look].marker for look in (2, 3)} == {"square"}
     children = next(part for part in parts if isinstance(part, Layer) and part.section is overlay_layers.CHILDREN)
-    of_root = [(p.node, p.key) for p in seen.places_at(3 * SECOND) if p.parent == 11]
+    of_root = [(p.node, p.key) for p in overlay.places_at(3 * SECOND) if p.parent == 11]
     assert (
         of_root and [row[1:] for row in shown(children, 3 * SECOND, "node", "peer", "text") if row[0] == 11] == of_root
     )
 
 
-def test_rings_are_who_is_rekeyed_and_who_has_lost_its_place(run, parts):
-    seen = overlay_of(run)
-    rekeyed, lost = layer(parts, "re-keyed", "ring"), layer(parts, "without a place", "ring")
-    found = 0
+def test_rings_mark_rekeyed_nodes_and_orphans(run, parts):
+    overlay = overlay_of(run)
+    rekeyed, orphaned = layer(parts, "re-keyed", "ring"), layer(parts, "without a place", "ring")
+    rekeyed_count = 0
     for time_us in range(0, 20 * SECOND, SECOND // 5):
-        mine = sorted((p.node,) for p in seen.places_at(time_us) if p.is_rekeyed)
-        orphans = seen.orphans_at(time_us)
-        gone = sorted((one.node, "has lost its place" if one.had_place else "has no place yet") for one in orphans)
-        assert shown(rekeyed, time_us, "node") == mine and shown(lost, time_us, "node", "look") == gone
-        found += len(mine)
-    assert found and set(lost.column("look").tolist()) == {0, 1}
+        expected_rekeyed = sorted((p.node,) for p in overlay.places_at(time_us) if p.is_rekeyed)
+        orphans = overlay.orphans_at(time_us)
+        expected_orphans = sorted(
+            (orphan.node, "has lost its place" if orphan.had_place else "has no place yet") for orphan in orphans
+        )
+        assert (
+            shown(rekeyed, time_us, "node") == expected_rekeyed
+            and shown(orphaned, time_us, "node", "look") == expected_orphans
+        )
+        rekeyed_count += len(expected_rekeyed)
+    assert rekeyed_count and set(orphaned.column("look").tolist()) == {0, 1}
 
 
-def test_load_is_the_frames_that_each_node_has_sent_so_far(run, parts):
+def test_load_counts_the_frames_that_each_node_has_sent(run, parts):
     load = layer(parts, "load", "disc")
     assert not load.is_on
     rows = [(row["time_us"], row["node"]) for row in run.trace.to_pylist() if row["event"] == "sent"]
-    counts = [sum(node == one for _, one in rows) for node in range(12)]
+    counts = [sum(node == sender for _, sender in rows) for node in range(12)]
     assert load.scale.high == f"{max(counts):,}"
     for time_us in (0, 3 * SECOND, 9 * SECOND, 20 * SECOND - 1):
-        told = shown(load, time_us, "node", "weight")
-        assert [node for node, _ in told] == list(range(12))
-        for node, weight in told:
-            count = sum(one == node and at <= time_us for at, one in rows)
+        weights = shown(load, time_us, "node", "weight")
+        assert [node for node, _ in weights] == list(range(12))
+        for node, weight in weights:
+            count = sum(sender == node and at <= time_us for at, sender in rows)
             assert abs(weight - count / max(counts)) <= 0.5 / (overlay_layers.SHADES - 1) + 1e-6
-    assert max(weight for _, weight in told) == 1
+    assert max(weight for _, weight in weights) == 1
 
 
-def test_ways_are_routes_as_far_as_they_have_come(run, parts):
-    (ways,) = [part for part in parts if isinstance(part, MessagePaths)]
+def test_message_paths_are_routes_up_to_the_current_time(run, parts):
+    (message_paths,) = [part for part in parts if isinstance(part, MessagePaths)]
     arrows, rings = layer(parts, "route", "arrow"), layer(parts, "route", "ring")
-    assert ways.is_newest and arrows.of_path and rings.of_path
+    assert message_paths.is_newest and arrows.of_path and rings.of_path
     known = routes.list_messages(run.trace)
-    assert {way.frames[0] for way in ways.paths} == {(node, number, kind) for kind, node, number in known}
-    for which, way in enumerate(ways.paths):
-        origin, number, kind = way.frames[0]
+    assert {path.frames[0] for path in message_paths.paths} == {(node, number, kind) for kind, node, number in known}
+    for which, path in enumerate(message_paths.paths):
+        origin, number, kind = path.frames[0]
         expected = routes.route(run, (kind, origin, number))
-        assert way.label == f"{kind} {number} of node {origin}"
-        assert way.description.startswith(f"{sum(hop.arrived for hop in expected.hops)} hop")
+        assert path.label == f"{kind} {number} of node {origin}"
+        assert path.description.startswith(f"{sum(hop.arrived for hop in expected.hops)} hop")
         for time_us in (5 * SECOND, 20 * SECOND - 1):
-            here = [hop for hop in expected.hops if hop.arrived and hop.arrived_us <= time_us]
-            mine = [row[1:] for row in shown(arrows, time_us, "path", "node", "peer", "look") if row[0] == which]
-            assert mine == sorted((hop.sender, hop.receiver, hop.message) for hop in here)
+            arrived_hops = [hop for hop in expected.hops if hop.arrived and hop.arrived_us <= time_us]
+            drawn_hops = [row[1:] for row in shown(arrows, time_us, "path", "node", "peer", "look") if row[0] == which]
+            assert drawn_hops == sorted((hop.sender, hop.receiver, hop.message) for hop in arrived_hops)
         marks = [row[1] for row in shown(rings, 20 * SECOND - 1, "path", "node") if row[0] == which]
         assert marks == sorted(mark.node for mark in expected.marks)
     assert {look.label for look in rings.looks} == {"query stored", "event matched", "delivered", "message ended here"}
 
 
-def test_zones_are_strips_that_share_out_the_key_space_and_queries_lie_below_them(run, parts):
-    ground, zones = [part for part in parts if isinstance(part, Layer) and (part.name, part.mark) == ("zones", "strip")]
+def test_zones_are_strips_that_partition_the_key_space_with_queries_below(run, parts):
+    background, zones = [
+        part for part in parts if isinstance(part, Layer) and (part.name, part.mark) == ("zones", "strip")
+    ]
     queries = layer(parts, "queries", "strip")
-    assert zones.panel == queries.panel == ground.panel
+    assert zones.panel == queries.panel == background.panel
     assert (zones.panel.high, zones.panel.bits, zones.panel.lanes) == (64.0, 6, ("root 0", "root 11"))
     for lane in (0, 1):
         ends = sorted((low, high) for at, low, high in shown(zones, 5 * SECOND, "lane", "low", "high") if at == lane)
         assert ends[0][0] == 0 and ends[-1][1] == 64
-        assert all(one[1] == other[0] for one, other in pairwise(ends))
+        assert all(previous[1] == following[0] for previous, following in pairwise(ends))
     stored = {span.node for span in overlay_of(run).stored_at(5 * SECOND)}
     assert stored and {node for (node,) in shown(queries, 5 * SECOND, "node")} == stored
     assert shown(queries, 5 * SECOND, "text")[0] == ("query 0 of node 2: TEMP GE 20, TEMP LE 30",)
     assert all(lane % 1 for (lane,) in shown(queries, 5 * SECOND, "lane"))
 
 
-def test_the_inspector_tells_zone_and_stored_queries_in_words(run, parts):
-    told = {part.section: part for part in parts if isinstance(part, Layer) and part.section}
-    assert set(told) == {overlay_layers.PLACE, overlay_layers.CHILDREN, overlay_layers.ZONE, overlay_layers.STORED}
-    zones = told[overlay_layers.ZONE]
+def test_the_inspector_shows_zone_and_stored_queries_as_text(run, parts):
+    layers_by_section = {part.section: part for part in parts if isinstance(part, Layer) and part.section}
+    assert set(layers_by_section) == {
+        overlay_layers.PLACE,
+        overlay_layers.CHILDREN,
+        overlay_layers.ZONE,
+        overlay_layers.STORED,
+    }
+    zones = layers_by_section[overlay_layers.ZONE]
     words = sorted(
         (z.node, f"{z.low:06b} – {z.high:06b}")
         for z in as_spans(ZoneSpan, zone_table(overlay_of(run)), overlay_of(run).words)
@@ -208,74 +221,83 @@ def test_the_inspector_tells_zone_and_stored_queries_in_words(run, parts):
     )
     assert shown(zones, 5 * SECOND, "node", "text") == words
     stored = [(s.node, s.sink, s.number, s.text) for s in overlay_of(run).stored_at(5 * SECOND)]
-    assert shown(told[overlay_layers.STORED], 5 * SECOND, "node", "origin", "sequence", "text") == stored
-    for section, part in told.items():
+    assert shown(layers_by_section[overlay_layers.STORED], 5 * SECOND, "node", "origin", "sequence", "text") == stored
+    for section, part in layers_by_section.items():
         assert all(column == "from_us" or column in part.table for _, column, _ in section.columns)
 
 
-def test_curves_count_repair_and_are_left_out_where_nothing_failed(parts):
+def test_curves_count_repair_and_are_omitted_without_failures(parts):
     (repair,) = [part for part in parts if isinstance(part, Curves)]
     assert [line.label for line in repair.lines] == ["down", "without a key", "with another key"]
     assert repair.lines[0].values.tolist()[-1] == 1
-    calm = seen_of(wb.Scenario(wb.topology.grid(2, 2), wb.TinyMQ(), duration_s=1).run())
+    calm = parts_of(wb.Scenario(wb.topology.grid(2, 2), wb.TinyMQ(), duration_s=1).run())
     assert not [part for part in calm if isinstance(part, Curves)]
     assert not [part for part in calm if isinstance(part, Layer) and part.name == "re-keyed"]
 
 
-def test_where_nodes_are_in_every_tree_discs_are_shared_and_each_tree_has_its_keys(everywhere):
-    seen, parts = overlay_of(everywhere), seen_of(everywhere)
+def test_nodes_in_every_tree_share_discs_and_each_tree_has_its_keys(everywhere):
+    overlay, parts = overlay_of(everywhere), parts_of(everywhere)
     shared = layer(parts, "in every tree", "disc")
     time_us = 5 * SECOND - 1
-    whole = {node for node in range(12) if [p.node for p in seen.places_at(time_us)].count(node) == 2}
+    whole = {node for node in range(12) if [p.node for p in overlay.places_at(time_us)].count(node) == 2}
     assert whole and {node for (node,) in shown(shared, time_us, "node")} == whole
     assert {node for (node,) in shown(layer(parts, "trees", "disc"), time_us, "node")} == {0, 11}
-    for tree, root in enumerate(seen.roots):
+    for tree, root in enumerate(overlay.roots):
         keys = layer(parts, f"keys of {root}", "label")
         assert keys.is_on == (tree == 0)
-        mine = sorted((p.node, f"{p.node}: {p.key or 'root'}") for p in seen.places_at(time_us) if p.tree == tree)
-        assert shown(keys, time_us, "node", "text") == mine
+        expected = sorted(
+            (p.node, f"{p.node}: {p.key or 'root'}") for p in overlay.places_at(time_us) if p.tree == tree
+        )
+        assert shown(keys, time_us, "node", "text") == expected
 
 
-def test_trees_have_chips_where_there_are_some_but_not_very_many():
+def test_trees_have_chips_unless_there_is_one_or_very_many():
     def chips(roots):
         run = wb.Scenario(wb.topology.grid(3, 4), wb.TinyMQ(roots=roots), duration_s=1).run(engine="reference")
-        return [look.chip for look in layer(seen_of(run), "trees", "line").looks]
+        return [look.chip for look in layer(parts_of(run), "trees", "line").looks]
 
     assert chips((0, 5)) == ["tree of 0", "tree of 5"]
     assert chips((7,)) == [""] and chips(tuple(range(11))) == [""] * 11
 
 
-def test_of_many_messages_some_can_be_followed_spread_over_the_run(run, monkeypatch):
+def test_some_of_many_messages_can_be_followed_spread_over_the_run(run, monkeypatch):
     def followed(**most):
         for name, value in most.items():
             monkeypatch.setattr(overlay_layers, name, value)
-        found = seen_of(run)
-        (ways,) = [part for part in found if isinstance(part, MessagePaths)]
-        return ways, layer(found, "route", "arrow").column("path")
+        parts = parts_of(run)
+        (message_paths,) = [part for part in parts if isinstance(part, MessagePaths)]
+        return message_paths, layer(parts, "route", "arrow").column("path")
 
-    ways, _ = followed(MOST_ROUTES=4)
-    assert [way.label for way in ways.paths] == ["query 0 of node 2", *(f"event {n} of node 9" for n in (0, 2, 5))]
-    assert ways.notes == ("Of 8 events 3 can be followed, spread over the run.",)
-    ways, way = followed(MOST_ROUTES=300, MOST_HOPS=30)
-    assert 1 < len(ways.paths) < 9 and set(way.tolist()) == set(range(len(ways.paths))) and len(way) <= 60
+    message_paths, _ = followed(MOST_ROUTES=4)
+    assert [path.label for path in message_paths.paths] == [
+        "query 0 of node 2",
+        *(f"event {n} of node 9" for n in (0, 2, 5)),
+    ]
+    assert message_paths.notes == ("Of 8 events 3 can be followed, spread over the run.",)
+    message_paths, path_column = followed(MOST_ROUTES=300, MOST_HOPS=30)
+    assert (
+        1 < len(message_paths.paths) < 9
+        and set(path_column.tolist()) == set(range(len(message_paths.paths)))
+        and len(path_column) <= 60
+    )
 
 
-def test_of_many_strips_those_are_shown_that_last_longest_and_a_note_says_so(run, monkeypatch):
+def test_of_many_strips_the_longest_are_drawn_with_a_note(run, monkeypatch):
     monkeypatch.setattr(overlay_layers, "MOST_STRIPS", 10)
-    zones = [part for part in seen_of(run) if isinstance(part, Layer) and part.panel and part.notes]
-    assert [one.name for one in zones] == ["zones", "queries"] or [one.name for one in zones] == ["zones"]
+    zones = [part for part in parts_of(run) if isinstance(part, Layer) and part.panel and part.notes]
+    assert [layer_.name for layer_ in zones] == ["zones", "queries"] or [layer_.name for layer_ in zones] == ["zones"]
     assert zones[0].notes[0].endswith("zones the 10 are shown that last longest.") and len(zones[0]) == 10
     every = zone_table(overlay_of(run))
     longest = np.sort(every["until_us"] - every["from_us"])[-10:]
     assert np.sort(zones[0].column("until_us") - zones[0].column("from_us")).tolist() == longest.tolist()
 
 
-def test_acknowledgements_are_quiet_in_all_its_kinds():
+def test_acknowledgements_are_quiet_in_all_kinds_of_tinymq():
     for protocol in (wb.TinyMQ(), wb.Pub2Sub(), wb.TinyMQ(literal=True)):
         assert quiet_messages(protocol) == {"ack"}
 
 
-LINE, ASKED = wb.topology.line, [wb.subscribe(1, "TEMP GE 1")]
+LINE, QUERY_ONLY = wb.topology.line, [wb.subscribe(1, "TEMP GE 1")]
 
 
 @pytest.mark.parametrize(
@@ -284,15 +306,15 @@ LINE, ASKED = wb.topology.line, [wb.subscribe(1, "TEMP GE 1")]
         (wb.topology.grid(2, 2), wb.TinyMQ(), []),
         (LINE(1), wb.TinyMQ(), []),
         (LINE(2), wb.TinyMQ(), [wb.outage(0, 0), wb.publish(1, "TEMP IS 20")]),
-        (wb.topology.grid(2, 2), wb.TinyMQ(key_bits=127), ASKED),
-        (LINE(3), wb.Pub2Sub(roots=(0, 2)), ASKED),
+        (wb.topology.grid(2, 2), wb.TinyMQ(key_bits=127), QUERY_ONLY),
+        (LINE(3), wb.Pub2Sub(roots=(0, 2)), QUERY_ONLY),
     ],
     ids=["no workload", "a node alone", "no root", "a wide key space", "in every tree"],
 )
-def test_layers_are_made_of_runs_in_which_little_happens(graph, protocol, workload):
+def test_nearly_empty_runs_have_layers(graph, protocol, workload):
     run = wb.Scenario(graph, protocol, workload, duration_s=2).run(engine="reference")
     for trace in (run.trace, run.trace.slice(0, 0)):
-        for part in seen_of(run, Columns(trace)):
+        for part in parts_of(run, Columns(trace)):
             if isinstance(part, Layer):
                 assert len(part) and (part.column("from_us") < part.column("until_us")).all()
                 assert (np.diff(part.column("from_us")) >= 0).all()
@@ -300,8 +322,8 @@ def test_layers_are_made_of_runs_in_which_little_happens(graph, protocol, worklo
                 assert part.column("text").max() < max(len(part.words), 1)
 
 
-def test_layers_of_one_event_and_of_the_printed_algorithms_are_made_too(run):
-    event = seen_of(run, of_event(Columns(run.trace), (9, 0)))
+def test_runs_of_one_event_and_of_the_published_algorithms_have_layers(run):
+    event = parts_of(run, of_event(Columns(run.trace), (9, 0)))
     assert len(layer(event, "route", "arrow"))
     printed = troubled(wb.topology.grid(3, 3), (0, 8), 3, literal=True)
-    assert len(layer(seen_of(printed), "trees", "line")) and len(layer(seen_of(printed), "route", "arrow"))
+    assert len(layer(parts_of(printed), "trees", "line")) and len(layer(parts_of(printed), "route", "arrow"))

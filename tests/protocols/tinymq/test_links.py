@@ -1,4 +1,4 @@
-"""TinyMQ on bad links: nothing circles where frames are lost, nothing is lost beside links that work one way only."""
+"""TinyMQ on bad links: no message loops on lossy links, and no message is lost beside one-way links."""
 
 import random
 
@@ -7,8 +7,8 @@ import pytest
 
 import workbench as wb
 from tests.network import Network, taken
+from tests.protocols.tinymq.message_paths import MessagePaths
 from tests.protocols.tinymq.test_repair import acknowledge_everything, info, joined, key_of, node_time, query, sent
-from tests.protocols.tinymq.ways import Ways
 from workbench import draws
 from workbench.attributes.text import parse
 from workbench.protocols.tinymq import TinyMQ, wire
@@ -17,11 +17,11 @@ from workbench.protocols.tinymq.rules import MOST_IN_FLIGHT, PACE_US
 
 PROTOCOLS = (TinyMQ, Pub2Sub)
 SECOND = 1_000_000
-MOST_FRAMES = 8  # of one call of a node
+MOST_FRAMES = 8  # in one call of a node
 
 
 def connected_graph(rng, most_nodes):
-    """A random geometric graph that is connected."""
+    """Return a random geometric graph that is connected."""
     while True:
         count = rng.randint(6, most_nodes)
         graph = nx.random_geometric_graph(count, rng.uniform(1.3, 2.2) / count**0.5, seed=rng.randint(1, 10**9))
@@ -30,17 +30,17 @@ def connected_graph(rng, most_nodes):
 
 
 def directed(graph, draw_pdr):
-    """Both arcs of each link, each with a delivery ratio of its own."""
+    """Return both arcs of each link, with separate delivery ratios."""
     topology = nx.DiGraph()
     topology.add_nodes_from(sorted(graph))
-    for one, other in graph.edges:
-        topology.add_edge(one, other, pdr=draw_pdr())
-        topology.add_edge(other, one, pdr=draw_pdr())
+    for a, b in graph.edges:
+        topology.add_edge(a, b, pdr=draw_pdr())
+        topology.add_edge(b, a, pdr=draw_pdr())
     return topology
 
 
 def scenario(cls, topology, rng, radio, settle_s, events=40):
-    """Three sinks, and events from anywhere once all has settled."""
+    """Return a scenario of three sinks, and events of random nodes after the network has settled."""
     nodes = sorted(topology)
     roots = tuple(rng.sample(nodes, rng.randint(1, 3)))
     protocol = cls(roots=roots, dimensions=("TEMP 0 50",), publish=rng.choice(["all", "own"]))
@@ -58,18 +58,18 @@ def scenario(cls, topology, rng, radio, settle_s, events=40):
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @pytest.mark.parametrize("seed", range(8))
-def test_on_lossy_links_no_message_comes_to_a_node_twice(cls, seed, monkeypatch):
-    ways = Ways(monkeypatch)
+def test_on_lossy_links_no_message_reaches_a_node_twice(cls, seed, monkeypatch):
+    paths = MessagePaths(monkeypatch)
     rng = random.Random(seed)
     topology = directed(connected_graph(rng, 30), lambda: rng.uniform(0.7, 1))
     metrics = scenario(cls, topology, rng, wb.Radio(), 150).run("reference", "metrics").metrics
-    assert ways.seen > 100 and not ways.returned
+    assert paths.count > 100 and not paths.returned
     assert metrics.get("dropped_ttl", 0) == 0
     assert metrics["delivery_ratio"] == 1.0
 
 
-# Each of these sent messages in circles until they had made max_hops, and lost a quarter of all events or more.
-def circling(seed):
+# Each of these looped messages up to max_hops, and lost at least a quarter of all events.
+def loops_of_messages(seed):
     rng = random.Random(seed)
     while True:
         count = rng.randint(10, 60)
@@ -91,29 +91,29 @@ def circling(seed):
 
 
 @pytest.mark.parametrize("seed", [33, 1246])
-def test_child_that_moved_is_forgotten_though_frames_to_it_are_pending(seed):
-    metrics = circling(seed).run("reference", "metrics").metrics
+def test_child_that_moved_is_forgotten_although_frames_to_it_are_pending(seed):
+    metrics = loops_of_messages(seed).run("reference", "metrics").metrics
     assert metrics["delivery_ratio"] == 1.0 and metrics.get("dropped_ttl", 0) == 0
     assert metrics["transmissions"] < 8000
 
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @pytest.mark.parametrize("seed", range(8))
-def test_beside_one_way_arcs_everything_arrives(cls, seed):
+def test_everything_arrives_despite_one_way_arcs(cls, seed):
     rng = random.Random(seed)
     topology = directed(connected_graph(rng, 30), lambda: 1.0)
     nodes = sorted(topology)
     for _ in range(len(nodes)):
-        one, other = rng.sample(nodes, 2)
-        if not topology.has_edge(one, other) and not topology.has_edge(other, one):
-            topology.add_edge(one, other, pdr=1.0)
+        a, b = rng.sample(nodes, 2)
+        if not topology.has_edge(a, b) and not topology.has_edge(b, a):
+            topology.add_edge(a, b, pdr=1.0)
     metrics = scenario(cls, topology, rng, wb.Radio(loss="none"), 90).run("reference", "metrics").metrics
     assert metrics["expected"] > 20 and metrics["delivery_ratio"] == 1.0
 
 
 #  0 --- 1 --- 2 --- 3 --- 4 --- 5      roots are 0 and 5; node 1 hears node 5, which does not hear it
 @pytest.mark.parametrize("mode", ["all", "own"])
-def test_distance_over_a_one_way_arc_leads_nobody_astray(mode):
+def test_distance_over_a_one_way_arc_misleads_no_node(mode):
     topology = directed(nx.path_graph(6), lambda: 1.0)
     topology.add_edge(5, 1, pdr=1.0)
     workload = [wb.subscribe(at=sink, what="TEMP GE 1", start_s=60) for sink in (0, 5)]
@@ -126,7 +126,7 @@ def test_distance_over_a_one_way_arc_leads_nobody_astray(mode):
     assert metrics["sent_event"] < 1200
 
 
-# --- one node's side ---
+# --- a single node ---
 
 
 def distance_to(node, tree=0):
@@ -134,7 +134,7 @@ def distance_to(node, tree=0):
     return None if known is None else (known.hops, known.next_hop)
 
 
-def test_distance_counts_once_the_neighbor_is_known_to_hear_this_node():
+def test_distance_counts_as_soon_as_the_neighbor_hears_this_node():
     node = joined()  # by node 1, whose distance is 1
     assert distance_to(node) == (2, 1)
     node.receive(info("01", 0, hops=0), 2, node_time(node))
@@ -143,15 +143,15 @@ def test_distance_counts_once_the_neighbor_is_known_to_hear_this_node():
     assert distance_to(node) == (1, 2)
 
 
-def test_distance_that_was_told_before_counts_when_the_neighbor_answers():
+def test_earlier_distance_counts_as_soon_as_the_neighbor_answers():
     node = joined()
     node.receive(info("01", 0, hops=0), 2, node_time(node))
     node.receive(wire.encode(9, wire.Join(0)), 2, node_time(node), False)
     assert distance_to(node) == (1, 2)
 
 
-def test_shortcut_leads_to_nobody_who_may_not_hear_this_node():
-    # Node 5 has the key 11; node 2 has 01, which the event's string begins with.
+def test_shortcut_avoids_neighbors_that_may_not_hear_this_node():
+    # Node 5 has the key 11; node 2 has 01, which is a prefix of the event's string.
     reached = []
     for heard in ((), (5,)):
         node = joined(dimensions=("TEMP 0 50",))
@@ -162,35 +162,35 @@ def test_shortcut_leads_to_nobody_who_may_not_hear_this_node():
 
 
 def infos_of(node, count):
-    """The next infos that a node sends."""
-    found = []
-    while len(found) < count:
+    """Return the next infos that a node sends."""
+    infos = []
+    while len(infos) < count:
         node.wake(node.next_wake)
-        found += [message for _, message in sent(node) if isinstance(message, wire.Info)]
-    return found
+        infos += [message for _, message in sent(node) if isinstance(message, wire.Info)]
+    return infos
 
 
-def test_infos_name_the_neighbors_that_are_not_known_to_hear_those_not_named_for_longest_first():
+def test_infos_name_neighbors_that_may_not_hear_in_order_of_their_last_naming():
     node = joined()  # by node 1, which hears it
     for neighbor in range(10, 40):
         node.receive(info("01", 0), neighbor, node_time(node))
     node.receive(info("01", 0, heard=(5,)), 40, node_time(node))
     node.overlay.neighbors[40].namings_left = 0
-    named = [one.heard for one in infos_of(node, 3)]
+    named = [info_.heard for info_ in infos_of(node, 3)]
     assert len(named[0]) == len(named[1]) == 16
     assert set(named[0]) | set(named[1]) == set(range(10, 40))
     assert list(named[0]) == sorted(named[0])
 
 
-def test_neighbor_that_asks_by_naming_the_node_is_named_three_times_and_then_no_more():
+def test_neighbor_that_names_the_node_is_named_three_times():
     node = joined()
     node.receive(info("01", 0, heard=(5,)), 10, node_time(node))
-    assert [one.heard for one in infos_of(node, 4)] == [(10,), (10,), (10,), ()]
-    node.receive(info("01", 0, heard=(5,)), 10, node_time(node))  # an answer to the answer is none
-    assert [one.heard for one in infos_of(node, 1)] == [()]
+    assert [info_.heard for info_ in infos_of(node, 4)] == [(10,), (10,), (10,), ()]
+    node.receive(info("01", 0, heard=(5,)), 10, node_time(node))  # an answer to the answer is not needed
+    assert [info_.heard for info_ in infos_of(node, 1)] == [()]
 
 
-def test_where_all_know_each_other_infos_name_nobody():
+def test_infos_name_no_neighbor_if_all_hear_each_other():
     network = Network(TinyMQ(roots=(0,)), nx.complete_graph(6).edges)
     for node in network.nodes.values():
         node.start(0)
@@ -199,14 +199,14 @@ def test_where_all_know_each_other_infos_name_nobody():
     sent_before = len(network.sent)
     network.advance(60)
     infos = [wire.decode(frame)[1] for _, _, frame in network.sent[sent_before:]]
-    assert [one for one in infos if isinstance(one, wire.Info)]
-    assert not any(one.heard for one in infos if isinstance(one, wire.Info))
-    known = [one.hears_us for node in network.nodes.values() for one in node.overlay.neighbors.values()]
+    assert [message for message in infos if isinstance(message, wire.Info)]
+    assert not any(message.heard for message in infos if isinstance(message, wire.Info))
+    known = [neighbor.hears_us for node in network.nodes.values() for neighbor in node.overlay.neighbors.values()]
     assert len(known) == 30 and all(known)
 
 
 def parent_of_6(**options):
-    """Node 5 with the key 11, and node 6 below it with 111."""
+    """Return node 5 with the key 11, and node 6 below it with the key 111."""
     node = joined(dimensions=("TEMP 0 50",), **options)
     node.receive(wire.encode(7, wire.Join(0)), 6, node_time(node), False)
     acknowledge_everything(node)
@@ -214,7 +214,7 @@ def parent_of_6(**options):
     return node
 
 
-def test_what_was_sent_to_a_child_that_has_moved_is_stored_where_it_belongs_now():
+def test_query_for_a_child_that_has_moved_is_stored_at_its_new_position():
     node = parent_of_6()
     node.receive(wire.encode(8, query(((240, 240),))), 1, node_time(node), False)
     assert [to for to, message in sent(node) if isinstance(message, wire.Query)] == [6]
@@ -224,7 +224,7 @@ def test_what_was_sent_to_a_child_that_has_moved_is_stored_where_it_belongs_now(
     assert list(node.queries.stored) == [(0, 9, 0)]
 
 
-def test_child_is_kept_while_its_grant_is_pending():
+def test_child_remains_while_its_grant_is_pending():
     node = joined()
     node.receive(wire.encode(7, wire.Join(0)), 6, node_time(node), False)
     node.receive(info("0101", 9), 6, node_time(node))  # sent before it had its key
@@ -235,7 +235,7 @@ def frame_down(region, number=70):
     return wire.encode(number, query(region), wire.DOWN)
 
 
-def test_message_for_a_universe_that_is_not_the_nodes_is_not_acknowledged_and_brings_an_info():
+def test_message_for_another_universe_is_answered_with_an_info_instead_of_an_acknowledgement():
     node = joined()  # its universe: 192 to 255
     node.receive(frame_down(((0, 255),)), 1, node_time(node), False)
     assert node.drops == {"astray": 1} and sent(node) == [] and not node.queries.stored
@@ -245,7 +245,7 @@ def test_message_for_a_universe_that_is_not_the_nodes_is_not_acknowledged_and_br
     assert (1, wire.Ack(70)) in sent(node)
 
 
-def test_frame_that_was_taken_is_acknowledged_again_though_it_would_be_astray_now():
+def test_accepted_frame_is_acknowledged_again_although_it_would_be_misdirected_now():
     node = joined()
     node.receive(frame_down(((200, 255),)), 1, node_time(node), False)
     node.receive(info("0001", 0), 1, node_time(node))
@@ -262,21 +262,21 @@ def test_child_of_a_node_that_has_left_the_tree_keeps_its_message():
     assert node.drops == {"astray": 1} and sent(node) == []
 
 
-def test_silent_parent_is_asked_and_counts_as_lost_only_if_it_does_not_answer():
-    kept = {}
+def test_silent_parent_is_probed_and_counts_as_lost_only_without_an_answer():
+    keys = {}
     for answers in (True, False):
         node = joined()
-        asked = []
+        probed = []
         while node.next_wake < 38 * SECOND:
             node.wake(node.next_wake)
-            for pending in [one for one in node.unicast.pending if isinstance(one.message, wire.Probe)]:
-                asked.append(pending.neighbor)
+            for pending in [frame for frame in node.unicast.pending if isinstance(frame.message, wire.Probe)]:
+                probed.append(pending.neighbor)
                 if answers:
                     node.receive(wire.encode_ack(pending.number), 1, node_time(node), False)
             node.take_frames()
-        assert set(asked) == {1}
-        kept[answers] = key_of(node)
-    assert kept == {True: "11", False: None}
+        assert set(probed) == {1}
+        keys[answers] = key_of(node)
+    assert keys == {True: "11", False: None}
 
 
 def test_probe_is_acknowledged_and_nothing_else():
@@ -285,8 +285,8 @@ def test_probe_is_acknowledged_and_nothing_else():
     assert sent(node) == [(1, wire.Ack(70))] and node.drops == {}
 
 
-#  2 asked by node 1; its next round comes by node 3, to which an event's notification is just on its way
-def test_notification_that_meets_its_query_goes_on_and_not_back():
+#  2 requested by node 1; its next round comes by node 3, while an event's notification to node 3 is in transit
+def test_notification_that_meets_its_query_is_forwarded_and_not_returned():
     node = joined()
     for number, (sender, round_) in enumerate(((1, 0), (3, 1))):
         node.receive(info("01", 0), sender, node_time(node))
@@ -298,7 +298,7 @@ def test_notification_that_meets_its_query_goes_on_and_not_back():
 
 
 @pytest.mark.parametrize("retries", [10, 0])
-def test_one_frame_draws_eight_frames_and_the_rest_is_paced(retries):
+def test_one_frame_causes_at_most_eight_frames_at_once(retries):
     node = joined(dimensions=("TEMP 0 50",), publish="own") if retries else silent_node()
     for sink in range(100, 400):
         node.receive(wire.encode(sink, query(((200, 255),), sink=sink)), 1, node_time(node), False)
@@ -326,7 +326,7 @@ def test_one_frame_draws_eight_frames_and_the_rest_is_paced(retries):
     assert sinks == set(range(100, 400))
 
 
-def test_neighbor_that_acknowledges_nothing_has_few_frames_and_others_get_theirs():
+def test_neighbor_without_acknowledgements_gets_few_frames_and_does_not_delay_others():
     node = joined(acks="own")
     begin = now = node_time(node)
     for neighbor in [1] * 30 + [2]:
@@ -338,7 +338,7 @@ def test_neighbor_that_acknowledges_nothing_has_few_frames_and_others_get_theirs
     assert sent_to == [1] * MOST_IN_FLIGHT + [2]
 
 
-def test_acknowledgement_lets_the_next_frame_go_at_once():
+def test_acknowledgement_releases_the_next_frame_at_once():
     node = joined(acks="own")
     now = node_time(node)
     for _ in range(30):
@@ -350,7 +350,7 @@ def test_acknowledgement_lets_the_next_frame_go_at_once():
     assert [number for _, frame in node.take_frames() if (number := wire.number_of(frame)) not in (None, *numbers)]
 
 
-def test_node_with_little_room_refuses_events_and_takes_them_when_it_has_room_again():
+def test_node_with_a_full_queue_refuses_events_until_it_has_space_again():
     node = parent_of_6(acks="own", max_known=4)
     node.take_frames()
     for _ in range(2):
@@ -363,7 +363,7 @@ def test_node_with_little_room_refuses_events_and_takes_them_when_it_has_room_ag
     assert (1, wire.Ack(70)) in sent(node) and node.drops == {}
 
 
-def test_neighbor_that_refuses_a_frame_is_kept_and_the_message_dropped_as_full_in_the_end():
+def test_neighbor_that_refuses_a_frame_remains_and_the_message_is_finally_dropped_as_full():
     node = joined(acks="own")
     begin = now = node_time(node)
     node.unicast.send(1, wire.Probe(), now)
@@ -377,7 +377,7 @@ def test_neighbor_that_refuses_a_frame_is_kept_and_the_message_dropped_as_full_i
 
 
 def test_events_that_a_full_neighbor_refuses_do_not_keep_other_frames_waiting():
-    """Two neighbors full of events for each other would take notifications, and wait for them, for ever."""
+    """Otherwise two neighbors full of events for each other would accept notifications and delay them for ever."""
     node = joined(acks="own")
     begin = now = node_time(node)
     event = wire.Event(0, 9, 1, 2, 8, ((224, 255),), parse("TEMP IS 44"))
@@ -396,14 +396,14 @@ def test_events_that_a_full_neighbor_refuses_do_not_keep_other_frames_waiting():
 
 
 def silent_node():
-    """A root that acknowledges nothing; its queries came from node 1."""
+    """Return a root that acknowledges nothing, with queries from node 1."""
     node = TinyMQ(roots=(5,), dimensions=("TEMP 0 50",), retries=0, publish="own").make_node(5, draws.Stream(1))
     node.start(0)
     node.receive(info("01", 9), 1, 0)
     return node
 
 
-def test_what_waits_to_be_sent_arrives_in_the_order_in_which_it_was_made():
+def test_queued_messages_arrive_in_their_order_of_creation():
     network = Network(TinyMQ(roots=(0,), dimensions=("TEMP 0 50",)), [(0, 1)])
     for node in network.nodes.values():
         node.start(0)

@@ -1,4 +1,4 @@
-"""TinyMQ's key space: keys, universes, zones and regions, and how queries and events are mapped onto it."""
+"""TinyMQ's key space: keys, universes, zones and regions, and the mapping of queries and events."""
 
 import pytest
 from hypothesis import assume, given
@@ -28,23 +28,23 @@ def strings(region):
 
 
 @given(keys.map(lambda key: key and key + "1"), st.integers(0, 5))
-def test_key_tells_the_parents_and_the_slot(key, slot):
+def test_key_contains_the_parents_key_and_the_slot(key, slot):
     child = zones.child_key(key, slot)
     assert (zones.parent_key(child), zones.slot_of(child)) == (key, slot)
 
 
-def test_shortest_key_that_is_free_is_given():
-    assert [zones.free_slot(taken) for taken in (set(), {0}, {1}, {0, 1, 3})] == [0, 1, 0, 2]
+def test_shortest_free_key_is_granted():
+    assert [zones.free_slot(slots) for slots in (set(), {0}, {1}, {0, 1, 3})] == [0, 1, 0, 2]
 
 
 @given(keys)
-def test_universe_is_every_string_that_the_key_is_a_prefix_of(key):
+def test_universe_contains_all_strings_with_the_keys_prefix(key):
     expected = {text for text in strings(zones.whole_key_space(BITS)) if text.startswith(key)}
     assert strings(zones.universe(key, BITS)) == expected
 
 
 @given(keys, st.sets(st.integers(0, 7)))
-def test_zone_is_what_the_key_and_no_childs_is_a_prefix_of(key, slots):
+def test_zone_is_the_universe_without_those_of_children(key, slots):
     children = [zones.child_key(key, slot) for slot in sorted(slots)]
     expected = {
         text
@@ -55,18 +55,18 @@ def test_zone_is_what_the_key_and_no_childs_is_a_prefix_of(key, slots):
 
 
 def test_zone_of_the_papers_node_10():
-    # Key 010 with the child 01011 of figure 1 (C5: its own key belongs to it, as far as k bits go).
+    # Key 010 with the child 01011 of figure 1. By C5, the node's own key, cut to k bits, belongs to it.
     assert strings(zones.zone("010", ["0101"], 4 + 2)) == {"010000", "010001", "010010", "010011"}
 
 
 @given(regions, regions)
-def test_regions_are_sets_written_as_intervals(one, other):
+def test_operations_on_regions_equal_those_on_sets(first, second):
     for operation, expected in (
-        (zones.intersect, numbers(one) & numbers(other)),
-        (zones.subtract, numbers(one) - numbers(other)),
-        (zones.union, numbers(one) | numbers(other)),
+        (zones.intersect, numbers(first) & numbers(second)),
+        (zones.subtract, numbers(first) - numbers(second)),
+        (zones.union, numbers(first) | numbers(second)),
     ):
-        region = operation(one, other)
+        region = operation(first, second)
         assert numbers(region) == expected
         assert list(region) == sorted(region)
         assert sum(high - low + 1 for low, high in region) == len(expected)
@@ -75,17 +75,17 @@ def test_regions_are_sets_written_as_intervals(one, other):
 # --- the mapping ---
 
 
-def test_bits_are_shared_out_among_the_dimensions():
+def test_bits_are_distributed_among_the_dimensions():
     assert [split_bits(8, 1), split_bits(8, 3), split_bits(2, 3)] == [[8], [3, 3, 2], [1, 1, 0]]
 
 
-def test_cold_chain_query_of_the_paper_with_its_formula_put_right():
+def test_cold_chain_query_of_the_paper_with_the_corrected_formula():
     # C7: temperature and humidity from 0 to 1, here in hundredths, two bits each.
     mapping = Mapping([(51, 0, 100), (52, 0, 100)], 4)
     query = (Attribute(51, 4, 0), Attribute(51, 6, 50), Attribute(52, 4, 85), Attribute(52, 6, 90))
     event = (Attribute(51, IS, 25), Attribute(52, IS, 88))
-    assert [format(one, "04b") for one in mapping.cells(mapping.query_box(query))] == ["0011", "0111", "1011"]
-    assert [format(one, "04b") for one in mapping.cells(mapping.event_box(event))] == ["0111"]
+    assert [format(cell, "04b") for cell in mapping.cells(mapping.query_box(query))] == ["0011", "0111", "1011"]
+    assert [format(cell, "04b") for cell in mapping.cells(mapping.event_box(event))] == ["0111"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_cold_chain_query_of_the_paper_with_its_formula_put_right():
         ("HUMIDITY", "HUMIDITY GE 50, HUMIDITY LE 75", range(32, 49)),
     ],
 )
-def test_query_covers_the_cells_that_it_touches(dimension, text, expected):
+def test_query_covers_all_cells_that_it_intersects(dimension, text, expected):
     mapping = TinyMQ(dimensions=(dimension,), key_bits=6).mapping
     assert mapping.cells(mapping.query_box(parse(text))) == list(expected)
 
@@ -140,7 +140,7 @@ def test_query_and_event_that_match_have_a_string_in_common(mapping, query, even
 
 
 @given(mappings, st.lists(constraints, max_size=5), st.data())
-def test_strings_of_a_box_are_found_without_counting_them(mapping, query, data):
+def test_strings_of_a_box_are_computed_without_enumeration(mapping, query, data):
     box = mapping.query_box(query)
     expected = [
         number

@@ -1,4 +1,4 @@
-"""TinyMQ's overlay: built by the nodes' own messages on random connected networks, then every property of it."""
+"""TinyMQ's overlay: the nodes' own messages build it on random connected networks, and all its properties hold."""
 
 import itertools
 
@@ -25,7 +25,7 @@ PROTOCOLS = (TinyMQ, Pub2Sub)
 
 
 def built(protocol, graph, seed, seconds=5):
-    """A network in which busy links deliver in any order, after some seconds."""
+    """Return a network after some seconds; links deliver in any order."""
     stream = draws.Stream(seed)
     network = Network(protocol, graph.edges, stream.below)
     for node in network.nodes.values():
@@ -37,66 +37,71 @@ def built(protocol, graph, seed, seconds=5):
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @given(
-    where=graphs_with_roots(), key_bits=st.integers(1, 12), seed=st.integers(0, 999), seconds=st.sampled_from((5, 47))
+    graph_and_roots=graphs_with_roots(),
+    key_bits=st.integers(1, 12),
+    seed=st.integers(0, 999),
+    seconds=st.sampled_from((5, 47)),
 )
 @settings(max_examples=examples(60))
-def test_overlay_is_whole_in_whatever_order_links_deliver(cls, where, key_bits, seed, seconds):
-    graph, roots = where
+def test_overlay_is_whole_for_any_order_of_delivery(cls, graph_and_roots, key_bits, seed, seconds):
+    graph, roots = graph_and_roots
     network = built(cls(roots=roots, key_bits=key_bits), graph, seed, seconds)
     assert_overlay_is_whole(network.nodes, graph, roots, key_bits, every_tree=cls is Pub2Sub)
 
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
-@given(where=graphs_with_roots(), seed=st.integers(0, 99))
+@given(graph_and_roots=graphs_with_roots(), seed=st.integers(0, 99))
 @settings(max_examples=examples(50))
-def test_overlay_is_whole_over_the_radio(cls, where, seed):
-    graph, roots = where
+def test_overlay_is_whole_over_the_radio(cls, graph_and_roots, seed):
+    graph, roots = graph_and_roots
     scenario = wb.Scenario(graph, cls(roots=roots), duration_s=30, seed=seed)
     nodes = {node.address: node for node in play(scenario, Recorder())}
     assert_overlay_is_whole(nodes, graph, roots, 8, every_tree=cls is Pub2Sub)
 
 
 def assert_ring_is_whole_in_the_end(ring, roots, workload, duration_s, seed):
-    """A cycle of these nodes, played on an ideal channel."""
+    """Check the overlay of a ring of these nodes at the end of a run on an ideal channel."""
     graph, radio = nx.cycle_graph(ring), wb.Radio(loss="none")
     scenario = wb.Scenario(graph, TinyMQ(roots=roots), workload, radio, duration_s, seed)
     nodes = {node.address: node for node in play(scenario, Recorder())}
     assert_overlay_is_whole(nodes, graph, roots, 8)
 
 
-def test_way_whose_epochs_come_slowly_is_no_worse_for_that():
-    # An epoch takes more than lost_after from a root to the far side; the longer way round may bring it sooner.
+def test_path_with_slow_epochs_is_not_replaced_by_a_longer_one():
+    # An epoch takes longer than lost_after to the far side; the longer path may bring it sooner.
     assert_ring_is_whole_in_the_end(range(17), tuple(range(9)), [], 60, seed=0)
 
 
-def test_after_an_outage_a_node_takes_the_shorter_way_round_again_though_its_epochs_come_later():
+def test_after_an_outage_a_node_uses_the_shorter_path_again_although_its_epochs_are_later():
     ring = (0, 1, 11, 9, 6, 12, 5, 2, 8, 7, 4, 3, 10)
     outage = wb.outage(12, start_s=30, stop_s=100)
     assert_ring_is_whole_in_the_end(ring, (4, 10, 11), [outage], 200, seed=33)
 
 
-@given(where=graphs_with_roots(), seed=st.integers(0, 99))
+@given(graph_and_roots=graphs_with_roots(), seed=st.integers(0, 99))
 @settings(max_examples=examples(50))
-def test_network_falls_silent_where_nothing_is_to_be_repeated(where, seed):
-    graph, roots = where
+def test_network_becomes_silent_without_periodic_messages(graph_and_roots, seed):
+    graph, roots = graph_and_roots
     network = built(TinyMQ(roots=roots, info_s=0.0, refresh_s=0.0), graph, seed)
     assert_overlay_is_whole(network.nodes, graph, roots, 8)
-    sent = len(network.sent)
+    sent_count = len(network.sent)
     network.advance(3600)
-    assert len(network.sent) == sent
+    assert len(network.sent) == sent_count
 
 
-@given(where=graphs_with_roots(most_roots=1), seed=st.integers(0, 99))
+@given(graph_and_roots=graphs_with_roots(most_roots=1), seed=st.integers(0, 99))
 @settings(max_examples=examples(50))
-def test_with_one_root_both_protocols_build_the_same(where, seed):
-    graph, roots = where
+def test_with_one_root_both_protocols_build_the_same_overlay(graph_and_roots, seed):
+    graph, roots = graph_and_roots
     networks = [built(cls(roots=roots), graph, seed) for cls in PROTOCOLS]
-    one, other = ({a: node.overlay.position(0).key for a, node in network.nodes.items()} for network in networks)
-    assert one == other
+    tinymq_keys, pub2sub_keys = (
+        {a: node.overlay.position(0).key for a, node in network.nodes.items()} for network in networks
+    )
+    assert tinymq_keys == pub2sub_keys
     assert networks[0].sent == networks[1].sent
 
 
-#  0 --- 1 --- 2        the children of 1 get the shortest keys that are free, in the order in which they ask
+#  0 --- 1 --- 2        the children of 1 get the shortest free keys, in the order of their joins
 #        | \
 #        3  4
 STAR = [(0, 1), (1, 2), (1, 3), (1, 4)]
@@ -106,7 +111,7 @@ def keys_of(network, tree=0):
     return {address: node.overlay.position(tree).key for address, node in network.nodes.items()}
 
 
-def test_keys_of_children_are_the_shortest_that_are_free():
+def test_keys_of_children_are_the_shortest_free_ones():
     network = Network(TinyMQ(), STAR)
     for node in network.nodes.values():
         node.start(0)
@@ -114,13 +119,13 @@ def test_keys_of_children_are_the_shortest_that_are_free():
     keys = keys_of(network)
     assert (keys[0], keys[1]) == ("", "1")
     assert sorted(keys[child] for child in (2, 3, 4)) == ["1001", "101", "11"]
-    told = {address: event for address, event in network.events if isinstance(event, KeySet)}
-    assert {address: event.detail for address, event in told.items()} == keys
-    assert told[0] == KeySet(NOBODY, "grant", 0, 1, 0, "")
-    assert told[1] == KeySet(0, "grant", 0, 1, 1, "1")
+    key_events = {address: event for address, event in network.events if isinstance(event, KeySet)}
+    assert {address: event.detail for address, event in key_events.items()} == keys
+    assert key_events[0] == KeySet(NOBODY, "grant", 0, 1, 0, "")
+    assert key_events[1] == KeySet(0, "grant", 0, 1, 1, "1")
 
 
-def test_info_that_tells_of_a_change_is_repeated_ever_more_seldom():
+def test_info_about_a_change_is_repeated_at_increasing_intervals():
     root = TinyMQ(roots=(7,)).make_node(7, draws.Stream(1))
     root.start(0)
     times = []
@@ -128,20 +133,20 @@ def test_info_that_tells_of_a_change_is_repeated_ever_more_seldom():
         now = root.next_wake
         root.wake(now)
         times += [now] * len(root.take_frames())
-    # The epoch that the tick brings is none of these.
+    # The epoch of the tick is not one of these repetitions.
     gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
     assert len(gaps) >= 4
     for gap, after_us in zip(gaps[:4], (250_000, 500_000, 1_000_000, 2_000_000), strict=True):
         assert after_us / 2 <= gap <= after_us
 
 
-def test_child_that_is_granted_its_key_twice_keeps_its_slot():
+def test_child_with_a_repeated_grant_keeps_its_slot():
     parent = TinyMQ(roots=(7,)).make_node(7, draws.Stream(1))
     parent.start(0)
     for number, child in enumerate((3, 4, 3, 3)):
         parent.receive(wire.encode(number, wire.Join(0)), child, 10 + number, False)
     granted = [(to, wire.decode(frame)[1]) for to, frame in parent.take_frames()]
-    assert [(to, one.key) for to, one in granted if isinstance(one, wire.Grant)] == [
+    assert [(to, message.key) for to, message in granted if isinstance(message, wire.Grant)] == [
         (3, "1"),
         (4, "01"),
         (3, "1"),
@@ -149,7 +154,7 @@ def test_child_that_is_granted_its_key_twice_keeps_its_slot():
     ]
 
 
-def test_child_whose_key_belongs_to_another_is_given_a_new_one():
+def test_child_whose_key_belongs_to_another_node_gets_a_new_one():
     parent = TinyMQ(roots=(7,)).make_node(7, draws.Stream(1))
     parent.start(0)
     parent.receive(wire.encode(0, wire.Join(0)), 3, 10, False)
@@ -160,7 +165,7 @@ def test_child_whose_key_belongs_to_another_is_given_a_new_one():
     assert (to, wire.decode(frame)[1]) == (4, wire.Grant(0, 1, "01"))
 
 
-def test_node_that_cannot_be_heard_gets_no_child_and_no_answer():
+def test_node_that_is_not_heard_gets_no_child_and_no_answer():
     node = TinyMQ(roots=(7,)).make_node(1, draws.Stream(1))
     node.start(0)
     node.receive(wire.encode(0, wire.Join(0)), 3, 10, False)
@@ -172,7 +177,7 @@ def test_node_that_cannot_be_heard_gets_no_child_and_no_answer():
 
 
 @pytest.mark.parametrize("digits", ["²", "9" * 5000])
-def test_digits_that_are_no_number_name_no_key(digits):
+def test_digits_other_than_decimal_are_refused_as_a_key(digits):
     with pytest.raises(AttributeFormatError, match="known keys are"):
         wb.TinyMQ(dimensions=(digits,))
 

@@ -1,4 +1,4 @@
-"""PUB-2-SUB+ beside TinyMQ: a place in every tree, and what that costs. The tests beside it hold for both."""
+"""PUB-2-SUB+ compared with TinyMQ: a position in every tree, and its cost. The other tests cover both protocols."""
 
 import workbench as wb
 from workbench.protocols.tinymq import TinyMQ
@@ -29,7 +29,7 @@ def test_own_tree_is_that_of_the_nearest_root():
         assert node.overlay.own_tree() == hops.index(min(hops))
 
 
-def test_building_costs_a_handshake_for_each_tree_where_tinymq_has_one():
+def test_building_costs_a_handshake_for_each_tree_instead_of_one():
     grants = {}
     for cls in (TinyMQ, Pub2Sub):
         metrics = wb.Scenario(GRAPH, cls(roots=ROOTS), duration_s=5).run(engine="reference").metrics
@@ -41,13 +41,15 @@ def test_sink_is_found_by_its_key_of_the_same_tree():
     workload = [wb.subscribe(at=7, what="TEMP GE 20", start_s=3)]
     nodes, _ = run(Pub2Sub(roots=ROOTS), workload)
     by_address = dict(zip(sorted(GRAPH), nodes, strict=True))
-    stored = [(tree, one.message) for node in nodes for (tree, *_), one in node.queries.stored.items()]
+    stored = [
+        (tree, stored_query.message) for node in nodes for (tree, *_), stored_query in node.queries.stored.items()
+    ]
     assert {tree for tree, _ in stored} == {0, 1, 2}
     for tree, message in stored:
         assert (message.sink_tree, message.sink_key) == (tree, by_address[7].overlay.position(tree).key)
 
 
-def test_scenario_file_says_which_of_the_two_it_is():
+def test_scenario_file_names_the_protocol():
     for cls in (TinyMQ, Pub2Sub):
         scenario = wb.Scenario(GRAPH, cls(roots=ROOTS, key_bits=6, publish="own"), duration_s=1)
         assert wb.Scenario.from_json(scenario.to_json()).protocol == scenario.protocol

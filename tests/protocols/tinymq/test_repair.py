@@ -1,4 +1,4 @@
-"""TinyMQ after failures and on lossy links: the overlay heals, stored queries move, and then nothing is missed."""
+"""TinyMQ after failures and on lossy links: the overlay heals, queries move, and no events are lost afterwards."""
 
 import networkx as nx
 import pytest
@@ -22,18 +22,18 @@ from workbench.sim.trace import Recorder
 PROTOCOLS = (TinyMQ, Pub2Sub)
 SECOND = 1_000_000
 FAILED_S = 10
-# lost_after and two more epochs, and then the queries' refresh, with the defaults.
+# lost_after, two more epochs, and the refresh of queries, with the defaults
 SETTLED_S = FAILED_S + 4 * 10 + 2 * 10 + 30 + 5
 
 
 def played(scenario):
-    """(nodes by address, metrics) of a run."""
+    """Return (nodes by address, metrics) of a run."""
     recorder = Recorder()
     nodes = {node.address: node for node in play(scenario, recorder)}
     return nodes, Run(scenario, "reference", recorder).metrics
 
 
-def asked_and_published(sinks, publishers, start_s):
+def queries_and_events(sinks, publishers, start_s):
     workload = [
         wb.subscribe(at=sink, what=f"TEMP GE {i * 10}, TEMP LE {i * 10 + 15}", start_s=3)
         for i, sink in enumerate(sinks)
@@ -54,10 +54,10 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
-@given(where=graphs_with_roots(), options=OPTIONS, data=st.data(), seed=st.integers(0, 99))
+@given(graph_and_roots=graphs_with_roots(), options=OPTIONS, data=st.data(), seed=st.integers(0, 99))
 @settings(max_examples=examples(40))
-def test_after_failures_the_overlay_is_whole_again_and_nothing_is_missed(cls, where, options, data, seed):
-    graph, roots = where
+def test_after_failures_the_overlay_is_whole_again_and_all_events_arrive(cls, graph_and_roots, options, data, seed):
+    graph, roots = graph_and_roots
     dead = data.draw(st.sets(st.sampled_from(sorted(graph)), max_size=max(1, len(graph) // 3)))
     back = data.draw(st.sets(st.sampled_from(sorted(dead)))) if dead else set()
     up = graph.subgraph(set(graph) - (dead - back))
@@ -71,8 +71,8 @@ def test_after_failures_the_overlay_is_whole_again_and_nothing_is_missed(cls, wh
     settled_s = SETTLED_S if not back else 2 * SETTLED_S
     one_part = sorted(with_root[0])
     sinks = [node for node in one_part if node not in dead][:4]
-    workload += asked_and_published(sinks, one_part * (1 + 12 // len(one_part)), settled_s)
-    # Without acknowledgements a neighbor is given up as no infos come from it: later, but before all has settled.
+    workload += queries_and_events(sinks, one_part * (1 + 12 // len(one_part)), settled_s)
+    # Without acknowledgements a neighbor is given up because its infos stop: later, but before the network has settled.
     retries = data.draw(st.sampled_from((10, 0)))
     protocol = cls(roots=roots, dimensions=("TEMP 0 50",), retries=retries, **options)
     nodes, metrics = played(wb.Scenario(graph, protocol, workload, duration_s=settled_s + 20, seed=seed))
@@ -84,15 +84,15 @@ def test_after_failures_the_overlay_is_whole_again_and_nothing_is_missed(cls, wh
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @given(
-    where=graphs_with_roots(most_nodes=16, most_roots=4),
+    graph_and_roots=graphs_with_roots(most_nodes=16, most_roots=4),
     options=OPTIONS,
     loss=st.sampled_from((0.05, 0.1, 0.2)),
     seed=st.integers(0, 99),
 )
 @settings(max_examples=examples(30))
-def test_on_lossy_links_the_protocols_own_retries_bring_everything(cls, where, options, loss, seed):
-    graph, roots = where
-    workload = asked_and_published(sorted(graph)[:4], sorted(graph), 40)
+def test_on_lossy_links_the_protocols_own_retries_deliver_everything(cls, graph_and_roots, options, loss, seed):
+    graph, roots = graph_and_roots
+    workload = queries_and_events(sorted(graph)[:4], sorted(graph), 40)
     protocol = cls(roots=roots, dimensions=("TEMP 0 50",), **options)
     scenario = wb.Scenario(graph, protocol, workload, wb.Radio(loss=loss), duration_s=60, seed=seed)
     nodes, metrics = played(scenario)
@@ -101,9 +101,9 @@ def test_on_lossy_links_the_protocols_own_retries_bring_everything(cls, where, o
     assert metrics["wrong_deliveries"] == metrics["duplicate_deliveries"] == 0
 
 
-def test_overlay_grows_where_frames_collide():
+def test_overlay_grows_despite_collisions():
     graph = wb.topology.disc(40, 50, 50, radius_m=14, seed=1)
-    workload = asked_and_published((1, 2, 3), range(0, 40, 4), 40)
+    workload = queries_and_events((1, 2, 3), range(0, 40, 4), 40)
     radio = wb.Radio(collisions=True, csma=True)
     protocol = TinyMQ(roots=(0, 20), dimensions=("TEMP 0 50",))
     nodes, metrics = played(wb.Scenario(graph, protocol, workload, radio, duration_s=60, seed=3))
@@ -111,7 +111,7 @@ def test_overlay_grows_where_frames_collide():
     assert metrics["lost_collision"] > 0 and metrics["delivery_ratio"] == 1.0
 
 
-# --- one node's side ---
+# --- a single node ---
 
 HOT = parse("TEMP GE 20")
 
@@ -123,12 +123,12 @@ def info(key, parent, epoch=1, tree=0, hops=1, heard=()):
 
 
 def joined(address=5, parent=1, parent_key="1", key="11", now=0, **options):
-    """A node that has heard of node 1, joined it and got a key."""
+    """Return a node that has heard node 1, joined it and got a key."""
     node = TinyMQ(**options).make_node(address, draws.Stream(draws.make_key(2, address)))
     node.start(now)
     node.receive(info(parent_key, 0), parent, now)
-    (asked,) = woken(node)
-    assert asked[0] == parent and asked[1] == wire.Join(0)
+    (request,) = woken(node)
+    assert request[0] == parent and request[1] == wire.Join(0)
     node.receive(wire.encode(900, wire.Grant(0, 1, key)), parent, node_time(node), False)
     last = node.unicast._numbers.get(parent)
     for number in range(last - 3, last + 1):
@@ -143,7 +143,7 @@ def node_time(node):
 
 
 def woken(node):
-    """Wake a node once, when it is due; returns [(destination, message)] of what it sends."""
+    """Wake a node once, when it is due, and return [(destination, message)] of what it sends."""
     node.wake(node.next_wake)
     return sent(node)
 
@@ -157,25 +157,25 @@ def key_of(node, tree=0):
     return None if position is None else position.key
 
 
-def test_child_gets_its_new_key_from_its_parents_info():
+def test_child_derives_its_new_key_from_its_parents_info():
     node = joined(key="101")
     node.receive(info("0001", 0), 1, node_time(node))
     assert key_of(node) == "000101"
-    (told,) = [event for event in node.take_events() if isinstance(event, KeySet)]
-    assert told == KeySet(1, "grant", 0, 1, 6, "000101")
+    (key_set,) = [event for event in node.take_events() if isinstance(event, KeySet)]
+    assert key_set == KeySet(1, "grant", 0, 1, 6, "000101")
 
 
-def test_node_whose_parent_leaves_the_tree_has_no_place_and_falls_silent():
+def test_node_whose_parent_leaves_the_tree_loses_its_position_and_becomes_silent():
     node = joined(roots=(0, 8))
     node.receive(info("01", 8, tree=1), 1, node_time(node))
     assert key_of(node) is None
-    (lost,) = [event for event in node.take_events() if isinstance(event, KeySet)]
-    assert (lost.value, lost.detail) == (NOBODY, "")
-    # In the other tree it may join at once, for it has never been there.
+    (key_set,) = [event for event in node.take_events() if isinstance(event, KeySet)]
+    assert (key_set.value, key_set.detail) == (NOBODY, "")
+    # In the other tree it may join at once, because it has never been in that tree.
     assert node.overlay.joining[1].neighbor == 1
 
 
-def test_orphan_joins_in_its_tree_only_where_there_is_a_newer_epoch():
+def test_orphan_joins_its_tree_only_with_a_newer_epoch():
     node = joined()
     node.receive(info("01", 0, epoch=1), 2, node_time(node))
     node.overlay.lose(1, node_time(node))
@@ -192,7 +192,7 @@ def test_orphan_does_not_join_its_own_child():
     assert not node.overlay.joining
 
 
-def test_join_that_an_outage_kept_waiting_is_asked_after_it_and_waits_its_full_time():
+def test_join_delayed_by_an_outage_is_sent_afterwards_and_waits_its_full_time():
     node = TinyMQ().make_node(5, draws.Stream(1))
     node.start(0)
     node.receive(info("1", 0), 1, 0)
@@ -201,7 +201,7 @@ def test_join_that_an_outage_kept_waiting_is_asked_after_it_and_waits_its_full_t
     assert node.next_wake > 20 * SECOND and node.overlay.joining[0].neighbor == 1
 
 
-def test_with_nothing_to_gather_a_join_is_asked_a_moment_later_and_not_at_once():
+def test_without_a_gathering_time_a_join_is_sent_a_moment_later():
     node = TinyMQ(gather_ms=0.0).make_node(5, draws.Stream(1))
     node.start(0)
     node.receive(info("1", 0), 1, 7)
@@ -228,7 +228,7 @@ def query(region, number=0, sink=9, lease_s=wire.LEASE_FOREVER_S, round_=0):
     return wire.Query(0, sink, number, round_, lease_s, 3, 0, "0001", 8, region, HOT)
 
 
-def test_stored_queries_are_handed_to_a_child_that_joins():
+def test_stored_queries_are_handed_over_to_a_child_that_joins():
     node = joined()  # its universe: 11000000 to 11111111
     node.receive(wire.encode(8, query(((200, 255),))), 1, node_time(node), False)
     assert list(node.queries.stored) == [(0, 9, 0)]
@@ -238,13 +238,13 @@ def test_stored_queries_are_handed_to_a_child_that_joins():
     assert node.queries.stored[0, 9, 0].message.region == ((200, 223),)
 
 
-def test_stored_queries_go_where_they_belong_when_a_node_gets_another_key():
+def test_stored_queries_are_handed_over_when_a_node_gets_another_key():
     node = joined()
     node.receive(wire.encode(8, query(((200, 255),))), 1, node_time(node), False)
     acknowledge_everything(node)
     node.receive(info("0", 0), 1, node_time(node))
     assert not node.queries.stored
-    ((to, moved),) = [(to, one) for to, one in sent(node) if isinstance(one, wire.Query)]
+    ((to, moved),) = [(to, message) for to, message in sent(node) if isinstance(message, wire.Query)]
     assert (to, moved.region) == (1, ((200, 255),))
 
 
@@ -276,11 +276,11 @@ def test_frame_is_sent_again_until_it_is_acknowledged_and_then_the_neighbor_is_l
         copies += [frame for frame in node.take_frames() if frame == first]
     assert len(copies) == 3
     assert 1 not in node.overlay.neighbors
-    # It is not lost with the neighbor: it waits until there is a place again.
+    # The message is not lost with the neighbor: it waits until the node has a position again.
     assert [message.sequence for message, *_ in node._waiting] == [0]
 
 
-def test_neighbor_that_is_heard_is_asked_more_often():
+def test_frame_to_a_neighbor_that_is_heard_is_repeated_more_often():
     node = joined(retries=3)
     node.publish(parse("TEMP IS 0"), node_time(node))
     (first,) = node.take_frames()
@@ -292,7 +292,7 @@ def test_neighbor_that_is_heard_is_asked_more_often():
     assert copies == 3 * 3
 
 
-def test_frame_that_comes_again_is_acknowledged_again_and_nothing_else():
+def test_repeated_frame_is_only_acknowledged_again():
     node = joined()
     frame = wire.encode(70, query(((200, 255),)))
     for _ in range(2):
@@ -301,8 +301,8 @@ def test_frame_that_comes_again_is_acknowledged_again_and_nothing_else():
     assert node.drops == {"repeated": 1}
 
 
-def test_frame_numbers_that_come_round_make_no_new_frame_a_repeated_one():
-    # Node 1 sends node 2 a frame, node 3 as many as there are numbers but one, and node 2 another one.
+def test_new_frame_with_a_reused_number_is_not_taken_for_a_repetition():
+    # Node 1 sends node 2 a frame, node 3 one frame less than there are numbers, and node 2 another one.
     sender, receiver = (TinyMQ(roots=(9,)).make_node(address, draws.Stream(address)) for address in (1, 2))
     before = [wire.encode(number, wire.Join(0)) for number in numbers_to(sender, 2, 1)]
     assert len(set(numbers_to(sender, 3, 0xFFFF))) == 0xFFFF
@@ -312,7 +312,7 @@ def test_frame_numbers_that_come_round_make_no_new_frame_a_repeated_one():
 
 
 def numbers_to(node, neighbor, count):
-    """The numbers of so many frames to a neighbor, each acknowledged at once."""
+    """Return the numbers of `count` frames to a neighbor, each of which is acknowledged at once."""
     numbers = []
     for _ in range(count):
         node.unicast.send(neighbor, wire.Join(0), 0)
@@ -322,7 +322,7 @@ def numbers_to(node, neighbor, count):
     return numbers
 
 
-def test_frames_that_wait_for_an_answer_have_a_bound():
+def test_the_number_of_unanswered_frames_is_bounded():
     node = joined(max_known=2)
     for _ in range(3):
         node.publish(parse("TEMP IS 0"), node_time(node))
@@ -345,7 +345,7 @@ rounds = st.integers(0, 255)
 readings = st.sampled_from(("TEMP IS 20", "HUMIDITY IS 4", "TEMP IS 1, TEMP IS 9", "")).map(parse)
 wishes = st.sampled_from(("TEMP GE 20", "TEMP LE 1", "UV EQ_ANY", "")).map(parse)
 leases = st.sampled_from((0, 1, 60, 65535))
-ways = st.sampled_from((wire.OPEN, wire.UP, wire.DOWN))
+directions = st.sampled_from((wire.OPEN, wire.UP, wire.DOWN))
 any_message = st.one_of(
     st.builds(
         lambda positions, distances, heard: wire.Info(tuple(positions), tuple(distances), tuple(heard)),
@@ -373,23 +373,23 @@ any_message = st.one_of(
 
 @pytest.mark.parametrize("cls", PROTOCOLS)
 @given(
-    heard=st.lists(st.tuples(any_message, addresses, st.booleans(), ways), max_size=25),
+    steps=st.lists(st.tuples(any_message, addresses, st.booleans(), directions), max_size=25),
     address=st.sampled_from((0, 5)),
     retries=st.sampled_from((0, 2)),
     seed=st.integers(0, 9),
 )
-def test_node_bears_whatever_its_neighbors_say_and_falls_behind_with_nothing(cls, heard, address, retries, seed):
+def test_node_survives_any_messages_of_neighbors_without_a_backlog(cls, steps, address, retries, seed):
     node = cls(roots=(0, 7), retries=retries).make_node(address, draws.Stream(seed))
     now = 1000
     node.start(now)
     subscription = node.subscribe(HOT, now)
-    for number, (message, neighbor, passes, way) in enumerate(heard):
+    for number, (message, neighbor, passes, direction) in enumerate(steps):
         if isinstance(message, wire.Info):
             frame = wire.encode_info(message)
         else:
             is_routed = isinstance(message, (wire.Query, wire.Event, wire.Notification))
             routed = (
-                wire.encode(number, message, way if is_routed else wire.OPEN)
+                wire.encode(number, message, direction if is_routed else wire.OPEN)
                 if not isinstance(message, wire.Ack)
                 else b""
             )
@@ -400,8 +400,8 @@ def test_node_bears_whatever_its_neighbors_say_and_falls_behind_with_nothing(cls
             now = node.next_wake
             node.wake(now)
             assert node.next_wake > now
-        for _, made in node.take_frames():
-            wire.decode(made)
+        for _, frame_ in node.take_frames():
+            wire.decode(frame_)
     assert all(
         position.key is None or position.key == "" or position.parent != NOBODY
         for position in node.overlay.positions.values()
@@ -409,8 +409,8 @@ def test_node_bears_whatever_its_neighbors_say_and_falls_behind_with_nothing(cls
     subscription.unsubscribe(now)
 
 
-#  0 --- 1 --- 2        2 asks; when 1 no longer knows the way back, the sink's key does
-def test_notification_finds_the_sink_by_its_key_where_the_reverse_path_is_gone():
+#  0 --- 1 --- 2        2 subscribes; when 1 has lost the reverse path, the sink's key is used
+def test_notification_finds_the_sink_by_its_key_without_a_reverse_path():
     network = Network(TinyMQ(roots=(0,)), [(0, 1), (1, 2)])
     for node in network.nodes.values():
         node.start(0)
@@ -423,10 +423,10 @@ def test_notification_finds_the_sink_by_its_key_where_the_reverse_path_is_gone()
     assert taken(subscription) == ["TEMP IS 20"]
     messages = [wire.decode(frame)[1] for _, _, frame in network.sent]
     notifications = [message for message in messages if isinstance(message, wire.Notification)]
-    assert notifications and all(one.by_key for one in notifications)
+    assert notifications and all(notification.by_key for notification in notifications)
 
 
-def test_root_that_starts_again_has_newer_epochs():
+def test_restarted_root_has_newer_epochs():
     epochs = []
     for boot in (0, 1):
         node = TinyMQ(roots=(5,)).make_node(5, draws.Stream(1))
@@ -435,7 +435,7 @@ def test_root_that_starts_again_has_newer_epochs():
     assert epochs[1] > epochs[0] + 1_000_000
 
 
-def test_message_that_waits_in_vain_is_dropped():
+def test_message_that_waits_too_long_is_dropped():
     node = joined(roots=(0, 8), publish="own")
     node.route(wire.Event(1, 3, 4, 2, 8, ((0, 0),), parse("TEMP IS 0")), 3, node_time(node))
     now = node_time(node)
@@ -447,19 +447,19 @@ def test_message_that_waits_in_vain_is_dropped():
 
 
 @pytest.mark.parametrize("is_event", [True, False])
-def test_printed_algorithms_take_what_a_silent_neighbor_did_not_get_for_no_circle(is_event):
-    # Node 5 sends to its parent, node 1, which is gone; it joins node 2 and sends the same there.
+def test_published_algorithms_do_not_take_a_retry_after_a_silent_neighbor_for_a_loop(is_event):
+    # Node 5 sends to its parent, node 1, which is gone; it joins node 2 and sends the same message to it.
     node = joined(literal=True, retries=1, dimensions=("TEMP 0 50",))
     if is_event:
         node.publish(parse("TEMP IS 0"), node_time(node))
     else:
         node.subscribe(parse("TEMP LE 1"), node_time(node))
     kind = wire.Event if is_event else wire.Query
-    asked = []
-    while not asked:
-        asked = [to for to, message in sent(node) if isinstance(message, kind)]
+    destinations = []
+    while not destinations:
+        destinations = [to for to, message in sent(node) if isinstance(message, kind)]
         node.wake(node.next_wake)
-    assert asked == [1]
+    assert destinations == [1]
     while node.overlay.positions.get(0) is not None and node.overlay.position(0) is not None:
         node.wake(node.next_wake)
     node.take_frames()

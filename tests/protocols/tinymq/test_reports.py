@@ -1,4 +1,4 @@
-"""TinyMQ and its radio: reports in place of acks, the pace of a busy channel, and joins that nobody answers."""
+"""TinyMQ and its radio: reports instead of acknowledgements, pacing on a busy channel, and unanswered joins."""
 
 import networkx as nx
 import pytest
@@ -16,16 +16,16 @@ BUSY = wb.Radio(collisions=True, csma=True, retries=3)
 
 
 def event(value, tree=0):
-    """An event of node 9, with this number, that belongs to the universe of the child with key 111."""
+    """Return an event of node 9 with this number, for the universe of the child with key 111."""
     return wire.Event(tree, 9, value, 2, 8, ((224, 255),), parse(f"TEMP IS {43 + value}"))
 
 
 def pending(node):
-    return [(one.neighbor, one.number) for one in node.unicast.pending]
+    return [(frame.neighbor, frame.number) for frame in node.unicast.pending]
 
 
 def reporting(**options):
-    """Node 5 with child 6, whose radio has reported an acknowledgement."""
+    """Return node 5 with child 6; its radio has reported an acknowledgement."""
     node = parent_of_6(**options)
     node.take_frames()
     node.sent(1, wire.encode(0, wire.Probe()), True, node_time(node))
@@ -34,13 +34,13 @@ def reporting(**options):
 
 
 def send_down(node, *values):
-    """Hand the node events for its child's universe; returns the frames to the child."""
+    """Pass events for the child's universe to the node; return the frames to the child."""
     for value in values:
         node.receive(wire.encode(100 + value, event(value)), 1, node_time(node), False)
     return [frame for to, frame in node.take_frames() if to == 6]
 
 
-def test_radio_that_reports_has_one_frame_at_a_time_and_the_next_follows_its_report():
+def test_reporting_radio_gets_one_frame_at_a_time_and_the_next_after_its_report():
     node = reporting()
     (first,) = send_down(node, 1, 2, 3)
     assert not wire.wants_ack(first) and len(pending(node)) == 3
@@ -52,16 +52,16 @@ def test_radio_that_reports_has_one_frame_at_a_time_and_the_next_follows_its_rep
     assert wire.decode(third)[1].sequence == 3
 
 
-def test_frame_that_its_radio_still_has_is_not_sent_again():
+def test_frame_that_the_radio_has_not_reported_is_not_sent_again():
     node = reporting(info_s=0.0)
     (first,) = send_down(node, 1)
     end = node_time(node) + 8 * 50_000
     while node.next_wake is not None and node.next_wake < end:
         node.wake(node.next_wake)
     assert [frame for to, frame in node.take_frames() if to == 6] == []
-    for _ in range(2):  # the frame waits for its turn again, and gets it
+    for _ in range(2):  # the frame waits for another turn, and is kept
         node.wake(node.unicast.pending[0].due_us)
-    assert [frame for to, frame in node.take_frames() if to == 6] == [first]  # the report never came
+    assert [frame for to, frame in node.take_frames() if to == 6] == [first]  # without the report
 
 
 def test_frame_that_the_radio_gave_up_is_sent_again_after_a_pause():
@@ -83,7 +83,7 @@ def test_before_the_first_report_frames_ask_for_acks_and_reports_of_failures_cha
 
 
 @pytest.mark.parametrize("options", [{"acks": "own"}, {"retries": 0}])
-def test_who_goes_by_acks_of_its_own_or_by_none_ignores_reports(options):
+def test_nodes_with_their_own_or_no_acknowledgements_ignore_reports(options):
     node = parent_of_6(**options)
     node.take_frames()
     node.sent(1, wire.encode(0, wire.Probe()), True, node_time(node))
@@ -91,7 +91,7 @@ def test_who_goes_by_acks_of_its_own_or_by_none_ignores_reports(options):
     assert len(frames) == 2 and all(map(wire.wants_ack, frames))
 
 
-def test_receiver_acknowledges_only_what_asks_for_it_and_remembers_both():
+def test_receiver_acknowledges_frames_on_request_and_remembers_all():
     node = joined()
     frame = wire.without_ack(frame_down(((200, 255),)))
     node.receive(frame, 1, node_time(node), False)
@@ -99,13 +99,13 @@ def test_receiver_acknowledges_only_what_asks_for_it_and_remembers_both():
     assert node.take_frames() == [] and node.drops == {"repeated": 1} and list(node.queries.stored) == [(0, 9, 0)]
 
 
-def test_frame_that_goes_astray_and_wants_no_ack_is_refused():
+def test_misdirected_frame_without_an_acknowledgement_request_is_refused():
     node = joined()
     node.receive(wire.without_ack(frame_down(((0, 255),))), 1, node_time(node), False)
     assert node.take_frames() == [(1, wire.encode_refusal(70))] and node.drops == {"astray": 1}
 
 
-def test_refused_frame_is_sent_again_and_what_is_not_refused_is_forgotten():
+def test_refused_frame_is_sent_again_and_other_frames_are_forgotten():
     node = reporting()
     (first,) = send_down(node, 1)
     node.sent(6, first, True, node_time(node))
@@ -119,7 +119,7 @@ def test_refused_frame_is_sent_again_and_what_is_not_refused_is_forgotten():
     assert pending(node) == [] and node.overlay.positions[0].children == {6: 0}
 
 
-def test_message_that_was_taken_is_not_sent_elsewhere_when_the_child_moves():
+def test_accepted_message_is_not_sent_elsewhere_when_the_child_moves():
     node = reporting()
     (first,) = send_down(node, 1)
     node.sent(6, first, True, node_time(node))
@@ -150,7 +150,7 @@ def test_report_of_any_bytes_raises_nothing(frame, ok):
 
 
 def deaf_root(duration_s=600.0, **options):
-    """A root in the middle of nine nodes that hear it; it hears nobody."""
+    """Return a scenario with a root amid nine nodes that hear it; it hears none of them."""
     graph = nx.DiGraph()
     graph.add_nodes_from((node, {"pos": (float(node), 0.0)}) for node in range(10))
     graph.add_edges_from((0, node, {"pdr": 1.0}) for node in range(1, 10))
@@ -159,45 +159,45 @@ def deaf_root(duration_s=600.0, **options):
 
 
 def joins(run):
-    """Times (s) at which joins were sent, frames and repetitions of the radio alike."""
+    """Return the times at which joins were sent, in seconds; repetitions of the radio count, too."""
     rows = run.trace.to_pandas()
     return rows[(rows.event == "sent") & (rows.message == "join")].time_us.to_numpy() / 1e6
 
 
 @pytest.mark.parametrize("acks", ["radio", "own"])
-def test_pause_between_joins_at_a_root_that_does_not_receive_grows(acks):
+def test_pause_between_joins_at_a_deaf_root_grows(acks):
     times_s = joins(deaf_root(acks=acks).run("fast"))
-    assert 0 < len(times_s) < 9 * 8 * 11 * 4  # a node asks seven or eight times in ten minutes, 11 frames of 4 tries
+    assert 0 < len(times_s) < 9 * 8 * 11 * 4  # seven or eight joins per node in ten minutes, with 11 frames of 4 tries
     assert (times_s > 300).sum() < len(times_s) / 4
 
 
-def test_pause_doubles_up_to_a_limit_and_is_none_without_epochs():
+def test_pause_doubles_up_to_a_limit_and_is_0_without_epochs():
     assert [join_pause_us(failed, 10) for failed in (1, 2, 3, 7, 8, 500)] == [10, 20, 40, 640, 640, 640]
     assert join_pause_us(3, 0) == 0
 
 
-def test_neighbor_that_did_not_answer_is_asked_again_after_the_pause_and_others_at_once():
+def test_silent_neighbor_gets_a_join_after_the_pause_and_others_at_once():
     node = TinyMQ(lost_after=1000.0).make_node(5, draws.Stream(draws.make_key(2, 5)))
     node.start(0)
     node.receive(info("1", 0), 1, 0)
-    while node.overlay.neighbors != {}:  # until node 1 counts as lost: it answers nothing
+    while node.overlay.neighbors != {}:  # until node 1 counts as lost, because it answers nothing
         node.wake(node.next_wake)
     lost_us = node_time(node)
     node.receive(info("1", 0, epoch=2), 1, lost_us)
     assert node.overlay.joining == {}
     node.receive(info("01", 0, epoch=2), 2, lost_us)
-    assert [one.neighbor for one in node.overlay.joining.values()] == [2]
+    assert [join.neighbor for join in node.overlay.joining.values()] == [2]
     node.overlay.joining.clear()
     node.overlay.lose(2, lost_us)
     node.receive(info("1", 0, epoch=4), 1, lost_us + 11 * SECOND)
-    assert [one.neighbor for one in node.overlay.joining.values()] == [1]
+    assert [join.neighbor for join in node.overlay.joining.values()] == [1]
 
 
 # Load
 
 
-def crowd(seed=1):
-    """30 nodes in a small room, five roots that are sinks, and bursts of readings that fill the channel."""
+def dense_scenario(seed=1):
+    """Return a scenario of 30 nodes in a small area, with five roots as sinks and bursts that fill the channel."""
     topology = wb.topology.disc(60, 60, 30, radius_m=20, seed=seed)
     roots = (0, 12, 24, 36, 48)
     workload = [wb.subscribe(root, "TEMP GE 20", start_s=1) for root in roots]
@@ -209,8 +209,13 @@ def crowd(seed=1):
 
 
 def test_nearly_saturated_channel_with_five_roots_delivers():
-    measured = crowd().run("fast", "metrics").metrics
+    measured = dense_scenario().run("fast", "metrics").metrics
     assert measured["delivery_ratio"] > 0.95
-    own = crowd().replace(protocol=wb.TinyMQ(roots=(0, 12, 24, 36, 48), acks="own")).run("fast", "metrics").metrics
+    own = (
+        dense_scenario()
+        .replace(protocol=wb.TinyMQ(roots=(0, 12, 24, 36, 48), acks="own"))
+        .run("fast", "metrics")
+        .metrics
+    )
     assert own["delivery_ratio"] < 0.9 * measured["delivery_ratio"]
     assert own["transmissions"] > 2 * measured["transmissions"]

@@ -1,4 +1,4 @@
-"""Figures of TinyMQ's evaluation: trends of made-up sweeps, and those of a small evaluation."""
+"""Figures of TinyMQ's evaluation: trends of constructed sweeps, and those of a small evaluation."""
 
 from xml.etree import ElementTree
 
@@ -14,7 +14,7 @@ ONCE = {"info_s": 0.0, "refresh_s": 0.0, "retries": 0}
 
 
 class Table:
-    """A sweep's table, made up: protocol -> trees -> the metric in each of some networks."""
+    """A substitute for a sweep's table: {protocol: {trees: values of the metric in some networks}}."""
 
     radio_note = ""
 
@@ -47,36 +47,36 @@ def texts_of(drawing):
 def test_a_trend_is_the_mean_of_the_differences_in_each_network():
     table = tinymq_figures.trend_table(Table(VALUES), ["stored_per_tree"], by="protocol")
     rows = table.set_index("protocol")
-    ours, others = rows.loc["TinyMQ"], rows.loc["PUB-2-SUB+"]
+    ours, pub2sub = rows.loc["TinyMQ"], rows.loc["PUB-2-SUB+"]
     assert (ours["fewest"], ours["most"], ours["change"]) == (20, 18, -2)
     assert (ours["networks"], ours["lower"], ours["verdict"]) == (3, 2, "open")
     assert ours["low"] < -2 < 0 < ours["high"]  # -3, -4 and 1 may be chance
-    assert (others["change"], others["low"], others["high"], others["verdict"]) == (1, 1, 1, "rises")
+    assert (pub2sub["change"], pub2sub["low"], pub2sub["high"], pub2sub["verdict"]) == (1, 1, 1, "rises")
 
 
-def test_a_trend_falls_or_rises_only_where_chance_is_no_explanation():
-    found = {}
+def test_a_trend_falls_or_rises_only_if_chance_is_unlikely():
+    verdicts = {}
     for name, ends in {"falls": (7, 16, 27), "rises": (13, 24, 33), "open": (10, 20, 31), "same": (10, 20, 30)}.items():
         table = Table({"TinyMQ": {1: (10, 20, 30), 10: ends}})
-        (found[name],) = tinymq_figures.trend_table(table, ["stored_per_tree"])["verdict"]
-    (found["one network"],) = tinymq_figures.trend_table(Table({"TinyMQ": {1: (10,), 10: (7,)}}), ["stored_per_tree"])[
-        "verdict"
-    ]
-    assert found == {"falls": "falls", "rises": "rises", "open": "open", "same": "open", "one network": "open"}
+        (verdicts[name],) = tinymq_figures.trend_table(table, ["stored_per_tree"])["verdict"]
+    (verdicts["one network"],) = tinymq_figures.trend_table(
+        Table({"TinyMQ": {1: (10,), 10: (7,)}}), ["stored_per_tree"]
+    )["verdict"]
+    assert verdicts == {"falls": "falls", "rises": "rises", "open": "open", "same": "open", "one network": "open"}
 
 
-def test_a_trend_in_words_says_how_sure_it_is():
+def test_a_trend_in_words_gives_its_confidence():
     values = {"TinyMQ": {1: (10, 20, 30), 10: (7, 16, 27)}, "PUB-2-SUB+": {1: (10, 20, 30), 10: (10, 20, 31)}}
     trends = tinymq_figures.trend_table(Table(values), ["stored_per_tree"], by="protocol")
-    ours, others = tinymq_figures.trend_sentences(trends)
+    ours, pub2sub_sentence = tinymq_figures.trend_sentences(trends)
     assert ours == (
         "stored per tree (TinyMQ) falls from 20.00 with 1 to 16.67 with 10 trees "
         "(95 % interval of the change: -4.77 to -1.90)"
     )
-    assert others.startswith("stored per tree (PUB-2-SUB+) is open: 20.00 with 1 to 20.33 with 10 trees")
+    assert pub2sub_sentence.startswith("stored per tree (PUB-2-SUB+) is open: 20.00 with 1 to 20.33 with 10 trees")
 
 
-def test_a_network_in_which_a_run_failed_is_left_out_of_the_trend():
+def test_a_network_with_a_failed_run_is_omitted_from_the_trend():
     table = Table(VALUES)
     frame = table.frame
     frame.loc[(frame["topology"] == "2") & (frame["protocol.roots"] == "10"), "stored_per_tree"] = float("nan")
@@ -84,14 +84,14 @@ def test_a_network_in_which_a_run_failed_is_left_out_of_the_trend():
     assert (row["networks"], row["change"]) == (2, -3.5)
 
 
-def test_chart_has_trees_in_the_order_of_their_number_and_the_papers_line_without_a_band():
+def test_chart_has_trees_in_numerical_order_and_the_papers_line_without_a_band():
     drawing = tinymq_figures.trees_chart(Table(VALUES), "stored_per_tree", paper={"the paper": [(1, 23), (10, 18)]})
     ElementTree.fromstring(drawing.to_svg())
     assert {"TinyMQ", "PUB-2-SUB+", "the paper", "trees", "nodes storing a query, per tree"} <= set(texts_of(drawing))
     assert len([item for item in drawing.items if isinstance(item, Polygon) and item.opacity < 1]) == 2
 
 
-def test_a_chart_of_several_sweeps_carries_the_record_of_all_their_runs(tmp_path):
+def test_a_chart_of_several_sweeps_contains_the_record_of_all_their_runs(tmp_path):
     workload = [wb.subscribe(0, "TEMP GE 1", start_s=4), wb.publish(8, "TEMP IS 2", start_s=8)]
     scenario = wb.Scenario(wb.topology.grid(3, 3), wb.TinyMQ(), workload, duration_s=10)
     over = {"protocol.roots": {"1": (0,), "2": (0, 8)}}
@@ -106,10 +106,10 @@ def test_a_chart_of_several_sweeps_carries_the_record_of_all_their_runs(tmp_path
     answer = wb.reproduce(tinymq_figures.trees_chart(tables[0], "transmissions").save(tmp_path / "b.svg"))
     assert answer.is_identical and answer.runs == 2
     measured = [tables[0], swept(wb.Pub2Sub(), query_metrics)]
-    assert tinymq_figures.trees_chart(measured, "transmissions").record is None  # no run says which of them measured it
+    assert tinymq_figures.trees_chart(measured, "transmissions").record is None  # no run names the measure
 
 
-def test_sweeps_with_other_numbers_of_trees_stand_in_one_chart():
+def test_sweeps_with_different_numbers_of_trees_share_a_chart():
     whole, ends = (
         {"TinyMQ": VALUES["TinyMQ"]},
         {"PUB-2-SUB+": {trees: VALUES["PUB-2-SUB+"][trees] for trees in (1, 10)}},
@@ -130,26 +130,26 @@ def test_sweeps_with_other_numbers_of_trees_stand_in_one_chart():
         ),
     ],
 )
-def test_what_the_sweep_does_not_have_is_told(ask, sentence):
+def test_unknown_metrics_of_a_sweep_are_refused(ask, sentence):
     with pytest.raises(wb.ParameterError, match=sentence):
         ask(Table(VALUES))
 
 
-def test_roots_that_are_not_named_by_their_number_are_told():
+def test_roots_that_are_not_named_by_their_number_are_refused():
     table = Table(VALUES)
     table.frame["protocol.roots"] = "(0, 1)"
     with pytest.raises(wb.ParameterError, match="label each value with its number of roots"):
         tinymq_figures.trend_table(table, ["stored_per_tree"])
 
 
-def test_losses_are_shares_of_what_should_have_come_and_of_the_copies_sent():
+def test_losses_are_shares_of_expected_readings_and_of_sent_copies():
     table = Table({"printed": {1: (0.5, 0.9), 2: (0.4, 0.4)}}, "delivery_ratio")
     table.frame["events_published"] = 10
     table.frame["dropped_loop"] = [1, 3, 4, 4]
-    one, two = tinymq_figures.printed_losses(table).to_dict("records")
-    assert (one["lost"], one["lost_least"], one["lost_most"]) == pytest.approx((0.3, 0.1, 0.5))
-    assert (one["looping"], one["looping_least"], one["looping_most"]) == pytest.approx((0.2, 0.1, 0.3))
-    assert (two["trees"], two["lost"], two["looping"]) == pytest.approx((2, 0.6, 0.2))
+    one_tree, two_trees = tinymq_figures.printed_losses(table).to_dict("records")
+    assert (one_tree["lost"], one_tree["lost_least"], one_tree["lost_most"]) == pytest.approx((0.3, 0.1, 0.5))
+    assert (one_tree["looping"], one_tree["looping_least"], one_tree["looping_most"]) == pytest.approx((0.2, 0.1, 0.3))
+    assert (two_trees["trees"], two_trees["lost"], two_trees["looping"]) == pytest.approx((2, 0.6, 0.2))
 
 
 # The trends themselves, on small networks of the paper's density
@@ -168,7 +168,7 @@ def sweep(networks, protocol, workload, measure, duration_s):
 
 
 @pytest.mark.family
-def test_queries_are_stored_at_fewer_nodes_nearer_by_and_answered_sooner_with_ten_trees(networks):
+def test_with_ten_trees_queries_are_stored_at_fewer_and_nearer_nodes(networks):
     queries = wb.range_queries(range(200), 40, start_s=4, every_s=0.05)
     events = wb.range_events(range(200), 12, start_s=7, every_s=0.05)
     table = sweep(networks, wb.TinyMQ(**ONCE), [*queries, *events], query_metrics, 9)

@@ -1,4 +1,4 @@
-"""TinyMQ's frames: golden bytes both ways, limits, and what bytes that are none of them come to."""
+"""TinyMQ's frames: golden bytes in both directions, limits, and invalid bytes."""
 
 import pytest
 from hypothesis import given
@@ -24,7 +24,7 @@ from workbench.protocols.tinymq.wire import (
     Refusal,
 )
 
-# (bytes, number or None, message, what the trace calls it)
+# (bytes, number or None, message, its label in the trace)
 GOLDEN = [
     ("49 00 00", None, Info((), (), ()), ("info", NOBODY, 0)),
     ("49 00 00 02 04030201 ffffffff", None, Info((), (), (0x01020304, U32)), ("info", NOBODY, 0)),
@@ -81,7 +81,7 @@ GOLDEN = [
     ),
 ]
 FRAMES = [bytes.fromhex(text) for text, *_ in GOLDEN]
-NAMES_NOBODY = bytes.fromhex("49 00 00")  # what is left of an info whose neighbors are cut off
+NAMES_NOBODY = bytes.fromhex("49 00 00")  # the rest of an info whose named neighbors are truncated
 
 
 def encode(number, message, direction=wire.OPEN):
@@ -93,7 +93,7 @@ def encode(number, message, direction=wire.OPEN):
 
 
 @pytest.mark.parametrize(("text", "number", "message", "label"), GOLDEN)
-def test_frame_and_message_are_each_others_translation(text, number, message, label):
+def test_frames_encode_their_messages_and_decode_to_them(text, number, message, label):
     frame = bytes.fromhex(text)
     assert encode(number, message) == frame
     assert wire.decode(frame) == (number, message)
@@ -106,17 +106,17 @@ def test_frame_and_message_are_each_others_translation(text, number, message, la
 )
 def test_direction_of_a_message_is_a_bit_of_its_type(frame, direction, bit):
     number, message = wire.decode(frame)
-    on_its_way = bytes((frame[0] | bit,)) + frame[1:]
-    assert wire.encode(number, message, direction) == on_its_way
-    assert wire.decode(on_its_way) == (number, message)
-    assert wire.direction_of(on_its_way) == direction
-    assert wire.describe(on_its_way) == wire.describe(frame)
+    directed = bytes((frame[0] | bit,)) + frame[1:]
+    assert wire.encode(number, message, direction) == directed
+    assert wire.decode(directed) == (number, message)
+    assert wire.direction_of(directed) == direction
+    assert wire.describe(directed) == wire.describe(frame)
 
 
 @pytest.mark.parametrize(
     "first", [wire.JOIN | 0x80, wire.GRANT | 0x20, wire.QUERY | 0xA0, wire.INFO | 0x80, wire.ACK | 0x20]
 )
-def test_no_other_type_has_such_a_bit_and_none_has_both(first):
+def test_no_other_type_has_a_direction_bit_and_none_has_both(first):
     frames = [frame for frame in FRAMES if frame[0] == first & ~0xA0]
     assert frames
     for frame in frames:
@@ -125,7 +125,7 @@ def test_no_other_type_has_such_a_bit_and_none_has_both(first):
 
 
 @pytest.mark.parametrize("frame", [frame for frame in FRAMES if wire.number_of(frame) is not None])
-def test_frame_that_wants_no_ack_has_another_type_and_is_the_same_message(frame):
+def test_frame_without_an_acknowledgement_request_has_another_type_and_the_same_message(frame):
     silent = wire.without_ack(frame)
     assert silent == bytes((frame[0] & 0xBF,)) + frame[1:] != frame
     assert wire.wants_ack(frame) and not wire.wants_ack(silent)
@@ -135,11 +135,11 @@ def test_frame_that_wants_no_ack_has_another_type_and_is_the_same_message(frame)
 
 
 @pytest.mark.parametrize("frame", [b"", b"\x4a", b"\x4a\x01", b"\x41\x01\x02", b"\x52\x01\x02", b"\x49\x00\x00"])
-def test_frames_without_a_number_of_their_own_have_none(frame):
+def test_unnumbered_frames_have_no_number(frame):
     assert wire.number_of(frame) is None
 
 
-def test_info_that_names_no_neighbor_has_no_count_of_them():
+def test_info_without_named_neighbors_has_no_count_of_them():
     with pytest.raises(DecodeError):
         wire.decode(bytes.fromhex("49 00 00 00"))
 
@@ -182,7 +182,7 @@ def assert_decodes_to_itself_or_not_at_all(frame):
     st.integers(1, 127),
     st.lists(st.integers(0, 2**127 - 1), min_size=1, max_size=20),
 )
-def test_keys_and_regions_of_any_width_go_there_and_back(key, key_bits, ends):
+def test_keys_and_regions_of_any_width_are_decoded_as_encoded(key, key_bits, ends):
     ends = sorted({end % 2**key_bits for end in ends})
     ends = ends if len(ends) % 2 == 0 else ends + ends[-1:]
     region = tuple([(ends[position], ends[position + 1]) for position in range(0, len(ends), 2)])

@@ -39,7 +39,8 @@ class Wire(LoadedOnce):
 
     payload: the run to show, as bytes from `payload.pack` or `payload.preview`.
     selection: the user's selection: node, row (of a frame in the trace) and time_s.
-    clock: name of a playback clock. Players with the same name show the same time; "" means a clock of its own.
+    clock: name of a playback clock. Players with the same name show the same time. "" means that the
+        player has its own clock.
     holder: id of the HTML element in which the player is.
     dissected: dissected frames (see `dissections`) of the run in the last payload.
     """

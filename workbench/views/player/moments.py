@@ -50,7 +50,7 @@ def _path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:
     """
     rows = delivered[columns["peer"][delivered] >= 0]
     key = row_keys(columns["node"][rows], columns["origin"][rows])
-    rows, key = rows[order := argsort(key)], key[order]
+    rows, key = rows[by_key := argsort(key)], key[by_key]
     peer = columns["peer"][rows]
     is_change = np.append(False, peer[1:] != peer[:-1])[: len(rows)] & ~mark_first(key)
     return np.sort(rows[is_change])[:MOST].tolist()

@@ -53,7 +53,7 @@ _COLOURS = {
 
 
 class Buffer:
-    """A sequence of columns as bytes. ``parts``: the bytes; ``size``: their number so far."""
+    """A sequence of columns as bytes. ``parts``: pieces of the bytes; ``size``: the number of bytes so far."""
 
     def __init__(self) -> None:
         self.parts: list[bytes] = []
@@ -64,11 +64,11 @@ class Buffer:
 
         If all values are equal and more than `FEW`, the entry has the value, and no bytes are added.
         """
-        shortest = _shrink(np.asarray(values))
-        if len(shortest) > FEW and shortest[0] == shortest[-1] and (shortest == shortest[0]).all():
-            return {"column": shortest.dtype.str[1:], "all": shortest[0].item(), "rows": len(shortest)}
-        data = np.ascontiguousarray(shortest).tobytes()
-        entry = {"column": shortest.dtype.str[1:], "at": self.size, "rows": len(shortest)}
+        shrunk = _shrink(np.asarray(values))
+        if len(shrunk) > FEW and shrunk[0] == shrunk[-1] and (shrunk == shrunk[0]).all():
+            return {"column": shrunk.dtype.str[1:], "all": shrunk[0].item(), "rows": len(shrunk)}
+        data = np.ascontiguousarray(shrunk).tobytes()
+        entry = {"column": shrunk.dtype.str[1:], "at": self.size, "rows": len(shrunk)}
         self.parts += [data, bytes(-len(data) % 8)]
         self.size += len(data) + -len(data) % 8
         return entry

@@ -22,7 +22,7 @@ _CELL, _TOP = (112, 46), 66  # of a map: width and height of a cell, and its upp
 
 
 def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None = None) -> Drawing:
-    """Draw a metric of each protocol along an axis, with 95 % intervals, and below it the conditions.
+    """Draw a metric of each protocol along an axis, with 95 % intervals, and below it the conditions of the runs.
 
     ``x``: an axis of the comparison, by default its first; without axes, the protocols are the categories. If some runs
     do not have a finite value (undelivered readings are infinitely late), medians and their intervals are drawn instead
@@ -57,7 +57,7 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
 
 
 def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: float = 0.95) -> Drawing:
-    """Draw which protocol is best at each combination of values of two axes, and below it the conditions.
+    """Draw which protocol is best at each combination of values of two axes, and below it the conditions of the runs.
 
     A cell has the colour and the name of the best protocol, and its mean. It is pale if the 95 % interval of the paired
     difference from the second-best protocol contains 0. Only protocols with a mean delivery ratio of at least
