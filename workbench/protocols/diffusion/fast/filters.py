@@ -45,6 +45,10 @@ def check(filters: tuple[Any, ...]) -> tuple[Any, ...]:
             raise twin.NoFastTwinError(
                 f"the filter {name} runs Python code at every node; only the reference engine can run it"
             )
+        if filter_.settings.get("flush"):
+            raise twin.NoFastTwinError(
+                f"the filter {filter_.name} has flush=True, so it sends later; only the reference engine can run it"
+            )
     return filters
 
 

@@ -95,6 +95,8 @@ class Filter:
         """
         if self.name not in IN_C:
             return {} if self.name in BUILT_IN else self.settings
+        if self.settings.get("flush"):
+            return {}  # C has no filters that emit later.
         kind = BUILT_IN[self.name]
         decider = kind(complete_settings(self.name, kind.parameters, self.settings))
         return {field: getattr(decider, field) for field in IN_C[self.name]}
@@ -190,7 +192,8 @@ def _to_address(value):
 def register_filter(name, make):
     """Register a user's filter: a function ``attributes -> attributes or None``, or a class with ``decide``.
 
-    A class is called with the filter's settings, once per node. If the name is already registered, the new filter
+    A class is called with the filter's settings, once per node. It may send messages later: see ``emits_at_us`` in
+    built_in.py. If the name is already registered, the new filter
     replaces the old one. Return ``make``. Raises ParameterError for the name of a built-in filter.
     """
     if name in BUILT_IN:
