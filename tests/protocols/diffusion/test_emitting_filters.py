@@ -3,9 +3,10 @@
 import pytest
 
 import workbench as wb
+from tests.both_engines import assert_same_trace
 from tests.network import Network, taken
 from workbench.attributes.text import parse
-from workbench.errors import AttributeFormatError, ParameterError, ScenarioError
+from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.diffusion import Diffusion
 from workbench.protocols.diffusion.filters import Filter, register_filter
 
@@ -148,8 +149,11 @@ def test_emitted_mean_counts_for_the_reading_that_it_replaces():
     assert metrics.wrong_deliveries == 0
 
 
-def test_fast_engine_says_that_it_has_no_filters_that_send_later():
-    assert scenario().run(engine="fast").engine == "fast"
-    assert scenario(flush=True).run().engine == "reference"
-    with pytest.raises(ScenarioError, match="flush=True, so it sends later"):
-        scenario(flush=True).run(engine="fast")
+def test_both_engines_emit_the_same():
+    assert_same_trace(scenario(flush=True))
+    two = (
+        Filter("neighborhood_average", key=200, at=(1, 3, 5), period_s=1.5, flush=True),
+        Filter("running_mean", key=210),
+        Filter("neighborhood_average", key=220, at=3, period_s=4, flush=True),
+    )
+    assert_same_trace(scenario().replace(protocol=Diffusion(filters=two)))
