@@ -247,8 +247,8 @@ MEMORY = np.dtype(
     align=True,
 )
 
-# The memory of a neighborhood_average on a node, for all origins. With ``flush`` it emits ``last_list`` with the mean at
-# ``emits_us`` (or NONE), as the data message that it has dropped last: ``held_origin`` (a node index, or NONE before
+# The memory of a neighborhood_average on a node, for all origins. With ``flush`` it emits ``last_list`` with the mean
+# at ``emits_us`` (or NONE), as the data message that it has dropped last: ``held_origin`` (a node index, or NONE before
 # the first), ``held_sequence``, the neighbor that brought it and its ttl.
 AVERAGE = np.dtype(
     [

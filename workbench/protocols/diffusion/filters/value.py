@@ -20,7 +20,7 @@ IN_C = {
     "running_mean": ("key", "window"),
     "running_minimum": ("key", "window"),
     "running_maximum": ("key", "window"),
-    "neighborhood_average": ("key", "period_us"),
+    "neighborhood_average": ("key", "period_us", "flush"),
     "rate_limit": ("interval_us",),
     "threshold_alarm": ("key", "high", "low"),
 }
@@ -95,8 +95,6 @@ class Filter:
         """
         if self.name not in IN_C:
             return {} if self.name in BUILT_IN else self.settings
-        if self.settings.get("flush"):
-            return {}  # C has no filters that emit later.
         kind = BUILT_IN[self.name]
         decider = kind(complete_settings(self.name, kind.parameters, self.settings))
         return {field: getattr(decider, field) for field in IN_C[self.name]}
