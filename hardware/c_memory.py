@@ -62,7 +62,7 @@ SMALLER = {
 DECIDERS = tuple(IN_C)
 READERS = ("read_running_window", *(f"read_{name}" for name in DECIDERS if not name.startswith("running_")))
 POINTERS = {
-    "c/filtering.c": DECIDERS,
+    "c/filtering.c": (*DECIDERS, "emit_average"),
     "mote/placing.c": READERS,
     "diffusion/c/": ("take_frame", "take_event"),
     "mote/framing.c": ("write_host", "write_radio"),

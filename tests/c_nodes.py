@@ -43,7 +43,7 @@ ERRORS = {
 }
 # Headers of protocols that applications include.
 DECLARED = ("flooding", "diffusion", "built_in")
-FILTER_SETTINGS = ("key", "tolerance", "heartbeat_us", "window", "period_us", "interval_us", "high", "low")
+FILTER_SETTINGS = ("key", "tolerance", "heartbeat_us", "window", "period_us", "interval_us", "high", "low", "flush")
 NEVER = 2**63 - 1
 BROADCAST = 2**32 - 1
 
@@ -200,7 +200,11 @@ class CNode(Node):
             if hasattr(built_in, name):
                 setattr(state, name, getattr(built_in, name))
         match, memory = self._attributes(parse(one.match))
-        row = (one.key, one.messages == "interest", match[0], getattr(self._c, one.name), state)
+        emission, emit = self._ffi.NULL, self._ffi.NULL
+        if one.name == "neighborhood_average":
+            state.emission.due_us = NEVER
+            emission, emit = self._ffi.addressof(state.emission), self._c.emit_average
+        row = (one.key, one.messages == "interest", match[0], getattr(self._c, one.name), state, emission, emit)
         return row, state, match, memory
 
     def _attributes(self, attributes):

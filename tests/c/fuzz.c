@@ -324,8 +324,8 @@ int main(void)
 #ifdef DIFFUSION
     static struct running_window means = {.key = TEMP_KEY, .window = 3};
     static struct rate_limit limit = {.interval_us = SECOND_US};
-    const struct filter filters[] = {{200, false, {NULL, 0, 0}, running_mean, &means},
-                                     {201, true, {NULL, 0, 0}, rate_limit, &limit}};
+    const struct filter filters[] = {{200, false, {NULL, 0, 0}, running_mean, &means, NULL, NULL},
+                                     {201, true, {NULL, 0, 0}, rate_limit, &limit, NULL, NULL}};
     struct diffusion_settings settings = TINY_DIFFUSION_SETTINGS;
     settings.exploratory_gradients = 2;
     settings.sample_lifetime_us = 3 * SECOND_US;

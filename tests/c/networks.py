@@ -17,6 +17,7 @@ FILTERS = (
     ("rate_limit", {"interval_s": 0.7}),
     ("threshold_alarm", {"high": 22.5, "low": -3.25}),
     ("neighborhood_average", {"period_s": 0.9}),
+    ("neighborhood_average", {"period_s": 0.9, "flush": True}),
     ("running_mean", {"window": 5}),
     ("running_minimum", {"window": 4}),
     ("running_maximum", {"of": "HUMIDITY", "window": 3}),

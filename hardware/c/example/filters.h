@@ -33,8 +33,8 @@ static struct suppress_unchanged unchanged = {
 static const uint8_t ANY_TEMPERATURE[] = {TEMP_KEY, EQ_ANY, 0, 0};
 
 static const struct filter FILTERS[] = {
-    {200, false, {ANY_TEMPERATURE, sizeof ANY_TEMPERATURE, 1}, no_frost, NULL},
-    {201, false, {ANY_TEMPERATURE, sizeof ANY_TEMPERATURE, 1}, suppress_unchanged, &unchanged},
+    {200, false, {ANY_TEMPERATURE, sizeof ANY_TEMPERATURE, 1}, no_frost, NULL, NULL, NULL},
+    {201, false, {ANY_TEMPERATURE, sizeof ANY_TEMPERATURE, 1}, suppress_unchanged, &unchanged, NULL, NULL},
 };
 
 enum { FILTER_COUNT = sizeof FILTERS / sizeof FILTERS[0] };

@@ -280,6 +280,7 @@ FILTERS = [
     ("running_minimum", {"of": "X", "window": 2}),
     ("running_maximum", {"window": 5}),
     ("neighborhood_average", {"period_s": 1.0}),
+    ("neighborhood_average", {"period_s": 0.8, "flush": True}),
     ("rate_limit", {"interval_s": 1.0}),
     ("threshold_alarm", {"high": 26.0, "low": 22.0}),
 ]

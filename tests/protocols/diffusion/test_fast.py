@@ -103,6 +103,7 @@ def filters(draw, key):
                 ("running_minimum", {"window": 2}),
                 ("running_maximum", {"window": 4}),
                 ("neighborhood_average", {"period_s": 1.0}),
+                ("neighborhood_average", {"period_s": 0.7, "flush": True}),
                 ("rate_limit", {"interval_s": 1.0}),
                 ("threshold_alarm", {"high": 26.0, "low": 22.0}),
                 ("running_mean", {"of": "INTERVAL", "window": 2}),

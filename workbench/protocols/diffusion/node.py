@@ -235,6 +235,8 @@ class DiffusionNode(Node):
         if self._tick_us is not None and self._tick_us <= now:
             self._tick_us = None
             self._send_samples(now)
+        if self.filters is not None:
+            self.filters.wake(now)
         self._plan_wake()
 
     def _plan_wake(self):
@@ -244,6 +246,8 @@ class DiffusionNode(Node):
         times += [subscription.expires_us for subscription in self.subscriptions.open]
         times += [own.refresh_us for own in self.own_interests]
         times += [own.repeat_us for own in self.own_interests]
+        if self.filters is not None:
+            times.append(self.filters.next_wake)
         times = [time for time in times if time is not None]
         self.next_wake = min(times) if times else None
 
@@ -706,13 +710,15 @@ class DiffusionNode(Node):
         return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes, self.strict)]
 
     def _route(self, data, seen, now):
-        """Process new data: filter it, deliver it to own subscriptions, and forward or drop it (A23).
+        """Process new data: filter it, then deliver, forward or drop it (A23).
 
         ``seen``: the message's SeenData.
         """
         attributes = data.attributes
         if self.filters is not None:
             attributes = self.filters.apply("data", _samples_of(data), data.source, data.sequence, now)
+            if self.filters.next_wake is not None:
+                self._plan_wake()
             # A filter processes a message once, so its result is for all sinks, and later copies are dropped.
             seen.is_settled = attributes != data.attributes
         reason = self._reason_to_drop(attributes, wire.DATA_HEADER_B)
@@ -722,6 +728,21 @@ class DiffusionNode(Node):
             return
         if seen.is_settled:
             data = _with_attributes(data, attributes, ())
+        self._pass_on(data, seen, now)
+
+    def send_held(self, data, now):
+        """Send data that a filter has held back, or that it makes of messages held back, to all sinks."""
+        self.clean(now)
+        seen = self.seen_data.get((data.source, data.sequence)) or self._note_data(data, now)
+        seen.is_settled = True
+        if self._reason_to_drop(data.attributes, wire.DATA_HEADER_B) is None:
+            self._pass_on(data, seen, now)
+        else:
+            self._drop_message(data, "data", "too_long")
+
+    def _pass_on(self, data, seen, now):
+        """Deliver data to own subscriptions, and forward or drop it."""
+        attributes = data.attributes
         is_held = False
         for own in self.own_interests:
             if one_way_match(own.attributes, attributes, self.strict):

@@ -115,6 +115,18 @@ enum filter_answer threshold_alarm(void *state, const struct filtered *message)
     return FILTER_PASS;
 }
 
+/* Return the mean of the sources' values, and forget them. */
+static int16_t take_average(struct sources *sources)
+{
+    int32_t sum = 0;
+    for (size_t i = 0; i < sources->count; i++)
+        sum += sources->list[i].value;
+    int16_t average = mean(sum, sources->count);
+    sources->count = 0;
+    sources->oldest = 0;
+    return average;
+}
+
 enum filter_answer neighborhood_average(void *state, const struct filtered *message)
 {
     struct neighborhood_average *filter = state;
@@ -126,16 +138,27 @@ enum filter_answer neighborhood_average(void *state, const struct filtered *mess
         filter->next_us = message->now + filter->period_us;
     filter->has_begun = true;
     noted_source(sources, message->origin)->value = value;
+    if (filter->flush) {
+        if (!filter->is_collecting)
+            filter->emission.due_us = message->now + filter->period_us;
+        filter->is_collecting = true;
+        keep(&filter->last, message->attributes);
+        return FILTER_DROP;
+    }
     if (message->now < filter->next_us)
         return FILTER_DROP;
-    int32_t sum = 0;
-    for (size_t i = 0; i < sources->count; i++)
-        sum += sources->list[i].value;
-    int16_t average = mean(sum, sources->count);
-    sources->count = 0;
-    sources->oldest = 0;
     filter->next_us = message->now + filter->period_us;
-    return replace_value(message, filter->key, average);
+    return replace_value(message, filter->key, take_average(sources));
+}
+
+void emit_average(void *state, struct attribute_list *answer)
+{
+    struct neighborhood_average *filter = state;
+    struct filtered last = {view(&filter->last), answer, 0, 0};
+    filter->is_collecting = false;
+    filter->emission.due_us = INT64_MAX;
+    if (replace_value(&last, filter->key, take_average(&filter->sources)) == FILTER_PASS)
+        *answer = filter->last;
 }
 
 /* Running windows */

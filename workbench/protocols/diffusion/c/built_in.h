@@ -56,14 +56,20 @@ struct threshold_alarm {
 };
 enum filter_answer threshold_alarm(void *state, const struct filtered *message);
 
-/* Pass one reading per `period_us`: the mean of the latest reading of each source heard since the last one. */
+/* Pass one reading per `period_us`: the mean of the latest reading of each source heard since the last one. With `flush`
+ * it is sent when the period ends: then the filter's `emission` and `emit` are those of this struct. */
 struct neighborhood_average {
     uint8_t key;
-    int64_t period_us;
+    bool flush;
     bool has_begun;
+    bool is_collecting; /* whether `emission.due_us` is set */
+    int64_t period_us;
     int64_t next_us;
+    struct emission emission;
+    struct attribute_list last;
     struct sources sources;
 };
+void emit_average(void *state, struct attribute_list *answer);
 enum filter_answer neighborhood_average(void *state, const struct filtered *message);
 
 /* The last readings of a source, oldest first. */

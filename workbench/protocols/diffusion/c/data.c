@@ -156,7 +156,10 @@ static bool pass_filters(struct diffusion *node, struct data *data, struct seen_
 {
     enum diffusion_reason reason;
     struct attributes original = data->attributes;
-    if (!filter_data(node, data, answer, now, &reason)) {
+    bool is_left = filter_data(node, data, answer, now, &reason);
+    if (next_emission(node) != NEVER)
+        plan_wake(node);
+    if (!is_left) {
         seen->is_settled = true;
         drop_data(node, data, reason);
         return false;
@@ -175,16 +178,45 @@ static enum diffusion_reason why_not_sent(const struct diffusion *node, const st
     return node->is_evicting && data->previous_hop != NOBODY ? DIFFUSION_EVICTED : DIFFUSION_NO_INTEREST;
 }
 
-/* Pass new data through filters, own subscriptions and interest cache, and forward or drop it (A23). */
-static void route(struct diffusion *node, struct data *data, struct seen_data *seen, int64_t now)
+/* Deliver data, note its path, and forward or drop it. */
+static void take_on(struct diffusion *node, struct data *data, struct seen_data *seen, int64_t now)
 {
-    struct attribute_list answer;
-    if (!pass_filters(node, data, seen, &answer, now))
-        return;
     bool is_held = deliver_all(node, data, now);
     bool is_wanted = note_paths(node, data);
     if (!forward_data(node, data, seen, now) && !is_held)
         drop_data(node, data, why_not_sent(node, data, is_wanted));
+}
+
+/* Pass new data through filters, own subscriptions and interest cache, and forward or drop it (A23). */
+static void route(struct diffusion *node, struct data *data, struct seen_data *seen, int64_t now)
+{
+    struct attribute_list answer;
+    if (pass_filters(node, data, seen, &answer, now))
+        take_on(node, data, seen, now);
+}
+
+/* Send what filters have dropped before and emit now, as the message that they have dropped last. */
+void send_held(struct diffusion *node, int64_t now)
+{
+    for (size_t i = 0; i < node->settings->filter_count; i++) {
+        struct attribute_list answer;
+        if (!emit(node, i, &answer, now))
+            continue;
+        const struct emission *emission = node->settings->filters[i].emission;
+        struct data data = {
+            .sequence = emission->sequence,
+            .source = emission->origin,
+            .previous_hop = emission->previous_hop,
+            .ttl = emission->ttl,
+            .attributes = view(&answer),
+        };
+        clean(node, now);
+        struct seen_data *seen = seen_data_of(node, data.source, data.sequence);
+        if (seen == NULL)
+            seen = note_seen(node, &data, now);
+        seen->is_settled = true;
+        take_on(node, &data, seen, now);
+    }
 }
 
 void receive_data(struct diffusion *node, struct data *data, int64_t now)

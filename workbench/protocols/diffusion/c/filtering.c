@@ -54,16 +54,19 @@ static bool decide(const struct filter *filter, const struct about *about, struc
     return true;
 }
 
-/* Apply the matching filters to an interest, or to one reading; false if one of them drops it. */
-static bool answer_one(const struct diffusion *node, const struct about *about, struct attribute_list *attributes)
+/* Apply the matching filters from index `first` on to an interest, or to one reading; false if one drops it. */
+static bool answer_one(const struct diffusion *node, const struct about *about, struct attribute_list *attributes,
+                       size_t first)
 {
-    for (size_t i = 0; i < node->settings->filter_count; i++) {
+    for (size_t i = first; i < node->settings->filter_count; i++) {
         const struct filter *filter = &node->settings->filters[i];
         if (!wants(filter, about->is_interest, view(attributes)))
             continue;
         struct attribute_list answer = *attributes;
         if (!decide(filter, about, view(attributes), &answer)) {
             tell_filtered(node, filter, about, "drop");
+            if (filter->emission != NULL)
+                filter->emission->has_dropped = true;
             return false;
         }
         if (!are_equal(view(&answer), view(attributes)))
@@ -81,11 +84,53 @@ bool filter_interest(struct diffusion *node, struct interest *interest, struct a
     struct about about = {true, interest->sink, interest->sequence, now};
     keep(answer, interest->attributes);
     *reason = DIFFUSION_FILTER;
-    if (!answer_one(node, &about, answer) || answer->count == 0)
+    if (!answer_one(node, &about, answer, 0) || answer->count == 0)
         return false;
     interest->attributes = view(answer);
     *reason = DIFFUSION_TOO_LONG;
     return answer->size <= MESSAGE_B - INTEREST_HEADER_B;
+}
+
+/* Note the data message as which the filters that have dropped it will send it later. */
+static void hold_back(const struct diffusion *node, const struct data *data)
+{
+    for (size_t i = 0; i < node->settings->filter_count; i++) {
+        struct emission *emission = node->settings->filters[i].emission;
+        if (emission == NULL || !emission->has_dropped)
+            continue;
+        emission->previous_hop = data->previous_hop;
+        emission->sequence = data->sequence;
+        emission->origin = data->source;
+        emission->ttl = data->ttl;
+        emission->has_held = true;
+    }
+}
+
+int64_t next_emission(const struct diffusion *node)
+{
+    int64_t next_us = NEVER;
+    for (size_t i = 0; i < node->settings->filter_count; i++) {
+        const struct emission *emission = node->settings->filters[i].emission;
+        if (emission != NULL && emission->due_us < next_us)
+            next_us = emission->due_us;
+    }
+    return next_us;
+}
+
+bool emit(const struct diffusion *node, size_t place, struct attribute_list *answer, int64_t now)
+{
+    const struct filter *filter = &node->settings->filters[place];
+    if (filter->emission == NULL || filter->emission->due_us > now)
+        return false;
+    answer->size = 0;
+    answer->count = 0;
+    filter->emit(filter->state, answer);
+    if (!filter->emission->has_held || answer->count == 0)
+        return false;
+    struct about about = {false, filter->emission->origin, filter->emission->sequence, now};
+    bool passes = answer_one(node, &about, answer, place + 1);
+    tell_filtered(node, filter, &about, "replace");
+    return passes;
 }
 
 bool filter_data(struct diffusion *node, struct data *data, struct attribute_list *answer, int64_t now,
@@ -97,6 +142,9 @@ bool filter_data(struct diffusion *node, struct data *data, struct attribute_lis
     struct attributes left = data->attributes;
     struct attributes nothing = {left.bytes + left.size, 0, 0};
     bool fits = true;
+    for (size_t i = 0; i < node->settings->filter_count; i++)
+        if (node->settings->filters[i].emission != NULL)
+            node->settings->filters[i].emission->has_dropped = false;
     keep(answer, nothing);
     /* Filters process the readings of an aggregate one at a time. */
     do {
@@ -104,9 +152,11 @@ bool filter_data(struct diffusion *node, struct data *data, struct attribute_lis
         keep(&reading, data->is_aggregate ? first_sample(left, &left) : left);
         if (!data->is_aggregate)
             left = nothing;
-        if (answer_one(node, &about, &reading))
+        if (answer_one(node, &about, &reading, 0))
             fits = add_all(answer, view(&reading)) && fits;
     } while (left.count > 0);
+    if (answer->count == 0)
+        hold_back(node, data);
     *reason = fits ? DIFFUSION_FILTER : DIFFUSION_TOO_LONG;
     if (answer->count == 0 || !fits)
         return false;

@@ -312,7 +312,7 @@ static int64_t earlier(int64_t one, int64_t other)
 
 void plan_wake(struct diffusion *node)
 {
-    int64_t wake_us = node->tick_us;
+    int64_t wake_us = earlier(node->tick_us, next_emission(node));
     for (size_t i = 0; i < node->sample_count; i++)
         wake_us = earlier(wake_us, kept_time(node->samples[i].ends_us));
     for (size_t i = 0; i < node->waiting_count; i++)
@@ -371,6 +371,7 @@ void diffusion_wake(struct diffusion *node, int64_t now)
         node->tick_us = NEVER;
         send_samples(node, now);
     }
+    send_held(node, now);
     plan_wake(node);
 }
 

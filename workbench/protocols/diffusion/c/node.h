@@ -71,6 +71,7 @@ void drop_old_samples(struct diffusion *node, int64_t now);
 void offer_sample(struct diffusion *node, int64_t number, struct attributes attributes, int64_t now);
 void send_samples(struct diffusion *node, int64_t now);
 void receive_data(struct diffusion *node, struct data *data, int64_t now);
+void send_held(struct diffusion *node, int64_t now);
 
 void drop_data(struct diffusion *node, const struct data *data, enum diffusion_reason reason);
 struct seen_data *seen_data_of(struct diffusion *node, uint16_t source, uint32_t sequence);
@@ -92,5 +93,10 @@ bool filter_interest(struct diffusion *node, struct interest *interest, struct a
                      enum diffusion_reason *reason);
 bool filter_data(struct diffusion *node, struct data *data, struct attribute_list *answer, int64_t now,
                  enum diffusion_reason *reason);
+
+/* Return when a filter sends what it has dropped, or NEVER. Let the filter at an index do so if it is due: write the
+ * attributes that the filters behind it pass; false if there are none. */
+int64_t next_emission(const struct diffusion *node);
+bool emit(const struct diffusion *node, size_t place, struct attribute_list *answer, int64_t now);
 
 #endif

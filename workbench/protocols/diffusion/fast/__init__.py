@@ -25,7 +25,13 @@ from workbench.protocols.diffusion import rules
 from workbench.protocols.diffusion.fast import memory, state
 from workbench.protocols.diffusion.fast.cache import TOWARDS, remove_gradients
 from workbench.protocols.diffusion.fast.copies import plan_to_send_again, send_waiting
-from workbench.protocols.diffusion.fast.data import drop_old_samples, offer_sample, receive_data, send_samples
+from workbench.protocols.diffusion.fast.data import (
+    drop_old_samples,
+    emit_held,
+    offer_sample,
+    receive_data,
+    send_samples,
+)
 from workbench.protocols.diffusion.fast.interests import (
     begin_subscription,
     end_subscription,
@@ -145,8 +151,8 @@ def sent(core, state, i, receiver, message, ttl, ok, now):
 def wake(core, state, i, now):
     """Perform the actions of node ``i`` that are due at the time ``now``.
 
-    These are: end subscriptions, refresh or repeat interests, send unacknowledged frames again, and match or drop
-    waiting samples.
+    These are: end subscriptions, refresh or repeat interests, send unacknowledged frames again, match or drop waiting
+    samples, and emit what filters have held back.
     """
     refresh(core, state, i, now)
     send_waiting(core, state, i, now)
@@ -155,4 +161,5 @@ def wake(core, state, i, now):
     if node.tick_us != NONE and node.tick_us <= now:
         node.tick_us = NONE
         send_samples(core, state, i, now)
+    emit_held(core, state, i, now)
     plan_wake_up(core, state, i)

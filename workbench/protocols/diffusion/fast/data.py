@@ -12,9 +12,15 @@ from workbench.protocols.diffusion.fast.attributes import (
 )
 from workbench.protocols.diffusion.fast.cache import clean
 from workbench.protocols.diffusion.fast.copies import forward_data, matches_own
-from workbench.protocols.diffusion.fast.filters import apply_filters
+from workbench.protocols.diffusion.fast.filters import (
+    apply_filters,
+    apply_to_part,
+    hold_back,
+    next_emission_us,
+    take_mean,
+)
 from workbench.protocols.diffusion.fast.interests import block_of, detail_of, plan_wake_up
-from workbench.protocols.diffusion.fast.memory import Message, Number, Reason
+from workbench.protocols.diffusion.fast.memory import Event, Message, Number, Reason
 from workbench.protocols.diffusion.fast.messages import (
     id_of,
     make_message,
@@ -204,7 +210,7 @@ def receive_data(core, state, i, sender, message, ttl, now):
 
 @compiled
 def _route(core, state, i, sender, message, ttl, seen, now):
-    """Process new data: filter it, deliver it to own subscriptions, and forward or drop it.
+    """Process new data: filter it, then deliver, forward or drop it.
 
     ``sender``: the previous hop; NONE if the node itself is the source.
     """
@@ -217,10 +223,59 @@ def _route(core, state, i, sender, message, ttl, seen, now):
         is_changed = list_id == NONE or not is_same(state, list_id, core.messages[message].content)
         state.seen_data_more[i, seen].is_settled = is_changed
         if list_id == NONE:
+            hold_back(core, state, i, message, sender, ttl)
+        if next_emission_us(state, i) != NONE:
+            plan_wake_up(core, state, i)
+        if list_id == NONE:
             twin.drop(core, now, i, peer, message, Reason.FILTER)
             return
     if is_changed:
         message = with_attributes(core, state, message, list_id)
+    _pass_on(core, state, i, sender, message, ttl, seen, now)
+    if is_changed:
+        twin.let_go(core, message)
+
+
+@compiled
+def emit_held(core, state, i, now):
+    """Let the filters of node ``i`` that are due emit what they have held back."""
+    for f in range(len(state.filters)):
+        average = state.averages[f, i]
+        if average.emits_us == NONE or average.emits_us > now:
+            continue
+        emitted = take_mean(state, f, i)
+        origin = average.held_origin
+        if origin == NONE:
+            continue
+        id = id_of(origin, average.held_sequence)
+        message = make_message(core, state, Message.DATA, origin, average.held_sequence, emitted, 0, 0)
+        list_id = apply_to_part(core, state, now, i, message, origin, emitted, f + 1)
+        if core.is_recorded[Event.FILTERED]:
+            record, key = core.messages[message], state.filters[f].key
+            twin.add_row(
+                *(core, now, i, Event.FILTERED, NONE),
+                *(record.name, record.origin, record.sequence, 0, key, Reason.REPLACE),
+            )
+        if list_id != NONE:
+            clean(core, state, now, i)
+            seen = seen_data_index(state, i, id)
+            if seen == NONE:
+                seen = note_data(state, i, id, average.held_sender, average.held_ttl, now)
+            state.seen_data_more[i, seen].is_settled = 1
+            is_changed = list_id != emitted
+            if is_changed:
+                changed = with_attributes(core, state, message, list_id)
+                twin.let_go(core, message)
+                message = changed
+            _pass_on(core, state, i, average.held_sender, message, average.held_ttl, seen, now)
+        twin.let_go(core, message)
+
+
+@compiled
+def _pass_on(core, state, i, sender, message, ttl, seen, now):
+    """Deliver data to own subscriptions, and forward or drop it."""
+    list_id = core.messages[message].content
+    peer = NONE if sender == NONE else core.addresses[sender]
     is_held = False
     first = state.own_first[i]
     for index in range(first, first + state.nodes[i].own_interests):
@@ -245,8 +300,6 @@ def _route(core, state, i, sender, message, ttl, seen, now):
             # The sender knows an interest that this node does not.
             reason = Reason.EVICTED if state.nodes[i].is_evicting and sender != NONE else Reason.NO_INTEREST
         twin.drop(core, now, i, peer, message, reason)
-    if is_changed:
-        twin.let_go(core, message)
 
 
 @compiled

@@ -65,6 +65,7 @@ def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
         row["match"] = match
         row["of"] = getattr(decider, "key", NONE)
         row["window"] = getattr(decider, "window", 0)
+        row["flush"] = getattr(decider, "flush", False)
         for name in ("tolerance", "high", "low"):
             row[name] = getattr(decider, name, 0.0)
         for name in ("heartbeat_us", "period_us", "interval_us"):
@@ -76,13 +77,55 @@ def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
 @compiled
 def apply_filters(core, state, now, i, message, origin):
     """Return the id of a message's attribute list after all matching filters of node ``i``; NONE if they drop it."""
+    if not _carries_any(state, i):
+        return core.messages[message].content
+    for f in range(len(state.filters)):
+        state.averages[f, i].has_dropped = 0
+    return _apply_to_parts(core, state, now, i, message, origin)
+
+
+@compiled
+def hold_back(core, state, i, message, sender, ttl):
+    """Note that filters have dropped a data message: those that emit later will send it in its place."""
+    for f in range(len(state.filters)):
+        average = state.averages[f, i]
+        if average.has_dropped:
+            average.held_origin = state.message_fields[message].origin
+            average.held_sequence = core.messages[message].sequence
+            average.held_sender = sender
+            average.held_ttl = ttl
+
+
+@compiled
+def next_emission_us(state, i):
+    """Return when a filter of node ``i`` emits what it has held back; NONE if none does."""
+    next_us = NONE
+    for f in range(len(state.filters)):
+        emits_us = state.averages[f, i].emits_us
+        if emits_us != NONE and (next_us == NONE or emits_us < next_us):
+            next_us = emits_us
+    return next_us
+
+
+@compiled
+def take_mean(state, f, i):
+    """Return the id of the list that filter ``f`` on node ``i`` emits, and begin its next period."""
+    average = state.averages[f, i]
+    mean = _mean(average.sum, average.count)
+    average.sum = 0
+    average.count = 0
+    average.period += 1
+    average.emits_us = NONE
+    return _with_value(state, average.last_list, _row_of_value(state, average.last_list, state.filters[f].of), mean)
+
+
+@compiled
+def _apply_to_parts(core, state, now, i, message, origin):
     record = core.messages[message]
     list_id = record.content
-    if not _carries_any(state, i):
-        return list_id
     first, last = state.lists[list_id].first, state.lists[list_id].last
     if record.name == Message.INTEREST or first == last:
-        list_id = _apply_to_part(core, state, now, i, message, origin, list_id)
+        list_id = apply_to_part(core, state, now, i, message, origin, list_id, 0)
         return NONE if list_id == NONE or state.lists[list_id].first == state.lists[list_id].last else list_id
     part_count = 0
     is_changed = False
@@ -91,7 +134,7 @@ def apply_filters(core, state, now, i, message, origin):
         # Filters process the readings of an aggregate one at a time.
         end = sample_end(state, list_id, first, is_aggregate)
         part = slice_list(state, list_id, first, end)
-        result = _apply_to_part(core, state, now, i, message, origin, part)
+        result = apply_to_part(core, state, now, i, message, origin, part, 0)
         is_changed = is_changed or result != part
         if result != NONE:
             state.parts[part_count] = result
@@ -118,9 +161,10 @@ def _carries_any(state, i):
 
 
 @compiled
-def _apply_to_part(core, state, now, i, message, origin, list_id):
+def apply_to_part(core, state, now, i, message, origin, list_id, first):
+    """Return the id of a part's list after the matching filters from index ``first`` on; NONE if one drops it."""
     name = core.messages[message].name
-    for f in range(len(state.filters)):
+    for f in range(first, len(state.filters)):
         if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, list_id):
             result = _decide(state, f, i, origin, list_id, now)
             if result != list_id and core.is_recorded[Event.FILTERED]:
@@ -131,6 +175,7 @@ def _apply_to_part(core, state, now, i, message, origin, list_id):
                     core, now, i, Event.FILTERED, NONE, record.name, record.origin, record.sequence, 0, key, detail
                 )
             if result == NONE:
+                state.averages[f, i].has_dropped = 1
                 return NONE
             list_id = result
     return list_id
@@ -240,6 +285,9 @@ def _average(state, f, i, origin, list_id, value_row, value, now):
     average = state.averages[f, i]
     memory_index, is_new = _find_memory(state, f, i, origin)
     memory_row = state.memories[memory_index]
+    is_flushed = state.filters[f].flush
+    if is_flushed and average.emits_us == NONE:
+        average.emits_us = now + state.filters[f].period_us
     if average.next_us == NONE:
         average.next_us = now + state.filters[f].period_us
     if is_new or memory_row.time_us != average.period:
@@ -249,7 +297,8 @@ def _average(state, f, i, origin, list_id, value_row, value, now):
         average.sum += value - memory_row.value
     memory_row.time_us = average.period
     memory_row.value = value
-    if now < average.next_us:
+    average.last_list = list_id
+    if is_flushed or now < average.next_us:
         return NONE
     mean = _mean(average.sum, average.count)
     average.sum = 0

@@ -17,7 +17,7 @@ from workbench.protocols.diffusion.fast.cache import (
     report_interest_removed,
     set_gradient,
 )
-from workbench.protocols.diffusion.fast.filters import apply_filters
+from workbench.protocols.diffusion.fast.filters import apply_filters, next_emission_us
 from workbench.protocols.diffusion.fast.memory import Event, Message, Reason
 from workbench.protocols.diffusion.fast.messages import (
     id_of,
@@ -166,6 +166,7 @@ def plan_wake_up(core, state, i):
     wake_us = state.nodes[i].tick_us
     for index in range(state.nodes[i].waiting):
         wake_us = _earlier(wake_us, state.waiting[i, index].time_us)
+    wake_us = _earlier(wake_us, next_emission_us(state, i))
     if state.nodes[i].samples:
         wake_us = _earlier(wake_us, state.samples[state.samples_first[i]].ends_us)
     first = state.own_first[i]

@@ -230,6 +230,7 @@ FILTER = np.dtype(
         ("messages", np.int32),
         ("match", np.int32),
         ("of", np.int32),
+        ("flush", np.int32),
     ],
     align=True,
 )
@@ -246,8 +247,25 @@ MEMORY = np.dtype(
     align=True,
 )
 
-# The memory of a neighborhood_average on a node, for all origins.
-AVERAGE = np.dtype([("next_us", np.int64), ("sum", np.int64), ("count", np.int64), ("period", np.int64)], align=True)
+# The memory of a neighborhood_average on a node, for all origins. With ``flush`` it emits ``last_list`` with the mean
+# at ``emits_us`` (or NONE), as the data message that it has dropped last: ``held_origin`` (a node index, or NONE before
+# the first), ``held_sequence``, the neighbor that brought it and its ttl.
+AVERAGE = np.dtype(
+    [
+        ("next_us", np.int64),
+        ("sum", np.int64),
+        ("count", np.int64),
+        ("period", np.int64),
+        ("emits_us", np.int64),
+        ("held_sequence", np.int64),
+        ("held_origin", np.int32),
+        ("held_sender", np.int32),
+        ("held_ttl", np.int32),
+        ("last_list", np.int32),
+        ("has_dropped", np.int32),  # a part of the message that is being filtered
+    ],
+    align=True,
+)
 
 # A path: a copy of data for a sink, whose next hop is one of the neighbors candidates[first:last]. ``copy_number``: the
 # copy that serves it, or NONE; ``rank``: 0 for the first path of a sink, 1 for further ones that explore.
@@ -347,7 +365,7 @@ FIELDS: Fields = {
     # Filters.
     "filters": GIVEN,
     "carries": GIVEN,  # (filters, nodes)
-    "averages": Array(AVERAGE, ("filters", "nodes"), {"next_us": NONE}),
+    "averages": Array(AVERAGE, ("filters", "nodes"), {"next_us": NONE, "emits_us": NONE, "held_origin": NONE}),
     "memories": Array(MEMORY, "memories"),
     "memory_buckets": GIVEN,
     "windows": Array(np.int32, ("memories", "window")),

@@ -115,9 +115,14 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
         interest,
         unicast,
         Needs(
-            cleaning_rows + b.degree + 4 + b.interests * (1 + 2 * b.data_gradients) + b.samples * own_data,
-            1 + b.interests * (1 + b.data_gradients) + (b.samples + MAX_WAITING) * hops,
-            1 + b.interests + 2 * b.samples + (b.samples + MAX_WAITING) * hops,
+            cleaning_rows
+            + b.degree
+            + 4
+            + b.interests * (1 + 2 * b.data_gradients)
+            + b.samples * own_data
+            + b.filters * (cleaning_rows + b.filters + data),
+            1 + b.interests * (1 + b.data_gradients) + (b.samples + MAX_WAITING + b.filters) * hops,
+            1 + b.interests + 2 * (b.samples + b.filters) + (b.samples + MAX_WAITING + b.filters) * hops,
         ),
     )
 
@@ -128,8 +133,9 @@ def _pool_needs(b: Bounds) -> np.ndarray:
     # A data message: each part after each filter, all parts together, each delivered sample.
     data = MOST_ATTRIBUTES * (b.filters + 2) + 2
     interests = b.degree * (b.filters + 2) + b.interests + 2
-    pool_needs[PoolNeed.LISTS] = max(b.samples * data, interests)
-    pool_needs[PoolNeed.ATTRIBUTES] = MOST_ATTRIBUTES * max(b.samples * (b.filters + 5), interests)
+    emitted = b.filters * (b.filters + 2 + b.deliveries)
+    pool_needs[PoolNeed.LISTS] = max(b.samples * data, interests) + emitted
+    pool_needs[PoolNeed.ATTRIBUTES] = MOST_ATTRIBUTES * (max(b.samples * (b.filters + 5), interests) + emitted)
     pool_needs[PoolNeed.MARKS] = b.data_gradients * (b.interests + 1) + b.interests + 1
     pool_needs[PoolNeed.MEMORIES] = b.filters * (b.degree + 1)
     return pool_needs

@@ -4,6 +4,10 @@ A built-in filter is a class with a table of parameters. Each node that carries 
 is created with the settings of all parameters. Its ``decide(attributes, origin, now)`` returns the attributes to
 forward, or None to drop the message. A message without a value of the filter's key passes unchanged.
 
+A filter may also send later what it dropped. It sets its attribute ``emits_at_us`` to a time (µs); then the node calls
+``emit(now)``, which returns the attributes of a sample, a list of several samples, or None. They are sent as the data
+message that this filter dropped last, to all sinks. ``emits_at_us`` must be None or later after that.
+
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
@@ -136,31 +140,53 @@ class RunningMaximum(RunningWindow):
 
 
 class NeighborhoodAverage:
-    """A filter that passes one reading per ``period_s``: the mean over all sources of the latest reading of each."""
+    """A filter that passes one reading per ``period_s``: the mean over all sources of the latest reading of each.
+
+    With ``flush`` it sends the mean at the end of each period in which it has dropped a reading. Without, it sends the
+    mean with the first reading after that, and never sends that of the last period.
+    """
 
     parameters = (
         _OF,
         Parameter("period_s", 5.0, 0.001, None, "s", "a round of readings at the usual period"),
+        Parameter("flush", False, (False, True), None, "", "whether the mean is sent when the period ends"),
     )
 
     def __init__(self, settings):
         self.key = _number_key(settings).number
         self.period_us = int(settings["period_s"] * 1000000)
+        self.flush = settings["flush"]
         self.latest = {}
         self.next_us = None
+        self.emits_at_us = None
+        self.last = ()  # attributes of the last reading
 
     def decide(self, attributes, origin, now):
         value = _value_of(attributes, self.key)
         if value is None:
             return attributes
+        if self.flush:
+            self.latest[origin] = value
+            self.last = attributes
+            if self.emits_at_us is None:
+                self.emits_at_us = now + self.period_us
+            return None
         if self.next_us is None:
             self.next_us = now + self.period_us
         self.latest[origin] = value
         if now < self.next_us:
             return None
+        self.next_us = now + self.period_us
+        return self._take_mean(attributes)
+
+    def emit(self, now):
+        """Return the mean of the period that ends now."""
+        self.emits_at_us = None
+        return self._take_mean(self.last)
+
+    def _take_mean(self, attributes):
         mean = _mean(list(self.latest.values()))
         self.latest = {}
-        self.next_us = now + self.period_us
         return _with_value(attributes, self.key, mean)
 
 

@@ -9,6 +9,7 @@ from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.diffusion.events import Filtered
 from workbench.protocols.diffusion.filters.built_in import BUILT_IN, registered
+from workbench.protocols.diffusion.wire import Data
 from workbench.protocols.parameter import check_parameter
 
 # A filter's decisions.
@@ -32,7 +33,7 @@ class PlainFilter:
 
 def on_node(name, key, match, messages, settings):
     """Return a new FilterOnNode for one node. Raises ParameterError for an unknown name or an invalid setting."""
-    return FilterOnNode(key, parse(match), messages, _decider_of(name, settings), name)
+    return FilterOnNode(key, parse(match), messages, _make_filter(name, settings), name)
 
 
 class FiltersOnNode:
@@ -42,9 +43,39 @@ class FiltersOnNode:
         self.node = node
         self._filters = [filter_.instance() for filter_ in filters if filter_.at is None or node.address in filter_.at]
         self._filters.sort(key=lambda filter_: filter_.key)
+        self._dropped = []  # (filter, attributes) of the parts of a message that filters have dropped
 
     def __len__(self):
         return len(self._filters)
+
+    @property
+    def next_wake(self):
+        """The earliest time at which a filter emits a message that it has held back (µs), or None."""
+        times = [filter_.emits_at_us() for filter_ in self._filters]
+        times = [time for time in times if time is not None]
+        return min(times) if times else None
+
+    def wake(self, now):
+        """Let each filter that is due emit the samples that it has held back."""
+        for index in range(len(self._filters)):
+            time_us = self._filters[index].emits_at_us()
+            if time_us is not None and time_us <= now:
+                self._emit(index, now)
+
+    def _emit(self, index, now):
+        """Send the samples that a filter emits, as the message that it has dropped last."""
+        filter_ = self._filters[index]
+        samples = filter_.emit(now)
+        if filter_.held is None or not samples:
+            return
+        origin, sequence, previous_hop, ttl, held = filter_.held
+        attributes = ()
+        for sample in samples:
+            attributes += self._apply_to_part("data", sample, origin, sequence, now, index + 1)
+        self.report(filter_, REPLACE, origin, sequence, now, held, attributes)
+        if attributes:
+            data = Data(sequence, origin, previous_hop, ttl, len(samples) > 1, (), attributes)
+            self.node.send_held(data, now)
 
     def apply(self, messages, parts, origin, sequence, now):
         """Return a message's attributes after all matching filters, or None if the filters drop the message.
@@ -53,18 +84,25 @@ class FiltersOnNode:
         a data message. Filters process the readings of an aggregate one at a time.
         """
         filtered_attributes = ()
+        self._dropped = []
         for part in parts:
             filtered_attributes += self._apply_to_part(messages, part, origin, sequence, now)
+        seen = None if filtered_attributes else self.node.seen_data.get((origin, sequence))
+        if messages == "data" and seen is not None:
+            for filter_, attributes in self._dropped:
+                filter_.held = (origin, sequence, seen.previous_hop, seen.ttl, attributes)
         return filtered_attributes or None
 
-    def _apply_to_part(self, messages, attributes, origin, sequence, now):
-        for filter_ in self._filters:
+    def _apply_to_part(self, messages, attributes, origin, sequence, now, first=0):
+        """Return the attributes after the matching filters from index ``first`` on; () if one of them drops them."""
+        for filter_ in self._filters[first:]:
             if not filter_.wants(messages, attributes):
                 continue
             before = attributes
             decision, attributes = filter_.decide(before, origin, now)
             self.report(filter_, decision, origin, sequence, now, before, attributes)
             if decision == DROP:
+                self._dropped.append((filter_, before))
                 return ()
         return attributes
 
@@ -78,14 +116,19 @@ class FiltersOnNode:
 
 
 class FilterOnNode:
-    """A filter on one node, with the state that it has there."""
+    """A filter on one node, with the state that it has there.
 
-    def __init__(self, key, attributes, messages, decide, name=""):
+    held  the last data message of which it has dropped a part and no part was sent: (origin, sequence, previous hop,
+          ttl, attributes), or None
+    """
+
+    def __init__(self, key, attributes, messages, filter_, name=""):
         self.key = key
         self.attributes = attributes
         self.messages = messages
         self.name = name
-        self._decide = decide
+        self.held = None
+        self._filter = filter_
 
     def wants(self, messages, attributes):
         """Return whether the filter processes a message with these attributes; ``messages``: "data" or "interest".
@@ -106,7 +149,7 @@ class FilterOnNode:
         Raises ParameterError if the user's code fails, and AttributeFormatError if its result is not valid.
         """
         try:
-            result = self._decide(attributes, origin, now)
+            result = self._filter.decide(attributes, origin, now)
         except Exception as error:
             raise ParameterError("filter %s failed with %s: %s" % (self.name, type(error).__name__, error)) from error
         if result is None:
@@ -114,6 +157,38 @@ class FilterOnNode:
         if result != attributes:
             result = self._attributes_of(result)
         return (PASS, attributes) if result == attributes else (REPLACE, result)
+
+    def emits_at_us(self):
+        """Return when the filter emits a message that it has held back (µs), or None."""
+        return getattr(self._filter, "emits_at_us", None)
+
+    def emit(self, now):
+        """Return the samples that the filter emits: a list of tuples of Attribute; [] for none.
+
+        Raises ParameterError if the user's code fails or stays due, and AttributeFormatError if its result is not
+        valid.
+        """
+        try:
+            result = self._filter.emit(now)
+        except Exception as error:
+            raise ParameterError("filter %s failed with %s: %s" % (self.name, type(error).__name__, error)) from error
+        due_us = self.emits_at_us()
+        if due_us is not None and due_us <= now:
+            raise ParameterError(
+                "filter %s: emits_at_us is %r after emit(%d); set it to a later time, or to None"
+                % (self.name, due_us, now)
+            )
+        if not result:
+            return []
+        is_single = isinstance(result[0][0], int)
+        samples = [self._attributes_of(sample) for sample in ([result] if is_single else result)]
+        keys = [sample[0].key for sample in samples]
+        if len(set(keys)) > 1 or any([[a.key for a in sample].count(keys[0]) > 1 for sample in samples]):
+            raise AttributeFormatError(
+                "filter %s emitted several samples; all must begin with the same key, which occurs once in each"
+                % self.name
+            )
+        return samples
 
     def _attributes_of(self, result):
         """Convert the result of the filter's code to a tuple of Attribute.
@@ -138,8 +213,18 @@ class FilterOnNode:
         return attributes
 
 
-def _decider_of(name, settings):
-    """Return the function that decides for the filter on one node: (attributes, origin, now) -> attributes or None."""
+class _Function:
+    """A user's plain function as a filter."""
+
+    def __init__(self, function):
+        self._function = function
+
+    def decide(self, attributes, origin, now):
+        return self._function(attributes)
+
+
+def _make_filter(name, settings):
+    """Return a new filter for one node, an object with ``decide(attributes, origin, now)``."""
     kind = BUILT_IN.get(name) or registered.get(name)
     if kind is None:
         from workbench.suggestion import meant  # only here: a mote has no memory for it
@@ -150,15 +235,15 @@ def _decider_of(name, settings):
             % (name, hint, name, ", ".join(sorted(BUILT_IN)))
         )
     if name in BUILT_IN:
-        return kind(complete_settings(name, kind.parameters, settings)).decide
+        return kind(complete_settings(name, kind.parameters, settings))
     if hasattr(kind, "decide"):
-        return kind(**settings).decide
+        return kind(**settings)
     if settings:
         raise ParameterError(
             "filter %s is a plain function, which has no settings; remove the setting %s, or register a class"
             % (name, sorted(settings)[0])
         )
-    return lambda attributes, origin, now: kind(attributes)
+    return _Function(kind)
 
 
 def complete_settings(name, parameters, settings):

@@ -20,7 +20,7 @@ IN_C = {
     "running_mean": ("key", "window"),
     "running_minimum": ("key", "window"),
     "running_maximum": ("key", "window"),
-    "neighborhood_average": ("key", "period_us"),
+    "neighborhood_average": ("key", "period_us", "flush"),
     "rate_limit": ("interval_us",),
     "threshold_alarm": ("key", "high", "low"),
 }
@@ -190,7 +190,8 @@ def _to_address(value):
 def register_filter(name, make):
     """Register a user's filter: a function ``attributes -> attributes or None``, or a class with ``decide``.
 
-    A class is called with the filter's settings, once per node. If the name is already registered, the new filter
+    A class is called with the filter's settings, once per node. It may send messages later: see ``emits_at_us`` in
+    built_in.py. If the name is already registered, the new filter
     replaces the old one. Return ``make``. Raises ParameterError for the name of a built-in filter.
     """
     if name in BUILT_IN:

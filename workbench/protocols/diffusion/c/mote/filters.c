@@ -45,6 +45,8 @@ static bool read_running_window(const char *settings, union filter_state *state)
 static bool read_neighborhood_average(const char *settings, union filter_state *state)
 {
     struct neighborhood_average *filter = &state->neighborhood_average;
+    filter->flush = json_begins_with(json_member(settings, "flush"), "true");
+    filter->emission.due_us = INT64_MAX;
     return read_key(settings, &filter->key) && read_us(settings, "period_us", &filter->period_us);
 }
 
@@ -61,12 +63,12 @@ static bool read_threshold_alarm(const char *settings, union filter_state *state
 }
 
 const struct filter_kind FILTER_KINDS[] = {
-    {"suppress_unchanged", suppress_unchanged, read_suppress_unchanged},
-    {"running_mean", running_mean, read_running_window},
-    {"running_minimum", running_minimum, read_running_window},
-    {"running_maximum", running_maximum, read_running_window},
-    {"neighborhood_average", neighborhood_average, read_neighborhood_average},
-    {"rate_limit", rate_limit, read_rate_limit},
-    {"threshold_alarm", threshold_alarm, read_threshold_alarm},
+    {"suppress_unchanged", suppress_unchanged, read_suppress_unchanged, NULL},
+    {"running_mean", running_mean, read_running_window, NULL},
+    {"running_minimum", running_minimum, read_running_window, NULL},
+    {"running_maximum", running_maximum, read_running_window, NULL},
+    {"neighborhood_average", neighborhood_average, read_neighborhood_average, emit_average},
+    {"rate_limit", rate_limit, read_rate_limit, NULL},
+    {"threshold_alarm", threshold_alarm, read_threshold_alarm, NULL},
 };
 const size_t FILTER_KIND_COUNT = sizeof FILTER_KINDS / sizeof FILTER_KINDS[0];

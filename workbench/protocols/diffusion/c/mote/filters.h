@@ -21,6 +21,7 @@ struct filter_kind {
     const char *name;
     enum filter_answer (*decide)(void *state, const struct filtered *message);
     bool (*read)(const char *settings, union filter_state *state);
+    void (*emit)(void *state, struct attribute_list *answer); /* NULL, or the function of a filter that sends later */
 };
 
 extern const struct filter_kind FILTER_KINDS[];

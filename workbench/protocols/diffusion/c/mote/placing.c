@@ -55,7 +55,9 @@ static bool read_filter(const char *text, const struct filter_kind *kind, struct
     if (!json_integer(text, "key", LAST_KEY, &key) || !read_match(json_member(text, "wire"), &room->match))
         return false;
     bool is_for_interests = json_begins_with(json_member(text, "messages"), "\"interest\"");
-    *filter = (struct filter){(uint8_t)key, is_for_interests, view(&room->match), kind->decide, &room->state};
+    struct emission *emission = kind->emit == NULL ? NULL : &room->state.neighborhood_average.emission;
+    *filter = (struct filter){
+        (uint8_t)key, is_for_interests, view(&room->match), kind->decide, &room->state, emission, kind->emit};
     return kind->read == NULL || kind->read(json_member(text, "in_c"), &room->state);
 }
 
