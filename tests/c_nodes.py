@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -255,14 +256,46 @@ class CNode(Node):
         return counts
 
 
+class _OwnInterest(NamedTuple):
+    """An own interest of a node in C: its index in the node's memory, and its attributes."""
+
+    place: int
+    attributes: tuple
+
+
+class _Subscriptions:
+    """The subscriptions of a node in C, by own interest, as `Diffusion.reinforce` needs them."""
+
+    def __init__(self, node):
+        self.node = node
+
+    def of(self, own):
+        """Return the subscriptions of an own interest, in order."""
+        memory = self.node.memory
+        records = [memory.subscriptions[k] for k in range(memory.subscription_count)]
+        numbers = [memory.first_number + record.number for record in records if record.own == own.place]
+        return [CSubscription(self.node, number, None) for number in numbers]
+
+
 class CDiffusionNode(CNode):
     """A node in C that diffuses: it wants to know its links, and reinforces what an application asks it to."""
+
+    def __init__(self, *arguments, **more):
+        super().__init__(*arguments, **more)
+        self.subscriptions = _Subscriptions(self)
 
     def reinforce(self, subscription, now, attributes=None):
         listed, memory = (self._ffi.NULL, None) if attributes is None else self._attributes(attributes)
         sent = self._checked(self._call("reinforce", subscription.number, listed, now))
         del memory
         return sent
+
+    @property
+    def own_interests(self):
+        """The own interests in order, each with its attributes, as `Diffusion.reinforce` needs them."""
+        memory = self.memory
+        places = [memory.own_order[k] for k in range(memory.own_count)]
+        return [_OwnInterest(place, self._decoded(memory.own_interests[place].attributes)) for place in places]
 
     def link_quality(self, neighbor, inbound, outbound, now):
         self._call("link_quality", neighbor, inbound, outbound, now)

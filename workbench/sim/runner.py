@@ -33,13 +33,15 @@ def run(
     ``progress`` is called regularly with the fraction of the run that is done, 0 to 1. If it returns True, the
     run ends then, and the duration of `Run.scenario` is the time of that end. ``on``: motes (`workbench.motes`) that
     run the nodes; the returned run is still in progress. Motes need the reference engine and always record a trace. A
-    warning names an item of the workload that starts after the end of the run.
+    warning names an item of the workload that starts after the end of the run, or a reinforcement without effect.
     """
     engine = checked_engine(engine)
     if record not in RECORDS:
         raise ScenarioError(f"record is {record!r}{meant(record, RECORDS)}; it must be one of {', '.join(RECORDS)}")
     if late_items := workload.describe_late(scenario.workload, scenario.duration_s):
         warnings.warn(late_items, stacklevel=3)  # past the wrapper of `checked`, to the caller
+    if idle_items := workload.describe_idle(scenario.workload, scenario.topology.nodes):
+        warnings.warn(idle_items, stacklevel=3)
     if on is None:
         return play(scenario, engine, record, progress)
     if record != "trace" or engine == "fast":

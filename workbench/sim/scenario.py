@@ -60,9 +60,8 @@ class Scenario:
         object.__setattr__(self, "workload", tuple(self.workload))
         for item in self.workload:
             if not isinstance(item, workload.Item):
-                raise ScenarioError(
-                    f"workload has {item!r}; its items must be subscribe(...), publish(...), outage(...) or reinforce(...)"
-                )
+                makers = ", ".join(f"{name}(...)" for name in workload.KINDS)
+                raise ScenarioError(f"workload has {item!r}; its items must be of {makers}")
         if not is_number(self.duration_s) or not 0 < self.duration_s <= LONGEST_S:
             limits = f"above 0 and up to {LONGEST_S:g}"
             raise ScenarioError(f"duration_s is {self.duration_s!r:.60}; it must be a number of seconds {limits}")
@@ -84,7 +83,6 @@ class Scenario:
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
-        workload.check_reinforcements(self.workload, nodes)
         workload.check_size(self.workload, len(nodes), round(self.duration_s * 1_000_000))
         for setting, role_nodes in self.protocol.named_nodes().items():
             for node in role_nodes:

@@ -375,8 +375,8 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
                 )
 
 
-def check_reinforcements(items: Iterable[Item], nodes: Iterable[int]) -> None:
-    """Raise ScenarioError for a reinforcement that lies within no subscription of one of its nodes."""
+def describe_idle(items: Iterable[Item], nodes: Iterable[int]) -> str:
+    """Return a sentence that warns of a reinforcement within no subscription of one of its nodes, or ""."""
     items = list(items)
     all_nodes = tuple(nodes) if any(isinstance(item, Reinforce) for item in items) else ()
     for index, item in enumerate(items):
@@ -390,10 +390,11 @@ def check_reinforcements(items: Iterable[Item], nodes: Iterable[int]) -> None:
         ]
         for node in _select_nodes(item.at, all_nodes):
             if not any(other.at == ALL or node in other.at for other in containing):
-                raise ScenarioError(
-                    f"workload item {index} reinforces {item.what!r:.60} at node {node}, which has no subscription "
-                    "that contains these constraints; add one, or constrain the reinforcement further"
+                return (
+                    f"workload item {index} has no effect at node {node}: no subscription of the node contains "
+                    f"{item.what!r:.60}; add one, or constrain the reinforcement further"
                 )
+    return ""
 
 
 def describe_late(items: Iterable[Item], duration_s: float) -> str:

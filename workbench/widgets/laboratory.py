@@ -392,7 +392,7 @@ class Lab(widgets.VBox):
         self._previous_metrics = metrics
         self._players.complete()
         self._filters.show_results(runs[0])
-        self._why_not.show(runs[0])
+        self._why_not.show(*runs)
         self._show_selected_node()
         if len(runs) == 2:
             self._differences.show(*runs)

@@ -31,6 +31,7 @@ _KIND_TEXTS = {
     MIXED: "the nodes get the kinds in turn",
 }
 _SLOW_S = 0.3  # a longer run shows its progress
+_SILENT_S = 1.0  # a run that takes longer is named beside the buttons
 _LIVE_EVERY_S = 1.0
 
 
@@ -51,6 +52,7 @@ class RunPanel(widgets.HBox):
     def __init__(self, scenario: Scenario | State | None = None) -> None:
         self.state = State(scenario) if isinstance(scenario, Scenario) else scenario
         self._began_s = 0.0
+        self._patience = threading.Timer(_SILENT_S, self._show_running)
         self._motes: Any = None
         self._is_on_motes = self._is_stopping = False
         self._runs = Runs(self._show_results, self._show_failure, self._show_progress)
@@ -111,6 +113,7 @@ class RunPanel(widgets.HBox):
     def close(self) -> None:
         """End all runs and close the widget."""
         self.stop()
+        self._patience.cancel()
         self._runs.close()
         close_all(self)
 
@@ -163,8 +166,21 @@ class RunPanel(widgets.HBox):
         self._began_s = time.monotonic()
         self.busy = True
         self.stop_button.disabled = False
+        self._patience.cancel()
+        self._patience = threading.Timer(_SILENT_S, self._show_running)
+        self._patience.daemon = True
+        self._patience.start()
+
+    def _show_running(self) -> None:
+        """Name a run that takes longer than usual, as a protocol's first run is compiled or loaded."""
+        state = self.state
+        if self.busy and state is not None:
+            protocols = [state.scenario.protocol, *([] if state.beside is None else [state.beside])]
+            names = " and ".join(type(protocol).public_class().__name__ for protocol in protocols)
+            self.show_message(f"running {names} ...")
 
     def _show_end(self) -> None:
+        self._patience.cancel()
         self.busy = False
         self.stop_button.disabled = True
         self.bar.layout.visibility = "hidden"

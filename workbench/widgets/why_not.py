@@ -24,7 +24,7 @@ class WhyNot(widgets.VBox):
 
     def __init__(self) -> None:
         self._text = words()
-        self._run: Any = None
+        self._runs: tuple[Any, ...] = ()
         self._is_seen = True
         self._deferred = Deferred()
         super().__init__((self._text,))
@@ -37,14 +37,14 @@ class WhyNot(widgets.VBox):
     @is_seen.setter
     def is_seen(self, is_seen: bool) -> None:
         self._is_seen = is_seen
-        if is_seen and self._run is not None:
-            self.show(self._run)
+        if is_seen and self._runs:
+            self.show(*self._runs)
 
-    def show(self, run: Any) -> None:
-        """Explain why readings of this run did not arrive."""
-        self._run = run
+    def show(self, *runs: Any) -> None:
+        """Explain why readings of these runs did not arrive; of several runs, each under its protocol's name."""
+        self._runs = runs
         if self._is_seen:
-            self._deferred.submit(lambda check: self._show_explanation(run, check))
+            self._deferred.submit(lambda check: self._show_explanation(runs, check))
 
     def cancel(self) -> None:
         """Stop computing the text, because a newer run is in progress."""
@@ -54,13 +54,16 @@ class WhyNot(widgets.VBox):
         """Wait for the text; return False on timeout."""
         return self._deferred.wait(timeout_s)
 
-    def _show_explanation(self, run: Any, check: Callable[[], None]) -> None:
+    def _show_explanation(self, runs: tuple[Any, ...], check: Callable[[], None]) -> None:
         try:
-            text = _explanation_html(run, check)
+            texts = [_explanation_html(run, check) for run in runs]
+            names = [type(run.scenario.protocol).public_class().__name__ for run in runs]
+            titled = (f"<h3>{name}</h3>{text}" for name, text in zip(names, texts, strict=True))
+            text = "".join(titled) if len(runs) > 1 else texts[0]
         except WorkbenchError as error:
             text = status_html(str(error), is_error=True)
         check()
-        self._run = None
+        self._runs = ()
         self._text.value = text
 
 

@@ -148,7 +148,9 @@ class Workload(ListPanel):
         selected on the map. Without a selection, a subscription is at the first node, and other items are at the last
         node.
         """
-        nodes = tuple(self.picked) or _default_node(kind, tuple(self.nodes))
+        sinks = [item.at for item in self.value if isinstance(item, Subscribe) and not isinstance(item.at, str)]
+        default = sinks[-1] if kind == "reinforce" and sinks else _default_node(kind, tuple(self.nodes))
+        nodes = tuple(self.picked) or default
         self._set_items((*self.value, _new_item(kind, nodes, self.value)), len(self.value))
 
     def toggle(self, kind: str, nodes: Iterable[int], time_s: float | None = None) -> None:
@@ -292,16 +294,14 @@ def _comparison_text(item: Any) -> str:
 def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
     """Return a new item at ``nodes``, with the content and times of the last item of its kind, or usual values.
 
-    A reinforcement has the nodes and constraints of the last of ``items`` that is a subscription, if any.
+    A reinforcement has the constraints of the last subscription of its nodes, or else of the last subscription.
     """
     if kind == "outage":
         return workload.outage(nodes, 0.0)
     subscriptions = [item for item in items if isinstance(item, Subscribe)]
     if kind == "reinforce":
-        # It has to lie within a subscription of its node.
-        sinks = subscriptions[-1].at if subscriptions else nodes
-        constraints = subscriptions[-1].what if subscriptions else "TEMP GE 20"
-        return workload.reinforce(sinks, constraints, start_s=10.0)
+        own = [item for item in subscriptions if isinstance(item.at, str) or set(nodes) & set(item.at)] or subscriptions
+        return workload.reinforce(nodes, own[-1].what if own else "TEMP GE 20", start_s=10.0)
     for item in reversed(items):
         if isinstance(item, KINDS[kind]):
             return replace(item, at=nodes)

@@ -61,11 +61,12 @@ def test_reinforcement_survives_a_file_and_is_python_again():
     assert "wb.reinforce(" in python_lines(composed)
 
 
-def test_reinforcement_has_to_lie_within_a_subscription_of_its_node():
-    with pytest.raises(ScenarioError, match="item 5 reinforces 'TEMP GE -5' at node 0, which has no subscription"):
-        scenario(wb.reinforce(SINK, "TEMP GE -5"))
-    with pytest.raises(ScenarioError, match="at node 3, which has no subscription"):
-        scenario(wb.reinforce(3, "TEMP GE 0"))
+@pytest.mark.parametrize(("node", "constraints"), [(SINK, "TEMP GE -5"), (3, "TEMP GE 0")])
+def test_run_warns_of_a_reinforcement_that_lies_within_no_subscription_of_its_node(node, constraints):
+    composed = scenario(wb.reinforce(node, constraints))
+    with pytest.warns(UserWarning, match=f"item 5 has no effect at node {node}: no subscription of the node contains"):
+        run = composed.run(engine="reference")
+    assert run.metrics.sent_data == scenario().run().metrics.sent_data
 
 
 def test_other_protocols_ignore_reinforcements_and_their_conditions_say_so():
