@@ -297,6 +297,10 @@ class CDiffusionNode(CNode):
         places = [memory.own_order[k] for k in range(memory.own_count)]
         return [_OwnInterest(place, self._decoded(memory.own_interests[place].attributes)) for place in places]
 
+    def _decoded(self, attribute_list):
+        encoded = bytes(self._ffi.buffer(attribute_list.bytes, attribute_list.size))
+        return decode_attributes(encoded, 0, attribute_list.count)
+
     def link_quality(self, neighbor, inbound, outbound, now):
         self._call("link_quality", neighbor, inbound, outbound, now)
 

@@ -140,7 +140,7 @@ def scenarios(draw):
     kinds = st.sampled_from([subscriptions, subscriptions, publications, outages])
     more = draw(st.lists(kinds, max_size=6))
     workload = [_at_nodes(draw(kind()), addresses, count) for kind in [subscriptions, publications, *more]]
-    if draw(st.booleans()) and (constraints := workload[0].what):
+    if draw(st.booleans()) and (constraints := workload[0].what) and not workload[0].match_all:
         narrower = draw(st.sampled_from(["", ", INSTANCE GE 1", ", INTERVAL IS 0.3", ", TEMP LE 28, INTERVAL IS 1"]))
         every_s = draw(st.sampled_from([None, 0.9]))
         workload.append(wb.reinforce(workload[0].at, constraints + narrower, every_s, start_s=draw(TIMES_S)))
