@@ -68,7 +68,7 @@ def test_reading_up_to_a_sixteenth_of_the_interval_early_is_due():
     assert is_due(5, 10, 1600), "the clock was set back"
 
 
-def test_sink_gets_what_the_faster_of_its_two_interests_asks_for():
+def test_sink_gets_the_readings_that_the_faster_of_its_two_interests_requests():
     network = Network(Diffusion(), LINE)
     warm, hot = network.subscribe(0, "TEMP GE 0, INTERVAL IS 4"), network.subscribe(0, "TEMP GE 2, INTERVAL IS 2")
     publish_each_second(network, 3, 7)
@@ -77,7 +77,7 @@ def test_sink_gets_what_the_faster_of_its_two_interests_asks_for():
     assert taken(warm) == ["TEMP IS 0", "TEMP IS 2", "TEMP IS 4", "TEMP IS 6"]
 
 
-def test_subscriptions_that_share_an_interest_get_readings_as_often_as_the_fastest_asks():
+def test_subscriptions_that_share_an_interest_get_readings_at_the_highest_rate():
     network = Network(Diffusion(), LINE)
     seldom = network.subscribe(0, "TEMP GE 0, INTERVAL IS 4")
     often = network.subscribe(0, "INTERVAL IS 2, TEMP GE 0")
@@ -95,7 +95,7 @@ def test_faster_subscription_that_does_not_fit_its_frame_changes_nothing():
     assert len(node.subscriptions.open) == 1
 
 
-def test_reinforcement_can_ask_some_sources_for_more_readings_until_the_next_round():
+def test_reinforcement_requests_more_readings_from_some_sources():
     node = make_node(refresh_s=0)
     hear(node, interest("TEMP GE 0, INTERVAL IS 4", hop=2))
     hear(node, interest("TEMP GE 0, TEMP LE 5, INTERVAL IS 1", hop=2, sequence=7), unicast=True)
@@ -120,7 +120,7 @@ def test_samples_that_waited_are_chosen_by_the_times_at_which_they_were_publishe
     assert taken(subscription) == ["TEMP IS 0", "TEMP IS 2"]
 
 
-def test_pace_without_room_lets_all_readings_pass():
+def test_sink_beyond_the_memory_for_intervals_gets_all_readings():
     node = make_node(max_interests=1)
     hear(node, interest("TEMP GE 0, INTERVAL IS 4", sink=8))
     hear(node, interest("TEMP GE 0, INTERVAL IS 4", sink=9))
@@ -132,7 +132,7 @@ def test_pace_without_room_lets_all_readings_pass():
     assert reasons(events) == []
 
 
-def test_evicted_interest_takes_its_pace_along():
+def test_interval_of_an_evicted_interest_is_forgotten():
     node = make_node(max_interests=1)
     hear(node, interest("TEMP GE 0, INTERVAL IS 4"))
     hear(node, interest("X GE 0", sequence=2))
