@@ -1,5 +1,5 @@
 # make setup | demo | test | test-all | lab | app | notebooks | lint | bench | doctor | clean
-# Everything lives in .venv; after the first set-up no target needs the network.
+# Everything lives in .venv (1.7 GB, some minutes); after the first set-up and the first lint no target needs the network.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
