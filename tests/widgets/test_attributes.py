@@ -30,6 +30,14 @@ def test_edited_rows_change_the_text_and_edited_text_changes_the_rows():
     assert rows(part) == [("HUMIDITY", "GT", "40")]
 
 
+def test_interval_of_a_subscription_states_a_rate_unless_another_operator_is_chosen():
+    part = Attributes("TEMP GE 20, TEMP LE 30")
+    part.rows[1].key.value = "INTERVAL"
+    assert part.value == "TEMP GE 20, INTERVAL IS 30"
+    part.rows[1].operator.value = "LE"
+    assert part.value == "TEMP GE 20, INTERVAL LE 30"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [("warm", "it must be a number"), ("9999", "it must be from"), ("1, TEMP GE 2", "more than one")],

@@ -297,7 +297,8 @@ class _Row(widgets.HBox):
     def _key_selected(self, _: Any) -> None:
         if not self._is_setting:
             self._is_setting = True
-            self._offer_operators(self.operator.value)
+            # An INTERVAL with another operator would constrain the readings.
+            self._offer_operators("IS" if self.key.value == "INTERVAL" else self.operator.value)
             self._is_setting = False
             self._on_edit()
 
