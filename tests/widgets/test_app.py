@@ -83,7 +83,7 @@ def tab_to(hand, beginning, key="Tab"):
 def use_keyboard_alone(hand):
     """Use the lab as the start page proposes without a mouse: compare, play, let a node fail, and undo."""
     hand.page.evaluate("() => document.activeElement.blur()")
-    tab_to(hand, "select: beside it:")
+    tab_to(hand, "select: compare with:")
     hand.keys.type("Flooding")
     hand.sees_run("Flooding on", of=1)
     tab_to(hand, "button: Play")
@@ -91,7 +91,7 @@ def use_keyboard_alone(hand):
     hand.keys.press("Space")
     hand.page.wait_for_function(f"(before) => {PLAYERS}[0].time > before", arg=before)
     hand.keys.press("Space")
-    tab_to(hand, "select: beside it:")
+    tab_to(hand, "select: compare with:")
     hand.keys.type("nothing")
     hand.page.wait_for_function(f"() => {PLAYERS}.length == 1")
     tab_to(hand, "button: Edit the network")

@@ -249,11 +249,11 @@ def stop_a_long_run(hand):
 
 def compare(hand):
     """Compare with another protocol, and open the table of differences."""
-    hand.choose("beside it:", "Flooding")
+    hand.choose("compare with:", "Flooding")
     hand.sees_run("Flooding on 12 nodes", of=1)
     hand.tab("Differences")
     hand.sees("delivery", within=".wb-differences")
-    hand.choose("beside it:", "nothing")
+    hand.choose("compare with:", "nothing")
     hand.page.wait_for_function(f"() => {PLAYERS}.length == 1")
 
 

@@ -107,8 +107,8 @@ def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
 # Two runs side by side
 
 _ALONE = (
-    "<p class='wb-said'>Choose a protocol under “beside it”: it gets the same workload, and the players show both runs "
-    "at the same time.</p>"
+    "<p class='wb-said'>Choose a protocol under “compare with”: it gets the same workload, and the players show both "
+    "runs at the same time.</p>"
 )
 _LIVE = "<p class='wb-said'>A run on motes is in progress; it is not compared with another run.</p>"
 _EQUAL = "<p class='wb-said'>All metrics are equal: in this scenario, both protocols behave the same.</p>"
