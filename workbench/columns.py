@@ -207,7 +207,7 @@ def mark_first(*columns: np.ndarray) -> np.ndarray:
 
 
 def last_marked(is_marked: np.ndarray) -> np.ndarray:
-    """Return for each row (n,) the index of the last marked row up to this row, itself included; -1 if none is."""
+    """Return for each row (n,) the index of the last marked row up to this row, itself included, or -1."""
     return np.maximum.accumulate(np.where(is_marked, np.arange(len(is_marked)), -1))
 
 

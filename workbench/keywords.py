@@ -1,7 +1,7 @@
 """Signatures, documentation and errors of the public interface: functions, classes and modules that users call.
 
     checked(target)                    a function or class whose errors for unknown names suggest a known one
-    answer_for(module)                 the same for the names of a module
+    answer_for(module)                 a module whose error for an unknown name suggests a known one
     hand_out(module, homes)            lazy loading of a package's public names; former(owner, name) returns the
                                        value of a name that has moved
     defaults_of(function)              the defaults of its arguments by name, and the names of required arguments
@@ -118,7 +118,7 @@ def imported_names(package: str) -> list[str]:
 def checked_method(method: Any, name: str) -> Any:
     """Return ``method`` with checked calls (see `checked`), to be used as a method of a class in another module.
 
-    ``name``: its name in error messages. They omit its first parameter, the object, like ``self``.
+    ``name``: the method's name in error messages. They omit the method's first parameter, the object.
     """
     return _wrap_checked(method, name, next(iter(inspect.signature(method).parameters)))
 

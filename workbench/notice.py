@@ -20,7 +20,7 @@ def notebook_kernel() -> Any:
 
 
 class Notice:
-    """A line on standard error. In a notebook it is an output of the cell, which is emptied when the block ends."""
+    """A line on standard error. In a notebook it is an output of the cell until the end of the ``with`` block."""
 
     def __init__(self) -> None:
         self._handle: Any = None

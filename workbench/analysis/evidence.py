@@ -45,7 +45,7 @@ class Step(NamedTuple):
     """The last event that the trace proves in the course of a lost reading.
 
     ``cause``: a key of `accounts.CAUSES`. ``node``, ``neighbor``: the node of the event, and the receiver in this
-    event, or None. ``detail``: the reason in the trace. ``rows``: the trace rows that prove the event.
+    event, or None. ``detail``: the reason that the trace gives, or "". ``rows``: the trace rows that prove the event.
     """
 
     cause: str
@@ -97,7 +97,7 @@ class Trail:
         return self._indices[self._events == self._columns.code("event", event)]
 
     def at(self, event: str, node: int) -> list[Row]:
-        """Return the rows of an event (its name) at a node, ascending."""
+        """Return the rows of an event, given by its name, at a node, in order of time."""
         return [row for row in self.of(event) if row.node == node]
 
     def only(self, message: str) -> Trail:
@@ -154,8 +154,8 @@ class Trail:
     def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
         """Return the last step at which a node lost, dropped or gave up the reading, or None.
 
-        ``neighbors``: the receivers whose receptions and losses count; None for all. The result is also None if one of
-        these receivers received the reading from the node after the last step.
+        ``neighbors``: only losses and receptions at these nodes count; None for all nodes. The result is also None if
+        one of them received the reading from ``node`` later than this step.
         """
         arrived = [
             row.position
@@ -183,7 +183,7 @@ def dropped(row: Row) -> Step:
 
 
 def given_up(row: Row) -> Step:
-    """Return the step that a row "given_up" proves: "down" or "saturated"."""
+    """Return the step that a row "given_up" proves; its cause is "down" or "saturated"."""
     cause = "down" if row.detail == "down" else "saturated"
     return Step(cause, row.node, None, row.time_us, row.detail, (row,))
 
@@ -237,7 +237,7 @@ class Evidence:
         return self.columns.listed(selected)
 
     def _indices(self, event: str, node: int) -> np.ndarray:
-        """Return the positions of the rows of an event at a node, ascending."""
+        """Return the positions in the trace of the rows of an event at a node, ascending."""
         if event not in self._by_node:
             positions = self.columns.where(event=event)
             nodes = self.columns["node"][positions]
@@ -253,7 +253,7 @@ class Evidence:
         return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return [the row of the last frame that a node sent], or [] if it is not after position ``index``."""
+        """Return [row of the last frame that a node sent], or [] if the node sent no frame after position ``index``."""
         last = self._indices("sent", node)[-1:]
         return self.columns.listed(last[last > index])
 

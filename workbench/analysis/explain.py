@@ -273,9 +273,8 @@ def _explain_times(
 ) -> Iterator[str]:
     """Yield sentences on subscriptions that expected none of their matching publications.
 
-    All matching publications were made before or after the subscription was active, or while its node was down. If
-    readings of other subscriptions were expected, subscriptions with deliveries are left out: retained messages can
-    arrive later.
+    Such publications were made before or after the subscription was active, or while its node was down. If readings of
+    other subscriptions were expected, subscriptions with deliveries are left out: retained messages can arrive later.
     """
     is_delivered = (
         find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0

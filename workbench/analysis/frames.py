@@ -72,7 +72,7 @@ def heard(
     most: int | None = None,
     on_progress: Callable[[], None] = lambda: None,
 ) -> pa.Table:
-    """Return the table of `frames`; call ``on_progress`` regularly, and end the replay with an error that it raises."""
+    """Return the table of `frames`. ``on_progress`` is called regularly; an error that it raises ends the replay."""
     if run.engine == LIVE:
         raise ScenarioError(
             "a live run on motes cannot be replayed, so the bytes of its frames are not available; "

@@ -46,18 +46,18 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the latest step at which a node that held the reading lost it, for protocols that route hop by hop."""
+    """Return the latest step at which a holder of the reading lost it, for protocols that route hop by hop."""
     return next(iter(outcomes(evidence, trail, trail.holders)), None)
 
 
 def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
-    """Return the steps at which these nodes lost the reading, the latest first."""
+    """Return the steps at which these nodes lost the reading: the latest first, steps "not_forwarded" at the end."""
     steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
 
 
 def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
-    """Return whether no row after position ``end`` shows the reading received, lost or dropped.
+    """Return whether the reading is not received, lost, dropped or given up after position ``end`` of the trace.
 
     A later reception or loss does not count if the same sender has already brought this copy to the same receiver.
     ``copy`` returns a key that distinguishes the copies, given a row.

@@ -48,7 +48,7 @@ def with_checksum(data):
 
 
 def length_before_checksum_B(frame, header_B):
-    """Return the number of bytes before a frame's checksum. Raises DecodeError if it is wrong or incomplete."""
+    """Return the number of bytes before a frame's checksum. Raises DecodeError if the checksum is wrong or cut off."""
     end = len(frame) - CHECKSUM_B
     if end < header_B:
         raise DecodeError("a frame of %d bytes ends within its header" % len(frame))

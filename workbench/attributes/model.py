@@ -183,7 +183,10 @@ def _strict_match(subscription, publication):
 
 
 def split_samples(attributes):
-    """Split an aggregate of several readings into samples: a new sample begins where the first key repeats (A26)."""
+    """Split an aggregate of several readings into samples: a new sample begins where the first key repeats.
+
+    Source: item A26 of `workbench.protocols.diffusion`.
+    """
     samples = []
     for attribute in attributes:
         if not samples or attribute.key == attributes[0].key:

@@ -2,7 +2,7 @@
 
 Layout (little-endian, packed)
     attribute  key u8, operator u8, value i16
-    blob       key u8, operator u8, length u8, that many bytes (A8: the key decides whether it is a blob)
+    blob       key u8, operator u8, length u8, that many bytes (the key decides whether it is a blob: A8 of model.py)
 
     Data (`encode_readings`, `decode_readings`) consists of IS attributes only.
 

@@ -82,7 +82,11 @@ def _row(
     draw: Any, at_s: float, receiver: int, channel: int, rssi_dBm: int, sender: int, transaction: int, packet: int,
     packets: int,
 ) -> str:  # fmt: skip
-    """Return the log line of a received packet; at random, a foreign or damaged packet takes its place."""
+    """Return the log line of a received packet; at random, a foreign or damaged packet takes its place.
+
+    ``at_s``: seconds since the beginning of the log. ``transaction``, ``packet``, ``packets``: the sender's turn, the
+    number of the packet in it, and the number of packets in each turn.
+    """
     moment = f"{_BEGIN + timedelta(seconds=at_s):%Y-%m-%d_%H.%M.%S}"
     crc, expected, length_B, source, flaw = 1, 1, _LENGTH_B, _eui64(sender), draw.uniform()
     if flaw < _FOREIGN:

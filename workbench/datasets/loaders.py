@@ -35,8 +35,8 @@ def ulb_neighbors(path: str | os.PathLike[str]) -> pd.DataFrame:
     lqi is converted as the origin prescribes: 383 - x for a logged x above 128, else 128 - x; rssi is as logged. The
     numbers show that the two fields are swapped. The field called LQI wraps around 0 as the CC2420's signed RSSI
     register does, and is nearly the same in both directions of a link (correlation 0.97). The field called RSSI is a
-    CC2420 LQI of 65 to 108 plus the CRC flag, 128. So power_dBm interprets the former by the CC2420's data sheet:
-    8 bits, signed, 45 above the received power in dBm.
+    CC2420 LQI of 65 to 108 plus the CRC flag, 128. So power_dBm interprets the field called LQI by the CC2420's
+    data sheet: 8 bits, signed, 45 above the received power in dBm.
     """
     from workbench.datasets.formats import ULB_NEIGHBORS
 

@@ -28,7 +28,7 @@ _ZERO = b"\0"
 
 
 def encode(body):
-    """Return the bytes of a frame with this body. Raises EncodeError if the body is too long."""
+    """Return the frame of a body, including the zero bytes around it. Raises EncodeError if the body is too long."""
     if len(body) > LONGEST_BODY:
         raise EncodeError("a body of %d bytes is too long for a frame; the limit is %d" % (len(body), LONGEST_BODY))
     return _ZERO + _stuff(bytes(body) + struct.pack("<I", crc32(body))) + _ZERO
@@ -62,7 +62,10 @@ def _unstuff(data):
 
 
 def decode(frame):
-    """Return the body of a frame, given without its zero bytes. Raises DecodeError if the frame is damaged."""
+    """Return the body in a frame. Raises DecodeError if the frame is damaged.
+
+    ``frame`` is the bytes between the two zero bytes that enclose the frame on the line.
+    """
     data = _unstuff(frame)
     if len(data) < _CHECKSUM_B:
         raise DecodeError("a frame has %d bytes, fewer than the 4 of its checksum" % len(data))

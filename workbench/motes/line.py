@@ -162,7 +162,8 @@ class MoteLine:
     def post(self, kind: int, *fields: Any, rest: bytes = b"", then: Then | None = None) -> int:
         """Send a command of type ``kind`` without waiting.
 
-        The reading thread calls ``then`` with the answer or the error.
+        ``fields`` are the command's fields after the token, ``rest`` the bytes after them, as in `messages`. The
+        reading thread calls ``then`` with the answer or the error.
 
         Returns the command's token, or 0 without ``then``. Raises LinkError if the mote is lost, EncodeError if the
         command does not fit in a frame. After such an error ``then`` is not called.

@@ -77,7 +77,7 @@ class LockstepNode(Node):
             self._time_us = now
 
     def start(self, now: int, boot: int = 0) -> None:
-        """Configure the mote to run this node."""
+        """Configure the mote to run this node, at ``now`` µs. ``boot`` is ignored; the configuration has this count."""
         self._set_time(now)
         self.next_wake = self._mote.configure(**self._configuration).next_wake
 

@@ -74,7 +74,10 @@ def _public_protocols() -> Iterator[Any]:
 
 
 def _add_module(module: str, modules: dict[str, Path], importer: str = "") -> None:
-    """Add a module and all that it imports to ``modules``. Raises LinkError if it is not a single file."""
+    """Add a module, and all modules that it imports, to ``modules``, {name: path}.
+
+    Raises LinkError if the module is not a single file. ``importer``: the module that imports it, for the error.
+    """
     if module in modules:
         return
     path = _file_of(module)

@@ -173,7 +173,7 @@ class Rack:
             raise
 
     def _begin(self, files: Sequence[tuple[str, bytes]], speed: float) -> None:
-        self._wait(lambda: self._version is not None, _START_S, "it does not start")
+        self._wait(lambda: self._version is not None, _START_S, "did not start")
         assert self._version is not None
         if int(self._version.split(".")[0]) < NODE_MAJOR:
             raise LinkError(f"virtual motes need Node.js {NODE_MAJOR} or later, and `node` is {self._version}")
@@ -231,7 +231,7 @@ class Rack:
         with self._command_lock:
             self._memory = None
             self._send_command(do="memory")
-            self._wait(lambda: self._memory is not None, _ANSWER_S, "it does not report its memory")
+            self._wait(lambda: self._memory is not None, _ANSWER_S, "did not report the memory in use")
             assert self._memory is not None
             return self._memory
 
@@ -262,7 +262,7 @@ class Rack:
         with self._changed:
             self._killed.discard(mote)
         self._send_command(do="kill", mote=mote)
-        self._wait(lambda: mote in self._killed, _ANSWER_S, f"mote {mote} does not end")
+        self._wait(lambda: mote in self._killed, _ANSWER_S, f"did not end mote {mote}")
 
     def _start(self, motes: Sequence[int]) -> None:
         with self._changed:
@@ -273,7 +273,9 @@ class Rack:
         within_s = _START_S + _START_EACH_S * len(motes)
         outcomes = self._running, self._crashes
         self._wait(
-            lambda: all(any(mote in outcome for outcome in outcomes) for mote in motes), within_s, "motes do not start"
+            lambda: all(any(mote in outcome for outcome in outcomes) for mote in motes),
+            within_s,
+            "did not start all motes",
         )
         with self._changed:
             crashed = [mote for mote in motes if mote in self._crashes]
@@ -292,7 +294,7 @@ class Rack:
     def _wait(self, condition: Callable[[], bool], within_s: float, fault: str) -> None:
         """Wait until ``condition()`` is true. Raises LinkError after ``within_s`` or if the rack's process ends.
 
-        ``fault`` describes, for the error, what did not happen in time.
+        ``fault`` is the error's verb phrase about the process, such as "did not start".
         """
         until_s = time.monotonic() + within_s
         with self._changed:
@@ -300,7 +302,9 @@ class Rack:
                 if self._has_ended:
                     raise LinkError(self._end_message())
                 if not self._changed.wait(until_s - time.monotonic()) and not condition():
-                    raise LinkError(f"the rack of virtual motes failed: {fault} within {within_s:.0f} s")
+                    raise LinkError(
+                        f"the process of the virtual motes {fault} within {within_s:.0f} s; start the motes anew"
+                    )
 
     def _end_message(self) -> str:
         if self._is_closed:

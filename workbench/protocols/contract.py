@@ -153,7 +153,10 @@ class Node:
         """Do the work that is due: ``now`` has reached ``next_wake``. A node without timers is never woken."""
 
     def link_quality(self, neighbor, inbound, outbound, now):
-        """Use the link layer's estimates of a neighbor's delivery ratios (0 to 1); the default ignores them."""
+        """Use the link layer's estimates of delivery ratios (0 to 1); the default ignores them.
+
+        ``inbound``: the ratio for frames from the neighbor; ``outbound``: the ratio for frames to the neighbor.
+        """
 
     def deliver_to(self, subscriptions, attributes, previous_hop, message, origin, sequence, now):
         """Deliver to each subscription the samples of a publication that match it; log a Delivered for each sample.

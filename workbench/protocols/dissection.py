@@ -237,7 +237,10 @@ class Cutter:
 
     @contextmanager
     def group(self, name: str) -> Iterator[Group]:
-        """Add the fields that the ``with`` block cuts off as children of one field; an empty block adds no field."""
+        """Add the fields that the ``with`` block cuts off as children of one field; an empty block adds no field.
+
+        The block gets the `Group`, and may set the text of that field.
+        """
         group, outer, start = Group(), self.fields, self.at
         self.fields = []
         try:
@@ -316,7 +319,7 @@ def _operator(number: int) -> str:
 def _value(attribute: Attribute) -> str:
     """Return the text of an attribute's value: its integer on the wire, then the value in the key's unit.
 
-    The second part is omitted if an integer is one unit.
+    The second part is omitted if the key has one step per unit, so that both are the same number.
     """
     key = key_of(attribute.key)
     return f"{attribute.value}" if key.steps == 1 else f"{attribute.value}: {in_units(attribute):g} {key.unit}"

@@ -54,7 +54,11 @@ def check_parameter(owner, parameter, value):
 
 
 def _plain(value, default):
-    """Return a list as a tuple, or another library's number as Python's, if ``default`` is of that type."""
+    """Return ``value``, converted to the type of ``default`` if it is a list or a number of another library.
+
+    If ``default`` is a tuple, a list becomes a tuple. If ``default`` is a number, another library's number becomes an
+    int or a float.
+    """
     if isinstance(default, tuple):
         return tuple(value) if isinstance(value, list) else value
     if isinstance(default, bool) or not isinstance(default, (int, float)) or type(value) in (bool, int, float):

@@ -162,7 +162,7 @@ class Protocol:
     def reinforce(self, node, attributes, now):
         """Reinforce the paths from a node to the sources that match ``attributes``, where the protocol has such paths.
 
-        ``attributes`` lie within a subscription of the node. The default does nothing.
+        ``attributes``: constraints that match only data of a subscription of the node. The default does nothing.
         """
 
     @classmethod
@@ -176,7 +176,7 @@ class Protocol:
     def parts(self):
         """Return the objects in the settings that are not plain values, such as filters. Each object has:
 
-        kind, name                for messages: "filter", "running_mean"
+        kind, name                as error messages call it: "filter", "running_mean"
         to_dict()                 its plain values; `settings_from_plain` is the inverse
         at                        the nodes to which it applies; None: all nodes
         keys()                    the numbers of the attribute keys that it uses
@@ -221,7 +221,7 @@ class Protocol:
         return readings
 
     def sizes_in_c(self):
-        """Return {name in C: number}, the constants for compiling a mote's C program, or None without C nodes.
+        """Return {name in C: number}, the constants for compiling a mote's C program, or None without nodes in C.
 
         The C sources are in the folder ``c`` beside the node's module; their interface to the mote is in ``c/mote``.
         """

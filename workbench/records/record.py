@@ -98,9 +98,9 @@ def surroundings(protocols: Iterable[Protocol]) -> dict[str, Any]:
 
 
 def surroundings_for(record: Mapping[str, Any], protocol: Protocol) -> dict[str, Any]:
-    """Return the present surroundings (as `surroundings`) for the repetition of a recorded run of the protocol.
+    """Return the surroundings of a repetition of a recorded run, with the keys of `surroundings`.
 
-    The code digests are of the folders of the package that ``record`` names, and of the user's code.
+    Code digests are computed for the folders of the package that ``record`` lists, and for the user's code.
     """
     folders = record.get("code")
     return _surroundings(digests_of_folders(folders if isinstance(folders, Mapping) else ()), [protocol])
@@ -184,7 +184,8 @@ def _unpack(text: str) -> str:
 def package_digests(protocol: Protocol) -> dict[str, str]:
     """Return {folder of the package: digest of its code} for the folders that a run of the protocol executes.
 
-    "draws" stands for the modules beside the folders, "protocols" for the interface that all nodes implement.
+    A key is the name of a folder, such as "sim", or one of three others: "draws" stands for the modules in the
+    package's root, "protocols" for the modules directly in that folder, and "protocols/NAME" for a protocol's folder.
     """
     from workbench.sweeps import code, user_code
 

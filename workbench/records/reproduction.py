@@ -150,7 +150,7 @@ def _reproduce(path: Path, engine: str, most: int | None, progress: Progress) ->
 
 
 def _without_repetitions(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the records without equal ones: a page may contain figures of the run that it plays."""
+    """Return the records, equal ones only once: a page may contain figures of the run that it plays."""
     return list({record["digest"]: record for record in records}.values())
 
 
@@ -258,7 +258,10 @@ def _failure(error: Exception) -> Difference:
 
 
 def build_scenario(document: Any, record: Mapping[str, Any]) -> Scenario:
-    """Return the scenario in ``document``, its JSON values. ``record`` has the names of the user's code.
+    """Return the scenario that ``document``, a JSON object as `Scenario.to_json` writes it, describes.
+
+    ``record``: the record with this scenario. Its field user_code names the user's own protocols and filters, for the
+    error message.
 
     Raises DataError for a missing scenario, and ScenarioError, which names the module to import, for missing user code.
     """

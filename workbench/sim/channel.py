@@ -186,14 +186,14 @@ class Channel:
         return [draws.below(key, 0, self.wake_interval_us) for key in self._make_keys(purposes.WAKE_PHASE)]
 
     def radio_states_us(self, end_us: int) -> np.ndarray | None:
-        """Return each node's time in each state of its radio, in µs, as `RadioLedger.finish` does.
+        """Return the time of each node's radio in each state, int64 (nodes, states) in µs, as `RadioLedger` counts it.
 
-        Returns None if the radio states no currents.
+        ``end_us``: the end of the run. Returns None if the radio states no currents.
         """
         return None if self.ledger is None else self.ledger.finish(end_us)
 
     def _make_keys(self, purpose: int) -> list[int]:
-        """Return for each node the key of its random draws for a purpose."""
+        """Return for each node the key of its random draws for ``purpose``, a constant of `workbench.purposes`."""
         return node_keys(draws.make_key(self.scenario.seed, purpose), self.addresses)
 
     def report_links(self, i: int, now: int) -> None:
@@ -356,7 +356,10 @@ class Channel:
         return heard
 
     def _find_loss_reason(self, receiver: int, ratio: float, key: int | None, transmission: Transmission) -> str:
-        """Return the reason why a receiver loses a frame, or ""."""
+        """Return the reason why a receiver loses a frame, or "" if it receives the frame.
+
+        ``ratio``: the delivery ratio of the arc. ``key``: the key of the arc's draws; None if the arc loses no frame.
+        """
         if self.down[receiver]:
             return "down"
         # The start time identifies a sender's frame: its radio sends one at a time.
@@ -383,7 +386,7 @@ class Channel:
         return reason
 
     def _is_captured(self, receiver: int, sender: int, other_sender: int) -> bool:
-        """Return whether a sender's frame is strong enough at a receiver to survive the frame of sender ``other``."""
+        """Return whether a sender's frame is strong enough at a receiver to survive a frame of ``other_sender``."""
         strengths = self.strengths_ddB
         return strengths[sender, receiver] - strengths[other_sender, receiver] >= self.capture_ddB
 

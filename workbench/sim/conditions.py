@@ -23,10 +23,10 @@ class Conditions(NamedTuple):
     link_quality    "known" (the true delivery ratios: an oracle), "learned" (from beacons) or "unused"
     own_retries     how often the protocol itself repeats a message, besides the radio
     roles           nodes with a role that the protocol's settings name, and how they were chosen; "" without roles
-    frame           largest frame and fragments, "" without a limit
+    frame           the largest frame in bytes and number of fragments, as text; "" without a limit
     filters         names of the filters
     changed         settings that differ from the defaults, as text; roles and filters are left out
-    ignored         wishes of the workload that the protocol does not obey: "INTERVAL", "reinforcements"
+    ignored         parts of the workload that the protocol ignores: "INTERVAL", "reinforcements"
     """
 
     name: str
@@ -86,7 +86,7 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
 
 
 def _find_ignored(scenario: Any) -> Iterator[str]:
-    """Yield the wishes of the workload that the scenario's protocol does not obey."""
+    """Yield "INTERVAL" and "reinforcements" if the workload has them and the scenario's protocol ignores them."""
     items = scenario.workload
     subscriptions = (item for item in items if isinstance(item, Subscribe))
     if not scenario.protocol.withholds and any(interval_us(parse(item.what)) for item in subscriptions):

@@ -51,6 +51,6 @@ class Delays:
 
 
 def node_keys(key: int, addresses: tuple[int, ...]) -> list[int]:
-    """Return ``draws.make_key(..., address)`` for each address; ``key`` is the key of the preceding arguments."""
+    """Return ``draws.make_key(*numbers, address)`` for each address; ``key`` is ``draws.make_key(*numbers)``."""
     words = np.array(addresses, np.uint64) + np.uint64(draws.GOLDEN)
     return mix64(np.uint64(key) ^ mix64(words)).tolist()

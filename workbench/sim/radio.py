@@ -279,7 +279,10 @@ def share_of_whole_frames(ratio: float, fragments: int) -> float:
 
 
 def describe_long_frame(radio: Radio, protocol: Any, node: int, message: str, frame_B: int) -> str:
-    """Return the error message for a frame that a radio refuses."""
+    """Return the error message for a frame of ``frame_B`` bytes, which is too long for the radio.
+
+    ``node``: the sender's address. ``message``: the name of the message in the frame.
+    """
     name, limit = type(protocol).__name__, radio.longest_frame_B(protocol.max_fragments)
     fragments = f"in up to {protocol.max_fragments} fragments" if protocol.max_fragments > 1 else "without fragments"
     return (

@@ -127,7 +127,7 @@ answer_for(__name__)
 
 
 def describe_radio(radio: Radio) -> str:
-    """Return the name of the most similar radio of `named_radios`, and the fields in which it differs."""
+    """Return a text: the name of the most similar of `named_radios`, and the fields in which ``radio`` differs."""
     changed_fields = {
         name: [item.name for item in fields(Radio) if getattr(radio, item.name) != getattr(known_radio, item.name)]
         for name, known_radio in named_radios().items()

@@ -85,7 +85,7 @@ class Readings:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Readings:
-        """Return the readings that ``to_dict`` wrote. Raises ScenarioError for anything else."""
+        """Return the readings that ``to_dict`` wrote. Raises ScenarioError for values of another form."""
         if set(form) != {"times_s", "values"} or not isinstance(form["times_s"], list):
             raise ScenarioError(
                 f"readings have the fields {', '.join(map(str, form))}; they must have a list times_s, and values"
@@ -117,7 +117,7 @@ def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
 
 
 def _select_values_to_check(column: tuple[Any, ...]) -> Iterable[Any]:
-    """Return the values that must be checked one by one; empty if all are floats and integers."""
+    """Return ``column`` if its values must be checked one by one, or () if all are floats and integers."""
     return () if set(map(type, column)) <= {float, int} else column
 
 

@@ -21,7 +21,7 @@ TEXTS = ("event", "message", "detail")
 
 
 class Row(NamedTuple):
-    """A row of the trace, with its position there."""
+    """A row of the trace, with its position in the trace."""
 
     position: int
     time_us: int
@@ -104,7 +104,7 @@ class Columns:
         return rows
 
     def _find_event_rows(self, event_codes: tuple[int, ...]) -> np.ndarray:
-        """Return the rows of events with these codes; the result is cached."""
+        """Return the numbers, ascending, of the rows whose event has one of these codes; the result is cached."""
         if event_codes not in self._rows_of:
             events = self._event_codes()
             is_match = events == event_codes[0]
@@ -128,7 +128,7 @@ class Columns:
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
-        """Return for each of ``rows`` the number of rows of ``event`` in the interval that begins there; int64 (r,).
+        """Return for each of ``rows`` the number of rows of ``event`` in the interval that begins with it; int64 (r,).
 
         An interval ends before the next of the r ``rows``, or at the end of the table. ``rows`` must ascend.
         """

@@ -79,7 +79,7 @@ def play(
 
 
 def _make_run(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
-    """Return the `Run` with a recorder's rows; if it was stopped early, its scenario has the shorter duration.
+    """Return the `Run` with a recorder's rows. The scenario of a run that was stopped early has the shorter duration.
 
     ``reason``: why the fast engine was not used.
     """

@@ -239,7 +239,9 @@ def add_up(
 
     Takes lists or arrays, as Python is faster with lists and numba needs arrays. ``starts`` to ``kinds`` are the
     columns of the entries. Union j of node i is ``unions_us[j * n + i]`` in a network of n nodes, and ``covered_us`` of
-    this index is the end of its last interval.
+    this index is the end of the union's last interval. ``unions_us`` to ``covered_checks_us`` are changed in place.
+    ``longest_overheard_us``: the longest time that a node overhears one frame. ``interval_us``: the interval of
+    wake-ups, or 0. ``first`` to ``phases_us``: see `RadioLedger`.
     """
     count = len(off_us)
     last_union = len(unions_us) - count

@@ -214,7 +214,7 @@ class MetricsRecorder(Recorder):
                 self._cells.extend(row)
 
     def tally(self) -> tuple[Counts, Sizes]:
-        """Return (counts, bytes), each by (event, message, reason), like `tally` of a trace."""
+        """Return (counts, bytes): for each (event, message, reason) the number of events and their bytes."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
         counts["held", "", ""] += sum(holders.count(1) for holders in self._holders.values())
         for message, (sent, sent_B, heard, heard_B) in self._traffic.items():
@@ -265,7 +265,7 @@ def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
 
 
 def tally(table: pa.Table) -> tuple[Counts, Sizes]:
-    """Return (counts, bytes), each by (event, message, reason), of a full trace.
+    """Return (counts, bytes): for each (event, message, reason) of a full trace the number of rows and bytes.
 
     The result is that of `MetricsRecorder.tally`: "held" counts each pair of node and publication once.
     """

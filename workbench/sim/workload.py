@@ -112,7 +112,7 @@ class Publish:
     def most_readings(self, nodes: int, duration_us: int) -> int:
         """Return the number of publications in a network of ``nodes`` nodes during ``duration_us``.
 
-        It is an upper bound with ``stagger``, which may omit each node's last reading.
+        With ``stagger``, the result is an upper limit: each node's last reading may be omitted.
         """
         stop_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
         start_us = _to_us(self.start_s)
@@ -162,9 +162,9 @@ class Reinforce:
     """A workload item: sink(s) ``at`` reinforce the paths to some of their sources at ``start_s``, or repeatedly.
 
     ``what``: constraints within those of a subscription of the sink. They select the sources: those whose last reading
-    meets the constraints, for example all sources in a region. An INTERVAL among them is that of these sources as long
-    as the reinforced gradients last. With ``every_s`` the reinforcement is repeated until ``stop_s``. Protocols without
-    reinforcement ignore the item.
+    meets the constraints, for example all sources in a region. An INTERVAL among the constraints applies to these
+    sources as long as the reinforced gradients last. With ``every_s`` the reinforcement is repeated until ``stop_s``.
+    Protocols without reinforcement ignore the item.
     """
 
     at: At
@@ -185,7 +185,7 @@ class Reinforce:
         return len(range(*self._times_us(duration_us))) * _count_nodes(self.at, nodes)
 
     def _times_us(self, duration_us: int) -> tuple[int, int, int]:
-        """Return the arguments of a range of times."""
+        """Return (first, end, step) in µs: the times of the reinforcements are ``range(first, end, step)``."""
         first_us = _to_us(self.start_s)
         last_us = duration_us if self.stop_s is None else min(duration_us, _to_us(self.stop_s))
         if self.every_s is None:
@@ -376,7 +376,7 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
 
 
 def describe_idle(items: Iterable[Item], nodes: Iterable[int]) -> str:
-    """Return a sentence that warns of a reinforcement within no subscription of one of its nodes, or ""."""
+    """Return a sentence that warns of a reinforcement that no subscription of its sink contains, or ""."""
     items = list(items)
     all_nodes = tuple(nodes) if any(isinstance(item, Reinforce) for item in items) else ()
     for index, item in enumerate(items):
@@ -470,7 +470,10 @@ def _from_hex(value: Any) -> bytes:
 
 
 def _as_text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ...]]:
-    """Return a subscription or publication as text, which an item stores, and as attributes."""
+    """Return (text, attributes) of a subscription or publication in any of its forms.
+
+    ``example``: a valid text, shown in error messages.
+    """
     if isinstance(what, str):
         return what, attributes_module.parse(what)
     if isinstance(what, Mapping):

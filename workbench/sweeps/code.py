@@ -72,7 +72,7 @@ class Codes:
 
     @property
     def untracked(self) -> list[str]:
-        """A few words for each action of the user's code that a digest does not cover, such as "reads files (open)"."""
+        """Short texts on actions of the user's code that no digest covers, such as "reads files (open)"."""
         return list(dict.fromkeys(action for _, piece in self._pieces.values() for action in piece.untracked))
 
     def _piece(self, name: str, code_object: Any) -> user_code.Piece:
@@ -96,7 +96,7 @@ def _digest_of_point(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piec
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
-    """Return the names of the protocol folders to which the protocol's classes or the pieces of user code refer."""
+    """Return the names of the protocol folders to which a protocol's classes or ``pieces`` of user code refer."""
     modules = {base.__module__ for base in type(protocol).__mro__} | {protocol.fast, protocol.metrics}
     mentioned = {name for piece in pieces for name in piece.protocols}
     return mentioned.union(*(_protocols_mentioned(module.encode()) for module in modules))

@@ -50,8 +50,8 @@ class Design:
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs: ascending, about a thousand at most.
 
-        Each object (protocol, filter, ...) of the design should occur in one of these points, so that its user code is
-        found and sent to workers.
+        Each object (protocol, filter, ...) of the design should occur in one of these points, so that the
+        object's user code is found and sent to workers.
         """
         return evenly(len(self), PROBES)
 
@@ -133,7 +133,7 @@ class Grid(Design):
         return math.prod(len(axis.values) for axis in self.axes)
 
     def indices(self, number: int) -> list[int]:
-        """Return, for each axis, the index of the value that point ``number`` has on it."""
+        """Return for each axis the index of its value at point ``number``."""
         indices = []
         for axis in reversed(self.axes):
             number, index = divmod(number, len(axis.values))
@@ -162,9 +162,7 @@ class Grid(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        They contain each value of each axis, and some others.
-
-        Of an axis with many values, they contain about a thousand values.
+        These points contain each value of each axis, but of an axis with many values only about a thousand.
         """
         longest = max(len(axis.values) for axis in self.axes)
         steps = evenly(longest, _AXIS_PROBES)

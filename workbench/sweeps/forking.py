@@ -57,7 +57,10 @@ class End(NamedTuple):
 
 
 class PointProcess:
-    """The driver's end of a point process, which runs lists of points (shares) in the order in which they are sent."""
+    """A handle of a point process, for the process that runs the sweep.
+
+    The point process runs lists of points (shares) in the order in which they were sent.
+    """
 
     def __init__(self, server: Server, pid: int, connection: Connection) -> None:
         self._server = server
@@ -108,7 +111,10 @@ class PointProcess:
 
 
 class Server:
-    """A process that forks point processes. It ends when this process ends, or with `close`."""
+    """A separate process that forks point processes.
+
+    The server ends at `close`, or when the process that created this object ends.
+    """
 
     def __init__(self) -> None:
         if not hasattr(os, "fork"):

@@ -41,9 +41,8 @@ def student_t(freedom: int) -> float:
 def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame:
     """Return a frame with the mean of the metric ``y`` for each combination of values of the columns ``by`` and ``x``.
 
-    Columns: by (if given), x, mean, low, high (the 95 % interval), runs (their number). Rows are sorted by by and x:
-    numbers ascending, other values in the order of the plan. Runs in which ``y`` is
-    NaN do not count.
+    Columns: by (if given), x, mean, low, high (the 95 % interval), runs (their number). Rows are sorted by the columns
+    ``by`` and ``x``: numbers ascending, other values in the order of the plan. Runs in which ``y`` is NaN do not count.
     """
     import pandas as pd
 

@@ -31,7 +31,10 @@ _FEWEST = 10  # points that a trend needs
 
 
 class Trend(NamedTuple):
-    """The relative change of a series from index ``first`` to its end; low and high are the change's 95 % interval."""
+    """The relative change of a series, ``change``, from the point with the index ``first`` to the end of the series.
+
+    ``low`` and ``high`` are the ends of the change's 95 % interval.
+    """
 
     first: int
     change: float
@@ -76,8 +79,8 @@ def percentile_bounds(values: Sequence[float], percentile: float = 50, confidenc
 def trend(times: Sequence[float], values: Sequence[float], first: int = 0) -> Trend:
     """Return the relative change of a series from index ``first`` to its end, by the Theil-Sen slope.
 
-    The change is relative to the median of the values from ``first`` on: 0.1 means 10 % more at the end. Raises
-    ParameterError for fewer than ten points.
+    The series has the ``values`` at the ``times``, in any unit. The change is relative to the median of the values from
+    ``first`` on: 0.1 means 10 % more at the end. Raises ParameterError for fewer than ten points.
     """
     from scipy.stats import theilslopes
 

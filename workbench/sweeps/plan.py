@@ -112,7 +112,10 @@ class Plan:
         return replace(self, codes=Codes(self.measure, self.protocols), _texts={}, _code={})
 
     def key(self, scenario: str, code: str) -> str:
-        """Return the key of a result: 16 hex digits for the hash ``scenario`` and the digest ``code`` that ran it."""
+        """Return the key (16 hex digits) of the result of a run.
+
+        ``scenario`` is the hash of the run's scenario, ``code`` the digest of the code that runs it.
+        """
         return _hex(scenario, self.engine, code, user_code.name_of(self.measure))
 
     def point_key(self, number: int) -> str:
@@ -217,7 +220,10 @@ def _check_labels(labels: Mapping[str, Any]) -> None:
 
 
 def _examples(protocols: Iterable[Protocol]) -> tuple[Protocol, ...]:
-    """Return protocols that together contain all user code: one protocol for each set of names of user code."""
+    """Return protocols that together contain all user code.
+
+    Of several protocols whose user code has the same names (`user_code.of`), only the last is returned.
+    """
     return tuple({tuple(user_code.of(protocol)): protocol for protocol in protocols}.values())
 
 

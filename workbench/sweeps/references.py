@@ -220,7 +220,10 @@ class Walk:
                     earlier_arguments.append(step.argval)
 
     def _module(self, name: str, package: str) -> ModuleType | None:
-        """Return the user's module that an import names, or None if the name is of a library or not of a module."""
+        """Return the user's module ``name``, or None if that is a library or not a module.
+
+        ``package`` is the package of the module with the import, to which a relative ``name`` refers.
+        """
         # If an import fails, the walk ignores it: a point that executes the import fails with a message of its own.
         with suppress(Exception):
             name = importlib.util.resolve_name(name, package)
@@ -241,7 +244,10 @@ class Walk:
 
 
 def _describe_untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
-    """Return a text on an instruction that a walk cannot follow, such as "reads files (open)"; else ""."""
+    """Return a text on an instruction that a walk cannot follow, such as "reads files (open)"; "" for any other.
+
+    ``step`` is an instruction of a function, ``names`` are the function's globals.
+    """
     name = step.argval
     if step.opname in ("STORE_GLOBAL", "DELETE_GLOBAL"):
         return f"assigns the global {name}"
@@ -256,7 +262,7 @@ def _describe_untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
 
 
 def _unwrap(thing: Any) -> Any:
-    """Return the function that a decorator (`functools.wraps`, a cache, numba) wraps, or None if ``thing`` is plain."""
+    """Return the function that ``thing`` (by `functools.wraps`, a cache or numba) wraps, or None if it wraps none."""
     if isinstance(thing, (FunctionType, type, ModuleType)):
         return None
     with suppress(Exception):

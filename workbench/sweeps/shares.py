@@ -39,7 +39,7 @@ class Shares:
     def take(self, workers: int) -> list[int]:
         """Return the points of the next share for one of ``workers`` workers.
 
-        Empty if the queue is empty at present.
+        The list is empty if the queue is empty at present.
         """
         if self._returned:
             return self._returned.popleft()

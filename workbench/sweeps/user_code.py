@@ -198,7 +198,10 @@ def unpack(packed: bytes) -> Any:
 
 
 def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
-    """Set ``measure`` and ``LOOKS_AT`` of the metrics module ``name`` as on the driver; create a missing module."""
+    """Set the attributes ``measure`` and ``LOOKS_AT`` of the metrics module ``name``; create a missing module.
+
+    The values are those of the module in the process that runs the sweep.
+    """
     try:
         module = importlib.import_module(name)
     except ImportError:

@@ -68,7 +68,7 @@ def with_node(graph: nx.DiGraph, position_m: tuple[float, float]) -> nx.DiGraph:
 
 
 def next_node(graph: nx.DiGraph) -> int:
-    """Return the number of a new node: the largest plus 1, or the smallest free number if that exceeds the limit."""
+    """Return the number of a new node: the largest number plus 1 or, above LARGEST_NODE, the smallest free number."""
     largest = max(graph)
     return largest + 1 if largest < LARGEST_NODE else next(node for node in range(len(graph) + 1) if node not in graph)
 

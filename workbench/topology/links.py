@@ -105,7 +105,10 @@ def _parse_height(text: Any) -> float:
 def _in_space(
     name: str, positions_3d_m: dict[int, tuple[float, float, float]], known: dict[int, tuple[float, float]]
 ) -> dict[int, tuple[float, float, float]]:
-    """Return {node: (x_m, y_m, z_m)} of every node; nodes without a measured position get the mean height."""
+    """Return {node: (x_m, y_m, z_m)} of every node; nodes without a measured position get the mean height.
+
+    ``known``: {node: (x_m, y_m)} of every node, measured or estimated.
+    """
     if not positions_3d_m:
         raise DataError(f"Data set {name} has no positions on this machine; max_range_m and attenuation_dB need them.")
     height = sum(z for _, _, z in positions_3d_m.values()) / len(positions_3d_m)

@@ -76,7 +76,7 @@ def office(
 def attempt_of(recipe: Mapping[str, Any], positions_m: np.ndarray) -> int:
     """Return the number of the attempt (0, 1, ...) at which an office's recipe gave these positions (n, 2).
 
-    Raises ParameterError if no attempt did.
+    Raises ParameterError if no attempt gives them.
     """
     for attempt in range(_TRIES):
         floor = Floor(recipe["rooms"] // 2, (recipe["seed"], attempt))

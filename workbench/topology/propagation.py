@@ -119,7 +119,7 @@ def links_between(
 
 
 def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
-    """Return for each of the segments (p, 2, 2) whether it crosses the wall (2, 2); touching its ends may count."""
+    """Return for each of the segments (p, 2, 2) whether it crosses the wall (2, 2); a common end point may count."""
     wall_sides = _side(segments[:, 0], segments[:, 1], wall[0]) * _side(segments[:, 0], segments[:, 1], wall[1])
     node_sides = _side(wall[0], wall[1], segments[:, 0]) * _side(wall[0], wall[1], segments[:, 1])
     return (wall_sides < 0) & (node_sides < 0)

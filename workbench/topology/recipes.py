@@ -161,7 +161,7 @@ def argument_paths(recipe: Mapping[str, Any]) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _generate_once(text: str) -> nx.DiGraph:
-    """Return the network of a recipe's JSON text; the points of a sweep share it."""
+    """Return the network of a recipe's JSON text; the result is cached, so the points of a sweep share it."""
     return nx.freeze(_from_recipe(json.loads(text)))
 
 

@@ -31,8 +31,8 @@ def nodes(graph: Any) -> str:
 def workload(run: Any) -> str:
     """Return a text with the subscriptions and publications of a run or a scenario; "" if its workload is empty.
 
-    If the workload has more than three of them, or only items of other kinds such as outages, the text is only the
-    number of its items.
+    If the workload has more than three subscriptions and publications, or only items of other kinds such as outages,
+    the text is only the number of its items.
     """
     items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
     texts = [text for item in items if (text := _describe_item(item))]

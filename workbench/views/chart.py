@@ -63,7 +63,7 @@ def line_chart(
 ) -> Drawing:
     """Return a chart of several series, which differ in colour and marker.
 
-    A series is a `Series` or a dict with its fields (name, x, y, low, high; the last two are optional). Points that are
+    A series is a `Series` or a dict with its fields (name, x, y, and optionally low and high). Points that are
     not finite are left out and interrupt the line. Values outside ``y_range`` are drawn at the edge of the chart.
     Raises ParameterError if the lists of a series differ in length.
     """

@@ -159,7 +159,10 @@ def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple
 
 
 def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
-    """Return for each of ``rows`` of the trace the index in ``paths`` of its message, or -1; int32, shape (rows,)."""
+    """Return the index of the message in ``paths.paths`` for each row of the trace in ``rows``; int32, shape (rows,).
+
+    The index is -1 if the row does not belong to one of these messages.
+    """
     frames = [(*frame, index) for index, path in enumerate(paths.paths) for frame in path.frames]
     codes = {name: code for code, name in enumerate(columns.words["message"])}
     frame_keys = (

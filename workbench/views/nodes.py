@@ -117,7 +117,7 @@ def publishing(columns: Columns, duration_us: int) -> Table:
 def holding(columns: Columns, duration_us: int) -> Table:
     """Return a table of the intervals in which nodes, other than sinks, hold an event.
 
-    A node counts as holder of an event until the origin of the event makes its next one.
+    A node counts as holder of an event until the origin of the event makes its next event.
     """
     held = columns.where(event="held")
     sinks = np.unique(columns["node"][columns.where(event="subscribed")])
@@ -129,7 +129,7 @@ def holding(columns: Columns, duration_us: int) -> Table:
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
-    """Return for each row the time in µs of the next event that its origin makes after it, or the end of the run.
+    """Return for each row the time in µs of the next event that the row's origin makes after the row, or the run's end.
 
     ``rows``: indices of rows of the trace; ``origins``: the origin of each row. The result has shape (rows,).
     """

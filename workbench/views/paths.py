@@ -130,7 +130,10 @@ def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
 
 
 def _publication_of(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return for each of ``rows`` of the trace the index in ``originated`` of its publication, or -1."""
+    """Return the index of the publication for each row of the trace in ``rows``, or -1 for a row without one.
+
+    The index refers to ``originated``, the rows at which the publications were made.
+    """
     return find_last(*((columns["origin"][selected], columns["sequence"][selected]) for selected in (rows, originated)))
 
 

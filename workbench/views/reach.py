@@ -27,7 +27,7 @@ def hop_layer(columns: Columns, duration_us: int) -> Layer:
     """Return the layer of nodes that hold an event, shaded by the number of hops that the event travelled to the node.
 
     The darkest shade is for one hop, the lightest for the largest number of hops in the run. A node counts as holder of
-    an event until the origin of the event makes its next one.
+    an event until the origin of the event makes its next event.
     """
     rows = columns.where(event="held")
     rows = rows[columns["value"][rows] > 0]

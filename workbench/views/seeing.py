@@ -1,7 +1,7 @@
 """The layers of a run, which all views draw: layers of its protocol, and layers that every run has.
 
 see(run, event=None)       returns them in a `RunView`
-LayerBuilder(run, event)   builds them in two steps: first a quick preview, then everything
+LayerBuilder(run, event)   returns them in a quick `RunView` without the slow parts, and in a whole one
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def see(run: Any, event: Event | None = None) -> RunView:
 
 
 class LayerBuilder:
-    """A builder of the layers of a run, in two steps. Its constructor raises the same errors as `see`.
+    """A builder of `RunView` objects of a run. The constructor raises the same errors as `see`.
 
-    `preview` omits the parts that take long and are not drawn at first: the paths of publications, and texts.
+    ``event``: as for `see`. `whole` returns all layers of the run. `preview` is quicker: it leaves out the paths of
+    publications and the texts, which take long to compute and are not drawn at first.
     """
 
     def __init__(self, run: Any, event: Event | None = None) -> None:

@@ -185,7 +185,7 @@ def running(intervals: Table, times_us: np.ndarray, values: np.ndarray | None = 
 
 
 def joined(intervals: Table, *names: str) -> Table:
-    """Merge intervals that meet or overlap and are equal in the named columns; return them sorted by these and by time.
+    """Merge intervals that meet or overlap and are equal in the columns ``names``; sort them by these and by time.
 
     In all other columns a merged row has the values of its first interval.
     """

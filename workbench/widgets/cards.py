@@ -87,8 +87,8 @@ def written(shown: Shown, value: float) -> str:
 def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
     """Return (the change of a metric as text, whether the change is an improvement).
 
-    ``shown``: how the metric is displayed. The text is "" if the values are equal or not finite. The second is None in
-    this case, and if neither a higher nor a lower value of the metric is better.
+    ``shown``: how the metric is displayed. The text is "" if the values are equal or not finite. The second entry is
+    None in this case, and if neither a higher nor a lower value of the metric is better.
     """
     if not (math.isfinite(before) and math.isfinite(now)) or now == before:
         return "", None

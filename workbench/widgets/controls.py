@@ -72,8 +72,8 @@ def known_nodes(
 ) -> str | tuple[int, ...]:
     """Return ``at`` unchanged, after checking that all of its nodes are in the network.
 
-    ``nodes``: the nodes of the network; if it is empty, all nodes are valid. ``accepted``: nodes that are valid even if
-    they are not in the network. Raises ParameterError for any other node.
+    ``at``: "all" or numbers of nodes. ``nodes``: the nodes of the network; if it is empty, all nodes are valid.
+    ``accepted``: nodes that are valid even if they are not in the network. Raises ParameterError for any other node.
     """
     network_nodes = set(nodes)
     accepted_nodes = () if isinstance(accepted, str) else accepted

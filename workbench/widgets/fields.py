@@ -117,7 +117,10 @@ class Field(widgets.HBox):
 
 
 def fields_of(table: Iterable[Parameter], values: Mapping[str, Any], owner: str) -> dict[str, Field]:
-    """Return {name of a parameter: its field}; ``values``: by name; ``owner``: whose parameters, for error messages."""
+    """Return {name of a parameter: its field} for the parameters in ``table``.
+
+    ``values``: {name: value to show}. ``owner``: name of the object with these parameters, for error messages.
+    """
     return {
         parameter.name: Field(parameter, values[parameter.name], partial(check_parameter, owner, parameter))
         for parameter in table

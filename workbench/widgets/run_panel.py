@@ -38,7 +38,7 @@ _LIVE_EVERY_S = 1.0
 class RunPanel(widgets.HBox):
     """Buttons that run a scenario and stop it, with a menu of where to run, progress, and messages.
 
-    runs: the runs of the last state, one or two.
+    runs: the runs of the last lab state (`history.State`), one or two.
     live: (run, seconds so far) while a run on motes is in progress, else None.
     busy: whether a run is in progress.
     failed: number of runs so far that did not give a result.
@@ -77,7 +77,10 @@ class RunPanel(widgets.HBox):
         self.add_class("wb-part")
 
     def play(self, state: State | None = None) -> None:
-        """Run a state, by default the state of the last call. A run that is in progress here is cancelled."""
+        """Run the scenarios of ``state``, by default the state of the last call.
+
+        A run of this panel that is in progress is cancelled.
+        """
         self.state = state or self.state
         if self.state is None:
             self.show_message(
@@ -95,7 +98,7 @@ class RunPanel(widgets.HBox):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a newer state than the state of ``runs`` is waiting to run."""
+        """Whether scenarios newer than those of ``runs`` are waiting to run."""
         return self._runs.is_outdated
 
     def stop(self) -> None:

@@ -26,7 +26,7 @@ class _Superseded(Exception):
 
 
 class Runs:
-    """A thread that runs states of the lab, one after the other.
+    """A thread that runs the scenarios of lab states (`history.State`), one state after the other.
 
     The thread calls ``done(state, runs)`` or ``failed(state, sentence)`` at the end of a run, and ``progress(share)``
     during it.
@@ -45,7 +45,7 @@ class Runs:
         self._thread: threading.Thread | None = None
 
     def request(self, state: State) -> None:
-        """Run this state as soon as possible, and cancel any other run."""
+        """Run the scenarios of ``state`` as soon as possible, and cancel all other runs."""
         with self._condition:
             if self._is_closed:
                 return
@@ -57,7 +57,7 @@ class Runs:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a state is requested whose run has not begun, or `close` was called."""
+        """Whether a requested run has not begun yet, or `close` was called."""
         return self._requested is not None or self._is_closed
 
     def stop(self) -> None:
@@ -87,7 +87,7 @@ class Runs:
             self._run_and_report(state)
 
     def _run_and_report(self, state: State) -> None:
-        """Run a state and report the result. The thread continues even after an unexpected error."""
+        """Run the scenarios of a lab state and report the result; the thread survives even an unexpected error."""
         try:
             runs = self._run_all(state)
         except _Superseded:
@@ -110,7 +110,7 @@ class Runs:
                 self._report(self._failed, state, message)
 
     def _run_all(self, state: State) -> tuple[Run, ...]:
-        """Run the scenarios of a state; if the user stops a run, all runs end at the same simulated time."""
+        """Run the scenarios of a lab state; if the user stops a run, all runs end at the same simulated time."""
         scenarios = state.scenarios
         count, duration_s = len(scenarios), scenarios[0].duration_s
         runs: list[Run] = []

@@ -18,7 +18,7 @@ _SELECT = "<p>Click a node in the player: its state at the shown time is drawn h
 class SelectedNode(widgets.VBox):
     """A picture of the state of one node at one time, drawn in a background thread while the panel is visible.
 
-    The run's protocol draws it (`workbench.views.protocols.node_drawing_of`). `wait` waits for the picture.
+    The run's protocol draws the picture (`workbench.views.protocols.node_drawing_of`). `wait` waits for the picture.
     """
 
     def __init__(self) -> None:

@@ -41,9 +41,9 @@ class Store:
     def read(self, opened_with: Scenario | None) -> State | None:
         """Return the stored state, or None if the file is missing or belongs to another scenario.
 
-        ``opened_with``: the scenario with which the lab is opened now. The stored lab must have been opened with it
-        too; None accepts every file. A file that cannot be read is renamed, and ``message`` gets the reason and
-        the new name. This includes a file with a protocol whose module is not imported.
+        ``opened_with``: the scenario with which the lab is opened now. A file is accepted only if its lab was opened
+        with an equal scenario; None accepts every file. A file that cannot be read, for example because its
+        protocol's module is not imported, is renamed; the attribute ``message`` gets the reason and the new name.
         """
         try:
             values = json.loads(self.path.read_text(encoding="utf-8"))
@@ -109,7 +109,7 @@ class Store:
 def _state_of(values: Any) -> State:
     if values["format"] != FORMAT or values["version"] != 1:
         stored_format = f"{values['format']!r:.40}, version {values['version']!r:.40}"
-        raise ScenarioError(f"the stored lab has format {stored_format}; this version reads {FORMAT!r}, version 1")
+        raise ScenarioError(f"the stored lab has the format {stored_format}; it must be {FORMAT!r}, version 1")
     scenario = Scenario.from_json(json.dumps(values["scenario"]))
     beside, items = values["beside"], values.get("composed")
     composed = None if items is None else tuple(workload.from_dict(item, "workload item") for item in items)

@@ -19,7 +19,8 @@ MOST_SHOWN = 30  # readings that did not arrive
 class WhyNot(widgets.VBox):
     """An explanation of a run, and a line for each reading that did not arrive, the last published first.
 
-    The text is computed in a background thread, and only while the panel is visible (``is_seen``). `wait` waits for it.
+    The text is computed in a background thread, and only while the panel is visible (``is_seen``). `wait` waits
+    for the text.
     """
 
     def __init__(self) -> None:

@@ -258,7 +258,7 @@ def line_of(item: Item) -> str:
 
 
 def _verb_form(verb: str, item: Item) -> str:
-    """Return the verb in the form for one node or for several nodes."""
+    """Return the verb in the form that follows the item's nodes in a line: "publishes" or "publish"."""
     is_one = item.at == ALL or len(item.at) == 1
     return f"{verb}{'es' if verb.endswith('sh') else 's'}" if is_one else verb
 

@@ -169,5 +169,5 @@ def test_changed_distances_equal_those_of_the_nodes(graph_and_roots, share, seed
 
 def test_repair_metrics_without_a_failure_are_an_error():
     run = wb.Scenario(wb.topology.line(3), TinyMQ(**ONCE), duration_s=2).run(engine="reference")
-    with pytest.raises(wb.ParameterError, match="the run has no failures to measure a repair; add an outage"):
+    with pytest.raises(wb.ParameterError, match="the run has no failures, so no repair is measured; add an outage"):
         repair_metrics(run)

@@ -56,7 +56,7 @@ def _add_selected(total: np.ndarray, rows: np.ndarray, selected: np.ndarray, cou
 
 @njit(cache=True)
 def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) -> None:
-    """Store in selected[k, bit] the indices of the rows whose coefficient in combination k has this bit set.
+    """Store in selected[k, bit] the indices of the rows whose coefficients in combination k have bit ``bit`` set.
 
     The number of these rows is stored in counts[k, bit]. ``coefficients`` has the axes (combination, row).
     """
@@ -149,7 +149,7 @@ def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
 
 @njit(cache=True)
 def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, lanes: np.ndarray) -> None:
-    """Subtract multiples of the matrix's rows from each row of ``rows``, until it is 0 in their pivot columns.
+    """Subtract multiples of the matrix's rows from each row of ``rows``, so that it becomes 0 in all pivot columns.
 
     ``rows`` is changed in place. If the matrix has more columns than ``rows``, its last columns are ignored.
     """

@@ -84,7 +84,7 @@ class Subscriptions:
     """The open subscriptions of all nodes on motes. Only the live driver's thread calls its methods.
 
     ``post(node, kind, *fields, rest, then)`` sends a command. Reading threads call ``answered(node, kind, value)`` with
-    the mote's answer: "numbered" with the arguments of `numbered`, or "refused" with a sentence.
+    the mote's answer: "numbered" with the arguments of `store_number`, or "refused" with a sentence.
     """
 
     def __init__(self, post: Callable[..., None], put_answer: Callable[[int, str, Any], None]) -> None:

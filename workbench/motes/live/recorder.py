@@ -37,9 +37,9 @@ class Notes:
         self._recorder, self._clock, self.texts = recorder, clock, texts
 
     def add(self, node: int, event: str, text: str, now: int | None = None) -> None:
-        """Add a note, and a trace row with the name ``event``, for a problem at a node at ``now`` µs (None.
+        """Add the note ``text`` on a problem at a node, and a trace row with the name ``event``.
 
-        The present).
+        ``now`` is the time of the problem in µs; None means the present.
         """
         self.texts.append(f"node {node}: {text}")
         time_us = self._clock.now_us() if now is None else now

@@ -315,7 +315,7 @@ def _line_end(folder: Path, offset: int, before: float) -> int:
     """Return the offset after the last whole line that ends at or before the offset ``before``.
 
     Only the segment that contains ``offset`` is searched. The result is at most ``offset`` if no line ends between
-    both.
+    ``offset`` and ``before``.
     """
     start, path = [segment for segment in segments(folder) if segment.start <= offset][-1]
     limit = min(before, start + path.stat().st_size)

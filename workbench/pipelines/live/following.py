@@ -52,7 +52,7 @@ class Following(Background):
         self._thread.start()
 
     def _prepare(self) -> None:
-        """Prepare the work before the thread starts. A state in the folder is continued."""
+        """Prepare the work before the thread starts: restore the state that an earlier follower has stored, if any."""
 
     def _clean_up(self) -> None:
         self._lock.release()

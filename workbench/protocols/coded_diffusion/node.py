@@ -21,7 +21,7 @@ GenerationBegun = namedtuple("GenerationBegun", FIELDS)
 
 
 class Generation:
-    """A node's state of one event: its decoder, and the times to send packets, to request packets and to forget it."""
+    """A node's state of one event: a decoder, and the times to send or request packets and to forget the event."""
 
     def __init__(self, header):
         self.has_sent = False
@@ -194,7 +194,8 @@ class CodedDiffusionNode(Node):
     def _allow_request(self, generation, now):
         """Allow one more request for an incomplete generation, if ``max_requests`` requests were sent already.
 
-        A neighbor is sending, and its next packet is likely to be innovative.
+        The reason for the call is a packet that is not innovative. It shows that a neighbor is sending, whose next
+        packet is likely to be innovative.
         """
         if 0 < generation.requests == self.settings.max_requests:
             generation.requests -= 1
@@ -205,8 +206,8 @@ class CodedDiffusionNode(Node):
     def _plan_forgetting(self, event_id, generation, now):
         """Plan when to forget a decoded event.
 
-        With requests: after the time in which neighbors may request packets. Without: at once, or when its running
-        timer fires.
+        With requests, the event is forgotten after the time in which neighbors may request packets. Without requests,
+        it is forgotten at once, or when the timer fires that is still running for it.
         """
         if self._keep_us:
             generation.due_us = now + self._keep_us
@@ -238,10 +239,11 @@ class CodedDiffusionNode(Node):
         return True
 
     def _begin_again(self, event_id, generation, header, previous_hop, now):
-        """Drop all packets of an event, as they do not belong together, and start over with an empty generation.
+        """Drop all packets of an event, and start over with an empty generation.
 
-        The node sends no packets of the event before decoding it. Otherwise packets could circulate without end among
-        nodes that dropped them, as they would be innovative again and again.
+        The packets do not belong together, as their headers differ or the decoded checksum is wrong. The node sends no
+        packets of the event before decoding it. Otherwise packets could circulate without end among nodes that dropped
+        them, as they would be innovative again and again.
         """
         self.drop(previous_hop, "coded", event_id[0], event_id[1], "corrupt")
         generation.begin(header)
@@ -256,7 +258,7 @@ class CodedDiffusionNode(Node):
     # Memory of events
 
     def _is_finished(self, event_id, now):
-        """Return whether the node needs no more packets of an event, because it published or already decoded it.
+        """Return whether the node needs no more packets of an event, because it published or decoded the event.
 
         A decoded event that has been quiet for long is forgotten and counts as new.
         """

@@ -16,8 +16,8 @@ def collecting_us(collecting_time_ms):
 def request_after_us(collecting_us):
     """Return how long after its last innovative packet a node sends a request (µs).
 
-    A neighbor that is still collecting sends without a request. On the paper's grid, requests after 2 ΔTC cost 1.4 % of
-    the frames, after 4 ΔTC nothing.
+    A neighbor that is still collecting packets sends combinations without a request. On the paper's grid, requests
+    after 2 ΔTC cost 1.4 % of the frames, after 4 ΔTC nothing.
     """
     return 4 * collecting_us
 
@@ -46,7 +46,10 @@ def packets_to_send(forwarding_factor, fresh):
 
 
 def is_quiet(now, heard_us, forget_after_us):
-    """Return whether a node may forget an event whose last frame it heard or sent at ``heard_us``, long ago."""
+    """Return whether a node heard or sent the last frame of an event so long ago that it may forget the event.
+
+    ``heard_us``: the time of that frame.
+    """
     return now - heard_us >= forget_after_us
 
 

@@ -15,13 +15,14 @@ Several sinks
     node serves each sink that has a gradient in a matching entry of its interest cache. It leaves out the source,
     itself, the sinks in the received list, and the sinks that it has already served with this message:
 
-    1. The next hop for a sink may be the neighbor of its first gradient, the head. Unless a reinforcement has chosen
-       the head, any other neighbor that is at least as near to the sink may be the next hop, too. The ttl of the
-       interest shows how near a neighbor is. The previous hop of the data is never a next hop.
-    2. The neighbor that may be the next hop for most of these sinks gets a copy for them. Among equal neighbors the
-       one that is the head for more sinks is chosen, then the one with the lower address. This is repeated for the
-       remaining sinks, for up to ``max_next_hops`` neighbors. If sinks remain after that, no copy lists them, so all
-       receivers of copies try to serve them.
+    1. Each sink has one or more candidates for the next hop. The first is the neighbor of the sink's first gradient.
+       Unless a reinforcement has chosen this gradient, all other neighbors that are at least as near to the sink are
+       candidates, too. The ttl of the interest shows how near a neighbor is. The previous hop of the data is never a
+       candidate.
+    2. The neighbor that is a candidate for most of these sinks gets a copy for them. Among equal neighbors, the
+       first gradients of more sinks decide, then the lower address. This is repeated for the remaining sinks, for up to
+       ``max_next_hops`` neighbors. If sinks remain after that, no copy lists them, so all receivers of copies try to
+       serve them.
     3. A copy lists the sinks that the node serves with its other copies. Then follow the sinks that the received
        message listed, those that the node served with earlier copies, and the node itself if its own interests match
        the data. The receiver of the copy is left out. If a list does not fit the frame, its end is cut off. Then some
@@ -36,9 +37,9 @@ Several sinks
     sinks it has served, and forwards the copy as if it were new. It does not deliver the message again.
 
     If the radio reports that a data frame was not acknowledged, the node sends the message again within a second. The
-    next hop for each sink is the neighbor of its first gradient to another neighbor, or the same neighbor if there is
-    no such gradient. A node does this up to three times for a message; a copy that has circled counts as one of them.
-    At most four frames wait to be sent again; any further frame is sent again at once.
+    next hop for each sink is the neighbor of the sink's first gradient that leads to another neighbor, or the same
+    neighbor without such a gradient. A node does this up to three times for a message; a copy that has circled counts
+    as one of them. At most four frames wait to be sent again; any further frame is sent again at once.
 
 INTERVAL
     An interest with ``INTERVAL IS t`` requests at most one reading every t seconds from each source. A source does not
@@ -46,10 +47,10 @@ INTERVAL
     in the copies for other sinks, as if another copy served it. A reading that no sink needs is dropped with the reason
     ``interval``. A reading that comes up to a sixteenth of the interval early is sent, as timers are not exact. If
     several interests of a sink match, a reading is sent if it is due for one of them. Subscriptions of a sink with the
-    same constraints share an interest, which has the shortest of their INTERVALs. A reinforcement states an INTERVAL of
-    its own, so ``reinforce`` with narrower constraints gets more readings from some of the sources, as long as the
-    gradients last that it sets. A sink that relays data for other sinks delivers what it relays, so it may get more
-    readings than it requests.
+    same constraints share an interest, which has the shortest of their INTERVALs. A reinforcement has an INTERVAL of
+    its own. So ``reinforce`` with narrower constraints can request more readings from some of the sources, until the
+    gradients that the reinforcement sets expire. A sink that relays data for other sinks delivers what it relays, so it
+    may get more readings than it requests.
 
 Messages (protocols/diffusion/wire.py)
     interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes
@@ -65,7 +66,8 @@ Limits
     A node whose links all lose more than ``blacklist_loss`` is cut off; a network of such links needs a limit of 1.
     If there are more than ``max_seen_interests`` interests at a time, nodes forget some of them and flood these again
     and again, until their ttl ends.
-    A list holds 22 sinks beside a reading of one attribute; in the strict profile, 7. With more sinks copies multiply,
+    Beside a reading of one attribute, a frame has room for a list of 22 sinks with ``profile="wide"`` (60 bytes), and
+    of 7 sinks with "strict" (29 bytes). With more sinks copies multiply,
     and a node that publishes or receives more messages at once than ``max_data`` may send a message twice.
     A filter processes a message once. So a node whose filter changes a message sends the result to all sinks whose
     interests match it, even to sinks that the received message listed. It drops later copies. With such filters at
@@ -79,8 +81,10 @@ Limits
     If a relay fails, its neighbors still send each reading to it first, until the next refresh. Some of the detours
     that they use afterwards lead back to them.
 
-Differs from the original in (A1, A2, ...: numbers in this project's list of its gaps; other files have the rest)
-    A1   a message has room for (profile - header) / 4 attributes; ``max_attributes`` bounds an API call.
+Differs from the original in (A1, A2, ...: this project numbers the gaps in the original's description; other files
+                              list the gaps that are missing here)
+    A1   a message has room for (size - header) / 4 attributes, where ``profile`` determines the size. The node's
+         methods accept at most ``max_attributes``.
     A11  any value of a repeated key may meet each constraint, so "TEMP GE 25, TEMP LE 30" matches "TEMP IS 20, TEMP IS
          35". With ``matching="strict"`` a single value has to meet all constraints of its key. All nodes of a network
          need the same rule.
@@ -119,11 +123,13 @@ Differs from the original in (A1, A2, ...: numbers in this project's list of its
     --   a sink that hears no neighbor forward its interest sends it again, up to ``max_repeats`` times a round. Sinks
          that subscribed at the same time refresh at the same time: their frames collide. In the original they collide
          again at the next refresh.
-    --   a node uses more than the first of ``exploratory_gradients`` only if it remembers messages for at least a
-         second, the time after which copies no longer meet. Otherwise copies would circle and multiply.
-    --   each list has a fixed size. An entry that does not fit is dropped with the reason ``full``: a reinforcement by
-         one sink too many of the same source, data for one neighbor too many, one neighbor too many on the black list.
-         One subscription too many raises an error.
+    --   with ``exploratory_gradients`` above 1, a node sends several copies for a sink only if it remembers messages
+         for at least a second. Later than that, no two copies meet at a node. Otherwise copies would circle and
+         multiply.
+    --   each list has a fixed size. The reason ``full`` means that something was dropped for lack of room: a
+         reinforcement, if ``max_sinks`` sinks have already reinforced the path to the source; data and reinforcements
+         for more than ``max_next_hops`` neighbors; a neighbor beyond ``max_black`` on the black list. A subscription
+         beyond ``max_subscriptions`` or ``max_interests`` raises an error.
     --   interests already seen are remembered separately from the cache, or an evicted interest would be flooded for
          ever. ``unsubscribe`` floods the interest with expiration 0. That cancels the interest and the reinforcements
          within it, but no later interest of the sink. Data has a ttl as well.
@@ -232,11 +238,18 @@ class Diffusion(Protocol):
             used_keys.append((filter_.messages, filter_.key))
 
     def matching_samples(self, subscription, publication):
-        """Return the samples of a publication that match a subscription by the parameter ``matching`` (A11)."""
+        """Return the samples of a publication that match a subscription, by the rule of the parameter ``matching``.
+
+        A11 in the package's docstring explains the two rules.
+        """
         return matching_samples(subscription, publication, self.matching == "strict")
 
     def reinforce(self, node, attributes, now):
-        """Reinforce the sources that match ``attributes`` for each own interest of a node that contains these."""
+        """Let ``node``, a sink, reinforce the paths to the sources whose data matches ``attributes``.
+
+        The node sends a reinforcement for each interest of its own subscriptions whose constraints contain
+        ``attributes``.
+        """
         for own in list(node.own_interests):
             if is_within(attributes, own.attributes):
                 node.reinforce(node.subscriptions.of(own)[0], now, attributes)
@@ -244,7 +257,7 @@ class Diffusion(Protocol):
     def sizes_in_c(self):
         """Return {C constant: size} of the C node's lists, or None if these settings need another class of node.
 
-        The constants are named as in the design note's definition file.
+        The constants have the names that the definition file of TinyDiffusion's design note has for them.
         """
         if self.kind_of_node() is not DiffusionNode:
             return None
@@ -269,9 +282,9 @@ class Diffusion(Protocol):
         return {"MAX_FILTERS": filters, "MAX_FILTER_SOURCES": sources, "MAX_FILTER_WINDOW": window}
 
     def on_a_mote(self, address=None):
-        """Return {name: plain value}, the settings for the mote at an address, with only the filters that it carries.
+        """Return {name: plain value}, the settings that the mote at ``address`` receives.
 
-        Without an address, return all filters.
+        "filters" contains only the filters that this mote carries; without an address, all filters.
         """
         settings = Protocol.on_a_mote(self, address)
         carried_filters = [
@@ -284,7 +297,7 @@ class Diffusion(Protocol):
 
     @classmethod
     def settings_from_plain(cls, values):
-        """Return {name: value}, the settings that plain values describe; ``filters`` becomes a tuple of Filter."""
+        """Return the settings in ``values``, {name: plain value}, with "filters" converted to a tuple of Filter."""
         if "filters" not in values:
             return values
         if not isinstance(values["filters"], list):

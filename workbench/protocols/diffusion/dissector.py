@@ -8,7 +8,10 @@ _MESSAGES = {wire.INTEREST: "interest", wire.DATA: "data"}
 
 
 def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
-    """Return the decoded fields of a frame; an interest message that was not broadcast is a reinforcement."""
+    """Return the decoded fields of a frame.
+
+    ``broadcast``: whether the frame was broadcast; an interest message in a unicast frame is a reinforcement.
+    """
     return cut(frame, _read, broadcast)
 
 

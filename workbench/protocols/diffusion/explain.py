@@ -27,9 +27,10 @@ _UNWANTED = frozenset(("no_interest", "no_gradient", "evicted"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield sentences about the pairs that the topology makes impossible.
+    """Yield sentences about the undelivered pairs of reading and subscription that the topology makes impossible.
 
-    The path between publisher and subscriber is longer than the ttl, or no path leads from subscriber to publisher.
+    In such a pair, the path between publisher and subscriber is longer than the ttl, or no path leads from the
+    subscriber to the publisher.
     """
     ttl = scenario.protocol.ttl
     yield from beyond(missing, np.maximum(missing.hops, missing.hops_back), ttl, f"The ttl of {ttl} hops")
@@ -37,9 +38,9 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step at which a reading's path along the gradients to the subscriber ended.
+    """Return the step (an event in the trace) with which a reading's path along the gradients to the subscriber ended.
 
-    The result is None if the trace does not prove such a step.
+    The result is None if the trace does not prove such a step. ``trail``: the trace rows of the reading.
     """
     gradients = _Gradients(evidence, pair)
     if pair.publisher not in trail.holders:
@@ -70,10 +71,10 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _has_changed_list(trail: Trail, step: Step) -> bool:
-    """Return whether the lost frames between a step's two nodes had different lists of served subscribers.
+    """Return whether the frames lost between the two nodes of ``step`` had different lists of served subscribers.
 
     A frame lists the subscribers that other copies serve. Only this list varies in size, so lost frames of different
-    sizes prove a change. After a change the copy for this subscriber may have taken another path.
+    sizes prove that the list has changed. Then the copy for this subscriber may have taken another path.
     """
     link = step.node, step.neighbor
     sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == link]
@@ -85,9 +86,10 @@ def _has_other_subscribers(evidence: Evidence, pair: Pair) -> bool:
 
 
 def _find_end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int, neighbors: set[int]) -> Step | None:
-    """Return the step at which a node lost or dropped the reading, or None if the reading got further.
+    """Return the step (an event in the trace) that ended the reading's path at a node.
 
-    ``neighbors``: the neighbors to which the node had gradients for the reading.
+    The result is None if the node sent the reading to another node, or no event explains the end. ``neighbors``: the
+    neighbors to which the node had gradients for the reading.
     """
     step = trail.outcome(node, neighbors or None) or unsent(evidence, trail, node)
     if step is not None and step.cause != "not_forwarded":
@@ -99,19 +101,20 @@ def _find_end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int
 
 
 def _concerns_waiting_sample(drop: Row, sent: Row) -> bool:
-    """Return whether a row "dropped" reports a waiting sample of the publisher, and not the message with sequence 0.
+    """Return whether the row ``drop`` reports that the publisher dropped a sample that waited for an interest.
 
-    ``sent``: the row "originated" of the message.
+    Such a row has the sequence number 0, so it looks like a drop of the message with this number. ``sent``: the row
+    "originated" of the reading's message.
     """
     return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
 
 
 def _find_reached_nodes(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
-    """Return {node: neighbors} of the nodes that got a copy for the subscriber.
+    """Return {node: neighbors to which it had gradients for the reading}, for each node that got a copy.
 
-    The neighbors are those to which the node had gradients for the reading. Without such gradients, every copy
-    that it sent may be one for the subscriber. A filter's output goes to all subscribers whose interests match it, so
-    the search also starts at each node whose filter changed the reading.
+    Only copies that may be for the subscriber count: those that nodes sent to these neighbors, or all copies of a node
+    without such gradients. The search starts at the publisher, and at each node whose filter changed the reading,
+    because a filter's output goes to all subscribers whose interests match the output.
     """
     neighbors_by_node: dict[int, set[int]] = {}
     nodes_to_visit = [publisher, *(row.node for row in trail.of("filtered"))]
@@ -157,10 +160,11 @@ class _Gradients:
         return self._changes_of_node[node]
 
     def _last_rows(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
-        """Return {(neighbor, sequence number of the interest): last row about that gradient before ``at_row``}.
+        """Return {(neighbor, sequence number of the interest): row}, with a node's gradients before ``at_row``.
 
-        A reinforcement renews the gradients to its neighbor. Without such a gradient it sets a new one, which has
-        ``NOBODY`` as its sequence number.
+        The row is the last one in the trace that set or removed the gradient. A reinforcement renews the gradients to
+        the neighbor that sent it. If the node has no gradient to this neighbor, the reinforcement sets one, for which
+        the result has ``NOBODY`` as the sequence number.
         """
         last_rows: dict[tuple[int, int], Row] = {}
         for row in self._changes(node):
@@ -179,14 +183,17 @@ class _Gradients:
         return last_rows
 
     def neighbors(self, node: int, at_row: Row, end_position: int) -> set[int]:
-        """Return the neighbors to which a node had a gradient at ``at_row`` or set one until position ``end``."""
+        """Return the neighbors to which a node had a gradient at the trace row ``at_row``, or set one afterwards.
+
+        Rows count until ``end_position``, their position in the trace.
+        """
         active = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
         return active | {
             row.peer for row in self._rows("gradient_set", node) if at_row.position < row.position <= end_position
         }
 
     def missing_gradient(self, node: int, at_row: Row) -> Step | None:
-        """Return the step that explains why a node had no gradient at ``at_row``, or None if it had one."""
+        """Return the step (event) that explains why a node had no gradient at row ``at_row``, or None if it had one."""
         last_rows = self._last_rows(node, at_row)
         if any(_is_set(row, at_row) for row in last_rows.values()):
             return None
@@ -206,9 +213,9 @@ class _Gradients:
         return Step("not_asked", node, None, at_row.time_us, "", (at_row,))
 
     def leads_back(self, node: int, at_row: Row) -> Step | None:
-        """Return the step of a node whose gradients all led back to the neighbor that sent the reading, or None.
+        """Return a step if all gradients of a node led back to the neighbor that sent it the reading, else None.
 
-        ``at_row``: the row in which the node received the reading.
+        The step has the cause "no_way_on". ``at_row``: the trace row in which the node received the reading.
         """
         active = [row for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)]
         if active and {row.peer for row in active} == {at_row.peer}:
@@ -217,14 +224,14 @@ class _Gradients:
 
 
 def _is_set(row: Row, at_row: Row) -> bool:
-    """Return whether the gradient whose last row is ``row`` is set and not expired at the time of ``at_row``."""
+    """Return whether ``row``, the last trace row about a gradient, set it with an expiry later than ``at_row``."""
     return row.event == "gradient_set" and row.value > at_row.time_us
 
 
 def _refine_cause(step: Step, gradients: _Gradients, trail: Trail) -> Step:
-    """Return a step with a more precise cause if it is a drop for lack of an interest or gradient.
+    """Return ``step``, with a more precise cause if the node dropped the reading for lack of an interest or gradient.
 
-    The cause is a filter that changed the reading before, or the reason why the node had no gradient.
+    The more precise cause is a filter that had changed the reading, or the reason why the node had no gradient.
     """
     if step.detail not in _UNWANTED or step.cause == "filtered":
         return step
@@ -238,9 +245,9 @@ def _refine_cause(step: Step, gradients: _Gradients, trail: Trail) -> Step:
 
 
 def _find_filter_step(trail: Trail, subscriber: int) -> Step | None:
-    """Return the step of a reading that arrived at the subscriber after a filter had changed it, or None.
+    """Return a step if the reading arrived at the subscriber after a filter had changed it, else None.
 
-    The changed reading no longer matched the subscription.
+    The step has the cause "filtered": the changed reading no longer matched the subscription.
     """
     filter_rows = trail.of("filtered")
     arrival_rows = trail.at("received", subscriber)
@@ -250,7 +257,11 @@ def _find_filter_step(trail: Trail, subscriber: int) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return a clause that explains why a node had no gradient for the subscriber; None for all other causes."""
+    """Return a clause that explains why a node had no gradient for the subscriber.
+
+    ``account``: the cause of a lost reading, with its node and time; for all causes except "evicted" and "not_asked",
+    the result is None.
+    """
     node, subscriber, settings = account.node, account.subscriber, scenario.protocol
     if account.cause == "evicted":
         return (

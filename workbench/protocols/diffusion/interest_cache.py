@@ -36,7 +36,7 @@ from workbench.protocols.diffusion.rules import gradient_to_replace, is_path_of_
 
 
 class Gradient:
-    """A gradient: data for ``sink`` may go to ``neighbor`` until ``expires_us``.
+    """A gradient: data for ``sink`` may be sent to ``neighbor`` until ``expires_us`` (µs).
 
     reinforced_by  sequence number of the reinforcement that put the gradient first, or None
     sequence       sequence number of the sink's interest that set the gradient; None if only reinforcements set it
@@ -65,7 +65,7 @@ class DataGradient:
 
     attributes      attributes of the source's last message
     messages        number of the source's messages so far, without duplicates
-    reinforced_for  the sinks whose reinforcements this node has sent along the data gradient
+    reinforced_for  tuple of the sinks whose reinforcements this node has sent along the data gradient
     """
 
     __slots__ = ("attributes", "messages", "neighbor", "reinforced_for", "source")
@@ -86,7 +86,7 @@ class DataGradients:
         self.list = []
 
     def update(self, source, neighbor, attributes):
-        """Record the neighbor that sent new data of a source; return (DataGradient, whether it changed)."""
+        """Record the neighbor that sent new data of a source; return (DataGradient, whether the neighbor changed)."""
         for data_gradient in self.list:
             if data_gradient.source == source:
                 changed = data_gradient.neighbor != neighbor
@@ -102,7 +102,7 @@ class DataGradients:
         return data_gradient, True
 
     def forget_reinforcements(self, sink):
-        """Forget that data gradients were reinforced for a sink; called when a round of its interest begins."""
+        """Forget the reinforcements by a sink, because a new round of the sink's interest begins."""
         for data_gradient in self.list:
             if sink in data_gradient.reinforced_for:
                 data_gradient.reinforced_for = tuple([other for other in data_gradient.reinforced_for if other != sink])
@@ -150,9 +150,9 @@ class InterestEntry:
         return heads
 
     def add(self, gradient):
-        """Append a gradient; return (whether it was stored, the gradient that it replaced or None).
+        """Append a gradient; return (whether it was stored, the gradient that was removed to make room or None).
 
-        If the list is full, `rules.gradient_to_replace` decides.
+        If the list is full, `rules.gradient_to_replace` decides which gradient is removed.
         """
         evicted = None
         if len(self.gradients) >= self.max_gradients:
@@ -183,9 +183,9 @@ class InterestEntry:
         return removed
 
     def begin_round(self, sink, sequence, round_):
-        """Remove a sink's gradients when a round of its interest begins, and return them.
+        """Remove and return a sink's gradients, because round ``round_`` of the sink's interest ``sequence`` begins.
 
-        A gradient that a reinforcement of this round has already set stays.
+        A gradient that a reinforcement of this round has already set is kept.
         """
         removed = [
             gradient
@@ -201,7 +201,7 @@ class InterestEntry:
         return removed
 
     def newest_reinforcement(self, sink):
-        """Return the sequence number of a sink's newest reinforcement among the gradients; ``NOBODY`` without one."""
+        """Return the sequence number of the newest reinforcement that set a sink's gradient, or ``NOBODY``."""
         return max(
             [g.reinforced_by for g in self.gradients if g.sink == sink and g.reinforced_by is not None] or [NOBODY]
         )
@@ -211,9 +211,9 @@ class InterestEntry:
         return any([g.sink == sink and g.sequence is not None and is_stale(round_, g.round) for g in self.gradients])
 
     def cancel(self, sink, sequence):
-        """Remove the gradients of a sink that has cancelled the interest ``sequence``, and return them.
+        """Remove and return a sink's gradients, because the sink has cancelled its interest ``sequence``.
 
-        Gradients of later interests of the sink stay.
+        Gradients that later interests of the sink have set are kept.
         """
         removed = [g for g in self.gradients if g.sink == sink and (g.sequence is None or g.sequence <= sequence)]
         for gradient in removed:
@@ -221,7 +221,7 @@ class InterestEntry:
         return removed
 
     def add_paths(self, paths, now, previous_hop, served, exploratory_gradients):
-        """Append a path (sink, candidate next hops, rank) to the list ``paths`` for each copy that a sink gets.
+        """Append a path (sink, candidate next hops, rank) to the list ``paths`` for each copy of data that a sink gets.
 
         ``served``: sinks that get no copy; ``previous_hop``: the neighbor that sent the data and gets no copy;
         ``exploratory_gradients``: number of copies for each sink without a reinforced gradient. If that is 1, the
@@ -310,8 +310,8 @@ class InterestCache:
 class ServedSinks:
     """The sinks towards which this node has sent data. Each has a bit, so an integer represents a set of sinks.
 
-    There are as many bits as the cache can hold gradients. A new sink gets the first free bit. If all bits are in use,
-    it gets the first bit whose sink has no gradients any more.
+    There are as many bits as the interest cache can hold gradients. A new sink gets the first free bit. If all bits are
+    in use, the sink gets the first bit whose former sink has no gradients any more.
     """
 
     def __init__(self, cache):
@@ -320,9 +320,9 @@ class ServedSinks:
         self.sinks = []
 
     def bit(self, sink):
-        """Return (a sink's bit, which is assigned if necessary, whether another sink had the bit before).
+        """Return (the bit of a sink, whether another sink had this bit before); a new sink is assigned a bit.
 
-        The sink must have a gradient in the cache.
+        The sink must have a gradient in the interest cache.
         """
         if sink in self.sinks:
             return 1 << self.sinks.index(sink), False
@@ -340,7 +340,7 @@ class ServedSinks:
 
 
 class SeenData:
-    """The entry of a data message that the node has received or sent, in its memory of data.
+    """A node's record of a data message that the node has received or sent.
 
     received_us   when the first copy arrived (µs)
     previous_hop  the neighbor that sent the first copy
@@ -362,9 +362,10 @@ class SeenData:
 
 
 class SeenInterests:
-    """A memory of fixed size for the interests heard last: the round of each and when it was heard.
+    """A memory of fixed size for the interests heard last: the last round of each, and when that was heard.
 
-    If the memory is full, the interest that was not heard for longest is forgotten. An id is (sink, sequence).
+    If the memory is full, the interest that was not heard for longest is forgotten. The id of an interest is (sink,
+    sequence number).
     """
 
     def __init__(self, size, known_for_us):
@@ -373,15 +374,15 @@ class SeenInterests:
         self._records = {}  # (sink, sequence) -> (when, round)
 
     def round_of(self, id, now):
-        """Return the round in which an interest was last heard, or None.
+        """Return the round in which the interest ``id`` was last heard, or None.
 
-        The result is None if the interest is unknown, or was heard too long ago to compare its round with a new one.
+        The result is None if the interest is unknown, or was heard too long ago to compare its round with a new round.
         """
         record = self._records.get(id)
         return None if record is None or now - record[0] >= self.known_for_us else record[1]
 
     def put(self, id, round_, now):
-        """Remember that an interest was heard now, and its round."""
+        """Record that the interest ``id`` was heard now in round ``round_``."""
         if len(self._records) >= self.size and id not in self._records:
             # Of interests heard in the same microsecond the lower id goes: dictionaries have no order on a mote.
             del self._records[min([(record[0], other) for other, record in self._records.items()])[1]]

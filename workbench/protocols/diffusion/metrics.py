@@ -22,7 +22,11 @@ SHOWN = {
 
 
 def measure(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return {"interest_coverage": mean share of nodes that cached an interest}; NaN if no interest was cached."""
+    """Return {"interest_coverage": mean over the interests in ``rows``, the rows of a trace}.
+
+    Of the nodes that the sink of an interest can reach, its coverage is the share that cached the interest. The mean is
+    NaN if no interest was cached.
+    """
     origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
     if not len(nodes):
         return {"interest_coverage": NOT_A_NUMBER}

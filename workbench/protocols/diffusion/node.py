@@ -49,9 +49,9 @@ class DiffusionNode(Node):
 
     @staticmethod
     def prepare(settings):
-        """Replace the filters in a mote's settings, which are dictionaries of plain values, by PlainFilter objects.
+        """Convert the filters in a mote's settings from dictionaries of plain values to PlainFilter objects.
 
-        Without filters, their module is not loaded, to save the mote's memory.
+        The module of filters is loaded only if there are filters, to save the mote's memory.
         """
         if settings.filters and isinstance(settings.filters[0], dict):
             from workbench.protocols.diffusion.filters.on_node import PlainFilter
@@ -90,8 +90,8 @@ class DiffusionNode(Node):
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         """Subscribe to data that matches ``attributes`` and return the Subscription.
 
-        ``expires_s``: lifetime of the subscription (s); None for no end. Raises ParameterError or AttributeFormatError
-        if the node refuses the subscription.
+        ``expires_s``: lifetime of the subscription (s); None for no end. ``match_all``: see `Subscription`. Raises
+        ParameterError or AttributeFormatError if the node refuses the subscription.
         """
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         if len(self.subscriptions.open) >= self.settings.max_subscriptions:
@@ -138,9 +138,10 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
-        """Publish a sample and return its number at this node.
+        """Publish a sample and return its number among the node's samples.
 
-        The sample is sent as soon as an interest matches, and dropped if none matches within ``sample_lifetime_s``.
+        ``payload``: bytes that are added to the attributes, see `with_payload`. The sample is sent as soon as an
+        interest matches, and dropped if no interest matches within ``sample_lifetime_s``.
         """
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
@@ -159,7 +160,7 @@ class DiffusionNode(Node):
         return number
 
     def reinforce(self, subscription, now, attributes=None):
-        """Reinforce the paths to the sources of a subscription; return to how many neighbors a reinforcement was sent.
+        """Reinforce the paths to the sources of a subscription; return how many neighbors were sent a reinforcement.
 
         ``attributes``: constraints that lie within those of the subscription, to select only the sources that match
         them; None for all sources. Raises AttributeFormatError if they do not lie within.
@@ -180,7 +181,11 @@ class DiffusionNode(Node):
         return self._start_reinforcement(own, wanted, own.data_gradients.list, now)
 
     def link_quality(self, neighbor, inbound, outbound, now):
-        """Update the black list with the link layer's estimates of a neighbor's delivery ratios (A27)."""
+        """Put a neighbor on the black list or take it off, by the delivery ratios of the link.
+
+        ``inbound``, ``outbound``: the link layer's estimates of these ratios for frames from and to the neighbor. A27
+        in the package's docstring has the rule.
+        """
         was_black = neighbor in self.black_list
         is_black = rules.is_black(
             was_black, inbound, outbound, self.settings.blacklist_loss, self.settings.blacklist_hysteresis
@@ -265,7 +270,7 @@ class DiffusionNode(Node):
         own.data_gradients.forget_reinforcements(self.address)
 
     def _send_interest(self, own, now):
-        """Flood an own interest, which is new or in a new round, and plan its next refresh."""
+        """Flood this node's interest ``own``, which is new or in a new round, and plan its next refresh."""
         self.events.append(InterestCached(NOBODY, "interest", self.address, own.sequence, own.round, own.attributes))
         refresh_us = int(self.settings.refresh_s * SECOND_US)
         own.refresh_us = now + refresh_us if refresh_us else None
@@ -274,7 +279,7 @@ class DiffusionNode(Node):
         self._plan_wake()
 
     def _flood(self, own, now):
-        """Send an own interest in its current round, and plan a repetition in case no neighbor forwards it."""
+        """Send this node's interest ``own`` in its current round; plan to repeat it in case no neighbor forwards it."""
         expiration_s = self.expiration_s(own, now)
         self.outbox.append((None, self._encode_interest(own, expiration_s, own.sequence, self.settings.ttl)))
         own.repeat_us = None
@@ -282,16 +287,17 @@ class DiffusionNode(Node):
             own.repeat_us = now + rules.REPEAT_AFTER_US + self.random.below(rules.REPEAT_WITHIN_US)
 
     def _stop_repeating(self, interest):
-        """Cancel the planned repetition of an own interest, because a neighbor has forwarded the interest."""
+        """Cancel the planned repetition of this node's interest, because a neighbor has forwarded ``interest``."""
         for own in self.own_interests:
             if own.sequence == interest.sequence and own.round == interest.round and own.repeat_us is not None:
                 own.repeat_us = None
                 self._plan_wake()
 
     def expiration_s(self, own, now):
-        """Return the lifetime of an own interest's gradients (s).
+        """Return the lifetime (s) of the gradients that this node's interest ``own`` sets at other nodes.
 
-        They last until the last of its subscriptions ends, but at most as long as the settings allow.
+        Gradients last until the last subscription that shares the interest ends, but at most as long as the settings
+        allow.
         """
         longest_s = rules.lifetime_s(self.settings.refresh_s, self.settings.gradient_lifetime_s)
         times = [subscription.expires_us for subscription in self.subscriptions.of(own)]
@@ -337,7 +343,7 @@ class DiffusionNode(Node):
             self._receive_reinforcement(message, now)
 
     def _drop_message(self, message, name, reason):
-        """Drop a decoded message: call `drop` with its fields and the reason."""
+        """Drop a decoded message: call `Node.drop` with the fields of the message, its ``name`` and the reason."""
         origin = message.source if name == "data" else message.sink
         self.drop(message.previous_hop, name, origin, message.sequence, reason)
 
@@ -407,7 +413,7 @@ class DiffusionNode(Node):
         self._plan_tick(now)
 
     def _pace(self, entry, interest):
-        """Store the INTERVAL of an interest or a reinforcement, which is in the cache as ``entry``."""
+        """Store the INTERVAL of an interest or a reinforcement, whose entry in the interest cache is ``entry``."""
         interval = interval_us(interest.attributes)
         if interval and self.pacing is None:
             # Loaded only now, to save the memory of motes whose sinks have no INTERVAL.
@@ -418,7 +424,10 @@ class DiffusionNode(Node):
             self.pacing.put(entry, interest.sink, interval)
 
     def _plan_tick(self, now):
-        """Plan to match waiting samples again after ``tick_s``, because the interests have changed (A25)."""
+        """Plan to match waiting samples again after ``tick_s``, because the interests have changed.
+
+        See A25 in the package's docstring.
+        """
         if self.samples and self._tick_us is None:
             self._tick_us = now + int(self.settings.tick_s * SECOND_US)
             self._plan_wake()
@@ -434,6 +443,7 @@ class DiffusionNode(Node):
     def set_gradient(self, entry, interest, now, reinforced_by=None):
         """Set or renew the gradient towards the neighbor that sent an interest or a reinforcement.
 
+        ``entry``: the entry of the interest cache that has the gradient; ``interest``: the received message;
         ``reinforced_by``: the reinforcement's sequence number, or None for an interest.
         """
         old_head = entry.head(interest.sink)
@@ -532,9 +542,10 @@ class DiffusionNode(Node):
                 self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
 
     def _remove(self, entry, reason, neighbor=None, expired_at=None):
-        """Remove an entry's gradients towards ``neighbor``, or those that expire until ``expired_at`` (µs).
+        """Remove the gradients of a cache entry towards ``neighbor``, or those that expire until ``expired_at`` (µs).
 
-        Report the removed gradients with a reason, and each sink's new first gradient.
+        Report the removed gradients with ``reason``, and the new first gradient of each sink that has lost its first
+        one.
         """
         old_heads = entry.heads()
         removed = entry.remove(neighbor, expired_at)
@@ -554,7 +565,7 @@ class DiffusionNode(Node):
         self.events.append(InterestRemoved(NOBODY, "interest", entry.sink, entry.sequence, 0, reason))
 
     def _report_head(self, entry, sink, head):
-        """Report the first gradient of a sink as an event, if it differs from the earlier one, ``head``."""
+        """Report a sink's first gradient in a cache entry, if it differs from ``head``, the first gradient before."""
         new_head = entry.head(sink)
         if new_head is not None and new_head != head:
             neighbor, number, is_reinforced = new_head
@@ -563,7 +574,7 @@ class DiffusionNode(Node):
     # Reinforcements
 
     def _start_reinforcement(self, own, attributes, data_gradients, now):
-        """Send a reinforcement for an own interest along the data gradients that match ``attributes``.
+        """Send a reinforcement for this node's interest ``own`` along the data gradients that match ``attributes``.
 
         Return the number of neighbors to which the reinforcement was sent.
         """
@@ -601,7 +612,7 @@ class DiffusionNode(Node):
         self._plan_tick(now)
 
     def _send_reinforcement(self, reinforcement, paths):
-        """Send a reinforcement along the data gradients ``paths``; return to how many neighbors it was sent."""
+        """Send a reinforcement along the data gradients ``paths``; return how many neighbors were sent one."""
         if paths and reinforcement.ttl <= 1:
             self._drop_message(reinforcement, "reinforcement", "ttl")
             return 0
@@ -659,11 +670,12 @@ class DiffusionNode(Node):
         return any([one_way_match(entry.attributes, attributes, self.strict) for entry in self.cache.entries])
 
     def _aggregate(self, samples):
-        """Put the first of the samples, and the next ones that fit, in one message (A26).
+        """Aggregate the first of the samples, and the next ones that fit, in one message.
 
-        Return (numbers of these samples, attributes of the message, remaining samples). A sink splits an aggregate
-        where the first key repeats, so a sample that contains its first key twice is sent alone. All samples of a
-        message go to the same sinks.
+        Return (numbers of these samples, attributes of the message, remaining samples). ``samples``: a list of (number,
+        attributes, sinks for which it is too early). A sink splits an aggregate where the first key repeats, so a
+        sample that contains its first key twice is sent alone. All samples of a message go to the same sinks. See A26
+        in the package's docstring.
         """
         number, attributes, early = samples[0]
         numbers = [number]
@@ -710,9 +722,9 @@ class DiffusionNode(Node):
         return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes, self.strict)]
 
     def _route(self, data, seen, now):
-        """Process new data: filter it, then deliver, forward or drop it (A23).
+        """Process new data: filter it, then deliver, forward or drop it.
 
-        ``seen``: the message's SeenData.
+        ``seen``: what this node remembers about the message. A23 in the package's docstring explains the order.
         """
         attributes = data.attributes
         if self.filters is not None:
@@ -731,7 +743,7 @@ class DiffusionNode(Node):
         self._pass_on(data, seen, now)
 
     def send_held(self, data, now):
-        """Send data that a filter has held back, or that it makes of messages held back, to all sinks."""
+        """Send a data message that a filter has made of messages held back before, to all sinks that match."""
         self.clean(now)
         seen = self.seen_data.get((data.source, data.sequence)) or self._note_data(data, now)
         seen.is_settled = True
@@ -778,7 +790,8 @@ class DiffusionNode(Node):
     def _forward_data(self, data, entries, seen, now):
         """Send data towards the sinks that no copy has served yet; return False if every sink is served.
 
-        ``entries``: the cache entries whose interests match the data; ``seen``: the message's SeenData.
+        ``entries``: the cache entries whose interests match the data; ``seen``: what this node remembers about the
+        message.
         """
         listed_sinks = list(data.listed_sinks)
         if any([one_way_match(own.attributes, data.attributes, self.strict) for own in self.own_interests]):
@@ -821,10 +834,11 @@ class DiffusionNode(Node):
         seen.served |= bit
 
     def _share_paths(self, paths):
-        """Choose at most ``max_next_hops`` neighbors that get a copy of data, as few as serve all paths.
+        """Choose the neighbors that get a copy of data: at most ``max_next_hops``, and as few as possible.
 
         Return ([(neighbor, sinks that its copy serves), ...], list of the paths without a copy). ``paths``: a list of
-        (sink, candidate next hops, rank). Paths of rank 0 come first.
+        (sink, candidate next hops, rank). The rank is 0 for a sink's first path, which is chosen first, and 1 for
+        further paths.
         """
         copies = []
         while paths and len(copies) < self.settings.max_next_hops:
@@ -850,7 +864,8 @@ class DiffusionNode(Node):
     def _send_data(self, data, copies, listed_sinks):
         """Send each neighbor in ``copies`` its copy of data.
 
-        A copy lists the sinks that the other copies serve, then ``listed_sinks``. ``copies``: [(neighbor, sinks), ...].
+        ``copies``: [(neighbor, sinks that its copy serves), ...]. A copy lists the sinks that the other copies serve,
+        then ``listed_sinks``, sinks that need no copy from this node.
         """
         max_listed = wire.max_listed_sinks(attributes_size(data.attributes), self.settings.profile)
         served_sinks = []
@@ -901,7 +916,7 @@ class DiffusionNode(Node):
         return message if isinstance(message, wire.Data) and message.previous_hop == self.address else None
 
     def _send_again(self, failed, previous_hop, frame, now):
-        """Send data again that neighbor ``failed`` did not acknowledge, to other neighbors if there are gradients."""
+        """Send data again that neighbor ``failed`` did not acknowledge, to other neighbors if gradients lead there."""
         data = self._decode_own_data(frame)
         self.clean(now)
         paths = []
@@ -928,9 +943,9 @@ class DiffusionNode(Node):
         return data_gradient
 
     def _deliver(self, own, data, now):
-        """Deliver the samples of a data message to the matching subscriptions of an own interest.
+        """Deliver the samples of a data message to the matching subscriptions that share this node's interest ``own``.
 
-        Reinforce the path to the source if it has sent enough messages (``reinforce_after``).
+        Reinforce the path to the source if the source has sent at least ``reinforce_after`` messages.
         """
         samples = _samples_of(data)
         for subscription in self.subscriptions.of(own):
@@ -954,7 +969,7 @@ def _has_first_key_once(attributes):
 
 
 def _samples_of(data):
-    """Return the list of attribute tuples of a data message's readings: several if the source aggregated them."""
+    """Return the attributes of each reading in a data message; there are several if the source aggregated readings."""
     return split_samples(data.attributes) if data.is_aggregate else [data.attributes]
 
 

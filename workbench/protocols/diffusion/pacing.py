@@ -11,18 +11,20 @@ from workbench.protocols.diffusion.events import Withheld
 
 
 def is_due(published_us, last_us, interval_us):
-    """Return whether a source sends a reading to a sink whose interest has an INTERVAL (A16).
+    """Return whether a source sends a reading to a sink whose interest has the INTERVAL ``interval_us`` (µs).
 
-    ``published_us``, ``last_us``: when this reading and the last one sent to the sink were published, below 0 for none.
-    A reading may come a sixteenth of the interval early, as timers are not exact. If the clock was set back, it is due.
+    ``published_us``, ``last_us``: when this reading and the last one sent to the sink were published (µs); ``last_us``
+    is below 0 before the first reading. A reading may come a sixteenth of the interval early, as timers are not exact.
+    After the clock was set back, the reading is due.
     """
     return last_us < 0 or published_us < last_us or published_us - last_us >= interval_us - (interval_us >> 4)
 
 
 class Pace:
-    """How often readings that match an entry of the cache go to a sink.
+    """The pace of readings that match an entry of the interest cache, for one of its sinks.
 
-    last_us  when the last reading sent to the sink for this entry was published (µs); below 0 for none
+    interval_us  the shortest time between two readings that are sent to the sink (µs)
+    last_us      when the last reading sent to the sink for this entry was published (µs); below 0 before the first
     """
 
     def __init__(self, entry, sink):
@@ -33,9 +35,10 @@ class Pace:
 
 
 class Pacing:
-    """The Pace of each pair of a cache's entry and a sink whose interest has an INTERVAL: a FIFO of the cache's size.
+    """The paces at which a source sends readings: a FIFO of Pace, with as many elements as the cache may have entries.
 
-    A sink whose pace was pushed out gets all readings, until its next interest.
+    There is a Pace for each pair of a cache entry and a sink whose interest has an INTERVAL. A sink whose Pace was
+    dropped from the full FIFO gets all readings, until the sink's next interest.
     """
 
     def __init__(self, cache):
@@ -53,7 +56,7 @@ class Pacing:
         self.paces = [pace for pace in self.paces if any([pace.entry is entry for entry in self.cache.entries])]
 
     def put(self, entry, sink, interval_us):
-        """Store the INTERVAL (µs) of a sink's newest interest or reinforcement in an entry; 0 without INTERVAL."""
+        """Store the INTERVAL (µs; 0 for none) of a sink's newest interest or reinforcement with this cache entry."""
         self._forget_removed()
         pace = self._pace(entry, sink)
         if pace is None:
@@ -66,10 +69,10 @@ class Pacing:
         pace.interval_us = interval_us
 
     def apply(self, node, number, attributes, published_us):
-        """Decide which sinks do not get reading ``number`` of a source, the node, and report them as events.
+        """Find the sinks to which ``node`` must not send its reading ``number`` yet; report each of them as an event.
 
-        Return these sinks, in order, or None if the reading is dropped because no other sink and no subscription of
-        the node needs it. A reading that is due for one interest of a sink goes to that sink.
+        Return the sorted tuple of their addresses. If no other sink and no subscription of the node needs the reading,
+        drop it and return None. A sink gets a reading that is due for any of the sink's interests.
         """
         self._forget_removed()
         due = []

@@ -2,8 +2,9 @@
 
 Theory of operation
     A reinforcement is an interest message that a sink sends to one neighbor only: the one that brought a source's new
-    data first. That node moves its gradient towards the sender to the front, and forwards the message to the neighbor
-    that brought *it* the source's data first, and so on to the source. From then on data takes that path.
+    data first. That node moves its gradient towards the sender to the front. Then it forwards the message to the
+    neighbor from which it received the source's data first. So the message travels to the source hop by hop, and from
+    then on data takes this path in reverse.
 
 Differs from the original in
     A20  a reinforcement is accepted if its constraints lie within a cached interest (`attributes.is_within`). With
@@ -28,7 +29,10 @@ from workbench.attributes.model import one_way_match
 
 
 def containing_interests(reinforcement, entries):
-    """Return the entries of the reinforcement's sink whose constraints contain those of the reinforcement (A20)."""
+    """Return the cache entries with gradients for the reinforcement's sink whose constraints contain its constraints.
+
+    See A20 in the module's docstring.
+    """
     return [
         entry
         for entry in entries
@@ -38,10 +42,10 @@ def containing_interests(reinforcement, entries):
 
 
 def reason_to_refuse(reinforcement, entry, entries, address):
-    """Return the reason why the node at ``address`` drops a reinforcement, or None if it accepts the reinforcement.
+    """Return the reason why the node at ``address`` drops a reinforcement, or None if the node accepts it.
 
-    ``entry``: the cache entry with the same constraints, or None; ``entries``: [entry] or, without it, all entries
-    whose constraints contain those of the reinforcement.
+    ``entry``: the cache entry with the same constraints as the reinforcement, or None; ``entries``: [entry], or if
+    ``entry`` is None, the result of `containing_interests`.
     """
     sink = reinforcement.sink
     if sink == address:
@@ -61,9 +65,10 @@ def reason_to_refuse(reinforcement, entry, entries, address):
 def choose_paths(reinforcement, interests, settings, black_list, drop):
     """Choose the data gradients along which a reinforcement goes to the sources that match it, and return them.
 
-    The result has one data gradient for each neighbor; it is marked as reinforced if the interest has the same
-    constraints. ``interests``: (attributes, data gradients) of each interest that contains the reinforcement;
-    ``drop``: `Node.drop`, which is called for each neighbor that is on the black list or one too many.
+    The result is a list of at most ``max_next_hops`` data gradients, to different neighbors. Gradients of an interest
+    with the same constraints as the reinforcement are marked as reinforced. ``interests``: (attributes, data gradients)
+    of each interest that contains the reinforcement; ``drop``: the method `Node.drop`, which is called for a neighbor
+    that is on the black list or exceeds a limit.
     """
     paths = []
     sink = reinforcement.sink

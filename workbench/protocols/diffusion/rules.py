@@ -22,14 +22,15 @@ MAX_WAITING = 4
 
 
 def next_round(round_):
-    """Return the round that follows ``round_``, modulo 256; each refresh of an interest begins a round (A15)."""
+    """Return the round that follows ``round_``, modulo 256; each refresh of an interest begins a new round."""
     return (round_ + 1) & 0xFF
 
 
 def is_stale(round_, known_round):
-    """Return whether ``round_`` is older than ``known_round`` (A15).
+    """Return whether ``round_`` of an interest is older than ``known_round``.
 
-    Rounds are compared modulo 256: a round is older if it precedes the other one by at most 128.
+    Rounds are compared modulo 256: ``round_`` is older if it precedes ``known_round`` by 1 to 128. See A15 in the
+    package's docstring.
     """
     return (round_ - known_round) & 0xFF >= 128
 
@@ -54,15 +55,15 @@ def is_path_of_round(reinforced_by, reinforced_in, sequence, round_):
 
 
 def lifetime_s(refresh_s, gradient_lifetime_s):
-    """Return the longest lifetime of a gradient (s).
+    """Return the longest lifetime of a gradient (s): ``gradient_lifetime_s``.
 
-    Without refreshes (``refresh_s`` 0), it is the largest value of an interest's expiration field.
+    Without refreshes (``refresh_s`` 0) it is the largest value of an interest's expiration field instead.
     """
     return int(gradient_lifetime_s) if refresh_s else LONGEST_EXPIRATION_S
 
 
 def expiration_s(now, expires_us, lifetime_s):
-    """Return the lifetime of an interest's gradients (s), from 1 to ``lifetime_s``: until its subscription ends.
+    """Return the lifetime of an interest's gradients (s): the time until its subscription ends, in [1, lifetime_s].
 
     ``now``, ``expires_us``: the current time and the end of the subscription (µs).
     """
@@ -70,15 +71,15 @@ def expiration_s(now, expires_us, lifetime_s):
 
 
 def hops_taken(first_ttl, ttl):
-    """Return how many hops a message has taken: its source sent ``first_ttl``, and it arrived with ``ttl``."""
+    """Return the number of hops of a message that its source sent with ``first_ttl`` and that arrived with ``ttl``."""
     return first_ttl - ttl + 1
 
 
 def gradient_to_replace(gradients, count, sink, is_reinforced):
-    """Return the index of the gradient that a new one for ``sink`` replaces, or ``NOBODY`` to drop the new one (A17).
+    """Return the index of the gradient that a new gradient for ``sink`` replaces; ``NOBODY`` to drop the new one.
 
-    ``gradients``: a full list, with ``count`` elements. A sink's only gradient stays while another sink has several.
-    ``is_reinforced``: whether a reinforcement sets the new gradient.
+    ``gradients``: a full list, with ``count`` elements. A sink's only gradient is kept while another sink has several.
+    ``is_reinforced``: whether a reinforcement sets the new gradient. See A17 in interest_cache.py.
     """
     if not is_reinforced:
         for i in range(count):
@@ -108,8 +109,8 @@ def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
     """Return whether ``neighbor`` is a better next hop for data than ``best``, the best one so far or ``NOBODY``.
 
     ``count``: number of sinks whose next hop the neighbor may be; ``heads``: number of these sinks whose first gradient
-    leads to the neighbor; ``best_count``, ``best_heads``: the same of ``best``. Of neighbors with equal numbers, the
-    one with the lower address is better.
+    leads to the neighbor; ``best_count``, ``best_heads``: these two numbers for ``best``. The larger count is better,
+    then more heads, then the lower address.
     """
     if best == NOBODY or count != best_count:
         return best == NOBODY or count > best_count
@@ -119,7 +120,7 @@ def is_better_hop(count, heads, neighbor, best_count, best_heads, best):
 def has_circled(ttl, first_ttl):
     """Return whether a copy of a known message has come back to this node in a circle.
 
-    A circle has at least three hops. So the ttl of such a copy is at least 3 below ``first_ttl``, that of the first
+    A circle has at least three hops. So the ttl of such a copy is at least 3 below ``first_ttl``, the ttl of the first
     copy.
     """
     return ttl <= first_ttl - 3
@@ -140,10 +141,11 @@ def may_explore(is_full, received_us, now):
 
 
 def is_black(was_black, inbound, outbound, blacklist_loss, blacklist_hysteresis):
-    """Return whether a neighbor belongs on the black list, by the delivery ratios of its link (A27).
+    """Return whether a neighbor belongs on the black list, by the two delivery ratios of the link to the neighbor.
 
-    ``was_black``: whether it is on the list now. It stays there until its two-way loss is below ``blacklist_loss`` -
-    ``blacklist_hysteresis``.
+    ``was_black``: whether the neighbor is on the list now. The neighbor gets on the list when the two-way loss is above
+    ``blacklist_loss``, and off when it is below ``blacklist_loss`` - ``blacklist_hysteresis``. See A27 in the package's
+    docstring.
     """
     loss = 1.0 - inbound * outbound
     return loss >= blacklist_loss - blacklist_hysteresis if was_black else loss > blacklist_loss

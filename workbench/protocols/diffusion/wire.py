@@ -1,6 +1,6 @@
 """Encode and decode TinyDiffusion's frames: interest and data messages.
 
-Layout (little-endian, packed, as on the motes; A9)
+Layout (little-endian, packed, as on the motes; this resolves gap A9 of the package's docstring)
     Every frame begins with one byte, the packet type (TinyOS's AM type): INTEREST 1, DATA 2. It is followed by
     one of these messages:
 
@@ -16,8 +16,8 @@ Layout (little-endian, packed, as on the motes; A9)
     A reinforcement is an interest message that is sent to one neighbor only (A19), so it has no type of its own.
 
 Limits
-    A message has to fit its profile: ``strict`` is TinyOS's 29-byte payload, which holds exactly four attributes after
-    an interest's header (A1); ``wide`` is 60 bytes. Sizes count the message without the type byte.
+    A profile is the largest size of a message without the type byte: ``strict`` is TinyOS's 29-byte payload, which
+    holds exactly four attributes after an interest's header; ``wide`` is 60 bytes.
 
 Differs from the original in
     A26  a bit of AttNum marks an aggregate. In the original a sink infers that from a repeated first key, and splits a
@@ -55,9 +55,10 @@ DATA_HEADER_B = 10
 
 
 def encode_interest(interest, profile="wide"):
-    """Encode an Interest and return its frame.
+    """Encode an Interest and return its frame (bytes).
 
-    Raises EncodeError if the message does not fit the profile or a field is out of range.
+    ``profile``: "strict" (29 bytes) or "wide" (60 bytes), the largest size without the type byte. Raises EncodeError if
+    the message does not fit the profile or a field is out of range.
     """
     sequence, sink, round_, previous_hop, ttl, expiration_s, attributes = interest
     _check_range("interest", interest, (U32, U16, U8, U16, U8, U16), U8)
@@ -69,7 +70,8 @@ def encode_interest(interest, profile="wide"):
 def encode_data(data, profile="wide"):
     """Encode a Data message and return its frame; if ``data.listed_sinks`` is empty, the frame has no list of sinks.
 
-    Raises EncodeError if the message does not fit the profile or a field is out of range.
+    ``profile``: "strict" (29 bytes) or "wide" (60 bytes), the largest size without the type byte. Raises EncodeError if
+    the message does not fit the profile or a field is out of range.
     """
     sequence, source, previous_hop, ttl, is_aggregate, listed_sinks, attributes = data
     _check_range("data", data, (U32, U16, U16, U8, 1), MOST_ATTRIBUTES)
@@ -89,7 +91,7 @@ def encode_data(data, profile="wide"):
 
 
 def max_listed_sinks(size, profile):
-    """Return how many sinks a data message can list if its attributes take ``size`` bytes."""
+    """Return how many sinks a data message with ``size`` bytes of attributes can list; ``profile``: see `PROFILES`."""
     return max(0, (PROFILES[profile] - DATA_HEADER_B - 1 - size) // 2)
 
 

@@ -255,7 +255,7 @@ class DPS(Protocol):
             raise ParameterError("DPS: separators is empty; it needs at least one character, as in separators='/'")
 
     def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
-        """Return the estimated number of receptions per arc: one per reading, plus 400 for the messages of links."""
+        """Return the estimated receptions per arc (directed radio link): ``readings`` + 400, for messages of links."""
         return readings + 400
 
     def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:

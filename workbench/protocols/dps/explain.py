@@ -23,7 +23,7 @@ _NO_INTEREST_REASONS = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence on missing readings whose publishers no interest can reach, as no path leads back to them.
+    """Yield a sentence on missing readings of publishers that no interest can reach, as no path leads there.
 
     ``missing``: pairs of a publication and a subscription that did not get it.
     """
@@ -31,7 +31,7 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step at which a reading stopped on the path over active links to the subscriber of ``pair``.
+    """Return the step (trace event) at which a reading stopped on the path over active links to its subscriber.
 
     If no active links lead to the subscriber, the path over arcs of the topology is used. Return None if that path is
     missing, too, or if the subscriber received the reading and neither dropped nor lost it. ``trail``: the trace rows

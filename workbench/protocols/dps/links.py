@@ -567,7 +567,7 @@ class Links:
     def _replace(self, remote: Remote, now: int) -> None:
         """Unmute a link in place of the ended link of ``remote``, preferably one whose mesh id has the same owner.
 
-        Do nothing if another active link has an id of that owner, as that link leads to the same part of the mesh.
+        Do nothing if another active link has an id of this owner, as it leads to the same part of the mesh.
         """
         owner = owner_of(remote.inbound_mesh_id)
         linked_remotes = self.remotes.values()

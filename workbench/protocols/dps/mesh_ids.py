@@ -72,7 +72,7 @@ class MeshIds:
     def shows_loop(self, mesh_id: int, remote: Remote) -> bool:
         """Return whether an id from a neighbor shows a loop.
 
-        It does if its owner is this node, or is also the owner of the lowest id on this side of the link.
+        The id shows a loop if its owner is this node, or is also the owner of the lowest id on this side of the link.
         """
         if hop_to_add(mesh_id) < 0:
             return False
@@ -114,7 +114,7 @@ class MeshIds:
         return separated
 
     def choose_lower_id(self, random: Stream) -> None:
-        """Choose a new id of this node, a random 64-bit distance below all seen ids; if none is left, a random id."""
+        """Choose a new id, a random 64-bit distance below all ids seen; if none is so low, choose a random id."""
         new_upper_bits = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
         if new_upper_bits < 0:
             # Only a forged id is so low. If two nodes both took 0, they would detect a loop between them for ever.

@@ -180,9 +180,11 @@ class Neighborhood:
         return self._ranked_neighbors
 
     def _next_neighbor(self) -> int | None:
-        """Return the next neighbor in the ranking without a link or a planned request, or None.
+        """Return the next neighbor with neither a link nor a planned request; None if all neighbors have one.
 
-        The best neighbor follows the last one."""
+        The search goes down the ranking from the neighbor that was returned last, and continues with the best neighbor
+        after the worst.
+        """
         ranked, remotes = self._rank_neighbors(), self._links.remotes
         for _ in range(len(ranked)):
             neighbor = ranked[self._next_index % len(ranked)]

@@ -115,7 +115,7 @@ class DPSNode(Node):
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
         """Store the delivery ratios (0 to 1) of frames from and to a neighbor, and choose neighbors for links by them.
 
-        The link layer measures them, and calls this method.
+        The link layer measures these ratios, and calls this method.
         """
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
@@ -214,7 +214,7 @@ class DPSNode(Node):
         return Series(self, publication_id, topics, vector, acknowledge)
 
     def publish_next(self, series: Series, payload: bytes, now: int, ttl_s: int) -> int:
-        """Publish a payload under the next sequence number of a series, and return it (called by `Series.publish`)."""
+        """Publish a payload in a series (called by `Series.publish`); return the sequence number of the publication."""
         if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
             raise ParameterError(f"ttl_s is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}")
         self._send_next(series, payload, ttl_s, now)

@@ -73,7 +73,7 @@ class Retained:
         """Retain a publication, in place of an older one of its series; return an evicted publication, or None.
 
         If the memory is full, the publication of another node that expires first is evicted. If this node published
-        all retained publications, a publication of another node is not retained but returned.
+        all retained publications, a publication of another node is not retained but returned as evicted.
         """
         evicted = None
         self._publications.pop(message.publication_id, None)

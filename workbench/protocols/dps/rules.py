@@ -92,7 +92,7 @@ def takes_publications(state: int) -> bool:
 def is_connecting(state: int) -> bool:
     """Return whether a link in this state may connect two parts of the mesh: it is active, or may become active.
 
-    Only then is the neighbor's mesh id among the ids that this node compares and forwards.
+    This node compares and forwards the mesh ids of neighbors only over such links.
     """
     return state in (ACTIVE, LINKING)
 
@@ -212,14 +212,16 @@ def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, i
 
 
 def hops_of(mesh_id: int) -> int:
-    """Return the hops that a mesh id has travelled; 0 for an id without the mark, which does not count them."""
+    """Return the number of hops that a mesh id has travelled; 0 for an id of a C node, which does not count hops."""
     return (mesh_id & 0xFF) if (mesh_id & _MARK_MASK) == MARK else 0
 
 
 def hop_to_add(mesh_id: int) -> int:
-    """Return the hops to add to a received mesh id: 1, or 0 if the id does not count hops (it lacks the mark).
+    """Return the number of hops to add to a received mesh id: 1, or 0 for an id of a C node, which does not count hops.
 
-    Return -1 if the id has reached MOST_ID_HOPS, so that it is ignored."""
+    Ids that count hops have a mark in two of their bytes (mesh_ids.py). The result is -1 if the id has reached
+    MOST_ID_HOPS hops, so that the node must ignore the id.
+    """
     if (mesh_id & _MARK_MASK) != MARK:
         return 0
     return 1 if (mesh_id & 0xFF) < MOST_ID_HOPS else -1
@@ -259,9 +261,9 @@ def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_ne
 def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) -> bool:
     """Return whether a node that just muted a link sends an extra acknowledgement with the flag MUTE.
 
-    ``flags`` are those of the message that showed the loop: if it has MUTE itself or requests an acknowledgement, no
-    extra one is needed. Outside a dense neighborhood the next keep-alive carries the flag. In a dense one keep-alives
-    are rare, and publications would still arrive over the link until then.
+    ``flags``: flags of the message that showed the loop. If they contain MUTE or request an acknowledgement, no extra
+    acknowledgement is needed. Outside a dense neighborhood the next keep-alive carries the flag. In a dense
+    neighborhood keep-alives are rare, and publications would still arrive over the link until then.
     """
     return is_crowded and not was_muted and state == MUTED and (flags & (MUTE | SAK_REQUESTED)) == 0
 
@@ -287,7 +289,7 @@ def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
 
 
 def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, uniform: float) -> int:
-    """Return the silence in µs after which this end rechecks a muted link: its loop, and whether its neighbor answers.
+    """Return the silence in µs after which this end rechecks a muted link for a loop and a dead neighbor.
 
     ``uniform`` is a random number in [0, 1) that spreads the rechecks, as other links were muted at the same time. The
     end that requested the link (``is_requester``) rechecks first. The other end rechecks only if that recheck does not
@@ -398,5 +400,6 @@ def next_clearing_size(entries: int) -> int:
 def records_sender(is_linked: bool, recorded: int) -> bool:
     """Return whether a history entry that lists ``recorded`` senders of a publication should list another one.
 
-    Linked neighbors are always listed. Of others at most MOST_STRANGERS are, as their addresses may be forged."""
+    Linked neighbors are always listed. At most MOST_STRANGERS other nodes are listed, as their addresses may be
+    forged."""
     return is_linked or recorded < MOST_STRANGERS

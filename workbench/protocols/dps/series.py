@@ -19,7 +19,7 @@ MOST_ANSWERS = 1000  # answers of one series that the application has not taken 
 
 
 class Arrival(NamedTuple):
-    """A publication, or the expiry of a retained one, as a subscriber gets it.
+    """A publication, or the expiry of a retained publication, as a subscriber gets it.
 
     wants_answer  whether the publisher requests acknowledgements
     ttl_s         remaining lifetime in seconds, 0 if the publication is not retained
@@ -106,7 +106,7 @@ class TopicSubscription(Subscription):
 class Series:
     """A series of publications on the same topics under one id.
 
-    ``publish`` sends the next publication, and ``expire`` makes the retained one expire at all nodes.
+    ``publish`` sends the next publication, and ``expire`` makes the retained publication expire at all nodes.
     Iterating over the series yields the Answers since the last iteration, oldest first.
     """
 
@@ -125,7 +125,7 @@ class Series:
         return f"<series on {', '.join(map(repr, self.topics))}, {self.sequence} published>"
 
     def publish(self, payload: bytes, now: int, ttl_s: int = 0) -> int:
-        """Publish a payload (bytes) under the next sequence number; return it. See `DPSNode.publish_topics`."""
+        """Publish a payload (bytes) and return the sequence number of the publication. See `DPSNode.publish_topics`."""
         return self.node.publish_next(self, payload, now, ttl_s)
 
     def expire(self, now: int) -> int:

@@ -12,7 +12,7 @@ def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
 
 
 def read(cutter: Cutter) -> None:
-    """Cut a flood's frame into its fields, for this dissector and that of gossip."""
+    """Cut a flood's frame into its fields; the dissectors of flooding and gossip call this function."""
     cutter.type_of(MESSAGES)
     *_, count = cutter.numbers(
         wire.HEADER,

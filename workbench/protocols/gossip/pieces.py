@@ -13,7 +13,7 @@ Limits
     ``max_events`` publications.
 
 Reference
-    That of `workbench.protocols.gossip`.
+    See `workbench.protocols.gossip`.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -90,7 +90,10 @@ class PiecesGossipNode(FloodingNode):
                 self.events.append(Forwarded(previous_hop, "piece", piece.origin, piece.sequence, 0, ""))
 
     def _is_duplicate(self, piece):
-        """Return whether the node has received this piece. Raises DecodeError if it contradicts earlier pieces."""
+        """Return whether the node has received this piece before.
+
+        Raises DecodeError if the piece differs from earlier pieces of its event in the number of pieces or the length.
+        """
         event_id = (piece.origin, piece.sequence)
         header = piece.pieces, piece.length_B
         partial, known = self.partial.get(event_id), self._known.get(event_id)

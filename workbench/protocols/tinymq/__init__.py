@@ -271,7 +271,7 @@ class TinyMQ(Protocol):
         return {"roots": self.roots}
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Estimate the receptions on an arc: readings, queries, and infos of the growing overlay and of each epoch."""
+        """Estimate the frames received on an arc: readings, queries, and infos during growth and in each epoch."""
         trees = len(self.roots)
         infos = 60 * trees if self.node.every_tree else 20 + 5 * trees
         epochs = 1 + (duration_s / self.info_s if self.info_s else 0)

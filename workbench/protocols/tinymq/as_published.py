@@ -23,9 +23,9 @@ The published algorithms
 Choices where the algorithms are not explicit
     The same query for another tree counts as another query. The keys of neighbors other than children are compared
     whatever tree they are in, as published; of equally long prefixes the neighbor with the lowest address counts. Z and
-    the zone are the corrected ones (C1, C5). An event that returns to a node would circle for ever, so it is dropped as
-    "loop". If a message had to wait at a node, or is rerouted because a neighbor does not answer, this does not count
-    as a return.
+    the zone are the corrected ones (C1 and C5 in the package's docstring). An event that returns to a node would circle
+    for ever, so it is dropped as "loop". If a message had to wait at a node, or is rerouted because a neighbor does not
+    answer, this does not count as a return.
 
 Limits
     Each string outside of Z is compared with each neighbor's key, so key spaces have 16 bits at most. Shortcuts are
@@ -152,7 +152,7 @@ def event_hop(overlay, position, string, mapping):
 
 
 def _find_hop_outside(overlay, position, target):
-    """Return the next hop to a target string outside of this node's universe.
+    """Return the next hop to a target string (bits as text) that does not begin with this node's key.
 
     The neighbor whose key has the longest common prefix with ``target`` is the next hop, if that prefix is longer than
     the parent's. Otherwise the parent is the next hop.

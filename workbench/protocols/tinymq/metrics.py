@@ -117,7 +117,7 @@ def repair_metrics(run: Run) -> dict[str, float]:
     columns = Columns(run.trace)
     failures = columns.of("failed", "recovered")
     if not failures:
-        raise ParameterError("the run has no failures to measure a repair; add an outage(...) to its workload")
+        raise ParameterError("the run has no failures, so no repair is measured; add an outage(...) to its workload")
     last_event_of = {row.node: row.event for row in failures}
     down = {node for node, event in last_event_of.items() if event == "failed"}
     first_us = failures[0].time_us
@@ -189,9 +189,10 @@ def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
 
 
 def _find_arrived_hops(arrived: dict[tuple[int, int, _Query], int], node: int, peer: int, query: _Query) -> int:
-    """Return the hops of the copy of ``query`` that ``node`` received from ``peer``, from ``arrived``.
+    """Return the number of hops that ``query`` had taken when ``node`` last received it from ``peer``.
 
-    The result is 0 for the sink's own query, which no peer sent. Raises ParameterError if the hops cannot be followed.
+    ``arrived``: (receiver, sender, query) -> that number. The result is 0 for the sink's own query, which no peer sent.
+    Raises ParameterError if the hops cannot be followed.
     """
     if peer != NOBODY:
         return arrived[node, peer, query]
@@ -202,7 +203,7 @@ def _find_arrived_hops(arrived: dict[tuple[int, int, _Query], int], node: int, p
 
 
 def _pop_hops(queue: deque[int]) -> int:
-    """Remove and return the number of hops of the first copy in a queue.
+    """Remove and return the first number in a queue of hops, one number for each copy of a query.
 
     Raises ParameterError if the queue is empty, because then hops cannot be followed in this run.
     """

@@ -28,9 +28,11 @@ class TinyMQNode(Node):
 
     @classmethod
     def prepare(cls, settings):
-        """Add the mapping, the times and ``every_tree``, which all nodes share, to ``settings``.
+        """Compute the values that all nodes share, and store them in ``settings``.
 
-        ``settings.spans`` has (key, lowest, highest value) of each dimension.
+        mapping: the `Mapping` from attribute values to strings of the key space; times: the `Times` of `rules.times`;
+        every_tree: whether a node has a position in every tree. ``settings.spans`` has (key, lowest, highest value) of
+        each dimension.
         """
         settings.mapping = Mapping(settings.spans, settings.key_bits)
         settings.times = times(settings)
@@ -118,7 +120,7 @@ class TinyMQNode(Node):
     # Own queries
 
     def _make_query(self, own_query, tree, lease_s, now):
-        """Return the query message, for a tree, of an own subscription.
+        """Return the query that is sent to a tree for a subscription of this node.
 
         ``own_query``: the subscription's `OwnQuery`; ``lease_s``: the lease to request, in s.
         """
@@ -166,7 +168,8 @@ class TinyMQNode(Node):
             self._check_settings(message)
             if broadcast != isinstance(message, wire.Info):
                 raise DecodeError(
-                    "the frame is a unicast info or another message as a broadcast; only infos must be broadcast"
+                    "the frame is an info that was unicast, or another message that was broadcast; infos must be "
+                    "broadcast, all other messages unicast"
                 )
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
@@ -186,9 +189,10 @@ class TinyMQNode(Node):
         self._plan_wake()
 
     def sent(self, destination, frame, ok, now):
-        """Process the radio's report of a unicast frame. ``ok``: whether the radio of ``destination`` acknowledged it.
+        """Process the radio's report about a unicast frame.
 
-        An acknowledgement shows that the neighbor hears this node.
+        ``ok``: whether the radio of ``destination`` acknowledged the frame. An acknowledgement shows that the neighbor
+        hears this node.
         """
         number = wire.number_of(frame)
         if number is None or not self.unicast.uses_reports:
@@ -317,7 +321,7 @@ class TinyMQNode(Node):
         )
 
     def must_wait(self, message):
-        """Return whether a message must wait because this node has no position that it needs to route it."""
+        """Return whether a message must wait, because this node lacks the position in a tree that routing requires."""
         tree = tree_of(message)
         is_lost = tree in self.overlay.positions and self.overlay.position(tree) is None
         return is_lost or not self.overlay.is_attached()
@@ -415,7 +419,10 @@ class TinyMQNode(Node):
         self._plan_queries(now)
 
     def key_changed(self, position, now):
-        """Log a key that this node got or lost. After a new key, route waiting messages and stored queries anew."""
+        """Log that this node got or lost a key; with a new key, route waiting messages and stored queries anew.
+
+        ``position``: the node's position in the tree of that key.
+        """
         self._log_key(position)
         if position.key is not None:
             self._send_waiting(now)

@@ -65,9 +65,9 @@ class Neighbor:
 
     positions: tree -> InfoPosition; since_us: tree -> time in µs when the neighbor was first heard in that tree;
     heard_us: time in µs when the neighbor was last heard; hears_us: whether the neighbor is known to hear this node;
-    distances: the distances that it announced before that was known; named_us: time in µs when an info of this node
-    last named the neighbor, or -1; namings_left: number of further infos that must name the neighbor, because it has
-    named this node.
+    distances: the distances that it last announced while hears_us was False; named_us: time in µs when an info of this
+    node last named the neighbor, or -1; namings_left: number of further infos that must name the neighbor, because it
+    has named this node.
     """
 
     def __init__(self):
@@ -324,7 +324,7 @@ class Overlay:
         self._announce_change(now)
 
     def _take_claim(self, position, claimed, neighbor, now):
-        """Remove, add or correct a child, as its parent and key in a neighbor's info require.
+        """Remove, add or correct a neighbor as child, by the parent and key that its info announces.
 
         ``position``: this node's position in a tree; ``claimed``: the neighbor's position in that tree, as its info
         announces it, or None.
@@ -356,18 +356,18 @@ class Overlay:
             self._set_key(position, child_key(above.key, slot), now)
 
     def _announce_change(self, now):
-        """Send an info soon, and repeat it, because something has changed."""
+        """Plan to send an info soon, and to repeat it, as after each change of this node's keys or distances."""
         self._repeat_after_us = FIRST_REPEAT_US
         self.plan_info(now)
 
     def plan_info(self, now):
-        """Plan an info after a short random time, in which further changes may occur that it then includes."""
+        """Plan to send an info after a short random time, so that the info also includes changes during that time."""
         if self.info_due_us is None:
             half_us = self.times.gather_us // 2
             self.info_due_us = now + half_us + self.random.below(half_us + 1)
 
     def _make_info(self, now):
-        """Return the Info to broadcast now, or None if this node has no position."""
+        """Return the info (`wire.Info`) to broadcast now, or None if this node has no position in a tree."""
         self.info_due_us = self._repeat_us = None
         if not self.is_attached():
             return None
@@ -388,9 +388,9 @@ class Overlay:
     def choose_named(self, now):
         """Return the sorted addresses of the neighbors that the next info names.
 
-        These neighbors may not know yet that this node hears them; an info that names them shows it. A neighbor to
-        which this is new names this node in its own infos. If there are more such neighbors than an info may name, the
-        neighbors that were named longest ago are chosen.
+        These neighbors may not know yet that this node hears them. A neighbor that finds its own address in the info
+        then names this node in its own infos. If there are more such neighbors than an info may name, the neighbors
+        that were named longest ago are chosen.
         """
         count = most_named(self._repeat_after_us, self.times.info_us)
         unsure = [
@@ -405,7 +405,7 @@ class Overlay:
         return tuple(chosen_addresses)
 
     def _plan_repetition(self, now):
-        """Plan when to repeat the info that is being sent now, if a change requires a repetition."""
+        """Plan when to repeat the info that is being sent now, if it announces a change of keys or distances."""
         if is_repeated(self._repeat_after_us, self.times.info_us):
             half_us = self._repeat_after_us // 2
             self._repeat_us = now + half_us + self.random.below(half_us)
@@ -453,8 +453,8 @@ class Overlay:
     def take_join(self, join, child, now):
         """Accept a neighbor's join: make the neighbor ``child`` a child, and grant it a key.
 
-        Returns False if this node has no key in the tree, if ``child`` is its parent, or if no key is short enough,
-        else True.
+        Returns False if this node has no key in the tree, if ``child`` is this node's parent, or if every free key is
+        too long for a frame; otherwise returns True.
         """
         position = self.position(join.tree)
         if position is None or position.parent == child:
@@ -600,9 +600,9 @@ class Overlay:
         return min(times) if times else None
 
     def wake(self, now):
-        """Send due joins, check for silent neighbors once every ``info_s``, and return the info to broadcast.
+        """Send due joins, check for silent neighbors once every ``info_s``, and return an info to broadcast.
 
-        Returns None if no info is due.
+        An info (`wire.Info`) describes this node's positions and distances. Returns None if no info is due.
         """
         for tree in sorted(self.joining):
             joining = self.joining[tree]

@@ -57,7 +57,7 @@ def fragments(overlay, position, box, region, mapping, shortcuts):
 def _add_part(parts, mapping, box, neighbor, region):
     """Append (neighbor, region clipped to the box) to ``parts``, unless the clipped region is empty.
 
-    Returns whether it was appended.
+    Returns whether the pair was appended.
     """
     clipped = mapping.clip(box, region)
     if clipped:

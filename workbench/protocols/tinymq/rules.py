@@ -44,7 +44,7 @@ Times = namedtuple(
 
 
 def times(settings):
-    """Return the `Times` of a protocol's settings: times in µs, the lease in s."""
+    """Return the `Times` that follow from a protocol's settings: intervals in µs, and the lease in s."""
     retry_us = int(settings.retry_ms * 1000)
     return Times(
         int(settings.info_s * SECOND_US),
@@ -81,14 +81,18 @@ def is_better_parent(since_us, address, best_since_us, best_address):
 
 
 def join_pause_us(failed, info_us):
-    """Return how many µs a node waits before the next join to a neighbor that has not answered ``failed`` in a row."""
+    """Return how many µs a node waits before it sends a neighbor another join.
+
+    ``failed``: the number of joins in a row (1 or more) that the neighbor has not answered.
+    """
     return info_us << min(failed - 1, MOST_PAUSE_DOUBLINGS)
 
 
 def longest_slot(key_length):
-    """Return the highest slot of a child whose key is not too long; ``key_length``: the length of its parent's key.
+    """Return the highest slot that gives a child a key of at most LONGEST_KEY bits.
 
-    The result is negative if every child's key would be too long.
+    ``key_length``: the length of the parent's key in bits. The result is negative if every child's key would be too
+    long.
     """
     return LONGEST_KEY - key_length - 1
 
@@ -97,11 +101,11 @@ def longest_slot(key_length):
 
 
 def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
-    """Return whether a neighbor's path to a root replaces the ``known`` one, a record of epoch, hops and next_hop.
+    """Return whether a neighbor's path to a root replaces the path ``known``, a record of epoch, hops and next_hop.
 
-    A root's path to itself has the next hop NOBODY. ``is_broken``: the known next hop is lost. ``is_awaited``: another
-    neighbor's shorter path (`is_late`) has not reached this epoch yet. As in DSDV, a path is replaced only by one of a
-    newer epoch, or by a shorter one of the same epoch, so next hops never form a loop.
+    A root's path to itself has the next hop NOBODY. ``is_broken``: the next hop of ``known`` is lost. ``is_awaited``:
+    another neighbor's shorter path (`is_late`) has not reached this epoch yet. As in DSDV, a path is replaced only by
+    one of a newer epoch, or by a shorter one of the same epoch, so next hops never form a loop.
     """
     if known.next_hop == NOBODY or epoch < known.epoch:
         return False
@@ -113,16 +117,16 @@ def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
 
 
 def is_late(known, epoch, hops):
-    """Return whether a neighbor offers a path of an older epoch that is shorter than all paths since that epoch.
+    """Return whether a neighbor offers a path of an older epoch that is shorter than all this node had since then.
 
     ``known``: the current path's epoch and hops, and the epoch in which its hops last rose. Taking the offered path now
-    could form a loop. It is better than the known path as soon as it reaches the same epoch, so this node waits for it.
+    could form a loop. The offered path becomes better when it reaches the current path's epoch, so this node waits.
     """
     return known.risen_epoch <= epoch < known.epoch and hops < known.hops
 
 
 def is_awaited(late_us, now, lost_after_us):
-    """Return whether a late path (`is_late`) was offered recently, so that the node waits for its next epoch.
+    """Return whether a late path (`is_late`) was offered recently, so that the node waits for that path's next epoch.
 
     ``late_us``: the time of the last offer, negative before the first offer.
     """
@@ -255,7 +259,7 @@ def asked_lease_s(longest_s, expires_us, now):
 
 
 def is_too_old(since_us, now, lost_after_us):
-    """Return whether a message has waited for longer than ``lost_after_us``; if that is 0, it waits for ever."""
+    """Return whether a message has waited for longer than ``lost_after_us``; with a limit of 0 it waits for ever."""
     return lost_after_us > 0 and now - since_us > lost_after_us
 
 

@@ -108,8 +108,8 @@ class Unicast:
     def send(self, neighbor, message, now, direction=wire.OPEN):
         """Send a message to a neighbor, now or when its turn comes.
 
-        If ``max_known`` frames are pending already, drop it with the reason "full". ``direction``: the role in which
-        the message addresses the neighbor: OPEN, UP or DOWN (see `wire`).
+        If ``max_known`` frames are pending already, drop the message with the reason "full". ``direction``: the role in
+        which it addresses the neighbor: OPEN, UP or DOWN (see `wire`).
         """
         if len(self.pending) >= self.node.settings.max_known:
             self.node.drop_message(message, NOBODY, "full")
@@ -158,12 +158,15 @@ class Unicast:
             self._wait_for(ACK, pending, retry_wait_us(self._retry_us, pending.sent - 1), now)
 
     def _wait_for(self, state, pending, wait_us, now):
-        """Set what a pending frame waits for, and for how long: ``wait_us`` and a random part of up to one half."""
+        """Set what a pending frame waits for, and for how long: ``wait_us`` and a random part of up to one half.
+
+        ``state``: TURN, REPORT, ACK or REFUSAL.
+        """
         pending.waits_for = state
         pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
 
     def take_report(self, neighbor, number, ok, now):
-        """Process the radio's report of a frame, and send the frames whose turn has come.
+        """Process the radio's report about a frame, and send the frames whose turn has come.
 
         ``ok``: whether the radio of ``neighbor`` acknowledged the frame.
         """
@@ -189,7 +192,7 @@ class Unicast:
                 self._send(pending, now)
 
     def take_refusal(self, neighbor, number, now):
-        """Plan to send a refused frame again, or drop it if it is too old.
+        """Plan to send a refused frame again, or drop the frame if it is too old.
 
         A neighbor refuses a frame if it has no room now, or if it lacks the role that the frame assumes. In the latter
         case the neighbor's next info may change the message's next hop before the frame is sent again.

@@ -87,11 +87,11 @@ Functions for twins
     hold their message; a protocol that stores one must hold it too. The row of a message without holders is reused.
 
 The cache on disk
-    Machine code takes 5 to 20 seconds to compile, so numba stores it for later processes. Its key is a digest of all
+    Machine code takes 5 to 20 seconds to compile, so numba stores it for later processes. The key is a digest of all
     sources of a loop: the engine's modules, the twin's, each imported module with a function for numba,
     all imported modules of the twin's own package if that is not the workbench, and the numbers that these import from
-    elsewhere. `is_warm` checks for it, `warm` compiles it in a background process, and `workbench warm` does so for all
-    protocols. If several processes need a twin, one compiles it and the others wait.
+    elsewhere. `is_warm` checks for the code, `warm` compiles it in a background process, and `workbench warm` does so
+    for all protocols. If several processes need a twin, one compiles it and the others wait.
 
 Limits
     Scenarios without a twin (the protocol's class names none, or a filter is the user's own) run on the reference

@@ -54,7 +54,9 @@ def send_beacon(core, i, earlier, now):
 
 @compiled
 def _list_neighbors(core, beacons):
-    """Set the inbound ratios, as bytes, that a node's new beacon lists: of up to MAX_LISTED neighbors in turn.
+    """Set the inbound delivery ratios, as bytes, that a node's new beacon lists.
+
+    A beacon lists up to MAX_LISTED neighbors; if the node has more, the next beacon continues with the others.
 
     ``beacons``: the node's row in ``core.beacons``.
     """

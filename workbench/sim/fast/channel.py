@@ -59,7 +59,7 @@ def take_frame(core):
 
 @compiled
 def free_frame(core, frame):
-    """Free ``core.frames[frame]``, a finished frame or a wake-up, without a message to release."""
+    """Free the entry ``core.frames[frame]`` of a wake-up or a frame; `end` also releases the frame's message."""
     core.frames[frame].next = core.numbers[Number.FREE_FRAME]
     core.numbers[Number.FREE_FRAME] = frame
     core.numbers[Number.FREE_FRAMES] += 1
@@ -283,7 +283,7 @@ def interference(core, arc, i, sender, sent, start, finish):
 
 @compiled
 def _is_captured(core, arc, i, other_sender):
-    """Return whether a frame over ``arc`` is strong enough at node ``i`` to survive the frame of sender ``other``."""
+    """Return whether a frame over ``arc`` is strong enough at node ``i`` to survive a frame of ``other_sender``."""
     return core.strengths_ddB[arc] - core.strengths_ddB[arc_between(core, other_sender, i)] >= core.capture_ddB
 
 
@@ -395,7 +395,7 @@ def give_up(core, frame, now, reason):
 
 @compiled
 def cancel_beacon(core, frame):
-    """Reuse the number of a beacon that is not sent for the next beacon; do nothing for any other frame."""
+    """Reuse the number of an unsent beacon for the node's next beacon; do nothing if ``frame`` is not a beacon."""
     entry = core.frames[frame]
     if core.messages[entry.message].name == core.beacon_name:
         beacons = core.beacons[entry.sender]

@@ -61,7 +61,7 @@ def is_cached(twin: str) -> bool:
 
 
 def files(folder: str | None, name: str) -> list[Path]:
-    """Return the files in ``folder`` in which numba stores the machine code with this name."""
+    """Return the files in ``folder`` in which numba stores machine code under ``name``."""
     return sorted(Path(folder).glob(f"*.{name}-*.nbi")) if folder else []
 
 

@@ -38,7 +38,7 @@ def below(key, counter, bound):
 
 @compiled
 def key_of(prefix, word):
-    """Return `draws.make_key(..., word)`; ``prefix`` is the key of the preceding arguments."""
+    """Return ``draws.make_key(*numbers, word)``; ``prefix`` is ``draws.make_key(*numbers)``."""
     return mix64(prefix ^ mix64(np.uint64(word) + _GOLDEN))
 
 

@@ -115,7 +115,10 @@ def _play(
     ledger: RadioLedger | None,
     progress: Callable[[float], Any] | None,
 ) -> Any:
-    """Call the loop until the run has ended, with larger arrays where necessary; return the twin's final state."""
+    """Call the loop until the run has ended, with larger arrays where necessary; return the twin's final state.
+
+    ``needs``: the result of `_compute_needs`.
+    """
     loop = loop_of(twin)
     if not loop.overloads:
         _load_machine_code(twin.__name__, loop, core, state, needs)
@@ -190,7 +193,7 @@ def _shorten_run(core: Core, end_us: int) -> Core:
 
 
 def _load_machine_code(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
-    """Load a loop's machine code from disk, or compile it and show a notice, as that takes up to a minute."""
+    """Load a loop's machine code from disk, or compile the loop, which takes up to a minute, and show a notice."""
     # If another process compiles this twin, wait for it and load its machine code.
     with Notice() as notice, code_cache.loading(), code_cache.lock(twin, partial(notice.show, _WAITING)):
         if not code_cache.files(loop.stats.cache_path, loop.__qualname__):
@@ -205,9 +208,9 @@ def _double_pool(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
 
 
 def _compute_needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
-    """Return two upper limits of new trace rows, frames and messages.
+    """Return upper limits of the trace rows, frames and messages that one event adds.
 
-    The first `Needs` are those of a frame's end or a wake-up, the second those of an action.
+    The first `Needs` are for a frame's end or a wake-up, the second for an action of the workload.
     """
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = lookup(twin, "needs")(setup)
@@ -349,7 +352,10 @@ def _make_node_fields(setup: Setup, seed: int) -> dict[str, Any]:
 
 
 def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, Needs]) -> dict[str, Any]:
-    """Return the fields of `Core` for future events: the agenda, and pools with room for two events."""
+    """Return the fields of `Core` for future events: the agenda, and pools with room for two events.
+
+    ``wakes``: whether the twin has timers. ``needs``: the result of `_compute_needs`.
+    """
     radio = setup.radio
     ring = _choose_ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.senses_carrier else 0))
     ring = max(ring, _RING_WITH_TIMERS_US) if wakes else ring
@@ -375,7 +381,10 @@ def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[
 
 
 def _make_row_fields(messages: int, reasons: int, needs: tuple[Needs, Needs]) -> dict[str, np.ndarray]:
-    """Return the fields of `Core` for trace rows and counters; ``messages``, ``reasons``: the number of their codes."""
+    """Return the fields of `Core` for trace rows and counters.
+
+    ``messages``, ``reasons``: the numbers of codes of message names and of reasons.
+    """
     return {
         "rows": np.zeros(max(needs[0].rows, needs[1].rows) + _ROWS, ROW),
         "traffic": np.zeros((messages, 4), np.int64),
@@ -395,10 +404,11 @@ def _jitter_us(radio: Radio) -> tuple[int, int]:
 
 
 def _compute_audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[int, int, int]:
-    """Return upper limits of the entries of ``core.audibles`` that an event takes: (action, frame, more).
+    """Return upper limits (action, frame, more) of the entries that an event adds to ``core.audibles``.
 
-    ``action``: for an action of the workload. ``frame``: for a frame's end or a wake-up. ``more``: for each frame that
-    an event sends beyond its declared ``needs``.
+    ``core.audibles`` has an entry for each transmission at each node that hears it. ``action``: the limit for an action
+    of the workload. ``frame``: the limit for a frame's end or a wake-up. ``more``: the limit for each frame that an
+    event sends beyond its declared ``needs``.
     """
     radio, first_arc = setup.radio, setup.network.first
     if not _shares_medium(radio):

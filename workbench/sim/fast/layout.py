@@ -347,7 +347,7 @@ Core = namedtuple(
 
 
 class Needs(NamedTuple):
-    """Upper limits of the trace rows, frames and messages that one call of a twin's function takes."""
+    """Upper limits of the trace rows, frames and messages that one call of a twin's function adds."""
 
     rows: int
     frames: int

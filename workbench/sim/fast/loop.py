@@ -216,8 +216,8 @@ def _is_action_due(core, now):
 def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
     """Return the `Status` that names an array without room for the next event, or ENOUGH.
 
-    ``is_start``: the event starts a node. ``is_action``: it is an action of the workload. ``act_needs``: the room that
-    such events need; ``receive_needs``: the room for all other events.
+    ``is_start``: whether the event starts a node. ``is_action``: whether the event is an action of the workload.
+    ``act_needs``: the `Needs` of both kinds of events. ``receive_needs``: the `Needs` of all other events.
     """
     numbers = core.numbers
     if is_start or is_action:
@@ -287,7 +287,7 @@ def _is_received(core, arc, frame, now):
 def _update_radio(core, frame, heard, now):
     """Update the sender's radio after a frame that ``heard`` nodes received.
 
-    Returns the outcome of a unicast as `acknowledge` does.
+    Returns the result of `acknowledge` if the frame must be acknowledged, otherwise UNDECIDED.
     """
     frame_entry = core.frames[frame]
     outcome = UNDECIDED
@@ -305,7 +305,10 @@ def _update_radio(core, frame, heard, now):
 
 
 def _make_report_links(link_quality: Callable | None) -> Any:
-    """Return a function that reports the delivery ratios of a node's links to it, or plans to learn them."""
+    """Return a compiled function that reports to a node the delivery ratios of its links, or plans its first beacon.
+
+    ``link_quality``: the twin's function of this name; None makes a function that does nothing.
+    """
     if link_quality is None:
 
         @hot
@@ -330,7 +333,10 @@ def _make_report_links(link_quality: Callable | None) -> Any:
 
 
 def _make_beacon(link_quality: Callable | None) -> Any:
-    """Return a function that sends a node's beacon, and plans the next."""
+    """Return a compiled function that sends a node's beacon, and plans the next beacon.
+
+    ``link_quality``: the twin's function of this name; None makes a function that does nothing.
+    """
     if link_quality is None:
 
         @hot
@@ -351,7 +357,10 @@ def _make_beacon(link_quality: Callable | None) -> Any:
 
 
 def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
-    """Return a function that starts the next node."""
+    """Return a compiled function that starts the next node.
+
+    ``start``: the twin's function of this name. ``wakes``: whether the twin has timers.
+    """
 
     @hot
     def begin(core, state):
@@ -366,7 +375,10 @@ def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
 
 
 def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, reinforce: Callable, wakes: bool) -> Any:
-    """Return a function that performs the next action of the workload."""
+    """Return a compiled function that performs the next action of the workload.
+
+    ``publish`` to ``reinforce``: the twin's functions of these names. ``wakes``: whether the twin has timers.
+    """
 
     @hot
     def perform(core, state, i, now, action):
@@ -407,7 +419,11 @@ def _make_act(publish: Callable, subscribe: Callable, unsubscribe: Callable, rei
 
 
 def _make_report(sent: Callable | None, wakes: bool) -> Any:
-    """Return a function that reports the outcome of a unicast to its sender; it does nothing without ``sent``."""
+    """Return a compiled function that reports the outcome of a unicast to the node that sent it.
+
+    ``sent``: the twin's function that handles the outcome; None makes a function that does nothing. ``wakes``: whether
+    the twin has timers; if so, the node's next wake-up is scheduled after the report.
+    """
     if sent is None:
 
         @hot
@@ -428,7 +444,11 @@ def _make_report(sent: Callable | None, wakes: bool) -> Any:
 
 
 def _make_take(receive: Callable, link_quality: Callable | None) -> Any:
-    """Return a function that passes a received frame to the protocol, or a beacon's new ratios to ``link_quality``."""
+    """Return a compiled function that passes a received frame to the twin's function ``receive``.
+
+    If the frame is a beacon that changes delivery ratios, these are passed to ``link_quality`` instead.
+    ``link_quality`` is None for twins without beacons.
+    """
     if link_quality is None:
 
         @hot
@@ -449,7 +469,10 @@ def _make_take(receive: Callable, link_quality: Callable | None) -> Any:
 
 
 def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
-    """Return a compiled function that ends a frame: it calls ``take`` for each receiver, ``report`` for the sender."""
+    """Return a compiled function that ends a frame: it calls ``take`` for each receiver, ``report`` for the sender.
+
+    ``take``, ``report``: the results of `_make_take` and `_make_report`. ``wakes``: whether the twin has timers.
+    """
 
     @hot
     def end_frame(core, state, frame, now):
@@ -487,7 +510,10 @@ def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
 
 
 def _make_end_strobe(report: Callable) -> Any:
-    """Return a compiled function that ends a strobe without an acknowledgement (low-power listening)."""
+    """Return a compiled function that ends a strobe without an acknowledgement (low-power listening).
+
+    ``report``: the result of `_make_report`.
+    """
 
     @hot
     def end_strobe(core, state, frame, now):
@@ -503,7 +529,10 @@ def _make_end_strobe(report: Callable) -> Any:
 
 
 def _make_check(report: Callable) -> Any:
-    """Return a compiled function that sends, delays or gives up a frame when the frame's back-off ends."""
+    """Return a compiled function that sends, delays or gives up a frame when the frame's back-off ends.
+
+    ``report``: the result of `_make_report`.
+    """
 
     @hot
     def check(core, state, frame, now):
@@ -516,7 +545,7 @@ def _make_check(report: Callable) -> Any:
 
 
 def _make_wake_up(wake: Callable) -> Any:
-    """Return a function that wakes a node, if its wake-up is still due."""
+    """Return a compiled function that wakes a node, if its wake-up is still due; ``wake``: the twin's function."""
 
     @hot
     def wake_up(core, state, entry, now):

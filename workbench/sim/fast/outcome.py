@@ -26,9 +26,9 @@ _ROWS_AT_ONCE = 1 << 15
 class Outcome:
     """The result of a run: rows, added in batches, or counters.
 
-    ``names``: the texts of codes; ``texts``: the texts of the column "detail". ``ended_us``: the end of a run that was
-    stopped early, else None. ``holders``: whether the loop counts the nodes that hold a publication; otherwise all
-    rows "held" are stored, and are counted at the end.
+    ``names``: the texts of event, message and reason codes; ``texts``: the texts of the column "detail". ``ended_us``:
+    the end of a run that was stopped early, else None. ``holders``: whether the loop counts the nodes that hold a
+    publication; otherwise all rows "held" are stored, and are counted at the end.
     """
 
     # Rows of the previous run. A user who moves a slider repeats similar runs, and columns of that length reuse the
@@ -75,7 +75,10 @@ class Outcome:
         return self._columns[name][: self._rows]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
-        """Add the texts of details that were created during the run; ``text_of`` maps their numbers to texts."""
+        """Add the texts of details that the twin created during the run.
+
+        ``text_of`` returns the text of such a detail, given its number, counted from 0.
+        """
         known = self._texts["detail"]
         codes = {text: code for code, text in enumerate(known)}
         details = self._column("detail")
@@ -146,7 +149,7 @@ class Outcome:
         return self._texts[name]
 
     def tally(self) -> tuple[Counter, Counter]:
-        """Return (counts, bytes), each by (event, message, reason), as `workbench.sim.trace.tally` does."""
+        """Return (counts, bytes): for each (event, message, reason) the number of events and their bytes."""
         return tally(self.table()) if self._numbers is None else self._numbers
 
 

@@ -120,7 +120,10 @@ class Preparation:
         )
 
     def _subject_of(self, action: workload.Action, index: int) -> int:
-        """Return the row, in its array, of the content, subscription or reinforcement of an action, or NONE."""
+        """Return the row of an action's content, subscription or reinforcement in the array of its kind, or NONE.
+
+        ``index``: the index of the action's node.
+        """
         item = action.item
         if action.kind == workload.PUBLISH:
             text = item.what
@@ -178,9 +181,10 @@ class Preparation:
         return first, len(self._attributes)
 
     def _link_subscriptions(self, indices: np.ndarray, all_actions: list) -> tuple[np.ndarray, np.ndarray]:
-        """Return the subscription records, and the index of each node's first.
+        """Return (records of all subscriptions, index of each node's first record or NONE).
 
-        Each record is linked to the next one of its node, in order of start time.
+        Each record is linked to the next record of the same node, in order of start time. ``indices``: the index of the
+        node of each of ``all_actions``.
         """
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
         first_of_node = np.full(len(self._addresses), NONE, np.int32)

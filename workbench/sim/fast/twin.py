@@ -132,10 +132,10 @@ def names_of(twin: Any, has_beacons: bool = False) -> Names:
 
 
 class Array(NamedTuple):
-    """An array of the state: ``shape`` in numbers and names of sizes, ``fill`` a number or {column: value}.
+    """An array of the state. ``shape``: numbers and names of sizes.
 
-    ``only_if`` names a field. If that field's value is false, the array has a length of 1 along each axis and never
-    grows.
+    ``fill``: the initial value of all elements, or {column: initial value}. ``only_if`` names a field of the state. If
+    the value of this field is false, the array has a length of 1 along each axis and never grows.
     """
 
     dtype: Any
@@ -145,9 +145,10 @@ class Array(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """Records that are allocated and freed; free records are linked by ``next``, starting at ``numbers[free]``.
+    """An array of records of the state that are allocated and freed; free records are linked by the column ``next``.
 
-    ``numbers[free + 1]`` is the number of free records. Records below ``first`` are never free.
+    ``shape``: the name of the array's size. ``free``: the position in the state's array ``numbers`` of the index of the
+    first free record; the position after it has the number of free records. Records below ``first`` are never free.
     """
 
     dtype: Any
@@ -174,7 +175,7 @@ def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[
 
 
 def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -> Any:
-    """Return a state of the named tuple ``kind``; ``sizes`` maps names of sizes to numbers."""
+    """Return a state of the named tuple ``kind``; ``sizes`` maps names of sizes to numbers. ``given``: as in `make`."""
     values = dict(given)
     arrays = {name: field for name, field in fields.items() if isinstance(field, Array | Pool)}
     for name, field in arrays.items():
@@ -205,7 +206,7 @@ def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
 def grow_free_list(rows: np.ndarray, numbers: np.ndarray, free: int, count: int) -> np.ndarray:
     """Return the records of a pool, lengthened to ``count``; the new records are free, and are taken first.
 
-    ``numbers[free]`` is the first free record, ``numbers[free + 1]`` the number of free records.
+    ``numbers[free]`` is the index of the first free record, ``numbers[free + 1]`` the number of free records.
     """
     longer = np.zeros(count, rows.dtype)
     longer[: len(rows)] = rows
@@ -322,7 +323,7 @@ def clear(linked_list):
 
 @compiled
 def append_behind(linked_list, rows, previous, row):
-    """Insert ``rows[row]`` into a list behind the row ``previous``; NONE inserts it as the first."""
+    """Insert ``rows[row]`` into a list behind row ``previous``, or in front of all rows if ``previous`` is NONE."""
     if previous == NONE:
         rows[row].next = linked_list.first
         linked_list.first = row
@@ -386,7 +387,10 @@ def remember(ids, ring, id):
 
 @compiled
 def is_recent(ordinal, taken, most):
-    """Return whether an ordinal belongs to one of the last ``most`` of the ``taken`` ids that a node has stored."""
+    """Return whether the id with this ordinal is one of the last ``most`` ids that a node has stored.
+
+    ``ordinal``: number of ids stored up to this id, or 0 if it was never stored. ``taken``: number of all ids stored.
+    """
     return ordinal > 0 and taken - ordinal < most
 
 
@@ -451,7 +455,10 @@ def hold(core, now, i, peer, message, hops, is_first):
 
 @compiled
 def hold_pair(core, pairs, i, peer, message, event, hops, now):
-    """Record with `hold` that node ``i`` holds a publication; ``pairs[event, i].held`` stores whether it did before."""
+    """Record, as `hold` does, that node ``i`` holds the publication with the index ``event``.
+
+    ``pairs[event, i].held`` stores whether the node has held this publication before; it is set to 1.
+    """
     pair = pairs[event, i]
     is_first = not pair.held
     pair.held = 1

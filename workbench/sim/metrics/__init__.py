@@ -40,10 +40,10 @@ protocol does not measure that metric.
 A sample is expected if its publication matches the subscription (the protocol's `matching_samples`) and was made while
 the subscription was active. Publisher and sink must also be up, and arcs must lead from the publisher to the sink. A
 sample is not expected if its source withheld it, because the subscription's INTERVAL requests fewer (``withholds``). A
-delivered sample is identified by its text among those that its message carries. A protocol with filters may change
-samples on purpose: the trace shows the messages that its nodes changed (``changes`` of its class). In such a message, a
-sample with another text is credited to the first sample that has not arrived. The trace does not show which sample was
-changed, or how, so the change is not checked.
+delivered sample is identified by its text among the samples that its message carries. A protocol with filters may
+change samples on purpose: the trace shows the messages that its nodes changed (``changes`` of its class). In such a
+message, a sample with another text is credited to the first sample that has not arrived. The trace does not show which
+sample was changed, or how, so the change is not checked.
 
 ``run.explain()`` gives the reasons for a low delivery ratio (`workbench.analysis.explain`).
 """
@@ -146,7 +146,7 @@ def _protocol_and_plugin_metrics(scenario: Any, rows: Columns) -> dict[str, floa
 
 
 def _check_names(module: str, measured: dict[str, float], taken_names: Collection[str] = ()) -> dict[str, float]:
-    """Return ``measured`` unchanged. Raises ScenarioError if one of its names is in every run or in ``taken``."""
+    """Return ``measured`` unchanged. Raises ScenarioError if one of its names is in every run or in ``taken_names``."""
     for name in measured:
         if (
             name.startswith((*COUNTS, "charge_"))

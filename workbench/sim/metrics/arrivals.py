@@ -1,10 +1,12 @@
 """The outcome of each delivery: it is credited to a publication, wrong, or a duplicate.
 
 Theory of operation
-    The *items* of a message for a subscription are pairs of a sample's text and its publication. The k-th delivery of a
-    text from a message to a subscription is credited to the k-th item with that text. A delivery of another text is
-    wrong, unless the protocol reports that it changed the message on purpose. The deliveries of such a message to a
-    subscription are matched one by one: a changed sample is credited to the first item that has not arrived.
+    A message carries one or several publications, each with its samples. The *items* of a message for a subscription
+    are the samples in the message that match the subscription. Each item has the sample's text and its publication. The
+    k-th delivery of a text from a message to a subscription is credited to the k-th item with that text. A delivery of
+    another text is wrong, unless the protocol reports that it changed the message on purpose. The deliveries of such a
+    message to a subscription are matched one by one: a changed sample is credited to the first item that has not
+    arrived.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ _MESSAGE = "message", "origin", "sequence"  # the columns that identify a messag
 class Arrived(NamedTuple):
     """Deliveries that are credited to a publication, one array (a,) per field, and the numbers of other deliveries.
 
-    ``subscription`` and ``publication`` are indices. ``row``: the position of a delivery among the rows "delivered".
+    ``subscription`` and ``publication`` are indices in the run's `Subscriptions` and `Publications`. ``row``: the
+    position of a delivery among the rows "delivered". ``wrong`` and ``duplicates`` count the other deliveries.
     """
 
     subscription: np.ndarray
@@ -74,7 +77,8 @@ def arrivals(
 ) -> Arrived:
     """Return the outcome of all deliveries.
 
-    ``changes``: the event and the detail with which the protocol reports a changed message, or ().
+    ``changes``: (event, detail) of the trace rows that report a message changed by a filter, or () if the protocol
+    does not report changes.
     """
     name, origin, sequence = rows.columns("delivered", *_MESSAGE)
     node, subscription_number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
@@ -102,9 +106,9 @@ def arrivals(
 
 
 def _read_contents(rows: Columns, publications: Publications, messages: Table) -> tuple[_Contents, np.ndarray]:
-    """Return the publications that all messages carry, and the index of each of ``messages``.
+    """Return the contents of all messages, and the index in these contents of each of ``messages``.
 
-    The index of a message that no node originated is -1.
+    ``messages``: columns (origin, sequence). The index of a message that no node originated is -1.
     """
     node, reading_number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
     publication = find_last((node, reading_number), (publications.node, publications.number))
@@ -118,7 +122,10 @@ def _read_contents(rows: Columns, publications: Publications, messages: Table) -
 
 
 def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
-    """Return three columns (name, origin, sequence) with the messages that nodes reported as changed."""
+    """Return the messages that filters changed, as three columns: name (its code), origin and sequence.
+
+    ``changes``: see `arrivals`.
+    """
     event, detail = changes or ("", "")
     details, *messages = rows.columns(event, "detail", *_MESSAGE)
     is_change = details == rows.code("detail", detail)
@@ -192,7 +199,8 @@ def _credit_deliveries(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return three arrays with a value for each delivery: its publication or -1, is_duplicate, is_wrong.
 
-    A delivery is wrong if no publication of its message with this text matches the subscription.
+    ``pair`` (d,): the index, as in ``items``, of each delivery's pair of message and subscription text. A delivery is
+    wrong if its message has no item with its text, unless a filter may have changed the message.
     """
     of_items = items.pair, items.text
     rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))
@@ -214,11 +222,12 @@ def _credit_changed(
     publication: np.ndarray,
     is_duplicate: np.ndarray,
 ) -> None:
-    """Set the publication, or is_duplicate, of each delivery of a message whose sample a filter may have changed.
+    """Match with publications the deliveries of messages in which a filter changed a sample.
 
-    The deliveries of such a message to a subscription are compared one by one with its items that have not arrived.
-    ``pair`` (d,): the index of each delivery's message and subscription text. ``is_changed`` marks the deliveries of
-    changed samples. The arrays ``publication`` and ``is_duplicate`` are changed in place.
+    All deliveries of such a message to a subscription are credited one by one, each to the first item that has not
+    arrived. An unchanged sample needs an item with its own text, a changed sample takes any item. ``pair`` (d,): see
+    `_credit_deliveries`. ``is_changed`` (d,) marks the deliveries of changed samples. The arrays ``publication`` and
+    ``is_duplicate`` are changed in place.
     """
     group = row_keys(valid.subscription, pair)
     ends = np.searchsorted(items.pair, np.arange(1 + pair.max()), side="right").tolist()

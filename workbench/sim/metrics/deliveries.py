@@ -146,7 +146,7 @@ def samples_of(subscriptions: Subscriptions, publications: Publications, matchin
 def _count_samples(
     pairs: Withheld, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
 ) -> np.ndarray:
-    """Return the number of matching samples of each pair of a subscription and a publication."""
+    """Return the number of matching samples of each pair of a subscription and a publication in ``pairs``."""
     texts = zip(
         subscriptions.text[pairs.subscription].tolist(), publications.text[pairs.publication].tolist(), strict=True
     )

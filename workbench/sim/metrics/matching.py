@@ -47,7 +47,7 @@ class Matching:
 
 
 class _CommonMatching(Matching):
-    """The attribute rule, with a fast exclusion: the numbers of all publications are compared at once."""
+    """The matching rule of attributes; it excludes publications by comparing the numbers of all of them at once."""
 
     def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[np.ndarray]:
         matches = []

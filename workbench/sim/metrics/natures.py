@@ -4,7 +4,7 @@
     upkeep   repeated while nothing changes, such as interests that are refreshed and beacons
     use      sent for a publication: readings, and the answers to them
 
-A protocol declares the nature of its messages (`Protocol.natures`); that of other messages is "use".
+A protocol declares the nature of its messages (`Protocol.natures`); all other messages have the nature "use".
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ _CELLS = 4_000_000  # hop counts in a batch
 
 
 class Paths:
-    """The shortest paths of a network: ``addresses`` (n,) ascending."""
+    """A network, prepared for searches of shortest paths; ``addresses`` (n,) are its nodes, ascending."""
 
     def __init__(self, graph: Any) -> None:
         network = from_graph(graph)

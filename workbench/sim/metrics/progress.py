@@ -28,9 +28,11 @@ _NEVER_US = int(np.iinfo(np.int64).max)
 
 
 class Progress(NamedTuple):
-    """Samples of each publication, in order of time: time_us, expected, delivered (p,); and delivery times (d,).
+    """The number of samples of each publication (p,), in order of time, and the times of the deliveries (d,).
 
-    Delivery times ascend. Only deliveries of expected samples count.
+    time_us               time of each publication (p,)
+    expected, delivered   number of its samples that were expected, and that were delivered (p,)
+    delivered_us          times of the deliveries of expected samples (d,), ascending
     """
 
     time_us: np.ndarray
@@ -65,9 +67,10 @@ class Progress(NamedTuple):
         return math.inf if index is None else float(self.time_us[rows[index]] - begin_us) / _US
 
     def _recovery_s(self, rows: np.ndarray, changes_us: np.ndarray) -> float:
-        """Return the longest time in s from a change to steady delivery; NaN without such a time.
+        """Return the longest time in s from a change of the network to steady delivery, or NaN without such a time.
 
-        For each change, only publications before the next change count.
+        ``rows``: as in `_steady_after_s`. For each change, only publications before the next change count; a change
+        without such publications is skipped.
         """
         times_s = []
         for change_us, end_us in pairwise([*changes_us.tolist(), _NEVER_US]):
@@ -78,9 +81,10 @@ class Progress(NamedTuple):
 
 
 def first_steady(expected: np.ndarray, delivered: np.ndarray) -> int | None:
-    """Return the index of the first publication from which on delivery is steady (see the module), or None.
+    """Return the index of the first publication from which on delivery is steady, or None.
 
-    ``expected``, ``delivered`` (p,): the number of samples of each publication. All of ``expected`` are above 0.
+    *Steady* is defined in the module's docstring. ``expected``, ``delivered`` (p,): the number of samples of each
+    publication. All of ``expected`` are above 0.
     """
     ratios = np.cumsum(delivered[::-1])[::-1] / np.cumsum(expected[::-1])[::-1]
     is_good = ratios[: max(1, len(ratios) - LEFT + 1)] >= STEADY
@@ -111,7 +115,10 @@ def timeliness(latencies_us: np.ndarray, expected: int) -> dict[str, float]:
 
 
 def percentile(ordered: np.ndarray, share: float) -> float:
-    """Return the smallest of the ascending numbers (n,) that at least ``share`` of them do not exceed; NaN if empty."""
+    """Return the smallest of the numbers such that at least the fraction ``share`` of all numbers is at most as large.
+
+    ``ordered`` (n,): the numbers, ascending. Returns NaN if it is empty.
+    """
     if not len(ordered):
         return NOT_A_NUMBER
     return float(ordered[min(len(ordered) - 1, max(0, -(-round(share * 100) * len(ordered) // 100) - 1))])

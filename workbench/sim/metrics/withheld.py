@@ -1,8 +1,8 @@
 """Samples that a source did not send to a sink, because the sink requested fewer: they are not expected.
 
-A protocol reports each as the event that its class attribute ``withholds`` names. In these rows of the trace, node is
-the source, peer the sink, and value the number of the publication. Only subscriptions that state an INTERVAL request
-fewer samples.
+A protocol reports each such sample as the event that its class attribute ``withholds`` names. In these rows of the
+trace, node is the source, peer the sink, and value the number of the publication. Only subscriptions that state an
+INTERVAL request fewer samples.
 """
 
 from __future__ import annotations

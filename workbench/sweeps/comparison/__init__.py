@@ -149,7 +149,7 @@ class Comparison:
 
     @cached_property
     def _scenarios(self) -> dict[str, Scenario]:
-        """The scenario of each protocol's first point."""
+        """The scenarios of the protocols' first points: {name of the protocol: scenario}."""
         per_protocol = len(self.table) // len(self.protocols)
         return {name: self.table.plan.scenario_of(index * per_protocol) for index, name in enumerate(self.protocols)}
 

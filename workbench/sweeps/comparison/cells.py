@@ -10,7 +10,7 @@ from workbench.sim.metrics.shown import Shown
 def cell_html(shown: Shown, mean: float, half: float, median: float) -> str:
     """Return an HTML cell with "mean ± half", where ``half`` is half of the mean's interval.
 
-    If the mean is infinite, the cell has the median instead.
+    ``shown`` has the metric's unit. If the mean is infinite, the cell has the median instead.
     """
     if math.isnan(mean):
         return "<td>–</td>"

@@ -51,14 +51,17 @@ class Compared(Design):
 
     @property
     def paths(self) -> tuple[str, ...]:  # type: ignore[override]
-        """The names of the axes."""
+        """The axes of ``grid`` in order: "protocol", the user's axes (such as "sinks" or "radio.loss"), "seed"."""
         return self.grid.paths
 
     def __len__(self) -> int:
         return len(self.grid)
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path of `Scenario.replace`: value} for point ``number``: protocol, topology, workload and others."""
+        """Return {path of `Scenario.replace`: value}, the changes that make the scenario of point ``number``.
+
+        The paths are protocol, topology, workload, seed, and those of further axes, such as radio.loss.
+        """
         values = self.grid.overrides(number)
         protocol, seed = values.pop("protocol"), values["seed"]
         workload_values = {name: values.pop(name) for name in WORKLOAD_AXES if name in values}

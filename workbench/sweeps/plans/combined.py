@@ -95,7 +95,7 @@ class Without(Composed):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        The remaining probes of the full design, and others.
+        These are the probes of the full design that were not removed, and further points.
         """
         remaining = np.setdiff1d(np.asarray(self._design.probes()), self._taken)
         numbers = remaining - np.searchsorted(self._taken, remaining)

@@ -58,7 +58,7 @@ def values_of(table: SweepTable, metric: str) -> np.ndarray:
 
 
 def repeats_of(choice: int | Design | Mapping[str, Any]) -> Design:
-    """Return the plan of seeds with which each point runs: the seeds 1 to ``choice``, or ``choice`` itself if a plan.
+    """Return the plan of seeds with which each point runs: the seeds 1 to ``choice``, or the plan ``choice``.
 
     Raises ScenarioError if the plan does not vary the seed.
     """

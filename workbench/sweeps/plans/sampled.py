@@ -60,7 +60,7 @@ class Sampled(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        One for each value of each list, and others spread evenly.
+        These are a point for each value of each list, and further points, evenly spaced.
         """
         numbers = set(evenly(len(self), PROBES))
         for domain, column in zip(self._domains, self.drawn.T, strict=True):
@@ -84,14 +84,20 @@ class Sampled(Design):
 
 
 def distinct(design: Sampled) -> tuple[Sampled, np.ndarray]:
-    """Return (design without duplicate points, for each point of ``design`` its number in that design)."""
+    """Return (the design without duplicate points, numbers).
+
+    ``numbers`` has, for each point of ``design``, the number of the equal point in the returned design.
+    """
     _, first, back = np.unique(design.drawn, axis=0, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))
     return design.select(np.sort(first)), rank[back.ravel()]
 
 
 def values_at(domains: Mapping[str, Domain], shares: np.ndarray) -> np.ndarray:
-    """Map ``shares``, an array (points × paths) of numbers in [0, 1], to numbers of the domains, column by column."""
+    """Map ``shares``, an array (points × paths) of numbers in [0, 1], to values.
+
+    Column i of the result has the numbers that the i-th domain's method `at` returns for column i of ``shares``.
+    """
     return np.column_stack([domain.at(share) for domain, share in zip(domains.values(), shares.T, strict=True)])
 
 

@@ -143,7 +143,7 @@ class _Jobs:
         return min(self._cores + max(1, self._cores // 4), _MOST_TASKS)
 
     def feed(self, shares: Shares) -> bool:
-        """Start tasks for shares (lists of points) of the queue, up to the limit.
+        """Start tasks for shares (lists of points) of the queue ``shares``, while fewer than `_most_running` run.
 
         Return whether a task is running; False means that all points are done.
         """

@@ -68,9 +68,9 @@ class Columns:
         return len(self._origins)
 
     def merge(self, origins: Mapping[str, Any], source: str) -> None:
-        """Add a file's columns, {name: origin}.
+        """Add the columns of a file; ``origins`` is {name: origin}, ``source`` the path of the file for messages.
 
-        Raises DataError, which names ``source``, if a column's origin differs.
+        Raises DataError if the folder has a column of the same name and a different origin.
         """
         for name, stored in origins.items():
             origin = (str(stored[0]), str(stored[1]), str(stored[2]))
@@ -175,7 +175,7 @@ class Columns:
         return pa.table(arrays, schema=schema)
 
     def _absent(self, name: str, errors: list[str | None]) -> list[float | None]:
-        """Return the column ``name`` for rows that do not have it: 0 for a count in a successful run, else None.
+        """Return values of the column ``name`` for rows that lack it: 0 for a count in a successful run, else None.
 
         ``errors`` has the error of each row, None for a successful run.
         """

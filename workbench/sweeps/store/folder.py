@@ -182,10 +182,10 @@ class FolderStore:
         return numbers
 
     def _candidates(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
-        """Return (code, seed) of the rows of other plans whose scenario may equal that of a point of this plan.
+        """Return (digest of the code, seed) of rows of other plans that may be results of points of this plan, too.
 
-        ``numbers`` has the keys of this plan's points. Building a scenario takes a tenth of a millisecond, so only the
-        scenarios of points with such a code and seed are built.
+        ``table`` has stored rows, ``numbers`` the keys of this plan's points. Building a scenario takes a tenth of a
+        millisecond, so only the scenarios of points with such a code and seed are built.
         """
         measure = user_code.name_of(self._plan.measure) or None
         rows = zip(*(table.column(name).to_pylist() for name in _CANDIDATE_COLUMNS), strict=True)

@@ -187,7 +187,7 @@ class Lease:
         return content
 
     def _move_claim(self, claim: Path, path: Path) -> bool:
-        """Move the file ``claim`` over the dead owner's file ``path``.
+        """Move the file ``claim``, which claims the folder for this process, over the dead owner's file ``path``.
 
         Return False if another driver took over the claim while this process paused.
         """
@@ -223,7 +223,10 @@ def _parse(content: bytes | None) -> dict[str, Any]:
 
 
 def _claim_name(content: bytes) -> str:
-    """Return the owner's id in a lease, which names the claim on it; for a damaged lease a digest of ``content``."""
+    """Return the ``<owner>`` in the name of the file that claims the lease with this ``content``.
+
+    ``<owner>`` is the id of the lease's owner, or for a damaged lease a digest of its content.
+    """
     owner = str(_parse(content).get("owner"))
     return owner if re.fullmatch("[0-9a-f]{32}", owner) else hashlib.sha256(content).hexdigest()[:32]
 

@@ -11,10 +11,10 @@ Theory of operation
     after the old ones are removed, so no reader finds a run twice.
 
 Layout
-    The rows of a run are contiguous and in order. The columns `KEY_COLUMNS` (the scenario's hash, the digest of the
-    code, the row's number in its run) precede the columns of a trace. A run of up to `ROWS_IN_GROUP` rows is in one row
-    group. Files are sorted by scenario, and row groups have its range in their statistics, so reading a run reads one
-    row group.
+    The rows of a run are contiguous and in the order of recording. The columns `KEY_COLUMNS` (the scenario's hash, the
+    digest of the code, the row's number in its run) precede the columns of a trace. A run of up to `ROWS_IN_GROUP` rows
+    is in one row group. Files are sorted by scenario. The statistics of a row group have the range of its scenarios, so
+    reading a run reads one row group.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ class StoredRun(NamedTuple):
 
 
 class _TraceSource(NamedTuple):
-    """A trace to be written: the key of its run, and a function that returns the batches of its rows."""
+    """A trace to be written, and the ``key`` of its run: (hash of the scenario, digest of the code that ran it).
+
+    ``batches`` is a function that yields the rows of the trace.
+    """
 
     key: Key
     batches: Callable[[], Iterator[pa.RecordBatch]]
@@ -98,7 +101,7 @@ class File:
         return {(run.scenario, run.code) for run in self.runs}
 
     def batches(self, run: StoredRun, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the trace of ``run``, a run of this file, in batches of rows in order.
+        """Yield the trace of ``run``, a run of this file, in batches; rows have the order in which they were recorded.
 
         ``columns`` are the names of the columns to read, None for all. Raises DataError if the file is damaged.
         """
@@ -267,9 +270,9 @@ class TraceStore:
             self._finish(draft)
 
     def _finish(self, draft: Path) -> None:
-        """Remove an incomplete draft.
+        """Remove the file ``draft`` if it is incomplete, or give a complete draft its final name.
 
-        Give a complete draft its final name, after removing files whose runs it contains.
+        Before that, files are removed whose runs are all in the draft.
         """
         name = draft.name.removeprefix("_new-") + ".parquet"
         if name != f"traces-{checksum_of(draft)}.parquet":
@@ -291,7 +294,7 @@ class _Spool:
         self._file: IO[bytes] | None = None
 
     def add(self, key: Key, packed: bytes) -> None:
-        """Append ``packed``, the packed trace of the run ``key``."""
+        """Append ``packed``, a packed trace (`work.pack`); ``key`` identifies its run, as in `File.keys`."""
         if self._file is None:
             self._file = self.path.open("wb")
         header = json.dumps([*key, len(packed)]).encode()
@@ -357,9 +360,10 @@ def _write_draft(draft: Path, sources: list[_TraceSource]) -> Path:
 
 
 def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) -> None:
-    """Write runs, each (scenario, code, batches of its trace), into a Parquet file (a path or an open file).
+    """Write the traces of ``runs`` into the Parquet file ``sink``, a path or an open file.
 
-    Runs should be sorted by scenario, and the rows of a run be in order. At most two row groups are in memory.
+    A run is (hash of its scenario, digest of the code that ran it, batches of its trace). Runs should be sorted by
+    hash, and the rows of a run by their index in the trace. At most two row groups are in memory.
     """
     has_dictionary = [name for name in SCHEMA.names if name not in _ASCENDING]
     options: dict[str, Any] = {
@@ -394,7 +398,11 @@ def _write_group(writer: pq.ParquetWriter, batches: list[pa.RecordBatch]) -> Non
 
 
 def with_key(batch: pa.RecordBatch, scenario: str, code: str, first: int) -> pa.RecordBatch:
-    """Return a batch of a trace with the columns `KEY_COLUMNS` in front; its rows are numbered from ``first``."""
+    """Return a batch of a trace with the columns `KEY_COLUMNS` in front.
+
+    ``scenario`` is the hash of the run's scenario, ``code`` the digest of the code that ran it, and ``first`` the index
+    of the batch's first row in the trace.
+    """
     zeros = np.zeros(len(batch), np.int32)
     keys = [pa.DictionaryArray.from_arrays(zeros, pa.array([text])) for text in (scenario, code)]
     numbers = pa.array(np.arange(first, first + len(batch)))

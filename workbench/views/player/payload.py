@@ -195,7 +195,10 @@ def _link_shades() -> list[list[str]]:
 
 
 def look_header(look: Look) -> dict[str, Any]:
-    """Return a look in the form that the browser reads: its fields, with both colours."""
+    """Return the fields of a look (`layers.Look`: a style) as JSON values for the browser.
+
+    The field ``colour`` becomes [colour on a light background, colour on a dark background].
+    """
     return {**look._asdict(), "colour": _light_and_dark(look.colour)}
 
 
@@ -242,7 +245,7 @@ def _plan_entry(plan: Layout, buffer: Buffer) -> dict[str, Any]:
 
 
 def _timeline_entry(view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry of the timeline: each node's row, the ticks of its axis of nodes, and the axis label.
+    """Return the header entry of the timeline: the row of each node, and the ticks and the label of the axis of nodes.
 
     Nodes with fewer hops to the first sink come first. A tick is (row, number of hops as text).
     """
@@ -399,10 +402,11 @@ def _totals_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 
 
 def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry of the node counters, made from the rows of the trace that they count.
+    """Return the header entry from which the player counts the trace rows of each node up to a time.
 
-    time, kind: of each counted row, in order of node and time.
-    first: the index of each node's first counted row.
+    time, kind: columns with an entry for each counted row, sorted by node and time: the time of the row in ticks, and
+        the index in ``words`` of the counter that counts the row.
+    first: column with the index of each node's first counted row.
     words, step: as in `counters.Counted`.
     """
     counts = counted(columns)
@@ -423,7 +427,7 @@ def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 def poster_us(view: RunView) -> int:
     """Return the time in µs that a player shows at first, at which a message is on its last hop to a sink.
 
-    It is the message that is delivered after a third of all deliveries. Without deliveries, it is the median time
+    This message is delivered after a third of all deliveries. Without deliveries, the time is the median of the times
     at which nodes came to hold an event, or else the middle of the run.
     """
     deliveries = view.layer("deliveries").table
@@ -445,7 +449,7 @@ def poster_us(view: RunView) -> int:
 def _first_selected_node(view: RunView) -> int:
     """Return the index of the node that is selected at first, or -1.
 
-    It is the first subscriber, or else a node that decodes or holds an event.
+    The node is the first subscriber, or else a node that decodes or holds an event.
     """
     time_us = poster_us(view)
     for layer in view.layers:

@@ -75,8 +75,8 @@ class _Grid:
 def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X) -> pd.DataFrame:
     """Return coverage, cost and saving of each protocol, except the baseline, at each value of the parameter ``x``.
 
-    Columns: those that ``by`` and ``x`` name, coverage, baseline coverage, KB, baseline KB, saving, low, high. The last
-    two are the ends of the 95 % interval of the saving. Raises ParameterError for a baseline that is not in the sweep.
+    Columns: those that ``by`` and ``x`` name, coverage, baseline coverage, KB, baseline KB, saving, low, high. low and
+    high are the ends of the 95 % interval of the saving. Raises ParameterError for a baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -100,7 +100,7 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
     """Return for each protocol the cheapest value of ``x`` that gives a mean coverage, the cost there, and the saving.
 
-    Columns: those that ``by`` and ``x`` name, KB, saving, low, high. The last two are the ends of the 95 % interval of
+    Columns: those that ``by`` and ``x`` name, KB, saving, low, high. low and high are the ends of the 95 % interval of
     the saving. The baseline is the first row. The numbers of a protocol that does not reach the coverage are NaN.
     Raises ParameterError for a baseline that is not in the sweep.
     """

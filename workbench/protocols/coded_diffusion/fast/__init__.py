@@ -51,7 +51,7 @@ def _note_heard(state, i, event, now):
 
 @hot
 def _is_finished(core, state, i, origin, event, now):
-    """Return whether node ``i`` needs no more packets of an event, because it published or already decoded it.
+    """Return whether node ``i`` needs no more packets of an event, because it published or decoded the event.
 
     A decoded event that has been quiet for long is forgotten and counts as new.
     """
@@ -231,7 +231,8 @@ def _plan_answer(state, generation, now):
 def _allow_request(core, state, i, generation, now):
     """Allow one more request for an incomplete generation, if ``max_requests`` requests were sent already.
 
-    A neighbor is sending, and its next packet is likely to be innovative.
+    The reason for the call is a packet that is not innovative. It shows that a neighbor is sending, whose next packet
+    is likely to be innovative.
     """
     generation_record = state.generations[generation]
     if 0 < generation_record.requests == state.max_requests:
@@ -245,8 +246,8 @@ def _allow_request(core, state, i, generation, now):
 def _plan_forgetting(core, state, i, generation, now):
     """Plan when to forget a decoded event.
 
-    With requests: after the time in which neighbors may request packets. Without: at once, or when its running timer
-    fires.
+    With requests, the event is forgotten after the time in which neighbors may request packets. Without requests, it is
+    forgotten at once, or when the timer fires that is still running for it.
     """
     generation_record = state.generations[generation]
     if state.keep_us:

@@ -80,10 +80,10 @@ def decoding_layers(recorded: Recorded) -> list[Layer]:
 
 
 def _with_mean_rank(reach: Curves, recorded: Recorded, decoding: Layer) -> Curves:
-    """Return the curves ``reach`` with a line added: the mean rank of all nodes, in percent.
+    """Return the curves ``reach`` with a line added: the mean rank of all nodes but the sinks, in percent.
 
-    ``reach`` shows the nodes that hold the newest event. A rank counts as its share of the generation size; a node that
-    holds the event has full rank.
+    ``reach``: the curves of nodes that hold the newest event; ``decoding``: the layer of ranks. 100 % is the generation
+    size, the rank of a node that holds the event.
     """
     sinks = np.unique(recorded.columns["node"][recorded.columns.where(event="subscribed")])
     rows = decoding.table
@@ -112,7 +112,10 @@ def _packet_curves(columns: Columns) -> Curves:
 
 
 def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """Return, for each trace row, when the origin of its event published the next event (µs), or FOREVER_US."""
+    """Return, for each trace row in ``rows``, the time in µs at which the next event of the same origin was published.
+
+    The time is FOREVER_US if the origin of the row's event published no further event.
+    """
     published = columns.where(event="originated")
     all_rows = np.concatenate([published, rows])
     origin = columns["origin"][all_rows]

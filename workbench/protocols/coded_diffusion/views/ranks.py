@@ -1,6 +1,6 @@
 """Read ranks from a trace: the rank of each node's decoding matrix of an event, and the pivots of its rows.
 
-    lasting(columns)                innovative packets: their trace rows, the ends of their ranks, generation sizes
+    lasting(columns)                innovative packets: trace rows, until when each rank lasts, generation sizes
     pivots(columns, rows, ...)      the pivot columns of the matrix after each innovative packet
     ranks(columns)                  all ranks, with their intervals and pivots, as a list
     progress(trace, event)          the spread of one event: ranks at a time, coverage at ages
@@ -160,11 +160,14 @@ class Progress:
     ranks: tuple[Rank, ...]
 
     def at(self, time_us: int) -> dict[int, Rank]:
-        """Return {node: its rank at ``time_us``} of nodes with innovative packets that do not hold the event yet."""
+        """Return {node: its rank at ``time_us``} for nodes that have innovative packets, but not yet the event."""
         return {rank.node: rank for rank in self.ranks if rank.from_us <= time_us < rank.until_us}
 
     def holders(self, time_us: int) -> set[int]:
-        """Return the nodes that held this event at ``time_us``: it was published, received whole or decoded there."""
+        """Return the nodes that held this event at ``time_us``.
+
+        A node holds an event that it has published, received as a whole, or decoded.
+        """
         return {node for node, since_us in self.held_us.items() if since_us <= time_us}
 
     def coverage(self, nodes: int, ages_s: Sequence[float]) -> np.ndarray:

@@ -5,11 +5,11 @@ The node's methods are functions in the modules `interests`, `cache`, `data`, `c
 them from a scenario.
 
 Parameters of many functions
-    core, state   the engine's arrays and those of this protocol
+    core, state   the engine's arrays and the arrays of this protocol
     i             index of the node; neighbors, sinks and sources are node indices, too, not addresses
     message       index of a message in flight, in ``core.messages``
     list_id       id of an attribute list, its index in ``state.lists``
-    entry         index of an entry of an interest cache, in ``state.entries``
+    entry         index of an entry of a node's interest cache, in ``state.entries``
     own           index of an own interest of the node, in ``state.own_interests``
     seen          index of a data message in the node's memory of messages already seen, in ``state.seen_data``
     sender        the neighbor that sent a frame; NONE for the node's own data
@@ -54,7 +54,7 @@ COUNTS_HOLDERS = False
 
 @compiled
 def has_room(core, state):
-    """Return whether each pool has enough free entries for any next event."""
+    """Return whether each pool (growing array of ``state``) has enough free entries for whatever event comes next."""
     numbers, pool_needs = state.numbers, state.pool_needs
     return (
         numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] <= len(state.lists)
@@ -66,7 +66,10 @@ def has_room(core, state):
 
 @compiled
 def link_quality(core, state, i, neighbor, inbound, outbound, now):
-    """Put a neighbor on node ``i``'s black list or take it off, by the delivery ratios of their link."""
+    """Put a neighbor on node ``i``'s black list or take it off, by the delivery ratios of the link.
+
+    ``inbound``, ``outbound``: the ratios for frames from and to the neighbor.
+    """
     index = find_in_black_list(state, i, neighbor)
     was_black = index != NONE
     is_black = rules.is_black(was_black, inbound, outbound, state.blacklist_loss, state.blacklist_hysteresis)
@@ -100,13 +103,13 @@ def _drop_neighbor(core, now, i, neighbor):
 
 @compiled
 def publish(core, state, i, content, number, now):
-    """Publish a sample: number ``number`` of node ``i``, with the attribute list ``content``."""
+    """Publish sample ``number`` of node ``i``; ``content``: the id of its attribute list."""
     offer_sample(core, state, i, content, number, now)
 
 
 @compiled
 def subscribe(core, state, i, subscription, now):
-    """Begin a subscription of node ``i``; ``subscription`` is its index in the engine's arrays."""
+    """Begin a subscription of node ``i``; ``subscription``: its index in ``core.subscriptions``."""
     begin_subscription(core, state, i, subscription, now)
 
 
@@ -118,7 +121,10 @@ def unsubscribe(core, state, i, subscription, now):
 
 @compiled
 def reinforce(core, state, i, request, now):
-    """Reinforce the sources of node ``i`` that reinforcement ``request`` of the workload selects."""
+    """Let node ``i``, a sink, reinforce the paths to the sources that a reinforcement of the workload selects.
+
+    ``request``: the index of the reinforcement's attribute list in ``state.reinforcement_lists``.
+    """
     reinforce_sources(core, state, i, request, now)
 
 
@@ -142,7 +148,7 @@ def receive(core, state, i, sender, message, ttl, broadcast, now):
 
 @compiled
 def sent(core, state, i, receiver, message, ttl, ok, now):
-    """Plan to send data again if neighbor ``receiver`` did not acknowledge it (``ok`` false)."""
+    """Plan to send a data message again if neighbor ``receiver`` did not acknowledge it (``ok`` false)."""
     if not ok:
         plan_to_send_again(core, state, i, receiver, message, ttl, now)
 
@@ -152,7 +158,7 @@ def wake(core, state, i, now):
     """Perform the actions of node ``i`` that are due at the time ``now``.
 
     These are: end subscriptions, refresh or repeat interests, send unacknowledged frames again, match or drop waiting
-    samples, and emit what filters have held back.
+    samples, and send the readings that filters have held back.
     """
     refresh(core, state, i, now)
     send_waiting(core, state, i, now)

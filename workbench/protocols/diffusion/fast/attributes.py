@@ -21,14 +21,20 @@ _FACTOR = np.uint64(0x100000001B3)  # FNV's
 
 @compiled
 def matches(state, subscription_list, publication_list):
-    """Return whether the list of a publication matches that of a subscription, by the parameter ``matching``."""
+    """Return whether a publication matches a subscription, both given by their attribute lists.
+
+    The protocol's parameter ``matching`` selects the rule.
+    """
     publication = state.lists[publication_list]
     return matches_rows(state, subscription_list, publication.first, publication.last)
 
 
 @compiled
 def matches_rows(state, subscription_list, first, last):
-    """Return whether a sample, rows first:last, matches the list of a subscription by the parameter ``matching``."""
+    """Return whether a sample, rows first:last of ``state.attributes``, matches the attribute list of a subscription.
+
+    The protocol's parameter ``matching`` selects the rule.
+    """
     subscription = state.lists[subscription_list]
     if not twin.one_way_match(state.attributes, subscription.first, subscription.last, first, last):
         return False
@@ -42,7 +48,10 @@ def matches_rows(state, subscription_list, first, last):
 
 @compiled
 def _has_strict_value(state, subscription_list, constraint, first, last):
-    """Return whether a value in rows first:last meets all constraints of the key of row ``constraint``."""
+    """Return whether one value in rows first:last meets all of a subscription's constraints on one key.
+
+    ``constraint``: a row with this key.
+    """
     rows = state.attributes
     subscription = state.lists[subscription_list]
     key = rows[constraint, 0]
@@ -123,9 +132,9 @@ def _size_B(state, first, last):
 
 @compiled
 def intern_list(state, first):
-    """Complete the list under construction, which begins at row ``first``, and return its id.
+    """Complete the attribute list under construction, which begins at row ``first``, and return its id.
 
-    If a known list has the same content, the rows are removed and the id of the known list is returned.
+    If a known list has the same content, the rows are removed, and the result is the id of the known list.
     """
     last = state.numbers[Number.ATTRIBUTES]
     while state.numbers[Number.REMEMBERED] < state.numbers[Number.LISTS]:
@@ -151,7 +160,7 @@ def intern_list(state, first):
 
 @compiled
 def constraints_of(state, list_id):
-    """Return the id of the list of an interest's canonical constraints, which is equal for equal constraints."""
+    """Return the id of the list of an interest's canonical constraints: equal constraints have the same id."""
     record = state.lists[list_id]
     if record.constraints != NONE:
         return record.constraints
@@ -191,7 +200,10 @@ def _sorts_before(rows, a, b):
 
 @compiled
 def is_within(state, inner, outer):
-    """Return whether the list ``inner`` lies within the list ``outer``, as `attributes.is_within` does."""
+    """Return whether the constraints of the list ``inner`` lie within the constraints of the list ``outer``.
+
+    The rule is that of `attributes.is_within`.
+    """
     rows = state.attributes
     inner_list, outer_list = state.lists[inner], state.lists[outer]
     for a in range(outer_list.first, outer_list.last):
@@ -226,9 +238,9 @@ def _has_row(rows, key, operator, value, first, last):
 
 @compiled
 def _bounds(rows, key, first, last):
-    """Return (lowest, highest) of the integers that meet all constraints of a key in rows first:last.
+    """Return (lowest, highest) of the integers that meet all constraints on ``key`` in rows first:last.
 
-    If no integer meets them, lowest is above highest.
+    If no integer meets the constraints, lowest is above highest.
     """
     low, high = LOWEST, HIGHEST
     for a in range(first, last):
@@ -291,7 +303,7 @@ def _blobs_within(rows, key, first, last, outer_first, outer_last):
 
 @compiled
 def _meets(rows, key, value, first, last):
-    """Return whether a value meets all constraints of a key in rows first:last."""
+    """Return whether ``value`` meets all constraints on ``key`` in rows first:last."""
     for a in range(first, last):
         if rows[a, 0] == key and rows[a, 1] != IS and not twin.satisfies(value, rows[a, 1], rows[a, 2]):
             return False
@@ -303,7 +315,7 @@ def _meets(rows, key, value, first, last):
 
 @compiled
 def sample_end(state, list_id, first, is_aggregate):
-    """Return the row after the last one of the sample that begins at row ``first`` of a list.
+    """Return the index of the row after the last row of the sample that begins at row ``first`` of a list.
 
     Without aggregation this is the end of the list. In an aggregate, the next sample begins where the first key
     repeats.
@@ -327,7 +339,7 @@ def has_key_once(state, list_id):
 
 @compiled
 def slice_list(state, list_id, first, last):
-    """Return the id of a list that has only the rows first:last of another list; it is added if it is new."""
+    """Return the id of a list with only the rows first:last of the list ``list_id``; a new list is stored."""
     record = state.lists[list_id]
     if first == record.first and last == record.last:
         return list_id

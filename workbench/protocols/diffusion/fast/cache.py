@@ -22,7 +22,7 @@ BEFORE_ROUND, EXPIRED_BY, SET_UP_TO, TOWARDS = range(4)
 
 @compiled
 def find(state, i, constraints):
-    """Return the entry of node ``i`` that has these constraints (the id of a list), or NONE."""
+    """Return node ``i``'s cache entry with these constraints (given as the id of an attribute list), or NONE."""
     for index in range(state.nodes[i].entries):
         entry = state.order[i, index]
         if state.entries[entry].constraints == constraints:
@@ -71,13 +71,16 @@ def remove_entry(state, i, index):
 
 @compiled
 def remove_gradients(core, state, now, i, entry, selection, sink, bound, round_, reason):
-    """Remove the gradients of an entry that ``which`` selects, report them, and return how many were removed.
+    """Remove the gradients of a cache entry that ``selection`` selects, report them, and return how many were removed.
+
+    ``reason``: the reason in the reports. Values of ``selection``:
 
     EXPIRED_BY    gradients that expire at or before the time ``bound`` (µs)
-    TOWARDS       gradients towards a neighbor, which is passed as ``sink``
+    TOWARDS       gradients towards a neighbor; ``sink`` contains the neighbor's index
     SET_UP_TO     gradients of ``sink`` set by interests with sequence numbers up to ``bound``, or only by
                   reinforcements
-    BEFORE_ROUND  gradients of ``sink``, except one that a reinforcement of the interest ``bound`` has set in ``round_``
+    BEFORE_ROUND  gradients of ``sink``, except a gradient that a reinforcement has set in round ``round_`` of the
+                  interest with the sequence number ``bound``
     """
     count = state.entries[entry].gradients
     reports_heads = selection in (EXPIRED_BY, TOWARDS)
@@ -117,7 +120,7 @@ def remove_gradients(core, state, now, i, entry, selection, sink, bound, round_,
 
 @compiled
 def head_of(state, entry, sink):
-    """Return (neighbor, interest's sequence number, 1 if reinforced) of a sink's first gradient, or NO_HEAD."""
+    """Return (neighbor, interest's sequence number, 1 if reinforced else 0) of a sink's first gradient, or NO_HEAD."""
     g = _first_gradient_of(state, entry, sink, state.entries[entry].gradients)
     if g == state.entries[entry].gradients:
         return NO_HEAD
@@ -133,7 +136,7 @@ def _interest_number(gradient):
 
 @compiled
 def report_head(core, state, now, i, entry, sink, old_head):
-    """Report the first gradient of a sink as an event, if it differs from the earlier one, ``old_head``."""
+    """Report a sink's first gradient in a cache entry, if it differs from ``old_head``, the first gradient before."""
     if not core.is_recorded[Event.HEAD_SET]:
         return
     head = head_of(state, entry, sink)
@@ -146,7 +149,7 @@ def report_head(core, state, now, i, entry, sink, old_head):
 def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_by):
     """Set or renew the gradient towards the neighbor that sent an interest or a reinforcement.
 
-    ``reinforced_by``: the reinforcement's sequence number, or NONE for an interest; ``ttl``: that of the received
+    ``reinforced_by``: the reinforcement's sequence number, or NONE for an interest; ``ttl``: ttl of the received
     message.
     """
     sequence, fields = core.messages[message].sequence, state.message_fields[message]
@@ -201,7 +204,7 @@ def _gradient_index(state, entry, sink, neighbor):
 
 @compiled
 def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
-    """Append a gradient to an entry and return its index, or NONE if the list is full and keeps its gradients."""
+    """Append a gradient to a cache entry and return its index, or NONE if the entry is full and keeps its gradients."""
     if state.entries[entry].gradients >= state.max_gradients:
         gradients, count = state.gradients[entry], state.entries[entry].gradients
         replaced_index = gradient_to_replace(gradients, count, sink, reinforced_by != NONE)
@@ -225,7 +228,7 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
 
 @compiled
 def _first_gradient_of(state, entry, sink, count):
-    """Return the index of a sink's first gradient among the first ``count`` of an entry; ``count`` without one."""
+    """Return the index of a sink's first gradient among the first ``count`` gradients of an entry, or ``count``."""
     for g in range(count):
         if state.gradients[entry, g].sink == sink:
             return g
@@ -251,7 +254,7 @@ def _move_to_front(state, entry, g):
 
 @compiled
 def newest_reinforcement(state, entry, sink):
-    """Return the sequence number of a sink's newest reinforcement among an entry's gradients, or NONE."""
+    """Return the sequence number of the newest reinforcement that set a sink's gradient in an entry, or NONE."""
     newest = NONE
     for g in range(state.entries[entry].gradients):
         if state.gradients[entry, g].sink == sink:

@@ -5,8 +5,8 @@ The docstring of `workbench.protocols.diffusion` describes the rules under "Seve
 the index of its neighbor in ``state.hops``. Sinks are node indices, which are in the order of addresses.
 
 Two scratch arrays contain sorted sets of sinks: ``served_now`` the sinks that this node serves with the copies that it
-is sending, ``served_else`` the sinks that get no copy from it because they are served otherwise. A function that adds
-to such a set takes and returns the count of its elements.
+is sending, ``served_else`` the sinks that get no copy from the node because they are served otherwise. A function that
+adds to such a set takes and returns the number of elements in the set.
 """
 
 import numpy as np
@@ -25,7 +25,10 @@ WORD_BITS = 64
 
 @compiled
 def forward_data(core, state, i, sender, message, ttl, seen, now):
-    """Send data towards the sinks that no copy has served yet; return False if every sink is served."""
+    """Send data towards the sinks that no copy has served yet; return False if every sink is served.
+
+    ``seen``: index of the message in the node's memory of messages; ``sender``: the previous hop.
+    """
     listed_count = _copy_listed_sinks(state, message)
     if matches_own(state, i, core.messages[message].content):
         listed_count = _insert(state.served_else, listed_count, i)
@@ -61,7 +64,7 @@ def forward_data(core, state, i, sender, message, ttl, seen, now):
 
 @compiled
 def _copy_listed_sinks(state, message):
-    """Store the sinks that a message lists in ``served_else``; return their count."""
+    """Copy the sinks that a message lists to ``state.served_else``; return their count."""
     count = 0
     for index in range(state.message_fields[message].listed_sinks):
         count = _insert(state.served_else, count, state.listed_sinks[message, index])
@@ -70,7 +73,7 @@ def _copy_listed_sinks(state, message):
 
 @compiled
 def _add_served(state, i, seen, count):
-    """Add the sinks that node ``i`` has already served with a message to ``served_else``; return the new count."""
+    """Add the sinks that node ``i`` has already served with a message to ``served_else``; return its new count."""
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
             count = _insert(state.served_else, count, state.served_sinks[i, index])
@@ -79,7 +82,7 @@ def _add_served(state, i, seen, count):
 
 @compiled
 def _has_served_sink(state, i, seen, path_count):
-    """Return whether a path leads to a sink that node ``i`` has already served with the message."""
+    """Return whether a path in ``data_paths`` leads to a sink that node ``i`` has already served with the message."""
     for index in range(state.nodes[i].served_sinks):
         if _is_served(state, i, seen, index):
             for path in range(path_count):
@@ -132,7 +135,7 @@ def _mark_excluded(state, i, message, listed_count):
 
 @compiled
 def _find_paths(core, state, i, sender, message, listed_count, now):
-    """Store the paths of a message in ``data_paths``, without those to sinks in ``served_else``; return their count."""
+    """Store the paths of a message to sinks that are not in ``served_else`` in ``data_paths``; return their count."""
     _mark_excluded(state, i, message, listed_count)
     max_copies = count_gradients_to_use(state, i, now)
     path_count = candidate_count = 0
@@ -156,9 +159,10 @@ def _remove_served_paths(state, path_count, listed_count):
 
 @compiled
 def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidate_count):
-    """Append the paths along an entry's gradients to ``data_paths``; return the counts of paths and of candidates.
+    """Append a path to ``data_paths`` for each copy that a sink gets along the gradients of a cache entry.
 
-    ``max_copies``: number of copies for each sink without a reinforced gradient.
+    Return the new counts of paths and of candidate neighbors. ``max_copies``: number of copies for each sink without a
+    reinforced gradient.
     """
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
@@ -202,7 +206,11 @@ def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidat
 
 @compiled
 def _add_detours(state, entry, now, previous_hop, failed, path_count):
-    """Append a path for each sink of an entry, if possible not to neighbor ``failed``; return the count of paths."""
+    """Append a path for each sink of a cache entry to ``data_paths``, for data that is sent again.
+
+    Neighbor ``failed``, which did not acknowledge the data, is used only for sinks without other gradients. Return the
+    new count of paths.
+    """
     excluded_stamp, first = state.numbers[Number.SKIPPED], path_count
     for g in range(state.entries[entry].gradients):
         gradient = state.gradients[entry, g]
@@ -231,9 +239,9 @@ def _add_detours(state, entry, now, previous_hop, failed, path_count):
 
 @compiled
 def _share_paths(state, path_count):
-    """Assign the paths to copies, so that few neighbors get a copy; paths of rank 0 come first.
+    """Assign the paths to copies, so that few neighbors get a copy; a sink's first path (rank 0) is assigned first.
 
-    Store the neighbor of each copy in ``state.hops``. Return the count of copies and that of paths without a copy.
+    Store the neighbor of each copy in ``state.hops``. Return (number of copies, number of paths without a copy).
     """
     copy_count, unserved_count = 0, path_count
     while unserved_count and copy_count < state.max_next_hops:
@@ -281,9 +289,9 @@ def _is_candidate(state, path, neighbor):
 
 @compiled
 def _send_copies(core, state, i, message, ttl, path_count, copy_count, listed_count, now):
-    """Send each neighbor in ``state.hops`` its copy.
+    """Send each of the first ``copy_count`` neighbors in ``state.hops`` its copy of a data message.
 
-    A copy lists the sinks that the other copies serve, then those in ``served_else``.
+    A copy lists the sinks that the other copies serve, then the ``listed_count`` sinks in ``state.served_else``.
     """
     if copy_count == 1 and listed_count == 0:
         twin.send(core, now, i, state.hops[0], message, ttl - 1)
@@ -395,7 +403,7 @@ def plan_to_send_again(core, state, i, failed, message, ttl, now):
 
 @compiled
 def send_waiting(core, state, i, now):
-    """Send the unacknowledged data frames again that are due."""
+    """Send the unacknowledged data frames of node ``i`` again whose planned time has come."""
     index = 0
     while index < state.nodes[i].waiting:
         frame = state.waiting[i, index]

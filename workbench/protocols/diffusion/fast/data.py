@@ -41,7 +41,10 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def offer_sample(core, state, i, content, number, now):
-    """Send a node's new sample, or keep it waiting until an interest matches; if too many wait, drop the oldest."""
+    """Send a node's new sample, or keep it waiting until an interest matches; if too many wait, drop the oldest.
+
+    ``content``: id of the sample's attribute list; ``number``: its number among the node's samples.
+    """
     drop_old_samples(core, state, i, now)
     node = state.nodes[i]
     if node.samples >= state.max_data:
@@ -71,7 +74,7 @@ def drop_old_samples(core, state, i, now):
 def _drop_samples(core, state, i, count, reason, now):
     """Drop the ``count`` oldest waiting samples of node ``i``.
 
-    They have no message yet, so the event has no sequence number.
+    The samples are not in a message yet, so the reported events have no sequence number.
     """
     for _ in range(count):
         if core.traces:
@@ -86,7 +89,7 @@ def _drop_samples(core, state, i, count, reason, now):
 
 @compiled
 def send_samples(core, state, i, now):
-    """Send the waiting samples that match an interest, as many in each message as fit; keep the others."""
+    """Send the waiting samples that match an interest, several in a message if they fit; keep the others."""
     clean(core, state, now, i)
     drop_old_samples(core, state, i, now)
     wanted_count = _take_matching_samples(state, i)
@@ -132,9 +135,9 @@ def _take_matching_samples(state, i):
 
 @compiled
 def _drop_early_samples(core, state, i, wanted_count, now):
-    """Drop the samples in ``state.wanted`` for which it is too early for every sink; return the count of the others.
+    """Drop the samples in ``state.wanted`` that come too early for each sink's INTERVAL; return how many remain.
 
-    The sinks for which it is too early are stored for each remaining sample in ``state.early_sinks``.
+    For each remaining sample, store the sinks for which the sample is too early in ``state.early_sinks``.
     """
     remaining_count = 0
     for index in range(wanted_count):
@@ -165,7 +168,11 @@ def _is_wanted(state, i, list_id):
 
 @compiled
 def _aggregate(state, first, wanted_count):
-    """Return (last, list_id): samples first:last of ``state.wanted`` fit in one message, with that attribute list."""
+    """Return (last, list_id): which samples of ``state.wanted`` share a message, and their attribute list.
+
+    Samples first:last fit in one message, and are due for the same sinks. ``list_id``: the id of the list with all
+    their attributes.
+    """
     list_id = state.wanted[first].list
     room_B = state.max_attributes_B - state.lists[list_id].size_B
     key = state.attributes[state.lists[list_id].first, 0]
@@ -193,7 +200,7 @@ def _aggregate(state, first, wanted_count):
 
 @compiled
 def receive_data(core, state, i, sender, message, ttl, now):
-    """Process data from a neighbor: a new message, or a later copy, which is for the sinks not served yet."""
+    """Process data from a neighbor: a new message, or a later copy, which is forwarded only to sinks not served yet."""
     clean(core, state, now, i)
     origin = state.message_fields[message].origin
     id = id_of(origin, core.messages[message].sequence)
@@ -238,7 +245,7 @@ def _route(core, state, i, sender, message, ttl, seen, now):
 
 @compiled
 def emit_held(core, state, i, now):
-    """Let the filters of node ``i`` that are due emit what they have held back."""
+    """Send the readings that filters of node ``i`` have held back until now."""
     for f in range(len(state.filters)):
         average = state.averages[f, i]
         if average.emits_us == NONE or average.emits_us > now:
@@ -273,7 +280,10 @@ def emit_held(core, state, i, now):
 
 @compiled
 def _pass_on(core, state, i, sender, message, ttl, seen, now):
-    """Deliver data to own subscriptions, and forward or drop it."""
+    """Deliver data to node ``i``'s own subscriptions, and forward or drop it.
+
+    ``seen``: index of the message in the node's memory of messages.
+    """
     list_id = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
     is_held = False
@@ -304,9 +314,9 @@ def _pass_on(core, state, i, sender, message, ttl, seen, now):
 
 @compiled
 def _deliver(core, state, i, own, sender, message, now):
-    """Deliver the samples of a data message to the matching subscriptions of an own interest.
+    """Deliver the samples of a data message to the matching subscriptions that share node ``i``'s interest ``own``.
 
-    Reinforce the path to the source if it has sent enough messages (``reinforce_after``).
+    Reinforce the path to the source if the source has sent at least ``reinforce_after`` messages.
     """
     list_id = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]

@@ -54,7 +54,7 @@ def sort_by_key(filters: tuple[Filter, ...]) -> list[Filter]:
 
 
 def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
-    """Return the filters as an array of FILTER; ``matches``: id of the attribute list that each filter matches."""
+    """Return the filters as an array of FILTER; ``matches``: ids of the lists in the filters' setting ``match``."""
     table = np.zeros(len(filters), FILTER)
     for row, filter_, match in zip(table, filters, matches, strict=True):
         kind: Any = BUILT_IN[filter_.name]
@@ -86,7 +86,11 @@ def apply_filters(core, state, now, i, message, origin):
 
 @compiled
 def hold_back(core, state, i, message, sender, ttl):
-    """Note that filters have dropped a data message: those that emit later will send it in its place."""
+    """Store a dropped data message in the state of the node's filters that have just dropped a part of it.
+
+    A filter that emits a reading later sends it as this message. ``sender``, ``ttl``: previous hop and ttl of the
+    message.
+    """
     for f in range(len(state.filters)):
         average = state.averages[f, i]
         if average.has_dropped:
@@ -98,7 +102,7 @@ def hold_back(core, state, i, message, sender, ttl):
 
 @compiled
 def next_emission_us(state, i):
-    """Return when a filter of node ``i`` emits what it has held back; NONE if none does."""
+    """Return the earliest time (µs) at which a filter of node ``i`` emits a reading, or NONE."""
     next_us = NONE
     for f in range(len(state.filters)):
         emits_us = state.averages[f, i].emits_us
@@ -109,7 +113,7 @@ def next_emission_us(state, i):
 
 @compiled
 def take_mean(state, f, i):
-    """Return the id of the list that filter ``f`` on node ``i`` emits, and begin its next period."""
+    """Return the id of the list, with the mean, that filter ``f`` on node ``i`` emits, and begin its next period."""
     average = state.averages[f, i]
     mean = _mean(average.sum, average.count)
     average.sum = 0
@@ -162,7 +166,11 @@ def _carries_any(state, i):
 
 @compiled
 def apply_to_part(core, state, now, i, message, origin, list_id, first):
-    """Return the id of a part's list after the matching filters from index ``first`` on; NONE if one drops it."""
+    """Return the id of an attribute list after node ``i``'s matching filters with an index of at least ``first``.
+
+    ``list_id``: the attribute list of an interest, or of one reading in a data message. The result is NONE if a filter
+    drops the list.
+    """
     name = core.messages[message].name
     for f in range(first, len(state.filters)):
         if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, list_id):
@@ -240,7 +248,7 @@ def _decide(state, f, i, origin, list_id, now):
 
 @compiled
 def _row_of_value(state, list_id, key):
-    """Return the row of a list's first attribute with this key and operator IS, or NONE."""
+    """Return the row, in ``state.attributes``, of a list's first attribute with this key and operator IS, or NONE."""
     record = state.lists[list_id]
     for a in range(record.first, record.last):
         if state.attributes[a, 0] == key and state.attributes[a, 1] == IS:
@@ -310,7 +318,7 @@ def _average(state, f, i, origin, list_id, value_row, value, now):
 
 @compiled
 def _find_memory(state, f, i, origin):
-    """Return (index in ``state.memories`` of filter ``f``'s state for an origin on node ``i``, whether it is new)."""
+    """Return (row in ``state.memories`` of filter ``f``'s state for an origin on node ``i``, whether it is new)."""
     node_count = state.carries.shape[1]
     id = (np.int64(f) * node_count + i) * node_count + origin
     bucket = np.int64((np.uint64(id) * _FACTOR) >> np.uint64(32)) & (len(state.memory_buckets) - 1)

@@ -39,7 +39,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def begin_subscription(core, state, i, subscription, now):
-    """Begin a subscription: flood a new own interest, or a new round of the one with the same constraints."""
+    """Begin a subscription: flood a new interest, or a new round of the interest with the same constraints."""
     list_id = state.subscription_lists[subscription]
     own = _own_interest(state, i, constraints_of(state, list_id))
     if own == NONE:
@@ -87,7 +87,7 @@ def _new_own_interest(state, i, list_id):
 
 @compiled
 def block_of(state, own):
-    """Return the index of the block with an own interest's data gradients (see `paths`)."""
+    """Return the index, in ``state.data_gradients``, of the block with the data gradients of the interest ``own``."""
     return len(state.entries) + own
 
 
@@ -113,7 +113,7 @@ def end_subscription(core, state, i, subscription, now):
 
 @compiled
 def _unlink(state, own, subscription):
-    """Remove a subscription from an own interest; return False if the interest does not have that subscription."""
+    """Remove a subscription from the interest ``own``; return False if the subscription has another interest."""
     subscriptions = state.own_interests[own].subscriptions
     previous, current = NONE, subscriptions.first
     while current != NONE and current != subscription:
@@ -137,7 +137,7 @@ def _remove_own(state, i, index):
 
 @compiled
 def refresh(core, state, i, now):
-    """End expired subscriptions of node ``i``; refresh or repeat its own interests that are due."""
+    """End expired subscriptions of node ``i``; send those of its interests whose refresh or repetition is due."""
     index = state.own_first[i]
     while index < state.own_first[i] + state.nodes[i].own_interests:
         own = state.own_order[index]
@@ -206,7 +206,7 @@ def _begin_round(state, i, own):
 
 @compiled
 def _send_interest(core, state, i, own, now):
-    """Flood an own interest, which is new or in a new round, and plan its next refresh."""
+    """Flood node ``i``'s interest ``own``, which is new or in a new round, and plan its next refresh."""
     interest = state.own_interests[own]
     interest.refresh_us = now + state.refresh_us if state.refresh_us else NONE
     interest.repeats = 0
@@ -218,7 +218,7 @@ def _send_interest(core, state, i, own, now):
 
 @compiled
 def _flood(core, state, i, own, now):
-    """Send an own interest in its current round, and plan a repetition in case no neighbor forwards it.
+    """Send node ``i``'s interest ``own`` in its current round; plan to repeat it in case no neighbor forwards it.
 
     Return the message, which the caller releases with `let_go`.
     """
@@ -242,7 +242,7 @@ def _flood(core, state, i, own, now):
 
 @compiled
 def _stop_repeating(core, state, i, sequence, round_):
-    """Cancel the planned repetition of an own interest, because a neighbor has forwarded the interest."""
+    """Cancel the planned repetition of node ``i``'s interest ``sequence``, because a neighbor has forwarded it."""
     first = state.own_first[i]
     for index in range(first, first + state.nodes[i].own_interests):
         interest = state.own_interests[state.own_order[index]]
@@ -253,9 +253,9 @@ def _stop_repeating(core, state, i, sequence, round_):
 
 @compiled
 def expiration_s(core, state, own, now):
-    """Return the lifetime of an own interest's gradients (s).
+    """Return the lifetime (s) of the gradients that the interest ``own`` of node ``i`` sets at other nodes.
 
-    They last until the last of its subscriptions ends, but at most as long as the settings allow.
+    Gradients last until the last subscription that shares the interest ends, but at most as long as the settings allow.
     """
     ends_us = now
     subscription = state.own_interests[own].subscriptions.first
@@ -383,6 +383,6 @@ def _report_cached(core, state, now, i, peer, message):
 
 @compiled
 def detail_of(state, list_id):
-    """Return the code that stands for the text of an attribute list in the trace."""
+    """Return the code that stands for the text of an attribute list in the trace's column ``detail``."""
     detail = state.lists[list_id].detail
     return state.text_base + list_id if detail == NONE else detail

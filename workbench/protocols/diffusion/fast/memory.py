@@ -6,8 +6,9 @@ Memory
     than there are pairs of a sink and a neighbor. In bytes, per node::
 
         64                                     counters and timers
-        32 x MAX_WAITING, 4 x sinks            frames to send again, and the sink of each bit
-        40 x max_data                          duplicate list of data, and a bit for each sink that was served
+        32 x MAX_WAITING                       frames to send again
+        4 x sinks                              the sink that each bit of "served" stands for
+        40 x max_data                          duplicate list of data, with the bits "served" of each message
         24 x max_seen_interests                interests already seen
         32 + 40 x gradients + 20 x data gradients             per entry
         24 x max_interests                     intervals of sinks, if an interest has an INTERVAL
@@ -278,7 +279,7 @@ HOP_COUNT = np.dtype([("paths", np.int32), ("heads", np.int32)], align=True)
 
 
 class Number(twin.Codes):
-    """Indices in the array ``numbers``: counters and heads of free lists, one for the whole network."""
+    """Indices in the array ``state.numbers``: counters of the whole network, and first free entries of pools."""
 
     LISTS = auto()
     REMEMBERED = auto()  # lists in the hash table
@@ -291,7 +292,7 @@ class Number(twin.Codes):
 
 
 class PoolNeed(twin.Codes):
-    """Indices in the array ``pool_needs``, which has the most entries of each pool that a single event may use."""
+    """Indices in ``state.pool_needs``: for each pool that grows, the most entries that a single event may use."""
 
     LISTS = auto()
     ATTRIBUTES = auto()

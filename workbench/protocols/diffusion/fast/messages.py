@@ -18,9 +18,7 @@ def take_sequence(state, i):
 def make_message(core, state, name, origin, sequence, list_id, round_, expiration_s):
     """Return a new message of node ``origin`` with the attribute list ``list_id``.
 
-    ``name``: its kind (`memory.Message`).
-
-    The caller releases the message with `let_go`.
+    ``name``: the kind of message (`memory.Message`). The caller releases the message with `let_go`.
     """
     header_B = 1 + (DATA_HEADER_B if name == Message.DATA else INTEREST_HEADER_B)
     size_B = header_B + state.lists[list_id].size_B
@@ -61,7 +59,7 @@ def copy_data(core, state, message):
 
 @compiled
 def id_of(origin, sequence):
-    """Return a message's id: the node index of its origin (high bits) and its sequence number (low 32 bits)."""
+    """Return a message's id: the index of its source or sink (high bits) and its sequence number (low 32 bits)."""
     return (origin << 32) | sequence
 
 
@@ -73,7 +71,7 @@ def seen_data_index(state, i, id):
 
 @compiled
 def note_data(state, i, id, sender, ttl, now):
-    """Remember a data message that is new to node ``i`` and return its index; in a full list it replaces the oldest."""
+    """Remember a data message that is new to node ``i`` and return its index; a full list drops its oldest message."""
     index = twin.remember(state.seen_data[i], state.nodes[i].seen_data, id)
     memory = state.seen_data_more[i, index]
     memory.time_us = now
@@ -88,7 +86,7 @@ def note_data(state, i, id, sender, ttl, now):
 
 @compiled
 def count_gradients_to_use(state, i, now):
-    """Return along how many gradients of each sink node ``i`` sends new data.
+    """Return the number of gradients of each sink along which node ``i`` sends new data.
 
     The result is 1 if the node might not recognize copies that return to it. That is so if its list of seen data is
     full, and the oldest message in the list arrived only recently.
@@ -112,7 +110,7 @@ def _index_of_interest(state, i, id):
 
 @compiled
 def known_round(state, i, id, now):
-    """Return the round in which node ``i`` last heard an interest; NONE if that is unknown or too long ago."""
+    """Return the round in which node ``i`` last heard the interest ``id``; NONE if never, or too long ago."""
     index = _index_of_interest(state, i, id)
     if index == NONE or now - state.seen_interests[i, index].time_us >= state.known_for_us:
         return NONE
@@ -121,7 +119,7 @@ def known_round(state, i, id, now):
 
 @compiled
 def note_interest(state, i, id, round_, now):
-    """Remember that node ``i`` heard an interest now, and its round.
+    """Record that node ``i`` heard the interest ``id`` now in round ``round_``.
 
     If the node's memory is full, the interest that was not heard for longest is forgotten.
     """

@@ -1,6 +1,7 @@
 """The pace of readings in the fast twin: how often a source sends readings to each sink, by the INTERVAL of interests.
 
-A pace is a row of ``state.paces[i]``: a FIFO of node ``i``, as in `diffusion.pacing`.
+A pace is an element of ``state.paces[i]``, a FIFO of node ``i`` as in `diffusion.pacing`: the INTERVAL of a sink in an
+entry of the interest cache, and when the last reading was sent to the sink.
 """
 
 from workbench.attributes.model import INTERVAL, IS
@@ -51,7 +52,7 @@ def _find(state, i, entry, sink):
 
 @compiled
 def remove_paces(state, i, entry):
-    """Remove the paces of an entry that leaves node ``i``'s cache."""
+    """Remove the paces of a cache entry, because the entry leaves node ``i``'s cache."""
     index = 0
     while index < state.nodes[i].paces:
         if state.paces[i, index].entry == entry:
@@ -69,9 +70,10 @@ def _remove(state, i, index):
 
 @compiled
 def find_early_sinks(core, state, i, wanted, published_us, now):
-    """Store the sinks that do not get sample ``state.wanted[wanted]``, as it is too early, in ``early_sinks[wanted]``.
+    """Store in ``state.early_sinks[wanted]`` the sinks for which the sample ``state.wanted[wanted]`` comes too early.
 
-    Report each of them as an event. Return whether the sample is due for another sink.
+    The sample was published at ``published_us``. Report each of these sinks as an event. Return whether the sample is
+    due for any other sink.
     """
     sample = state.wanted[wanted]
     # Sinks that are due have this stamp in ``skip_stamp``, sinks for which it is too early in ``sink_stamp``.
@@ -122,7 +124,7 @@ def find_early_sinks(core, state, i, wanted, published_us, now):
 
 @compiled
 def _is_first_gradient(state, entry, index):
-    """Return whether no earlier gradient of the entry has the same sink."""
+    """Return whether the gradient at ``index`` of a cache entry is the first gradient of its sink."""
     is_first = True
     for g in range(index):
         is_first = is_first and state.gradients[entry, g].sink != state.gradients[entry, index].sink
@@ -131,7 +133,7 @@ def _is_first_gradient(state, entry, index):
 
 @compiled
 def are_early_for_same_sinks(state, wanted, other):
-    """Return whether two samples in ``state.wanted`` are too early for the same sinks."""
+    """Return whether the samples ``wanted`` and ``other`` of ``state.wanted`` are too early for the same sinks."""
     count = state.wanted[wanted].early
     if state.wanted[other].early != count:
         return False

@@ -1,9 +1,9 @@
 """Data gradients in the fast twin: for each source, the neighbor from which its newest data came first.
 
-They are stored in blocks, one for each entry of the interest caches and for each own interest. A block has room for
-``max_reinforcements`` data gradients, and ``index`` is the position of a data gradient in its block. Block e belongs to
-entry e; the blocks of own interests follow. A linked list of marks stores the sinks for which a data gradient is
-reinforced.
+Data gradients are stored in blocks, one for each entry of the interest caches and for each own interest. A block has
+room for ``max_reinforcements`` data gradients, and ``index`` is the position of a data gradient in its block. Block e
+belongs to entry e; the blocks of own interests follow. A linked list of marks stores the sinks for which a data
+gradient is reinforced.
 """
 
 from workbench.protocols.diffusion.fast.memory import Event, Number
@@ -21,7 +21,7 @@ def clear_data_gradients(state, block):
 
 @compiled
 def update_data_gradient(core, state, now, i, block, message, source, neighbor, list_id):
-    """Record that new data of a source came from a neighbor; return the index of the source's data gradient.
+    """Record that new data of a source came from a neighbor; return the index of its data gradient in the block.
 
     ``list_id``: the attribute list of the data.
     """
@@ -63,7 +63,7 @@ def _index_of_source(state, block, source):
 
 @compiled
 def is_reinforced_for(state, block, index, sink):
-    """Return whether a reinforcement of a sink was sent along a data gradient."""
+    """Return whether the data gradient at ``index`` of a block is marked as reinforced for a sink."""
     mark = state.data_gradients[block, index].marks
     while mark != NONE:
         if state.marks[mark].sink == sink:
@@ -84,7 +84,7 @@ def has_room_for_sink(state, block, index):
 
 @compiled
 def mark_reinforced(state, block, index, sink):
-    """Add a mark to a data gradient: a reinforcement of a sink is sent along it."""
+    """Mark the data gradient at ``index`` of a block as reinforced for a sink."""
     mark = twin.take_free(state.marks, state.numbers, Number.FREE_MARK)
     state.marks[mark].sink = sink
     state.marks[mark].next = state.data_gradients[block, index].marks
@@ -103,7 +103,7 @@ def _forget_marks(state, block, index):
 
 @compiled
 def forget_reinforcements(state, block, sink):
-    """Remove the marks of a sink from a block; called when a new round of the sink's interest begins."""
+    """Remove the marks of a sink from all data gradients of a block; called for a new round of the sink's interest."""
     for index in range(state.data_gradient_counts[block]):
         previous_mark, mark = NONE, state.data_gradients[block, index].marks
         while mark != NONE:

@@ -31,7 +31,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def reinforce(core, state, i, own, index, now):
-    """Send a reinforcement for an own interest along its data gradient at ``index``."""
+    """Send a reinforcement for node ``i``'s interest ``own`` along the interest's data gradient at ``index``."""
     interest = state.own_interests[own]
     sequence = take_sequence(state, i)
     expires_s = expiration_s(core, state, own, now)
@@ -104,9 +104,10 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
 
 @compiled
 def reinforce_sources(core, state, i, request, now):
-    """Reinforce the sources that a workload's reinforcement selects, for each own interest of node ``i`` around it.
+    """Reinforce the sources that a reinforcement of the workload selects, for each interest of node ``i`` around it.
 
-    ``request``: index in ``state.reinforcement_lists``, the attribute lists of the workload's reinforcements.
+    The constraints of such an interest contain those of the reinforcement. ``request``: index in
+    ``state.reinforcement_lists``, the attribute lists of the workload's reinforcements.
     """
     list_id = state.reinforcement_lists[request]
     first = state.own_first[i]
@@ -128,7 +129,7 @@ def reinforce_sources(core, state, i, request, now):
 
 @compiled
 def _send_along(core, state, i, message, path_count, ttl, now):
-    """Send a reinforcement along the first ``path_count`` paths in ``state.paths``."""
+    """Send a reinforcement to the neighbors of the first ``path_count`` paths in ``state.paths``, and report each."""
     for k in range(path_count):
         neighbor, source = state.paths[k, 0], state.paths[k, 1]
         twin.report(
@@ -139,11 +140,11 @@ def _send_along(core, state, i, message, path_count, ttl, now):
 
 @compiled
 def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
-    """Append the data gradients of a block along which a reinforcement goes to ``state.paths``; return the new count.
+    """Append the data gradients of a block that a reinforcement takes to ``state.paths``; return the number of paths.
 
-    ``count``: number of paths so far. Of several data gradients to one neighbor only the first becomes a path.
-    ``is_equal``: whether interest and reinforcement have the same constraints; if so, a source whose path is already
-    reinforced is left out.
+    ``count``: the number before; ``sender``: the previous hop, to which no path leads. Of several data gradients to one
+    neighbor only the first becomes a path. ``is_equal``: whether interest and reinforcement have the same constraints;
+    if so, a source whose path is already reinforced is left out.
     """
     list_id, sink = core.messages[message].content, state.message_fields[message].origin
     for index in range(state.data_gradient_counts[block]):

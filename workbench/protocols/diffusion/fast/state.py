@@ -1,4 +1,4 @@
-"""Functions that build the arrays of `memory` from a scenario, with upper bounds of their sizes."""
+"""Functions that build the arrays of `memory` from a scenario, with upper bounds of the arrays' sizes."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _nodes_of_actions(setup: Setup, kind: int) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return the most entries of the engine's pools that a call of the twin may use.
+    """Return upper limits of the trace rows, frames and messages that one call of the twin may create.
 
     The three results are for the reception of a broadcast, the reception of a unicast, and any other call.
     """
@@ -128,7 +128,7 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def _pool_needs(b: Bounds) -> np.ndarray:
-    """Return, indexed by PoolNeed, the most entries of each of the twin's own pools that an event may use."""
+    """Return an array, indexed by PoolNeed, of the most entries of each of the twin's pools that an event may use."""
     pool_needs = np.zeros(4, np.int64)
     # A data message: each part after each filter, all parts together, each delivered sample.
     data = MOST_ATTRIBUTES * (b.filters + 2) + 2
@@ -232,9 +232,9 @@ def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> di
 
 
 def _first_rows(counts: np.ndarray) -> np.ndarray:
-    """Return the index of each node's first row in a shared array, then the total number of rows.
+    """Return the index of each node's first row in an array that all nodes share, then the total number of rows.
 
-    ``counts``: number of rows of each node.
+    ``counts``: the number of rows of each node.
     """
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
@@ -249,7 +249,7 @@ def _buckets(min_size: int) -> np.ndarray:
 
 
 def _carriers(setup: Setup, filters: list) -> np.ndarray:
-    """Return a bool array of shape (filters, nodes): whether a node carries a filter."""
+    """Return a bool array of shape (filters, nodes): whether the node carries the filter."""
     carries = np.ones((max(1, len(filters)), len(setup.network.addresses)), np.bool_)
     for row, filter_ in zip(carries, filters, strict=False):
         if filter_.at is not None:
@@ -318,7 +318,7 @@ class _Lists:
         return list_ids
 
     def _reinforcements(self, setup: Setup) -> list[int]:
-        """Return the id of the attribute list of each of the workload's different reinforcements."""
+        """Add the attribute list of each different reinforcement of the workload, and return the ids of these lists."""
         list_ids = []
         for first, last, detail in setup.work.reinforcements.tolist():
             _check_interest(setup.protocol, self.list(first, last))
@@ -338,7 +338,7 @@ class _Lists:
         return self._contents + len(self._added_lists) - 1
 
     def list(self, first: int, last: int) -> tuple[Attribute, ...]:
-        """Return the Attribute objects of the rows first:last."""
+        """Return rows first:last of the table of attributes as Attribute objects."""
         return as_attributes(self._attributes[first:last], self.blobs)
 
     def _size_B(self, first: int, last: int) -> int:
@@ -357,7 +357,7 @@ def as_attributes(rows: list[list[int]], blobs: list[bytes]) -> tuple[Attribute,
 
 
 def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
-    """Raise WorkbenchError if nodes would refuse a subscription with these attributes."""
+    """Raise an error if nodes would refuse a subscription with these attributes: NoFastTwinError or EncodeError."""
     _check_count(protocol, attributes)
     wire.encode_interest(wire.Interest(0, 0, 0, 0, 1, 0, attributes), protocol.profile)
 
@@ -386,6 +386,6 @@ def _double_pool(state: Any, pool: str) -> Any:
 
 
 def text(setup: Setup, state: Any, list_id: int) -> str:
-    """Return the text of an attribute list, given by its id, that was built during the run."""
+    """Return the text of the attribute list ``list_id``, which was built during the run."""
     row = state.lists[list_id]
     return to_text(as_attributes(state.attributes[row["first"] : row["last"]].tolist(), setup.work.blobs))

@@ -4,9 +4,9 @@ A built-in filter is a class with a table of parameters. Each node that carries 
 is created with the settings of all parameters. Its ``decide(attributes, origin, now)`` returns the attributes to
 forward, or None to drop the message. A message without a value of the filter's key passes unchanged.
 
-A filter may also send later what it dropped. It sets its attribute ``emits_at_us`` to a time (µs); then the node calls
-``emit(now)``, which returns the attributes of a sample, a list of several samples, or None. They are sent as the data
-message that this filter dropped last, to all sinks. ``emits_at_us`` must be None or later after that.
+A filter may also send the content of dropped messages later. It sets its attribute ``emits_at_us`` to a time (µs); then
+the node calls ``emit(now)``, which returns the attributes of a sample, a list of several samples, or None. They are
+sent as the data message that this filter dropped last, to all sinks. ``emits_at_us`` must be None or later after that.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -29,7 +29,7 @@ def _value_of(attributes, key):
 
 
 def _with_value(attributes, key, value):
-    """Return attributes with a new value in the first attribute with this key and operator IS."""
+    """Return a copy of ``attributes`` in which the first attribute with this key and operator IS has a new value."""
     replaced = []
     for attribute in attributes:
         if attribute.key == key and attribute.operator == IS and value is not None:
@@ -39,7 +39,7 @@ def _with_value(attributes, key, value):
 
 
 def _number_key(settings):
-    """Return the key that the setting ``of`` names. Raises ParameterError if the key's values are blobs."""
+    """Return the attribute key that the setting "of" names. Raises ParameterError if the key's values are blobs."""
     key = key_of(settings["of"])
     if key.type == BLOB:
         raise ParameterError(
@@ -59,7 +59,7 @@ _OF = Parameter("of", "TEMP", None, None, "key", "what most motes measure")
 class SuppressUnchanged:
     """A filter that drops a reading if it differs by at most ``tolerance`` from the last one passed for its source.
 
-    A reading that comes ``heartbeat_s`` after the last one, or later, always passes.
+    A reading that comes at least ``heartbeat_s`` after the last one passed always passes.
     """
 
     parameters = (
@@ -113,7 +113,7 @@ class RunningWindow:
 def _mean(values):
     """Return the mean of integers, rounded to the nearest (half up).
 
-    It is calculated with integers only, so that the result is equal on every machine.
+    The calculation uses integers only, so that the result is equal on every machine.
     """
     return (2 * sum(values) + len(values)) // (2 * len(values))
 
@@ -142,8 +142,9 @@ class RunningMaximum(RunningWindow):
 class NeighborhoodAverage:
     """A filter that passes one reading per ``period_s``: the mean over all sources of the latest reading of each.
 
-    With ``flush`` it sends the mean at the end of each period in which it has dropped a reading. Without, it sends the
-    mean with the first reading after that, and never sends that of the last period.
+    The other readings are dropped. With ``flush`` the filter sends the mean at the end of each period in which it got a
+    reading. Without ``flush`` the first reading after a period is replaced by the mean, so the mean of the last period
+    is never sent.
     """
 
     parameters = (

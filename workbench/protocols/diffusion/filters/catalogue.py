@@ -1,4 +1,4 @@
-"""A catalogue of all filters for forms, and a hook that observes the decisions of a node's filters.
+"""A catalogue of all filters, from which the lab's forms are built, and a hook to observe a node's filter decisions.
 
 A mote never loads this file.
 """
@@ -38,7 +38,7 @@ def kinds() -> tuple[Kind, ...]:
 def _built_in_kind(name: str, cls: Any) -> Kind:
     """Return the Kind of a built-in filter.
 
-    If a parameter is the name of a user's function, the user chooses among the registered functions.
+    If a parameter is the name of a user's function, its allowed values are the names of all registered functions.
     """
     function_parameters = [parameter.name for parameter in cls.parameters if parameter.unit == "name"]
     functions = tuple(registered)
@@ -62,13 +62,13 @@ def _registered_kind(name: str, code: Any) -> Kind:
 
 
 def _summary(code: Any) -> str:
-    """Return the first line of the docstring of a function or class; "" without a docstring."""
+    """Return the first line of the docstring of ``code``, a function or class; "" without a docstring."""
     docstring = inspect.cleandoc(code.__doc__) if isinstance(code.__doc__, str) else ""
     return docstring.partition("\n")[0].replace("``", "")
 
 
 def make(values: dict[str, Any]) -> Filter:
-    """Return the Filter that plain values describe, in the format of `Filter.to_dict`.
+    """Return the Filter that ``values`` describes, {name: plain value} in the format of `Filter.to_dict`.
 
     Raises ParameterError or AttributeFormatError for invalid values.
     """
@@ -78,8 +78,8 @@ def make(values: dict[str, Any]) -> Filter:
 def watch(node: Any, observe: Callable[..., Any]) -> None:
     """Call ``observe`` for each decision of the node's filters from now on, including decisions to pass a message.
 
-    The arguments are: now (µs), the node's address, "data" or "interest", origin and sequence number of the message,
-    key of the filter, decision ("pass", "replace" or "drop"), attributes before the decision, attributes after it.
+    The arguments of ``observe`` are: now (µs), the node's address, "data" or "interest", origin and sequence number of
+    the message, key of the filter, decision ("pass", "replace" or "drop"), attributes before and after the decision.
     """
     filters = node.filters
     if filters is None:

@@ -63,7 +63,7 @@ class FiltersOnNode:
                 self._emit(index, now)
 
     def _emit(self, index, now):
-        """Send the samples that a filter emits, as the message that it has dropped last."""
+        """Send the samples that the filter at ``index`` emits, as the data message that it has dropped last."""
         filter_ = self._filters[index]
         samples = filter_.emit(now)
         if filter_.held is None or not samples:
@@ -80,8 +80,8 @@ class FiltersOnNode:
     def apply(self, messages, parts, origin, sequence, now):
         """Return a message's attributes after all matching filters, or None if the filters drop the message.
 
-        ``messages``: "interest" or "data"; ``parts``: [attributes] of an interest, or the attributes of each reading in
-        a data message. Filters process the readings of an aggregate one at a time.
+        ``messages``: "interest" or "data"; ``parts``: a list with the attributes of the interest, or of each reading in
+        the data message. Filters process the readings of an aggregate one at a time.
         """
         filtered_attributes = ()
         self._dropped = []
@@ -94,7 +94,7 @@ class FiltersOnNode:
         return filtered_attributes or None
 
     def _apply_to_part(self, messages, attributes, origin, sequence, now, first=0):
-        """Return the attributes after the matching filters from index ``first`` on; () if one of them drops them."""
+        """Return the attributes after the matching filters, beginning with index ``first``; () if a filter drops it."""
         for filter_ in self._filters[first:]:
             if not filter_.wants(messages, attributes):
                 continue
@@ -118,8 +118,8 @@ class FiltersOnNode:
 class FilterOnNode:
     """A filter on one node, with the state that it has there.
 
-    held  the last data message of which it has dropped a part and no part was sent: (origin, sequence, previous hop,
-          ttl, attributes), or None
+    held  the last data message that was dropped by this filter or, part by part, by this filter and others: (origin,
+          sequence, previous hop, ttl, attributes of the part that this filter dropped last), or None
     """
 
     def __init__(self, key, attributes, messages, filter_, name=""):
@@ -133,7 +133,8 @@ class FilterOnNode:
     def wants(self, messages, attributes):
         """Return whether the filter processes a message with these attributes; ``messages``: "data" or "interest".
 
-        Data has to match the filter's attributes; an interest has to contain the keys of all these attributes.
+        Data has to match the filter's own attributes; an interest has to contain the keys of all the filter's
+        attributes.
         """
         if messages != self.messages:
             return False
@@ -146,7 +147,7 @@ class FilterOnNode:
     def decide(self, attributes, origin, now):
         """Return (decision, attributes): PASS or DROP with the given attributes, or REPLACE with new ones.
 
-        Raises ParameterError if the user's code fails, and AttributeFormatError if its result is not valid.
+        Raises ParameterError if the user's code fails, and AttributeFormatError if the result of the code is not valid.
         """
         try:
             result = self._filter.decide(attributes, origin, now)
@@ -159,14 +160,14 @@ class FilterOnNode:
         return (PASS, attributes) if result == attributes else (REPLACE, result)
 
     def emits_at_us(self):
-        """Return when the filter emits a message that it has held back (µs), or None."""
+        """Return the time (µs) at which the filter emits a message that it has held back, or None."""
         return getattr(self._filter, "emits_at_us", None)
 
     def emit(self, now):
         """Return the samples that the filter emits: a list of tuples of Attribute; [] for none.
 
-        Raises ParameterError if the user's code fails or stays due, and AttributeFormatError if its result is not
-        valid.
+        Raises ParameterError if the user's code fails or leaves ``emits_at_us`` in the past, and AttributeFormatError
+        if the result of the code is not valid.
         """
         try:
             result = self._filter.emit(now)
@@ -214,7 +215,7 @@ class FilterOnNode:
 
 
 class _Function:
-    """A user's plain function as a filter."""
+    """A filter made of a user's plain function, with the method ``decide``."""
 
     def __init__(self, function):
         self._function = function
@@ -247,7 +248,7 @@ def _make_filter(name, settings):
 
 
 def complete_settings(name, parameters, settings):
-    """Return {name: value} of all settings of a built-in filter; a missing setting has its default.
+    """Return {name: value} of all settings of a built-in filter; a setting that is missing gets its default.
 
     Raises ParameterError for an unknown setting or an invalid value.
     """

@@ -30,10 +30,10 @@ class Filter:
     """A filter and the nodes that carry it: ``Filter("running_mean", key=200, match="TEMP EQ_ANY", window=5)``.
 
     name      a built-in filter (`BUILT_IN`) or one registered with `register_filter`
-    key       200-250: the order in which filters see a message
+    key       200-250: a node applies its filters in ascending order of key
     match     text of the attributes that select messages; "" selects all. Samples of an aggregated message are
               processed one at a time. An interest is selected if it contains the keys of ``match``
-    at        the nodes that carry it: a number, several, or "all" (None is the same)
+    at        the nodes that carry the filter: an address, a list of addresses, or "all" (None is the same)
     messages  "data" or "interest"
     settings  the filter's own parameters
     """
@@ -89,9 +89,9 @@ class Filter:
         return values
 
     def in_c(self):
-        """Return {field of the filter's struct in C: value}, or {} for a built-in filter that C does not have.
+        """Return {field: value} of the filter's struct in C; {} for a built-in filter that the C node does not have.
 
-        For a user's filter, return its settings unchanged.
+        The fields of a user's filter are its settings, unchanged.
         """
         if self.name not in IN_C:
             return {} if self.name in BUILT_IN else self.settings
@@ -101,7 +101,7 @@ class Filter:
 
     @staticmethod
     def from_dict(values):
-        """Return the Filter that ``values``, in the format of `to_dict`, describe.
+        """Return the Filter that ``values``, a dictionary in the format of `to_dict`, describes.
 
         Raises ParameterError for an unregistered name or invalid values.
         """
@@ -159,7 +159,8 @@ def _parameters_by_name():
 def _parse_nodes(name, at):
     """Return the addresses in ``at`` as a tuple; None for all nodes.
 
-    Raises ParameterError if ``at`` is neither an address, a list of addresses, "all" nor None. ``name``: the filter's.
+    Raises ParameterError, with the filter's ``name``, if ``at`` is neither an address, a list of addresses, "all" nor
+    None.
     """
     if at is None or (isinstance(at, str) and at == "all"):
         return None
@@ -181,7 +182,7 @@ def _as_list(at):
 
 
 def _to_address(value):
-    """Return the node's address that ``value``, an integer of Python or numpy, contains; None for any other value."""
+    """Convert a node's address, an integer of Python or numpy, to an int; return None for any other value."""
     if isinstance(value, int):
         return None if isinstance(value, bool) else value
     return value.__index__() if hasattr(value, "__index__") else None
@@ -190,9 +191,9 @@ def _to_address(value):
 def register_filter(name, make):
     """Register a user's filter: a function ``attributes -> attributes or None``, or a class with ``decide``.
 
-    A class is called with the filter's settings, once per node. It may send messages later: see ``emits_at_us`` in
-    built_in.py. If the name is already registered, the new filter
-    replaces the old one. Return ``make``. Raises ParameterError for the name of a built-in filter.
+    A class is called with the filter's settings, once per node; its instance may send messages later, see
+    ``emits_at_us`` in built_in.py. If the name is already registered, the new filter replaces the old one. Return
+    ``make``, the function or class. Raises ParameterError for the name of a built-in filter.
     """
     if name in BUILT_IN:
         raise ParameterError("%s is a built-in filter; register your filter under another name" % name)

@@ -1,7 +1,7 @@
 """Reconstruct interest caches and gradients from the events of a trace, as tables of intervals.
 
-    cached_interests(columns, duration_us)    interests in the caches
-    gradients(columns, duration_us)           gradients, with a new interval after each change
+    cached_interests(columns, duration_us)    intervals in which a node has an interest in its cache
+    gradients(columns, duration_us)           intervals in which a gradient of a node does not change
 
 Theory of operation
     The sequence number of a gradient is that of its interest, or 0 if only reinforcements have set the gradient. An
@@ -14,8 +14,8 @@ Theory of operation
 
 Limits
     If only a reinforcement has set a head, the event does not identify the cache entry. The head is then assigned to
-    the sink's interest that had a head before. If a sink has several interests, that may be the wrong one. Then the
-    head of the right one is shown as a gradient in reserve.
+    the sink's interest that had a head before. If the sink has several interests, that may be the wrong interest. Then
+    the head of the right interest is shown as a gradient in reserve.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ HEAD, REINFORCED, RESERVE = 1, 2, 3
 
 
 def cached_interests(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
-    """Return (table of cached interests, texts of their attributes).
+    """Return (table of the interests in the nodes' caches, list of the texts of their attributes).
 
     A row is an interval in which a node has an interest of one round in its cache. Columns: node; origin, sequence:
     sink and sequence number of the interest; value: its round; text: index of its attributes in the texts. A sink's own
@@ -59,8 +59,9 @@ def gradients(columns: Columns, duration_us: int) -> Table:
     """Return a table of gradients.
 
     A row is an interval in which a gradient does not change. Columns: node; peer: the neighbor to which data may go;
-    origin, sequence: sink and sequence number of its interest; value: when the gradient expires (µs); look: HEAD,
-    REINFORCED (a head that a reinforcement has chosen) or RESERVE (not a head).
+    origin, sequence: sink and sequence number of the interest; value: when the gradient expires (µs); look: HEAD (the
+    sink's first gradient, along which data goes), REINFORCED (a head that a reinforcement has chosen) or RESERVE (not a
+    head).
     """
     rows = columns.where(event=("gradient_set", "gradient_removed", "head_set"))
     node, peer, origin, number, value, time_us = (
@@ -111,10 +112,10 @@ def gradients(columns: Columns, duration_us: int) -> Table:
 
 
 def find_latest_rows(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> np.ndarray:
-    """Return for each row the index of the latest source row with the same key, which may be the row itself, or -1.
+    """Return for each row the index of the last source row up to and including this row with the same key, or -1.
 
-    ``keys``, ``is_source``: the key of each row, and whether the row is a source. ``last``: the index that the first
-    row has in the result, if the rows are given in reverse order; else None.
+    ``keys``, ``is_source``: the key of each row, and whether the row is a source. If the rows are given in reverse
+    order, ``last`` is the index of the last row, and the result has indices into the original order.
     """
     order = argsort(keys)
     source, begin = last_marked(is_source[order]), last_marked(mark_first(keys[order]))
@@ -125,9 +126,9 @@ def find_latest_rows(keys: np.ndarray, is_source: np.ndarray, last: int | None =
 
 
 def _find_latest_rows_in_time(keys: np.ndarray, time_us: np.ndarray, is_source: np.ndarray) -> np.ndarray:
-    """Return for each row the index of the latest source row with the same key, or -1.
+    """Return for each row the index of the latest source row with the same key and no later time, or -1.
 
-    The source row is not later than the row by ``time_us``; in the same microsecond it may come after the row.
+    ``is_source``: whether a row is a source. A source row of the same microsecond may come after the row.
     """
     # Within a microsecond, sources sort before other rows.
     order = np.lexsort((np.arange(len(keys)), ~is_source, time_us))
@@ -145,11 +146,12 @@ def _looks(
     is_reinforced: np.ndarray,
     all_keys: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays, with an element for each interval of a gradient: start (µs), look and key of the gradient.
+    """Return the intervals in which gradients have one look, as three arrays: start (µs), look, key of the gradient.
 
-    The intervals are sorted by the event ``head_set`` with which they begin. The look is RESERVE while a gradient is
-    not the first of its sink. ``keys``, ``entries``: keys of each row's gradient and cache entry; ``is_head``: whether
-    the row is a ``head_set``; ``of_keys``: the keys of all gradients.
+    The look is HEAD, REINFORCED or, while the gradient is not the first of its sink, RESERVE. The intervals are sorted
+    by the event ``head_set`` with which they begin. Arrays with an element for each trace row: ``keys``, ``entries``:
+    keys of the gradient and the cache entry; ``is_head``: whether the row is a ``head_set``; ``is_reinforced``: whether
+    a reinforcement has chosen this head. ``all_keys``: the keys of all gradients.
     """
     head = np.flatnonzero(is_head)
     next_head = until_next(entries[head], head, -1)  # the row of the next head in the same entry

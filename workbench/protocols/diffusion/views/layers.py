@@ -1,6 +1,6 @@
 """The layers that the player shows for TinyDiffusion: interests, gradients, reinforced paths, black lists, filters.
 
-layers(recorded)    all layers; those of data gradients, black lists and filters appear in the inspector only
+layers(recorded)    all layers; the layers of data gradients, black lists and filters appear in the inspector only
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FILTERS = Section(
 
 
 def layers(recorded: Recorded) -> list[Layer]:
-    """Return the layers of a recorded run, without empty ones."""
+    """Return the layers of a recorded run; empty layers are left out."""
     columns, duration_us = recorded.columns, recorded.duration_us
     shown = gradients(columns, duration_us)
     look = shown.pop("look")
@@ -70,10 +70,10 @@ def layers(recorded: Recorded) -> list[Layer]:
 
 
 def split_by_use(gradient_table: Table, columns: Columns) -> Table:
-    """Split the intervals of gradients where the weight of their link changes, and return them with column ``weight``.
+    """Return the table of gradients with a column ``weight``; an interval is split where its weight changes.
 
-    The weight shows how many data frames were sent over the link so far: 0 for none; 1, 2, 3, ... from the 1st, 4th,
-    16th, ... frame on.
+    The weight shows how many data frames the node has sent to the gradient's neighbor so far: 0 before the first frame;
+    1, 2, 3, ... beginning with the 1st, 4th, 16th, ... frame.
     """
     sent = columns.where(event="sent", message="data")
     sent = sent[columns["peer"][sent] >= 0]
@@ -109,7 +109,8 @@ def split_by_use(gradient_table: Table, columns: Columns) -> Table:
 def data_gradients(columns: Columns, duration_us: int) -> Table:
     """Return a table of data gradients.
 
-    A row is an interval in which new data of a source (``origin``) came to ``node`` first from the neighbor ``peer``.
+    A row is an interval. During the interval, the newest data of a source (``origin``) had come to ``node`` first from
+    the neighbor ``peer``.
     """
     rows = columns.where(event="data_gradient_set")
     table_columns = {name: columns[name][rows] for name in ("node", "peer", "origin")}
@@ -133,7 +134,7 @@ def black_lists(columns: Columns, duration_us: int) -> Table:
 def filters(recorded: Recorded) -> Layer:
     """Return the layer of the filters' decisions to replace or drop a message.
 
-    ``value`` counts the decisions of the same kind and filter on a node so far.
+    The column ``value`` is the number of decisions of the same kind, by the same filter on the node, so far.
     """
     columns = recorded.columns
     rows = columns.where(event="filtered")

@@ -158,7 +158,7 @@ def _earlier(first_us, second_us):
 def _change_own(core, state, i, subscription, in_force, now):
     """Begin (``in_force`` 1) or end (0) a subscription of node ``i``.
 
-    The changed sum of the filters of its subscriptions is sent to all its neighbors.
+    Then send all neighbors the changed sum of the filters of the node's subscriptions.
     """
     state.in_force[subscription] = in_force
     node = state.nodes[i]
@@ -237,7 +237,7 @@ def receive(core, state, i, sender, message, header_field, broadcast, now):
 def sent(core, state, i, receiver, message, header_field, ok, now):
     """Process the outcome of a unicast message to the node ``receiver``: ``ok`` is whether it was delivered.
 
-    If it was not, a retry is scheduled; acknowledgements of publications are not retried.
+    If the message was not delivered, schedule a retry, except for acknowledgements of publications.
     """
     name, link = core.messages[message].name, link_of(state, i, np.int64(receiver))
     if ok:
@@ -281,7 +281,7 @@ def wake(core, state, i, now):
 
 @compiled
 def _send_scout(core, state, i, now):
-    """End the link to the current scout if it is muted and no answer is outstanding; request one to the next scout.
+    """End the link to the current scout if the link is muted and no answer is outstanding; then link to the next scout.
 
     Scouts are neighbors that are not among the best ones. A node links to one scout after another, as a scout may be in
     another part of the network.

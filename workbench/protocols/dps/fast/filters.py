@@ -87,7 +87,7 @@ def _are_equal(rows, first, second):
 
 @compiled
 def _find_or_add(rows, hashes, table, row):
-    """Return the stored row that equals row ``row``; if no stored row does, store ``row`` and return it.
+    """Return the index of the stored row that equals row ``row``; without an equal row, store ``row`` and return it.
 
     ``rows``: all filters, or all needs; ``hashes``: the hash of each stored row; ``table``: their hash table.
     """
@@ -158,9 +158,9 @@ def clear_sum(state):
 
 @compiled
 def add_to_sum(state, interests, needs):
-    """Add an entry, such as the interests of one link, to the sum in the first free rows of filters and needs.
+    """Add the interests of a link or of a subscription to the sum in the first free rows of filters and needs.
 
-    ``interests``, ``needs``: rows of the entry. Filters are united, needs are intersected.
+    ``interests``, ``needs``: the rows to add. Filters are united, needs are intersected.
     """
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
@@ -172,7 +172,7 @@ def add_to_sum(state, interests, needs):
 
 @compiled
 def end_sum(state, entries):
-    """Finish the sum in the first free rows after ``entries`` entries were added; if that is 0, clear its needs."""
+    """Finish the sum in the first free rows, to which ``entries`` rows were added; an empty sum gets empty needs."""
     if entries == 0:
         row = state.numbers[Number.NEEDS]
         for k in range(NEEDS_WORDS):

@@ -207,7 +207,8 @@ def _send_changes(core, state, i, link, now):
 def _find_replacement(state, i, link):
     """Return the muted link to unmute in place of ``link``, which has ended, or NONE if no link is muted.
 
-    A link whose mesh id has the same owner is preferred. If an active link has such an id already, return NONE.
+    A link is preferred if its mesh id has the same owner as the mesh id of ``link``. If an active link already has an
+    id of this owner, return NONE.
     """
     ended = state.links[link]
     replacement = NONE
@@ -227,9 +228,10 @@ def _find_replacement(state, i, link):
 
 @compiled
 def _set_inbound(state, i, link, interests, needs):
-    """Store the interests and needs that a neighbor has sent, as rows of filters and needs.
+    """Store the interests and needs that a neighbor has sent, and note that they changed.
 
-    ``interests`` NONE: remove the stored interests.
+    ``interests``: a row of ``state.filters``, NONE to remove the stored interests; ``needs``: a row of ``state.needs``.
+    ``link``: row of the link with the neighbor.
     """
     state.links[link].inbound = interests
     state.links[link].inbound_needs = needs
@@ -327,7 +329,7 @@ def _receive_unlink(core, state, i, link, message, now):
 
 @compiled
 def _restarts_link(core, state, i, link, message):
-    """Return whether a subscription message shows that its sender gave the link up, or restarted."""
+    """Return whether a subscription message shows that its sender had given the link up, or had restarted."""
     remote, revision = state.links[link], core.messages[message].sequence
     stays_muted = remote.state == MUTED and shows_loop(state, i, link, message)
     flags, is_acknowledging = state.headers[message].flags, remote.pending == ACKNOWLEDGEMENT
@@ -454,7 +456,7 @@ def _process_interests(core, state, i, link, message, is_known, now):
 
 @compiled
 def _store_interests(state, i, link, message):
-    """Store the interests that a message brings, as those of its sender; return whether they have changed."""
+    """Store the interests in a message as the interests of its sender; return whether they have changed."""
     remote, header = state.links[link], state.headers[message]
     if remote.state == MUTED and not _counts_muted(state, i):
         return False

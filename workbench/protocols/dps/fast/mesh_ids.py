@@ -85,7 +85,7 @@ def low_to_send(remote, low):
 
 @compiled
 def mesh_id_here(remote):
-    """Return (high, low) of the mesh id that a neighbor has sent, with one added_hops hop.
+    """Return (high, low) of the mesh id that a neighbor has sent, with one hop added if the id counts hops.
 
     If the id has too many hops, or only circulates in a loop, the result is the unknown id.
     """
@@ -152,7 +152,8 @@ def lowest_except(state, i, excluded_link):
 def shows_loop(state, i, link, message):
     """Return whether the mesh id in a message shows that the link with its sender closes a loop.
 
-    It does if its owner is node ``i``, or is also the owner of the lowest id without this link (`lowest_except`).
+    The link closes a loop if the owner of this id is node ``i``, or the owner of the lowest id without this link
+    (`lowest_except`).
     """
     header, node = state.headers[message], state.nodes[i]
     if rules.hop_to_add(_mark_bytes(header.mesh_low)) < 0:
@@ -186,7 +187,7 @@ def lowest_two_ids(state, i):
 
 @compiled
 def must_send_id(state, i, link, ids):
-    """Return whether an active neighbor was last sent another mesh id than node ``i`` would send it now.
+    """Return whether the link is active and its neighbor was last sent another mesh id than node ``i`` would send now.
 
     ``ids``: result of `lowest_two_ids`.
     """

@@ -156,9 +156,10 @@ def link_ended(core, state, i, link, now):
 
 @compiled
 def next_neighbor(core, state, i):
-    """Return the link of node ``i`` with the next neighbor in the ranking that has neither a link nor a request.
+    """Return the row, in ``links``, of node ``i``'s next neighbor with neither a link nor a scheduled request, or NONE.
 
-    The best neighbor follows the last one. NONE: every usable neighbor has a link or a scheduled request.
+    The search goes down the ranking from the neighbor that was returned last, and continues with the best neighbor
+    after the worst.
     """
     _rank_neighbors(core, state, i)
     node, first_position = state.nodes[i], np.int64(state.link_first[i])

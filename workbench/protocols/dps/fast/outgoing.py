@@ -58,7 +58,7 @@ def mark_changed(state, i, link):
 def announce(core, state, i, now):
     """Write trace events for the interests and mesh ids of node ``i`` and its neighbors that have changed.
 
-    They are compared with those of the last events. Do nothing if the run has no trace.
+    Interests and ids have changed if they differ from the last event about them. Do nothing if the run has no trace.
     """
     node = state.nodes[i]
     if not core.traces or not node.has_changes:
@@ -117,7 +117,8 @@ def _announce_neighbor(core, state, i, link, now):
 def find_changes(state, i, link):
     """Compute the interests and needs for a neighbor; return whether they differ from those sent last.
 
-    They are stored in the row ``link``; ``vector`` there is the filter to send: all interests, or their change.
+    Store the rows of these interests and needs in the row ``link`` of ``state.links``, and in its field ``vector`` the
+    filter to send: all interests, or their change.
     """
     remote = state.links[link]
     _sum_all_except(state, i, link)

@@ -134,8 +134,8 @@ def _record_held(core, state, i, peer, message, publication, hops, now):
 def _retain(core, state, i, link, publication, hops, ttl_s, now):
     """Retain a publication if publications of this run are retained.
 
-    ``link``: the link over which it came; NONE: node ``i`` published it. If the memory is full, a retained publication
-    or this one is dropped.
+    ``link``: the link over which the publication came; NONE: node ``i`` published it. If the memory is full, this
+    publication or a retained publication is dropped.
     """
     if not state.retains:
         return
@@ -200,8 +200,8 @@ def takes_publications(state, link):
 def _is_wanted(state, i, sender, link, publication):
     """Return whether to send a publication over ``link``.
 
-    The neighbor's interests must match the publication, and it must not have come from there. ``sender``: the link over
-    which it came.
+    The interests of the link's neighbor must match the publication, and this neighbor must not have sent it before.
+    ``sender``: the link over which the publication came.
     """
     if link == sender or was_received_from(state, i, publication, link):
         return False
@@ -248,7 +248,7 @@ def _reuse_message(core, state, message, publication, hops, ttl_s):
 
 @compiled
 def send_retained(core, state, i, link, now):
-    """Send a neighbor the retained publications that match its interests, which have changed.
+    """Send a neighbor the retained publications that match its interests, because the interests have changed.
 
     Two such transfers to one neighbor are at least ``update_after_us`` apart; if necessary, schedule a later transfer.
     """
@@ -326,7 +326,8 @@ def _deliver(core, state, i, peer, message, only_subscription, now):
     """Deliver a publication to the matching subscriptions of node ``i``.
 
     Return whether a trace event has reported the result: delivered, no match, or out of range. ``peer``: address of the
-    neighbor that sent it, or NONE; ``only_subscription``: the only subscription that may get it, or NONE.
+    neighbor that sent the publication, or NONE; ``only_subscription``: the only subscription that may get the
+    publication, or NONE for all.
     """
     if state.nodes[i].own_count == 0:
         return False

@@ -73,8 +73,8 @@ def set_state(core, state, i, link, now, to):
 def add_link(state, i, link, is_requester):
     """Append a new link to the list of node ``i``'s links, and reset the data in its row.
 
-    The revision, the number of the last message, continues from the former link. ``is_requester``: whether node ``i``
-    requested the link.
+    Only the revision, the number of the last message, continues from the former link with this neighbor.
+    ``is_requester``: whether node ``i`` requested the link.
     """
     remote = state.links[link]
     twin.append(state.nodes[i].links, state.links, link)
@@ -110,7 +110,7 @@ def add_link(state, i, link, is_requester):
 
 @compiled
 def forget_outbound(remote):
-    """Record that the neighbor has empty interests of this node, so that the next message is a change of these."""
+    """Record that empty interests were sent to a neighbor last, so that the next message is a change of these."""
     remote.interests = EMPTY
     remote.needs = EMPTY
     remote.vector = NONE
@@ -122,7 +122,8 @@ def forget_outbound(remote):
 def await_answer(remote, pending, tick_us):
     """Record that a message of the kind ``pending`` awaits an answer.
 
-    ``tick_us``: time at which its timer ends first; the timer of an earlier unanswered message continues instead.
+    ``tick_us``: time (µs) at which the timer of the message ends first; if an earlier message is unanswered, its timer
+    continues instead.
     """
     if not remote.pending:
         remote.ticks = 0

@@ -57,7 +57,10 @@ def _plan_next_retry(node, entries):
 
 @compiled
 def wake_repeats(core, state, i, now):
-    """Send the publications whose retries are due, over links that still carry them and did not bring them."""
+    """Send the publications whose retries are due.
+
+    A retry is dropped if its link carries no publications any more, or has brought the publication meanwhile.
+    """
     node = state.nodes[i]
     if node.repeat_us == NONE or node.repeat_us > now:
         return

@@ -52,9 +52,9 @@ def find_first_to_end(state, i):
 
 @compiled
 def find_evictable(state, i):
-    """Return the publication that node ``i`` retains and did not publish, and that expires first among these.
+    """Return the retained publication of another node that expires first at node ``i``.
 
-    NONE: the node published all its retained publications.
+    NONE: node ``i`` published all its retained publications.
     """
     evictable = NONE
     other = np.int64(state.nodes[i].retained.first)
@@ -70,7 +70,8 @@ def find_evictable(state, i):
 def add(state, i, publication, link, hops, expires_us):
     """Retain a publication that node ``i`` does not retain yet, until ``expires_us``.
 
-    ``link``: the link over which it came, or NONE if the node published it; ``hops``: its hops up to the sender.
+    ``link``: the link over which the publication came, or NONE if node ``i`` published it; ``hops``: hops of the
+    publication up to its sender.
     """
     node, entry = state.nodes[i], state.retained[publication, i]
     entry.expires_us = expires_us

@@ -361,7 +361,8 @@ class DPSMesh:
         candidates = [node for node in self.alive if node != publisher and not self._subscriptions_of(node)]
         if not candidates or publisher not in active:
             raise ParameterError(
-                f"node {publisher} is not alive, or all other live nodes have subscriptions; no node can be chosen"
+                f"the publisher, node {publisher}, is not alive, or each other live node has a subscription; "
+                "restart the publisher, or end the subscriptions of a node"
             )
         sinks = {node for node in self.alive if self._subscriptions_of(node)}
 

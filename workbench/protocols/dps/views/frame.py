@@ -1,7 +1,7 @@
 """The dissector of DPS's frames, in the form that the views of all protocols use: a tree of fields.
 
-It converts the parts of `inspect_message` to fields; the entries of a map are its children. For a single message
-`wb.dps.views.inspect_message` shows more: bits, topics and CBOR.
+`dissect` converts the parts that `inspect_message` finds to fields; the entries of a map are its children. For a single
+message `wb.dps.views.inspect_message` shows more: bits, topics and CBOR.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def _begins_map(part: Part) -> bool:
 
 
 def _is_entry(part: Part) -> bool:
-    """Return whether a part is an entry of a map. Then it follows the map's head or another entry."""
+    """Return whether a part is an entry of a map: a key with its value."""
     return part.kind not in (FRAME, SEALED, ENVELOPE) and not (part.kind == REST and part.name == "rest")
 
 

@@ -176,10 +176,10 @@ def link_ends_layer(mesh: Mesh) -> Layer:
 
 
 def least_sent(mesh: Mesh) -> Table:
-    """Return intervals of the emptiest filter that each node has sent to a neighbor; weight: its shade, in (0, 1].
+    """Return a table of intervals; ``weight``: the shade, in (0, 1], of the emptiest filter that a node has sent.
 
-    A node without links gets the filter of its own interests. The filter at one half of a link was sent by the node at
-    the link's other end: it counts for that node as long as the half exists.
+    For a node without links, it is the shade of the filter of its own interests. The filter received at one end of a
+    link was sent by the node at the other end, and counts for this node as long as the interval in `Mesh.halves` lasts.
     """
     halves, sums = mesh.halves, mesh.sums
     half_count = len(halves["node"])

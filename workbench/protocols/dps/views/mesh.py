@@ -105,7 +105,7 @@ class Ends(NamedTuple):
 
     @property
     def look(self) -> np.ndarray:
-        """Joint state of both ends, as an index in `LOOKS`; -1 for a link that is gone."""
+        """Joint state of both ends of a link after each change, as an index in `LOOKS`; -1 for a link that is gone."""
         low, high = self.state
         is_muted = (low == automaton.MUTED) | (high == automaton.MUTED)
         is_active = (low == automaton.ACTIVE) & (high == automaton.ACTIVE)
@@ -131,7 +131,10 @@ class Mesh:
 
     @cached_property
     def links(self) -> Table:
-        """Intervals of links in a joint state, the lower node as ``node``; look: the state's index in `LOOKS`."""
+        """Table of the intervals in which a link has a joint state (active, muted or pending).
+
+        ``node`` is the end with the lower number, ``peer`` the other end; ``look`` is the state's index in `LOOKS`.
+        """
         look = self.ends.look
         rows, until_us = spans(self.ends.begins, self.ends.time_us, self.duration_us, look)
         exists = look[rows] >= 0
@@ -142,10 +145,10 @@ class Mesh:
 
     @cached_property
     def link_ends(self) -> Table:
-        """Intervals of links as each end sees them: ``node`` is the end, ``peer`` its neighbor.
+        """Table of the intervals in which one end's data about a link do not change.
 
-        look: a state of `automaton`; value, sequence: set bits of the received filter and of its needs; origin: owner
-        of the received mesh id, or `UNKNOWN`.
+        Columns: node: the end; peer: its neighbor; look: the link's state, an `automaton.State`; value, sequence: set
+        bits of the received filter and of its needs; origin: owner of the received mesh id, or `UNKNOWN`.
         """
         ends = self.ends
         return self._end_intervals(
@@ -159,7 +162,11 @@ class Mesh:
 
     @cached_property
     def halves(self) -> Table:
-        """Intervals of active links, for each end; look: the shade (`shade_of`) of the filter received at that end."""
+        """Table of the intervals in which a link is active, and one end's received filter does not change.
+
+        ``node`` is the end, ``peer`` its neighbor. ``look`` is the color of the filter that ``node`` has received over
+        the link, as an index in `looks.COLOURS`.
+        """
         shades_of_ends = np.where(self.ends.look == 0, self.shade_of[self.ends.bits], -1)
         return self._end_intervals(lambda side: [shades_of_ends[side]])
 
@@ -298,7 +305,11 @@ def _compute_ends(reported: Rows) -> Ends:
     is_gone = (kind == LINK) & (value == automaton.GONE)
 
     def find_last_row(marks: np.ndarray) -> np.ndarray:
-        """Return, for each settled row, the last marked row of the same pair of nodes up to this row, or -1."""
+        """Return, for each settled row, the index of the latest marked row, or -1.
+
+        The marked row has the same pair of nodes, and is the settled row itself or precedes it. ``marks``: whether each
+        row is marked.
+        """
         last_row = last_marked(marks)[rows]
         return np.where(last_row >= first_rows[rows], last_row, -1)
 

@@ -4,7 +4,7 @@
     filter_drawing(run, node, time_s=None)    a drawing of the bits as squares, coloured by topics
 
 Theory of operation
-    The filter of a node is the union of its own interests and of those behind all its links. A trace contains the
+    The filter of a node is the union of its own interests and the interests behind all its links. A trace contains the
     number of set bits of this filter, not their positions. A run is a function of its scenario, so the reference engine
     replays it up to the requested time, and the filter is read from the node. Topics are hashed, so a bit does not name
     its topics. Therefore the filter of each open subscription in the network is compared with the node's filter.
@@ -70,8 +70,8 @@ class Occupancy(NamedTuple):
 def filter_bits(run: Any, node: int, time_s: float | None = None) -> Occupancy:
     """Return the bits of a node's filter at a time (None: at the run's end), and the topics that set them.
 
-    Raises ParameterError for a run of another protocol or a time outside of it, and ScenarioError for an unknown node
-    and for a run that cannot be replayed.
+    Raises ParameterError for a run of another protocol or a time outside of the run, and ScenarioError for an unknown
+    node and for a run that cannot be replayed.
     """
     mesh = mesh_of(run)
     time_us = time_us_of(run, run.scenario.duration_s if time_s is None else time_s, "filter_bits")

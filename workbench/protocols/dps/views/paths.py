@@ -66,7 +66,7 @@ class Published(NamedTuple):
 
     @property
     def frames(self) -> tuple[tuple[int, int, str], ...]:
-        """Keys (node, sequence, message) of its frames and of its acknowledgements' frames, for `MessagePath`."""
+        """Keys (node, sequence, message) of frames with this publication or its acknowledgements, for `MessagePath`."""
         return tuple((self.node, self.sequence, message) for message in (PUBLICATION, ACKNOWLEDGEMENT))
 
 

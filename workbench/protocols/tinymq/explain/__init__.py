@@ -18,7 +18,10 @@ HARMLESS = ("duplicate", "repeated")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield sentences about readings in ``missing`` to whose publishers no path leads from the sink."""
+    """Yield a sentence about undelivered readings whose publishers no query reaches, as no path leads there.
+
+    ``missing``: the undelivered readings; the path that is missing leads from the subscriber to the publisher.
+    """
     yield from unheard(missing, "a query")
 
 
@@ -51,8 +54,8 @@ def _find_last_step(
 ) -> Step | None:
     """Return the last step of an event or notification that the trace proves.
 
-    ``own_copies``: its copies; ``copies``: trace position -> copies to which that row may belong. Returns None if a row
-    after the step may belong to one of the copies.
+    ``own_copies``: the copies of that message; ``copies``: position of a trace row -> copies to which the row may
+    belong. Returns None if a row after the step may belong to one of the own copies.
     """
     steps: list[Step] = []
     for copy in own_copies:
@@ -80,9 +83,9 @@ def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
-    """Return [the first row in which the node stored a query of the subscriber after ``matched``], or [].
+    """Return [row] with the first row after ``matched`` in which the node stored a query of the subscriber, or [].
 
-    ``matched``: the trace row in which the node matched the event.
+    ``matched``: the trace row in which that node matched the event.
     """
     rows = _query_rows(evidence, pair, matched.node)
     return [row for row in rows if row.position > matched.position and row.value > 0][:1]
@@ -95,7 +98,10 @@ def _query_rows(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
 
 
 def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
-    """Return ``step`` with the cause "no_place" if its node kept the message because it had no key, else None."""
+    """Return a copy of ``step`` with the cause "no_place", or None if that is not the cause.
+
+    It is the cause if the step's node kept the message because the node had no key in any tree.
+    """
     if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
         return None
     last_rows: dict[int, Row] = {}

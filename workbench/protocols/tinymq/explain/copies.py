@@ -24,10 +24,10 @@ Copies = frozenset[Copy]
 
 
 class _Frame:
-    """A frame that waits to be sent at a node.
+    """A frame that waits at a node to be sent.
 
-    copies: the copies of the event to which it may belong; made_us: time in µs at which it was made; ``neighbor``: its
-    receiver, or None before it is sent.
+    copies: the copies of the event to which the frame may belong; made_us: time in µs at which the frame was made;
+    ``neighbor``: the frame's receiver, or None before the frame is sent.
     """
 
     def __init__(self, copies: Copies, made_us: int) -> None:
@@ -117,7 +117,8 @@ class CopyRows:
     def _match(self, index: int, row: Row) -> Copies:
         """Assign copies to the rows of the notifications that a rendezvous node makes for an event.
 
-        ``row``: the row "event_matched", at ``index`` of the rows. Returns an empty set, the copies of that row itself.
+        ``row``: the row "event_matched", at ``index`` of the rows about the event. It belongs to no copy itself, so
+        the result is an empty set.
         """
         forwards = []
         for later_row in self._rows[index + 1 :]:
@@ -140,7 +141,8 @@ class CopyRows:
     def _forward(self, row: Row) -> Copies:
         """Return the copies to which a row "forwarded" may belong.
 
-        They are a new copy, the copies just received, or all copies that the node has held.
+        They are the copies just received if the row follows from a reception, a new copy if the publisher sends its own
+        event, and otherwise all copies that the node has held.
         """
         copies = self.copies_by_row.get(row.position)
         if copies is None:
@@ -195,7 +197,8 @@ class CopyRows:
     def _is_repeated(self, index: int, sent: Row) -> bool | None:
         """Return whether the receiver of a frame dropped it because it had received that frame before.
 
-        ``sent``: the row of the frame, at ``index`` of the rows. Returns None if the trace does not show this.
+        ``sent``: the frame's row "sent", at ``index`` of the rows about the event. Returns None if the trace does not
+        show whether the frame was dropped.
         """
         if not self._is_received(index, sent) or index + 2 >= len(self._rows):
             return None
@@ -245,7 +248,8 @@ class CopyRows:
     def _plan_retry(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
         """Queue a sent frame again if the radio may retry it: with carrier sense as the first frame, else as the last.
 
-        Without carrier sense, a protocol that repeats frames itself may hold the other frames back meanwhile.
+        ``is_received``: whether the receiver got the frame. Without carrier sense, a protocol that repeats frames
+        itself may hold the other frames back meanwhile.
         """
         is_answered = is_received and not self._may_lose and self._graph.has_edge(receiver, sender)
         if is_answered and (self._most_tries > 1 or not self._may_repeat):

@@ -86,7 +86,7 @@ WAKES = True
 def has_room(core, state):
     """Return whether the pools have free rows for the next event of the run, and no problem has occurred.
 
-    ``state.numbers`` then holds the number of rows that each pool needs.
+    Also store the number of free rows that each pool needs in ``state.numbers[Number.NEEDED]``.
     """
     needed = state.least_room + core.numbers[twin.Number.MORE]
     state.numbers[Number.NEEDED] = needed
@@ -127,8 +127,8 @@ def unsubscribe(core, state, i, subscription, now):
 def receive(core, state, i, sender, message, header, broadcast, now):
     """Process a frame that node ``i`` receives from node ``sender``.
 
-    ``message``: row of its message; ``header``: its number and direction, and whether it requests an ack (see
-    `unicast`).
+    ``message``: row of the frame's message; ``header``: the frame's number and direction, and whether it requests an
+    ack (see `unicast`); ``broadcast``: whether the frame is a broadcast.
     """
     _receive(core, state, np.int64(i), np.int64(sender), np.int64(message), np.int64(header), now)
 
@@ -254,7 +254,10 @@ def _take_unicast(core, state, i, sender, link, message, header, now):
 
 @compiled
 def _has_room_for(core, state, i, message):
-    """Return whether node ``i`` accepts a message. If the node must forward it, its pending frames must have room."""
+    """Return whether node ``i`` accepts a message.
+
+    A message that the node must forward is accepted only if the node's memory of pending frames has room.
+    """
     name = core.messages[message].name
     if name != Message.EVENT and (name != Message.NOTIFICATION or state.fields[message].sink == i):
         return True

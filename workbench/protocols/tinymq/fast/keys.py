@@ -2,7 +2,8 @@
 
 The table ``keys`` stores each key once, as a row. The row of a child's key contains the row number of its parent's key
 and the child's slot. So keys may have any length, equal keys have equal row numbers, and the prefixes of a key are the
-rows of its ancestors. Regions are computed in rows of ``scratch``.
+rows of its ancestors. A *string* is a string of ``key_bits`` bits, stored as an integer. The *universe* of a key is the
+set of strings that begin with the key. Regions are computed in rows of ``scratch``.
 """
 
 from __future__ import annotations
@@ -58,18 +59,18 @@ def has_universe(state, length):
 
 @compiled
 def child_low(state, low, length):
-    """Return the first string of a child's universe, as an integer.
+    """Return the lowest of the strings (integers of ``key_bits`` bits) that begin with a child's key.
 
-    ``low``: the first string of its parent's universe; ``length``: the length of the child's key in bits.
+    ``low``: the lowest string that begins with the parent's key; ``length``: the length of the child's key in bits.
     """
     return low + (1 << (state.key_bits - length))
 
 
 @compiled
 def last_in_universe(state, low, length):
-    """Return the last string of a universe, as an integer.
+    """Return the highest of the strings (integers of ``key_bits`` bits) that begin with a key.
 
-    ``low``: the first string of the universe; ``length``: the length of its key in bits.
+    ``low``: the lowest of these strings; ``length``: the length of the key in bits.
     """
     return rules.last_string(low, length, state.key_bits)
 
@@ -135,7 +136,10 @@ def overlaps(state, row, low, high):
 
 @compiled
 def is_region_within(state, message, key):
-    """Return whether a message's whole region lies in a key's universe; the key must have a universe."""
+    """Return whether all strings of a message's region begin with a key of at most ``key_bits`` bits.
+
+    ``key``: row of ``keys``.
+    """
     low = state.keys[key].low
     last = state.fields[message].intervals - 1
     high = last_in_universe(state, low, state.keys[key].length)
@@ -226,9 +230,9 @@ def _leading_bits(state, number, dimension):
 
 @compiled
 def first_cell(state, box, at_least):
-    """Return the smallest string, as an integer, of a box that is at least ``at_least``, or NONE.
+    """Return the lowest string of a box (row of ``boxes``) that is not below ``at_least``, or NONE.
 
-    ``box``: row of ``boxes``. See `Mapping.first_cell`.
+    Strings are integers. See `Mapping.first_cell`.
     """
     boxes = state.boxes
     for dimension in range(len(state.dimension_bits)):

@@ -269,9 +269,10 @@ PATH = np.dtype([("id", np.int64), ("ordinal", np.int32), ("value", np.int64)], 
 
 
 class Number(twin.Codes):
-    """Indexes of the array ``numbers``, which holds the counts of used rows and the problem that ends a run.
+    """Indexes of the array ``numbers``, the counters of the state.
 
-    Each pool has two entries: its first free row, followed by the number of its free rows.
+    KEYS, RECENTS and PATHS: the number of used rows in each of these tables. Each pool of rows (``pendings``,
+    ``waitings``, ``storeds``) has two entries: the index of its first free row, and the number of its free rows.
     """
 
     KEYS = auto()

@@ -28,9 +28,9 @@ def has_room_for(core, state, needed):
 
 @compiled
 def lacks_room(core, state, i):
-    """Return whether the pools may lack free rows for one more step of node ``i``.
+    """Return whether the pools may have too few free rows for node ``i`` to process one more message.
 
-    In that case set the problem TOO_LITTLE_ROOM, which ends the run.
+    If so, set the problem TOO_LITTLE_ROOM (see `Problem`), which ends the run.
     """
     node = state.nodes[i]
     needed = state.most_parts + node.stored.count + 8
@@ -173,7 +173,7 @@ def tree_of(core, state, message):
 
 @compiled
 def is_within(core, state, message, key):
-    """Return whether a message is only for the node with the key in row ``key``, or for nodes below it."""
+    """Return whether a message is only for the node with the key in row ``key`` of ``keys``, or for its descendants."""
     if core.messages[message].name == Message.NOTIFICATION:
         return is_prefix(state, key, state.fields[message].sink_key)
     return has_universe(state, state.keys[key].length) and is_region_within(state, message, key)

@@ -112,7 +112,10 @@ def hold_event(core, state, i, peer, message, now):
 
 @compiled
 def deliver(core, state, i, peer, message, now):
-    """Deliver an event to the matching subscriptions of node ``i``; drop it as a duplicate if that was done before."""
+    """Deliver an event to the matching subscriptions of node ``i``, or drop the event if it was delivered before.
+
+    ``peer``: the previous hop.
+    """
     id = event_id(i, state.fields[message].publication)
     row = find(state.recents, id)
     entry = state.recents[row]
@@ -220,7 +223,8 @@ def _route_notification(core, state, i, message, previous_hop, now):
 def _route(core, state, i, message, previous_hop, now):
     """Route a notification, or keep it until that is possible.
 
-    `route` itself makes notifications, and compiled functions cannot recurse. So it calls this function for them.
+    `route` itself makes notifications, and compiled functions cannot recurse. So `route` calls this function for the
+    notifications that it makes.
     """
     if lacks_room(core, state, i):
         return
@@ -286,9 +290,9 @@ def reroute_pending(core, state, i, now):
 
 @compiled
 def _send_parts(core, state, i, position, message, previous_hop, count, now):
-    """Send the ``count`` parts that `split` made of a message; store or match this node's own part.
+    """Send the ``count`` parts that `split` made of a query or event to their next hops; keep the part for node ``i``.
 
-    A query's own part is stored, an event's own part is matched.
+    Node ``i`` stores its own part of a query, and matches its own part of an event.
     """
     neighbor_count = 0
     for k in range(count):
@@ -331,7 +335,7 @@ def send_to_trees(core, state, i, event, now):
 
 @compiled
 def write_hull(state, box, message):
-    """Set a message's region to the interval from the first to the last string of a box, a row of ``boxes``."""
+    """Set a message's region to the interval from the lowest to the highest string of a box (row of ``boxes``)."""
     first, last = 0, 0
     for dimension in range(len(state.dimension_bits)):
         first |= state.boxes[box, dimension, 0] << state.dimension_shifts[dimension]
@@ -390,8 +394,9 @@ def tree_found(core, state, i, now):
 
 @compiled
 def child_added(core, state, i, position, child, key, now):
-    """Send a new child of node ``i`` the parts of stored queries in the child's universe, and remove these parts.
+    """Send a new child of node ``i`` those parts of stored queries whose strings begin with the child's key.
 
+    The parts are then removed from node ``i``'s stored queries. ``position``: row of node ``i``'s position in the tree;
     ``key``: row of the child's key.
     """
     tree = state.positions[position].tree

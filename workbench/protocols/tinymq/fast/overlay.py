@@ -41,7 +41,7 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def start(core, state, i, now):
-    """Start the overlay of node ``i``: give a root its position, and plan the first tick at a random time."""
+    """Start the overlay of node ``i``: give a root its position, and begin the periodic work at a random time."""
     tree = state.root_tree[i]
     if tree != NONE:
         position = i * state.positions_per_node + offset_of(state, tree)
@@ -214,7 +214,7 @@ def _break_path(core, state, i, tree, now):
 
 @compiled
 def _take_claim(core, state, i, position, link, message, info_offset, now):
-    """Remove, add or correct a child of node ``i``, as its parent and key in a neighbor's info require.
+    """Remove, add or correct a neighbor as child of node ``i``, by the parent and key that its info announces.
 
     ``position``: row of the node's position in a tree; ``info_offset``: offset of the neighbor's position in that tree
     in the info, or NONE.
@@ -323,8 +323,8 @@ def _write_info(state, i, message):
 def _name_neighbors(state, i, message, now):
     """Write into an info the neighbors that it names, and return the size in bytes of this list.
 
-    Named are neighbors that may not know that node ``i`` hears them, in the order in which they are chosen, whereas
-    `Overlay.choose_named` sorts them.
+    The named neighbors are those that may not know that node ``i`` hears them. They are in the order in which they are
+    chosen, not sorted as in `Overlay.choose_named`.
     """
     limit, count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while count < limit:
@@ -377,7 +377,7 @@ def look_for_parent(core, state, i, now):
 def _join_best(core, state, i, offset, now):
     """Plan a join of node ``i`` to the best possible parent among its neighbors, if any may be the parent.
 
-    ``offset``: offset of the position that the node needs.
+    ``offset``: which of the node's rows of ``positions`` needs a parent (see `positions.offset_of`).
     """
     best_link = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
@@ -418,8 +418,8 @@ def _may_join(state, i, announced):
 def take_join(core, state, i, child, tree, now):
     """Accept the join of the neighbor ``child``: make it a child of node ``i``, and grant it a key in a tree.
 
-    Returns False if the node has no key in the tree, if ``child`` is its parent, or if no key is short enough, else
-    True.
+    Returns False if node ``i`` has no key in the tree, if ``child`` is its parent, or if every free key is too long for
+    a frame; otherwise returns True.
     """
     position = keyed_position_in(state, i, tree)
     if position == NONE or state.positions[position].parent == child:
@@ -433,8 +433,8 @@ def take_join(core, state, i, child, tree, now):
 def _adopt(core, state, i, position, link, slot, now):
     """Grant a child the key of ``slot``, or of the first free slot if ``slot`` is too large or another child has it.
 
-    Returns False if the key would be too long, else True. ``position``: row of the position of node ``i``; ``link``:
-    the link on which the node hears the child.
+    Returns False if that key would be too long, else True. ``position``: row of node ``i``'s position in the tree;
+    ``link``: the link on which the node hears the child.
     """
     if lacks_room(core, state, i):
         return False

@@ -21,7 +21,7 @@ def link_from(state, i, sender):
 
 @compiled
 def offset_of(state, tree):
-    """Return the offset of a tree's position among the positions of each node."""
+    """Return the offset, among the rows of ``positions`` of one node, of the row for a tree."""
     return tree if state.every_tree else 0
 
 
@@ -81,7 +81,7 @@ def next_hop_to(state, i, tree):
 def announced_key(state, link, offset, tree):
     """Return the row of the key in a tree that the neighbor at ``link`` announced in its last info, or NONE.
 
-    ``offset``: offset of its position in that tree.
+    ``offset``: `offset_of` that tree.
     """
     announced = state.announced_positions[link, offset]
     return announced.key if announced.is_valid and announced.tree == tree else NONE
@@ -92,7 +92,10 @@ def announced_key(state, link, offset, tree):
 
 @compiled
 def child_of(state, position, i, neighbor):
-    """Return the link on which node ``i`` hears ``neighbor``, if this is a child at a position, or NONE."""
+    """Return the link on which node ``i`` hears ``neighbor``, or NONE if the neighbor is not its child at a position.
+
+    ``position``: row of ``positions``.
+    """
     link = link_from(state, i, neighbor)
     return link if link != NONE and state.children[link, position - i * state.positions_per_node].slot != NONE else NONE
 
@@ -134,7 +137,10 @@ def add_child(state, position, i, link, slot):
 
 @compiled
 def has_slot(state, position, i, link, slot):
-    """Return whether a child at a position of node ``i``, other than the child at ``link``, has this slot."""
+    """Return whether a child other than the child at ``link`` has this slot at a position of node ``i``.
+
+    ``position``: row of ``positions``.
+    """
     child_rows = state.children[:, position - i * state.positions_per_node]
     other_link = state.positions[position].children.first
     while other_link != NONE:
@@ -162,7 +168,7 @@ def free_slot(state, position, i, link):
 
 @compiled
 def remove_all_children(state, position, i):
-    """Remove all children at a position that node ``i`` has left."""
+    """Remove all children at a position (row of ``positions``) that node ``i`` has left."""
     child_rows = state.children[:, position - i * state.positions_per_node]
     link = state.positions[position].children.first
     while link != NONE:

@@ -47,7 +47,10 @@ def note_path(state, i, message, previous_hop):
 
 @compiled
 def path(state, i, message, previous_hop):
-    """Return the next hop of a notification at node ``i`` on its query's reverse path, or NONE: `QueryStore.path`."""
+    """Return the next hop of a notification at node ``i`` on its query's reverse path, or NONE.
+
+    See `QueryStore.path`.
+    """
     fields = state.fields[message]
     row = find(state.paths, path_id(i, fields.subscription * state.trees + fields.tree))
     if not twin.is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):

@@ -1,8 +1,9 @@
 """The ids that TinyMQ's nodes have recently seen, in hash tables: `recent.RecentIds` for all nodes at once.
 
-An id's *ordinal* (`sim.fast.recent`) shows whether its node still remembers it. So no id has to be removed; ids that
-are no longer remembered are omitted when the table grows. The ids of events stay for the whole run, because the trace
-marks the first time that a node holds an event.
+An id's *ordinal*, its number among all ids of its kind that its node has stored, shows whether the node still
+remembers the id (`sim.fast.recent`). So no id has to be removed; ids that are no longer remembered are omitted when the
+table grows. The ids of events stay for the whole run, because the trace marks the first time that a node holds an
+event.
 
 The reverse paths of queries are looked up for every notification. They are few, and have their own table ``paths``,
 which fits a processor's cache; their values are too large for the other table. The frames heard on a link have
@@ -86,8 +87,8 @@ def _is_remembered(entry, listeners, heard, paths, max_known):
 def count_remembered(recents, listeners, heard, paths, max_known):
     """Return the number of ids in a table that their nodes still remember.
 
-    ``listeners``: the receiver of each link; ``heard`` and ``paths`` (n,): how many frames and paths each node has
-    stored so far; ``max_known``: how many of the last ones it remembers.
+    ``listeners``: the receiver of each link; ``heard`` and ``paths`` (n,): the numbers of frames and of paths that each
+    node has stored so far; ``max_known``: how many of the latest frames, and of the latest paths, a node remembers.
     """
     count = 0
     for row in range(len(recents)):

@@ -43,9 +43,10 @@ def _add_part(state, box, count, neighbor, source, low, high):
 
 @compiled
 def split(core, state, i, position, message):
-    """Split a message at a position of node ``i`` by next hop, as `routing.fragments` does; return the number of parts.
+    """Split a query or event at node ``i`` by next hop, as `routing.fragments` does; return the number of parts.
 
-    Part k is then in row FIRST_PART + k of ``scratch``, its next hop in ``part_hops[k]``; NONE stands for node ``i``.
+    ``position``: the row in ``positions`` of the node's position in the message's tree. Part k is then in row
+    FIRST_PART + k of ``scratch``, its next hop in ``part_hops[k]``; NONE stands for node ``i``.
     """
     position_record, box = state.positions[position], state.fields[message].box
     key = state.keys[position_record.key]
@@ -81,9 +82,10 @@ def split(core, state, i, position, message):
 
 @compiled
 def _shortcut_key(state, link, offset, tree):
-    """Return the row of a neighbor's key in a tree.
+    """Return the row, in ``keys``, of the key in a tree of the neighbor at ``link``.
 
-    Returns NONE if the neighbor has no key there, is a child, or is not known to hear this node.
+    ``offset``: see `positions.offset_of`. Returns NONE if the neighbor has no key there, is a child, or is not known to
+    hear this node.
     """
     if not state.neighbors[link].hears_us or state.children[link, offset].slot != NONE:
         return NONE
@@ -95,9 +97,9 @@ def _add_shortcuts(state, i, position, box, count):
     """Add a part for each neighbor in the tree that is nearer than the parent to strings in OUTSIDE.
 
     Row OUTSIDE of ``scratch`` is the part of the message's region outside of this node's universe. A neighbor is nearer
-    to its strings if its universe, the strings that begin with its key, contains them, and its key is longer than the
-    parent's. The strings of an added part are removed from OUTSIDE. Keys that begin with this node's key need no check,
-    because their universes contain no strings in OUTSIDE. Returns the new number of parts.
+    to a string if the neighbor's key is a prefix of that string and longer than the parent's key. The strings of an
+    added part are removed from OUTSIDE. Keys that begin with this node's key need no check: they are prefixes of no
+    string in OUTSIDE. ``count``: the number of parts so far; the result is the new number.
     """
     position_record, offset = state.positions[position], position - i * state.positions_per_node
     parent_length = state.keys[state.keys[position_record.key].parent].length
@@ -138,7 +140,11 @@ def _candidate_key(state, index, offset):
 
 @compiled
 def next_hop_to_key(state, i, position, key):
-    """Return the next hop from node ``i`` to the node with a key: NONE for itself, NO_NODE if no node has the key."""
+    """Return the next hop from node ``i`` to the node with the key in row ``key`` of ``keys``.
+
+    Returns NONE if node ``i`` itself has that key, NO_NODE if it knows no node that has the key. ``position``: the row
+    of the node's position in the tree.
+    """
     position_record, keys, offset = state.positions[position], state.keys, position - i * state.positions_per_node
     if key == position_record.key:
         return NONE
@@ -169,7 +175,10 @@ def next_hop_to_key(state, i, position, key):
 
 @compiled
 def direction_to(state, position, neighbor):
-    """Return the direction of a message to a neighbor in a position's tree: UP to the parent, else DOWN."""
+    """Return the direction of a message within a tree: UP if ``neighbor`` is the parent, else DOWN.
+
+    ``position``: the row of the sender's position in that tree.
+    """
     return UP if neighbor == state.positions[position].parent else DOWN
 
 
@@ -177,8 +186,8 @@ def direction_to(state, position, neighbor):
 def is_misdirected(core, state, i, message, direction, sender):
     """Return whether node ``i`` is the wrong receiver of a message from ``sender``: `routing.is_misdirected`.
 
-    The node is wrong if it has no position in the message's tree; for UP, if the sender is its parent; for DOWN, if the
-    message is not for nodes with keys that begin with this node's key.
+    The node is wrong if it has no position in the message's tree; if ``direction`` is UP and the sender is the node's
+    own parent; or if it is DOWN and the message is not for nodes with keys that begin with this node's key.
     """
     position = position_in(state, i, tree_of(core, state, message))
     if position == NONE:

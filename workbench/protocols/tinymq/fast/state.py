@@ -151,10 +151,10 @@ def _boxes(setup: Setup) -> np.ndarray:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the pool entries that a call takes at a node without pending messages.
+    """Return upper bounds (`Needs`) for the pool entries that one call of a node takes.
 
-    Stored queries are not included either. The three results apply to the reception of a broadcast, the reception of a
-    unicast frame, and any other call.
+    The bounds hold for a node without pending messages and stored queries. The three results apply to the reception of
+    a broadcast, the reception of a unicast frame, and any other call.
     """
     protocol, _, workload, _ = setup
     positions_per_node, trees, parts = _positions_per_node(protocol), len(protocol.roots), _most_neighbors(setup) + 3
@@ -259,9 +259,10 @@ def _key_space(setup: Setup) -> dict[str, np.ndarray]:
 
 
 def _frames(setup: Setup) -> dict[str, Any]:
-    """Return the fields of the state that are about frames.
+    """Return {field of the state: value} for the fields about frames.
 
-    They are sizes in bytes, airtimes by size, and the first box and text that belong to a content or a key.
+    They are sizes in bytes and airtimes in µs by size. ``first_content_box`` is the first row of ``boxes`` that belongs
+    to a content, ``first_text`` the number of the first text that is a key.
     """
     protocol, _, workload, radio = setup
     return {
@@ -280,9 +281,10 @@ def _frames(setup: Setup) -> dict[str, Any]:
 
 
 def _bounds(setup: Setup) -> dict[str, int]:
-    """Return {field of the state: upper bound}, what one event of the run may need.
+    """Return {field of the state: upper bound} for what one event of the run may need.
 
-    Keys: most_parts, most_neighbors, most_deliveries, and least_room (free rows in each pool).
+    Keys: most_parts (of a message), most_neighbors (of a node), most_deliveries (at a node), and least_room (free rows
+    in each pool).
     """
     neighbors, workload = _most_neighbors(setup), setup.work
     broadcast, unicast, other = needs(setup)
@@ -331,7 +333,7 @@ def with_more_room(state: Any) -> Any:
 
 
 def _expected_recents(setup: Setup) -> int:
-    """Estimate the number of recent ids in a run, so that a table of this size is rarely copied to a larger one."""
+    """Estimate how many recent ids a run stores; a table of this size is then rarely copied to a larger table."""
     protocol, network, workload, _ = setup
     trees = len(protocol.roots) if protocol.publish == "all" else 1
     return min(

@@ -24,7 +24,11 @@ def number_of(header):
 
 @compiled
 def direction_of(header):
-    """Return the direction in a frame's header."""
+    """Return the direction in a frame's header: OPEN, UP or DOWN.
+
+    It is the role in which the sender addresses the receiver: UP as its parent, DOWN as a node whose universe holds the
+    message's target, OPEN without a role.
+    """
     return (header >> _DIRECTION) & 3
 
 
@@ -53,9 +57,9 @@ def begin(core, state, i, now):
 
 @compiled
 def _count(core, state, i, row):
-    """Count a frame, in a row of ``pendings``, as yet to be acknowledged by its neighbor.
+    """Add a frame to the count of frames that its neighbor has yet to acknowledge; ``row``: its row of ``pendings``.
 
-    Events are counted separately.
+    Events have a count of their own.
     """
     frame = state.pendings[row]
     neighbor_record, count = state.neighbors[frame.link], state.nodes[i].counts
@@ -71,9 +75,9 @@ def _count(core, state, i, row):
 
 @compiled
 def _has_room(core, state, i, row):
-    """Return whether a frame's neighbor has fewer than MOST_IN_FLIGHT frames of its kind to acknowledge.
+    """Return whether a frame's neighbor has fewer than MOST_IN_FLIGHT frames to acknowledge.
 
-    ``row``: the frame's row of ``pendings``. Its kind is "event" or "other".
+    For an event only events count, for another frame only other frames. ``row``: the frame's row of ``pendings``.
     """
     frame = state.pendings[row]
     neighbor_record = state.neighbors[frame.link]
@@ -86,8 +90,8 @@ def _has_room(core, state, i, row):
 def send_to(core, state, i, neighbor, message, direction, now):
     """Send a message to a neighbor, now or when its turn comes.
 
-    If ``max_known`` frames of node ``i`` are pending already, drop it with the reason "full". ``direction``: OPEN, UP
-    or DOWN, as in `Unicast.send`.
+    If ``max_known`` frames of node ``i`` are pending already, drop the message with the reason "full". ``direction``:
+    OPEN, UP or DOWN (see `direction_of`).
     """
     node = state.nodes[i]
     if node.pending.count >= state.max_known:
@@ -204,9 +208,9 @@ def _send_next(core, state, i, now):
 
 @compiled
 def take_refusal(core, state, i, neighbor, number, now):
-    """Plan to send the refused frame with a number to a neighbor again, or drop it if it is too old.
+    """Plan to send the frame that a neighbor refused again, or drop the frame if it is too old.
 
-    A neighbor refuses a frame if it has no room now, or if the frame is misdirected.
+    ``number``: the frame's number. A neighbor refuses a frame if it has no room now, or if the frame is misdirected.
     """
     previous, row = _find(state, i, neighbor, number)
     if row == NONE:
@@ -240,7 +244,7 @@ def _find(state, i, neighbor, number):
 
 @compiled
 def is_new(state, i, link, number):
-    """Return whether node ``i`` has not accepted the frame with this number on a link before."""
+    """Return whether node ``i`` has not yet accepted a frame with this number that arrived on a link."""
     if state.retries == 0:
         return True
     row = find(state.recents, heard_id(link, number))
@@ -282,7 +286,7 @@ def free_pending(core, state, row):
 
 @compiled
 def take_acknowledgement(core, state, i, neighbor, number, now):
-    """Remove the acknowledged frame with a number to a neighbor, and send the frames whose turn has come."""
+    """Remove the frame with a number that a neighbor acknowledged, and send the frames whose turn has come."""
     previous, row = _find(state, i, neighbor, number)
     if row != NONE:
         twin.remove_behind(state.nodes[i].pending, state.pendings, previous, row)
@@ -323,7 +327,7 @@ def _is_heard(state, i, pending):
 
 @compiled
 def repeat(core, state, i, now, given_up):
-    """Retransmit due frames of node ``i``, and move pending frames to silent neighbors to the list ``given_up``.
+    """Retransmit due frames of node ``i``, and move its pending frames for silent neighbors into the list ``given_up``.
 
     A neighbor is silent if `rules.is_given_up` applies to a frame to it. Frames to the same neighbor are adjacent in
     the list; the caller frees them.
@@ -380,7 +384,7 @@ def _free_sent(core, state, i, now):
 
 @compiled
 def _first_silent(state, i):
-    """Return the neighbor of node ``i``'s first frame that is marked as given up (``due_us`` NONE), or NONE."""
+    """Return the receiver of node ``i``'s first pending frame that is given up (``due_us`` is NONE), or NONE."""
     row = state.nodes[i].pending.first
     while row != NONE:
         if state.pendings[row].due_us == NONE:
@@ -391,7 +395,7 @@ def _first_silent(state, i):
 
 @compiled
 def _give_up(state, i, neighbor, given_up):
-    """Move all pending frames to a neighbor from node ``i``'s list to the list ``given_up``."""
+    """Move all pending frames for a neighbor from node ``i``'s list into the list ``given_up``."""
     pending = state.nodes[i].pending
     previous, row = NONE, pending.first
     while row != NONE:

@@ -194,7 +194,7 @@ def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_sh
 
 
 def ring_layers(overlay: Overlay) -> list[Layer]:
-    """Return the layers of rings around re-keyed nodes, and around nodes without a place in a tree.
+    """Return the layers of rings around re-keyed nodes, and around nodes without a place (parent and key) in a tree.
 
     A node is re-keyed if it has another key or tree than before the last failure.
     """
@@ -236,9 +236,9 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
 
 
 def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows, indexes) of the trace rows ``rows`` whose nodes are in the layout ``plan``.
+    """Return (those of ``rows`` whose nodes are in the layout ``plan``, the indexes of their nodes in the layout).
 
-    ``nodes``: the node of each row of the trace; ``indexes``: the index in the layout of each returned row's node.
+    ``rows``: numbers of trace rows; ``nodes``: the node of each row of the trace.
     """
     node = nodes[rows]
     size = int(node.max(initial=0)) + 1
@@ -381,7 +381,7 @@ def _strips(rows: Table, **more: Any) -> Table:
 def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
     """Return (rows, notes): the ``MOST_STRIPS`` rows of a table that last longest, and a note about omitted rows.
 
-    ``notes`` is () if no row was omitted; ``name``: how the note calls the rows.
+    ``notes`` is () if no row was omitted; ``name``: the name of the rows in the note, such as "zones".
     """
     rows = len(spans["from_us"])
     if rows <= MOST_STRIPS:
@@ -426,10 +426,11 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
 
 
 def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
-    """Return how many nodes are down, orphans (without a place in a tree) and re-keyed after each change.
+    """Return how many nodes are down, orphans or re-keyed, after each change of these numbers.
 
-    The result is a dict of arrays (steps,) with the keys time_us, down, orphans and rekeyed. Nodes that never had a
-    place are not counted as orphans.
+    The result is a dict of arrays (steps,) with the keys time_us, down, orphans and rekeyed. An orphan is up, but has
+    lost its place (parent and key) in a tree. Nodes that never had a place are not counted. A re-keyed node has another
+    key or tree than before the last failure.
     """
     # Count a node that is re-keyed in several trees at the same time once.
     rekeyed = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")

@@ -3,7 +3,8 @@
     overlay_of(run)                                 the overlay of a run of TinyMQ or PUB-2-SUB+
     overlay(trace, roots, duration_us)              the same from a trace
 
-A node's *place* is its position in a tree: its parent and its key.
+A node's *place* is its position in a tree: its parent and its key. Its *zone* is the set of strings (of the key space)
+that it stores for that tree.
 
 Theory of operation
     ``key_set`` rows set and remove keys, ``zone_set`` rows zones, ``query_stored`` rows queries. ``failed`` and
@@ -13,15 +14,15 @@ Theory of operation
 
     A place is *re-keyed* if its node had another key, or was in another tree, just before the last failure in the
     network. With the next failure the comparison begins anew: views show the repair of one failure. `repair_metrics`
-    compares the end of a run with the time before the first failure. Both count nodes without a place as orphans, and
-    not as re-keyed.
+    compares the end of a run with the time before the first failure. Views and `repair_metrics` never count a node
+    without a place as re-keyed.
 
 Cost
     The few rows named above are sorted as arrays. Rows of frames are not read.
 
 Limits
     A trace has the keys and zones that the nodes themselves logged. While a change spreads, parent and child may
-    disagree, and two nodes may claim the same string.
+    disagree, and the zones of two nodes may overlap.
 
 Reference
     Events KeySet, ZoneSet and QueryStored of `workbench.protocols.tinymq.events`.
@@ -75,7 +76,10 @@ class OrphanSpan(NamedTuple):
 
 
 class StoredSpan(NamedTuple):
-    """An interval [from_us, until_us) in which a node stores a query (sink, number) of a tree; text: its attributes."""
+    """An interval [from_us, until_us) in which a node stores a query (sink, number) of a tree.
+
+    text: the query's attributes, as text.
+    """
 
     node: int
     sink: int
@@ -237,9 +241,9 @@ def _places(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
 
 
 def _depths(keys: list[str]) -> np.ndarray:
-    """Return an array with the depth in the tree of the node of each key.
+    """Return an array with the depth (hops from the root) of each key's node in its tree.
 
-    The depth is the number of 1s in the key, as each hop from the root adds one.
+    The depth is the number of 1s in the key, as each hop from the root adds one 1.
     """
     length = np.fromiter(map(len, keys), np.int64, len(keys))
     end = np.cumsum(length)
@@ -250,7 +254,7 @@ def _depths(keys: list[str]) -> np.ndarray:
 def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     """Return a table of the intervals of strings that nodes stored (see `Overlay`); ``rows``: the rows "zone_set".
 
-    Each lasts until the next row of its node and tree that ends the zone.
+    An interval lasts until the next row of the same node and tree that ends the zone.
     """
     names = {"node": "node", "tree": "origin", "low": "sequence", "high": "value", "from_us": "time_us"}
     zones = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
@@ -277,11 +281,11 @@ def _stored(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
 
 
 def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) -> Table:
-    """Return the table of places with a column ``is_rekeyed``, compared with the time before the last failure.
+    """Return the table of places (parents and keys of nodes) with a further column ``is_rekeyed``.
 
-    A place is re-keyed if its node then had another key or tree. A re-keyed place that lasts beyond the next failure is
-    split at that time, because the comparison begins anew. ``every_tree``: whether each node belongs to all trees, so
-    that each tree is compared separately.
+    A place is re-keyed if its node had another key or tree just before the last failure. A re-keyed place that lasts
+    beyond the next failure is split at that time, because the comparison begins anew. ``every_tree``: whether each node
+    belongs to all trees, so that each tree is compared separately.
     """
     line = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
     order = lexsort((place_rows["from_us"], line))
@@ -308,7 +312,8 @@ def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) 
 def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
     """Return a table of the intervals in which nodes were up, with the columns node, state, from_us, until_us.
 
-    ``state`` is PLACED while the node has ``needed`` places, LOST if it had as many before, else NEVER.
+    ``state`` is PLACED while the node has ``needed`` places (or more), LOST if it had them earlier, and NEVER if it has
+    not had them yet.
     """
     all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
     # Changes: (node, time, change of the number of places, change of the count "is up").

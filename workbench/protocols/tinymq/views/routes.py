@@ -127,7 +127,8 @@ def list_messages(trace: pa.Table) -> list[MessageId]:
 def message_table(columns: Columns) -> Table:
     """Return the queries and events of a trace as a table with the columns kind, node, sequence, from_us.
 
-    ``kind`` is an index of ``KINDS``; ``node`` is the sink or the publisher.
+    ``kind`` is an index of ``KINDS``; ``node`` is the sink or the publisher; ``from_us`` is the time at which the query
+    or event was issued.
     """
     rows = columns.where(event=("subscribed", "originated"))
     messages = {name: columns[name][rows].astype(np.int64) for name in ("node", "sequence")}
@@ -138,8 +139,8 @@ def message_table(columns: Columns) -> Table:
 def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until_s: float | None = None) -> Route:
     """Return the route of a query, ("query", sink, number), or of an event, ("event", publisher, number).
 
-    ``message`` None stands for the first event. Raises ParameterError if the run has no such query or
-    event, or if its protocol builds no overlay.
+    ``message`` None stands for the first event. Only trace rows in [from_s, until_s] count (``until_s`` None: to the
+    end of the run). Raises ParameterError if the run has no such query or event, or if its protocol builds no overlay.
     """
     protocol_of(run)
     known_messages = list_messages(run.trace)
@@ -178,9 +179,9 @@ def find_hops_and_marks(columns: Columns, messages: Table) -> tuple[Table, Table
 
 
 def _select_rows_about(columns: Columns, rows: np.ndarray, messages: Table) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows, indexes) of the trace rows ``rows`` that are about one of these messages.
+    """Return (those of ``rows`` that are about one of the messages, the index in ``messages`` of each row's message).
 
-    ``messages``: rows of `message_table`; ``indexes``: the index of each returned row's message there.
+    ``rows``: numbers of trace rows; ``messages``: rows of `message_table`.
     """
     kind = columns.numbered("message", rows, _KIND_OF)
     row_messages = kind, columns["origin"][rows], columns["sequence"][rows]

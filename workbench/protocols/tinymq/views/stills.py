@@ -134,7 +134,7 @@ def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: in
 
 
 class RouteScene(LayerScene):
-    """A scene of a route that numbers its hops, if there are not too many; ``count``: the number of hops."""
+    """A scene that draws a route and numbers its hops, unless they are too many; ``count``: the number of hops."""
 
     count = 0
 
@@ -160,7 +160,7 @@ def _draw_routes(
 ) -> list[Drawing]:
     """Return a drawing of a route for each number of hops in ``steps`` (None: all hops).
 
-    Each shows the route's first hops and the whole route's legend; ``keys``: as in `overlay_drawing`.
+    Each drawing shows that many first hops, and the legend of the whole route; ``keys``: as in `overlay_drawing`.
     """
     start_us = (
         whole_route.hops[0].from_us if whole_route.hops else whole_route.marks[0].at_us if whole_route.marks else 0
@@ -218,7 +218,7 @@ def _make_view(run: Any, layers: Sequence[Layer], routes: MessagePaths = NO_PATH
 
 
 def _draw_page(scene: LayerScene, title: str, map_: Drawing, entries: Sequence[Entry], note: str = "") -> Drawing:
-    """Return a drawing that consists of the title and the time, the map, and the legend of ``entries``."""
+    """Return a drawing of the title and the scene's time, the map, the legend of ``entries``, and the note."""
     legend = legend_drawing(entries, scene.width)
     drawing = Drawing(scene.width, HEADING + map_.height + legend.height + (16 if note else 0), title=title)
     drawing.text(MARGIN, 26, title, size=15, bold=True)

@@ -2,7 +2,7 @@
 
     zone_table(overlay)                      which node stored which strings of a tree, from when to when
     stored_boxes(overlay, zones, mapping)    the strings of each zone that belong to queries which its node stored
-    in_zones(zones, rows, regions)           the same for any other regions that belong to nodes at times
+    in_zones(zones, rows, regions)           the strings of each zone in other regions, given by node and time
     blocks(low, high, bits)                  an interval of strings of two dimensions, as rectangles
 
 Theory of operation
@@ -67,9 +67,9 @@ class BoxSpan(NamedTuple):
 def zone_table(overlay: Overlay) -> Table:
     """Return a table of the zones of all trees in time, with a row for each interval of strings.
 
-    Columns: the fields of `ZoneSpan`, with keys as indexes of ``overlay.words``, and ``zone``, a number for each zone.
-    The table is sorted by ``from_us``, tree and strings. If a string of a tree is in no row at a time, no node stores
-    it then.
+    Columns: the fields of `ZoneSpan`, with keys as indexes of ``overlay.words``, and ``zone``, a number common to all
+    intervals of a zone. The table is sorted by ``from_us``, tree and strings. A string that is in no row of its tree at
+    some time is then stored by no node.
     """
     zone_rows = overlay.zone_rows
     claims = joined(
@@ -97,7 +97,7 @@ def _string_dtype(key_bits: int) -> Any:
 def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
     """Return the zones at ``time_us`` from a table of `zone_table`, sorted by tree, depth and strings.
 
-    If two nodes claim a string, the deeper node comes later, so it is drawn on top.
+    If the zones of two nodes overlap, the deeper node comes later, so it is drawn on top.
     """
     spans = as_spans(ZoneSpan, zones, overlay.words, overlay.alive(zones, time_us))
     return sorted(spans, key=lambda span: (span.tree, span.depth, span.low, span.node))
@@ -106,7 +106,8 @@ def zones_at(overlay: Overlay, zones: Table, time_us: int) -> list[ZoneSpan]:
 def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
     """Return the strings of a box as a region, a tuple of intervals (lowest, highest).
 
-    If the box has more than ``MOST_CELLS`` strings, the result is one interval that contains them all.
+    ``box``: the (lowest, highest) cell of each dimension; a string joins one cell of each dimension. If the box has
+    more than ``MOST_CELLS`` strings, the result is one interval that contains them all.
     """
     if len(box) == 1:
         return tuple(box)
@@ -191,7 +192,7 @@ def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
 def blocks(low: int, high: int, bits: tuple[int, int]) -> list[tuple[int, int, int, int]]:
     """Return the strings in [low, high] as rectangles [(first row, first column, rows, columns)] of a grid.
 
-    The strings consist of cells of two dimensions with ``bits`` bits, which are the rows and columns.
+    The first bits[0] bits of a string are its row, the other bits[1] bits its column.
     """
     columns = 1 << bits[1]
     rectangles = []
