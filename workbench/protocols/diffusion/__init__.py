@@ -61,25 +61,23 @@ Limits
     Addresses have 16 bits. All memories are FIFOs of the sizes in the parameter table. Links are assumed symmetric: on
     a link that works in one direction only, an interest may set a gradient that data cannot use. The black list
     prevents that.
-    In the simulator the link layer's estimates, which the black list uses, are the true delivery ratios from the start.
-    A mote has to learn them, so the simulated effect of the black list in a lossy network is the best case.
-    A node whose links all lose more than ``blacklist_loss`` is cut off; a network of such links needs a limit of 1.
-    If there are more than ``max_seen_interests`` interests at a time, nodes forget some of them and flood these again
-    and again, until their ttl ends.
-    Beside a reading of one attribute, a frame has room for a list of 22 sinks with ``profile="wide"`` (60 bytes), and
-    of 7 sinks with "strict" (29 bytes). With more sinks copies multiply,
-    and a node that publishes or receives more messages at once than ``max_data`` may send a message twice.
-    A filter processes a message once. So a node whose filter changes a message sends the result to all sinks whose
-    interests match it, even to sinks that the received message listed. It drops later copies. With such filters at
-    many nodes and several sinks, data floods along the first gradients of all sinks.
-    While a reinforcement moves a path, a reading may reach a node whose only gradient leads back to the sender, and is
-    dropped there. That happens only if frames overtake each other.
-    Each sink gets a single copy. A radio without acknowledgements reports no loss, so on lossy links several sinks get
-    no more copies each than a single sink would; ``exploratory_gradients`` above 1 sends more copies.
-    After a burst of more messages than ``max_data``, a sink may get a reading twice, as a copy for another sink may
-    pass through it.
-    If a relay fails, its neighbors still send each reading to it first, until the next refresh. Some of the detours
-    that they use afterwards lead back to them.
+    With ``link_quality="true"``, the default of `wb.Radio`, the link layer's estimates, which the black list uses, are
+    the true delivery ratios from the start; the presets of radios learn them from beacons. A mote has to learn them, so
+    the simulated effect of the black list in a lossy network is the best case. A node whose links all lose more than
+    ``blacklist_loss`` is cut off; a network of such links needs a limit of 1. If there are more than
+    ``max_seen_interests`` interests at a time, nodes forget some of them and flood these again and again, until their
+    ttl ends. Beside a reading of one attribute, a frame has room for a list of 22 sinks with ``profile="wide"`` (60
+    bytes), and of 7 sinks with "strict" (29 bytes). With more sinks copies multiply, and a node that publishes or
+    receives more messages at once than ``max_data`` may send a message twice. A filter processes a message once. So a
+    node whose filter changes a message sends the result to all sinks whose interests match it, even to sinks that the
+    received message listed. It drops later copies. With such filters at many nodes and several sinks, data floods along
+    the first gradients of all sinks. While a reinforcement moves a path, a reading may reach a node whose only gradient
+    leads back to the sender, and is dropped there. That happens only if frames overtake each other. Each sink gets a
+    single copy. A radio without acknowledgements reports no loss, so on lossy links several sinks get no more copies
+    each than a single sink would; ``exploratory_gradients`` above 1 sends more copies. After a burst of more messages
+    than ``max_data``, a sink may get a reading twice, as a copy for another sink may pass through it. If a relay fails,
+    its neighbors still send each reading to it first, until the next refresh. Some of the detours that they use
+    afterwards lead back to them.
 
 Differs from the original in (A1, A2, ...: this project numbers the gaps in the original's description; other files
                               list the gaps that are missing here)
