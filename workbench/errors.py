@@ -34,7 +34,11 @@ class DataError(WorkbenchError):
 
 
 class LinkError(WorkbenchError):
-    """A mote, or the serial line to it, that does not answer as its protocol requires."""
+    """A mote, a DPS node on UDP, or a connection to one of them, that cannot be used.
+
+    Examples: a mote that does not answer as its protocol requires, a serial line that cannot be opened, an invalid UDP
+    address, a network interface without multicast.
+    """
 
 
 class FuzzError(WorkbenchError):

@@ -178,7 +178,10 @@ def former(owner: str, name: str, stacklevel: int) -> Any:
         module = import_module(home)
         return getattr(module, name, None) or import_module(f"{module.__name__}.{name}")
     except ModuleNotFoundError as error:
-        raise AttributeError(f"{owner}.{name} has moved to {home.replace('.', '/')} of the source tree") from error
+        raise AttributeError(
+            f"{owner}.{name} has moved to {home.replace('.', '/')} in the source tree, which Python does not find; "
+            "start Python in the folder of the source tree"
+        ) from error
 
 
 def _wrap_checked(function: Any, name: str, hidden: str = "self") -> Any:

@@ -251,7 +251,7 @@ def test_a_folder_without_a_record_and_a_missing_path_are_refused_in_one_sentenc
     with pytest.raises(DataError, match="No such file"):
         wb.reproduce(tmp_path / "nothing")
     written(tmp_path, "old.parquet", parquet(point=["a"], scenario=["b"]))
-    with pytest.raises(DataError, match=r"old\.parquet has no rows of a sweep with scenarios"):
+    with pytest.raises(DataError, match=r"the rows of old\.parquet lack the column document or scenario"):
         wb.reproduce(tmp_path)
 
 

@@ -107,7 +107,10 @@ class Mote(MoteLine):
         self.clock.forget()
 
     def reset(self) -> None:
-        """Restart the mote, as switching it off and on does. The line then reports "lost", and later "ready"."""
+        """Restart the mote, as switching it off and on does.
+
+        The thread that reads the line (line.py) then reports that the mote is "lost", and later that it is "ready".
+        """
         self.command(messages.RESET)
 
     def read_clock(self) -> None:

@@ -77,7 +77,10 @@ def _read_folder(path: Path) -> Contents:
         raise DataError("the folder contains neither a record.json nor a Parquet file of a sweep")
     for result in results:
         if not _is_of_sweep(_schema(result)):
-            raise DataError(f"{result.name} has no rows of a sweep with scenarios; give one file instead of the folder")
+            raise DataError(
+                f"the rows of {result.name} lack the column document or scenario, which all rows of a sweep have; "
+                "remove this file from the folder, or give one file of a sweep instead of the folder"
+            )
         _check_file(result)
     return Contents("folder of a sweep", results=results)
 

@@ -11,9 +11,10 @@ Theory of operation
 Contract
     The kernel calls ``send`` for each frame that a node sends, ``report_links`` when a node starts, and the handlers of
     CHANNEL_CHECK, FRAME_END, FRAME_READY and STROBE_END with the entry's `Transmission`. An application calls
-    ``stop_radio`` when a node fails and ``restart_radio`` when it has recovered. The channel reads ``kernel.down``,
-    calls the kernel's nodes (``receive``, and ``draw_counts`` if the protocol has it) and, after each call that left
-    events, frames or a new wake-up, ``kernel.collect``.
+    ``stop_radio`` when a node fails and ``restart_radio`` when it has recovered. The channel reads ``kernel.down`` and
+    calls the kernel's nodes: ``receive``, and also ``sent`` and ``link_quality`` if the protocol's node defines them.
+    If such a call has produced events, frames or a new wake-up, the channel then calls ``kernel.collect``; after
+    ``report_links`` the kernel does so itself.
 
 Cost
     One heap operation per transmission and one ``receive`` per reception; with collisions, also one entry per
@@ -92,7 +93,11 @@ class Transmission:
 
 
 class Arcs:
-    """The arcs of the topology as flat lists, by the index of the sender: receivers, delivery ratios, keys of draws."""
+    """The arcs of the topology as flat lists, by the index of the sender.
+
+    An arc is (index of the receiver, delivery ratio, key of the random draws of its losses). The key is None if the
+    ratio is 1.
+    """
 
     def __init__(self, topology: Any, radio: Any, seed: int, index: dict[int, int]) -> None:
         self.receivers: list[list[_Arc]] = []
@@ -188,7 +193,7 @@ class Channel:
     def radio_states_us(self, end_us: int) -> np.ndarray | None:
         """Return the time of each node's radio in each state, int64 (nodes, states) in µs, as `RadioLedger` counts it.
 
-        ``end_us``: the end of the run. Returns None if the radio states no currents.
+        ``end_us``: the end of the run. Returns None if the radio model gives no currents.
         """
         return None if self.ledger is None else self.ledger.finish(end_us)
 

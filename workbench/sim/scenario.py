@@ -61,7 +61,7 @@ class Scenario:
         for item in self.workload:
             if not isinstance(item, workload.Item):
                 makers = ", ".join(f"{name}(...)" for name in workload.KINDS)
-                raise ScenarioError(f"workload has {item!r}; its items must be of {makers}")
+                raise ScenarioError(f"workload has {item!r}; its items must be made with {makers}")
         if not is_number(self.duration_s) or not 0 < self.duration_s <= LONGEST_S:
             limits = f"above 0 and up to {LONGEST_S:g}"
             raise ScenarioError(f"duration_s is {self.duration_s!r:.60}; it must be a number of seconds {limits}")

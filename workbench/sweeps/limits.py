@@ -95,14 +95,14 @@ class Backstop:
         self._id = ctypes.c_void_p()
         event = _Sigevent(None, signal.SIGKILL, _BY_SIGNAL)
         if self._libc.timer_create(_MONOTONIC, ctypes.byref(event), ctypes.byref(self._id)):
-            raise OSError(ctypes.get_errno(), "timer_create")
+            raise OSError(ctypes.get_errno(), "cannot create the timer that kills this process (timer_create)")
 
     def arm(self, seconds: float) -> float:
         """Set the timer to kill this process after ``seconds`` (0.0 stops it); return the seconds that it had left."""
         old, value = _Itimerspec(), _Timespec(int(seconds), int(seconds % 1 * 1e9))
         setting = _Itimerspec(_Timespec(0, 0), value)
         if self._libc.timer_settime(self._id, 0, ctypes.byref(setting), ctypes.byref(old)):
-            raise OSError(ctypes.get_errno(), "timer_settime")
+            raise OSError(ctypes.get_errno(), "cannot set the timer that kills this process (timer_settime)")
         return old.value.seconds + old.value.nanoseconds / 1e9
 
 

@@ -83,7 +83,7 @@ class Piece(NamedTuple):
 def piece(name: str, code_object: Any) -> Piece:
     """Return the description of a piece of user code: a function, a class, or a source text.
 
-    ``name`` is digested too.
+    The description's digest covers ``name`` and the code.
     """
     walk = Walk([package_of(code_object)])
     is_of_package = package_of(code_object) == PACKAGE  # A measure of this package, which a walk does not enter.

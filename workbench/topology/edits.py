@@ -1,8 +1,9 @@
 """Edited networks: moved, added and removed nodes, and links with other delivery ratios.
 
-Every function returns a new network in normal form and leaves its argument unchanged. An edited network has no recipe
-and is stored node by node. A moved node keeps its links: positions only determine where nodes are drawn,
-and links come from a generator.
+Every function returns a new network in normal form (graphs.py) and leaves its argument unchanged. A scenario file has a
+generated network as its recipe, the name and arguments of its generator. An edited network is stored with all its nodes
+and links instead. A moved node keeps its links: positions only determine where nodes are drawn, and links come from a
+generator.
 
 `linked_again` applies the rule of a generator to an edited network: links within a radius, or by radio propagation.
 """

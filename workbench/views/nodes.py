@@ -129,9 +129,12 @@ def holding(columns: Columns, duration_us: int) -> Table:
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
-    """Return for each row the time in µs of the next event that the row's origin makes after the row, or the run's end.
+    """Return the time in µs until which the event of each row is the newest event of its origin, shape (rows,).
 
-    ``rows``: indices of rows of the trace; ``origins``: the origin of each row. The result has shape (rows,).
+    An event is a publication that spreads in the network; its origin is the node that made it. The time is that of the
+    origin's next row "originated" in the trace, or ``duration_us``, the run's end, if no such row follows.
+
+    ``rows``: indices of rows of the trace, such as the rows "held"; ``origins``: the origin of the event in each row.
     """
     originated = columns.where(event="originated")
     row_count = np.int64(columns.rows + 1)

@@ -211,7 +211,11 @@ class RunPanel(widgets.HBox):
         self.failed += 1
 
     def _count_discarded(self) -> None:
-        """Increment ``failed`` for a run whose result is not needed, unless a newer run is pending."""
+        """Increment ``failed`` for a run whose result is discarded, because ``state`` has changed since the run began.
+
+        When ``failed`` changes, the lab lets its players show whole runs again. If a newer run is pending, ``failed``
+        stays, as the players will show that run.
+        """
         if not self.is_outdated:
             self.failed += 1
 

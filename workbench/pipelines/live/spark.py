@@ -130,7 +130,7 @@ class _StreamReader(DataSourceStreamReader):
 
 
 class SparkFollowing(Following):
-    """A follower on Spark, whose streaming query (``query``) computes the windows."""
+    """The result of `follow` on Spark: a streaming query, ``query``, computes the windows of a capture."""
 
     engine = "on Spark"
 

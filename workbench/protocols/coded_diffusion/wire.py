@@ -63,7 +63,10 @@ LARGEST_GENERATION = 255
 
 
 def coded_bytes(origin, sequence, attributes):
-    """Return the coded data of an event: its bytes and its checksum. Raises EncodeError if they are too long."""
+    """Return the data that coded packets of an event combine: the event's bytes, then the event's checksum.
+
+    Raises EncodeError if the event is too long.
+    """
     data = event_bytes(attributes)
     return data + struct.pack("<I", _event_checksum(origin, sequence, data))
 

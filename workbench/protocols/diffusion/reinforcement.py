@@ -44,8 +44,9 @@ def containing_interests(reinforcement, entries):
 def reason_to_refuse(reinforcement, entry, entries, address):
     """Return the reason why the node at ``address`` drops a reinforcement, or None if the node accepts it.
 
-    ``entry``: the cache entry with the same constraints as the reinforcement, or None; ``entries``: [entry], or if
-    ``entry`` is None, the result of `containing_interests`.
+    ``entry``: the cache entry with the same constraints as the reinforcement, or None. ``entries``: the cache entries
+    to which the reinforcement applies. These are [entry], or, if ``entry`` is None, the entries that
+    `containing_interests` returns.
     """
     sink = reinforcement.sink
     if sink == address:

@@ -40,7 +40,10 @@ def mesh_id_number(mesh_id: bytes) -> int:
 
 
 def owner_number(mesh_id: int) -> int:
-    """Return the integer that identifies a mesh id's owner in events: its highest 63 bits, or -1 for NO_MESH_ID."""
+    """Return the number that stands for the owner of a mesh id in the events that nodes report.
+
+    It is the highest 63 bits of the id, or -1 for NO_MESH_ID.
+    """
     return -1 if mesh_id >= NO_MESH_ID else mesh_id >> _DROPPED_BITS
 
 

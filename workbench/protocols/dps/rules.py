@@ -191,10 +191,10 @@ def has_begun_anew(
 def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, is_new_owner: bool) -> bool:
     """Return whether an acknowledgement over an active link shows that the neighbor restarted.
 
-    A restarted node of the reference implementation creates a link for any subscription. It takes a change for all
-    interests, and a keep-alive for empty interests. It acknowledges with revision 1 and its interests, or with revision
-    0 if it has no interests. A neighbor that did not restart has sent its interests before, and acknowledges without
-    them.
+    A restarted node of the reference implementation creates a link for any subscription. It treats an update as the
+    complete list of interests, and a keep-alive as an empty list. It acknowledges with revision 1 and its own
+    interests, or with revision 0 if it has no interests. A neighbor that did not restart has sent its interests before,
+    and acknowledges without them.
 
     ``newest``: the highest revision received before. ``is_keep_alive``: the acknowledged message is a keep-alive.
     ``is_new_owner``: the neighbor's mesh id has another owner than before. If a neighbor never sent interests, its new

@@ -77,7 +77,7 @@ class Gossip(Protocol):
         return "workbench.protocols.flooding.fast" if self.pieces == 1 else "workbench.protocols.gossip.fast"
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Return the estimated receptions on each arc during a run: one per reading, or five with pieces."""
+        """Estimate the receptions on each arc during a run: one per reading, or five if readings are sent in pieces."""
         return readings if self.pieces == 1 else 5 * readings
 
     @classmethod

@@ -278,7 +278,11 @@ class TinyMQ(Protocol):
         return readings + epochs * infos + subscriptions
 
     def on_a_mote(self, address=None):
-        """Return the settings for a mote, with the dimensions' keys as numbers: a mote does not know key names."""
+        """Return {name: plain value}, the settings for a mote; they do not depend on ``address``.
+
+        "spans" has the dimensions as (number of the key, lowest value, highest value), because a mote does not know
+        the names of keys.
+        """
         values = Protocol.on_a_mote(self, address)
         values["spans"] = self.spans
         return values

@@ -120,9 +120,10 @@ class Mapping:
         return self._join_parts([high for _, high in box])
 
     def clip(self, box, region):
-        """Trim a region to a box, and return it: each of its intervals then begins with a string of the box.
+        """Return a region with each interval shortened so that it begins with a string of the box.
 
-        Intervals that contain no string of the box are removed. A region is a tuple of (lowest, highest) strings.
+        Intervals that contain no string of the box are removed. The ends of the others do not change, so these may
+        contain strings outside the box. A region is a tuple of intervals (lowest, highest string).
         """
         clipped = []
         for low, high in region:

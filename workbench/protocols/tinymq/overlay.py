@@ -155,6 +155,8 @@ class Overlay:
         tree_found(now)              a tree has become reachable
         key_changed(position, now)   the node has a new key in a tree, or has lost its key there (position.key: None)
         child_added(position, child, child_universe, now)   a child has been granted a key
+
+    ``child_universe`` is the child's universe, the strings that begin with its key, as a region (see `zones`).
     """
 
     def __init__(self, address, settings, random, unicast, listener):

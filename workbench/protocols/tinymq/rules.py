@@ -177,9 +177,12 @@ def most_named(repeat_after_us, info_us):
 def remaining_namings(left, named_us, now, lost_after_us):
     """Return how many of the next infos must name a neighbor whose info has just named this node.
 
-    ``left``: the result so far; ``named_us``: when this node last named the neighbor, negative if never. The neighbor
-    may not know that this node hears it, so `NAMED_AGAIN` infos name it. If this node named the neighbor recently, the
-    neighbor's info may be the answer, and the number stays ``left``.
+    An info that names a neighbor shows it that this node hears it. If this node has not named the neighbor for more
+    than half of ``lost_after_us``, the neighbor may not know this, so the next `NAMED_AGAIN` infos name it. Otherwise
+    the neighbor's info may be the answer to this node's info, and the number stays ``left``.
+
+    ``left``: the number of infos that must still name the neighbor; ``named_us``: when this node last named it,
+    negative if never; ``lost_after_us``: the silence (µs) after which a neighbor is lost.
     """
     return NAMED_AGAIN if named_us < 0 or is_in_doubt(named_us, now, lost_after_us) else left
 
@@ -270,8 +273,8 @@ WIDEST_LOGGED = 62  # bits of the widest key space whose zones are logged: a tra
 
 
 def last_string(first, length, key_bits):
-    """Return the last of the strings that begin with a key, as an integer.
+    """Return the last of the strings of ``key_bits`` bits that begin with a key, as an integer.
 
-    ``first``: the first of these strings; ``length``: the length of the key in bits.
+    ``first``: the first of these strings, as an integer; ``length``: the length of the key in bits.
     """
     return first + (1 << (key_bits - length)) - 1

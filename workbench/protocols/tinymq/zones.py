@@ -48,9 +48,9 @@ def whole_key_space(key_bits):
 
 
 def universe(key, key_bits):
-    """Return the universe of the node with a key as a region: the ``key_bits``-bit strings that begin with it.
+    """Return the universe of a node, the strings of ``key_bits`` bits that begin with its ``key``, as a region.
 
-    The region is empty if the key is longer than ``key_bits``.
+    The region is empty if the key has more than ``key_bits`` bits.
     """
     free_bits = key_bits - len(key)
     if free_bits < 0:

@@ -241,10 +241,10 @@ NO_REASON = 0
 
 
 class Reason(Codes):
-    """Reasons of losses and drops. Runs without a trace count them.
+    """Codes of the reasons of losses and drops. Runs without a trace count losses and drops by these codes.
 
-    A value is the index of the reason in the texts of the column "detail". Text 0 is "". The texts that a run adds
-    follow the reasons.
+    A code is the index of a text of the trace's column "detail". Text 0 is "", and the texts of these reasons follow.
+    After them come the twin's own reasons, then the scenario's texts and texts that nodes create during the run.
     """
 
     LINK = 1

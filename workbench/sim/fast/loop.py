@@ -99,11 +99,11 @@ def _find_modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]
 
 
 def _is_part(module: str, twin: ModuleType) -> bool:
-    """Return whether a module can contribute functions to a twin's loop.
+    """Return whether a module can contain functions of a twin's loop, so that the loop's digest must cover its source.
 
-    It can if it belongs to a twin, to the twin's own package, or to the modules with numba functions. Other modules of
-    a workbench protocol's package, such as its node, cannot. `workbench.sim.fast` itself has no function for numba,
-    and its variables depend on the process.
+    It can if it belongs to a twin, to the package of a twin outside the workbench, or to the modules with numba
+    functions. Other modules of a workbench protocol's package, such as its node, cannot. `workbench.sim.fast` itself is
+    left out: it has no numba functions, and its variables differ between processes, which would change the digest.
     """
     if module == __package__:
         return False

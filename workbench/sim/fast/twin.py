@@ -105,7 +105,7 @@ class Reasons(Codes):
 
 
 class Messages(Codes):
-    """The base class of the names of a twin's messages."""
+    """The base class of the codes of a twin's messages: 1, 2, ... in the order of definition."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:

@@ -32,7 +32,11 @@ class Withheld(NamedTuple):
 def withheld(
     rows: Columns, event: str, subscriptions: Subscriptions, publications: Publications, active: ActiveIntervals
 ) -> Withheld:
-    """Return the withheld pairs in the rows of a run; ``event``: the name of the protocol's event, or "" without it."""
+    """Return the pairs of a subscription and a publication that the source withheld, by the rows of a run.
+
+    ``event``: the name of the event by which the protocol's nodes report a withheld sample, or "" if the protocol
+    withholds no samples.
+    """
     is_paced = np.array([interval_us(parse(text)) > 0 for text in subscriptions.texts], np.bool_)[subscriptions.text]
     source, sink, reading_number = rows.columns(event if is_paced.any() else "", "node", "peer", "value")
     publication = find_last((source, reading_number), (publications.node, publications.number))

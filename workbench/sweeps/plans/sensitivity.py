@@ -127,7 +127,8 @@ class Sensitivity:
         if len(blocks) - incomplete < _LEAST_SAMPLES:
             raise WorkbenchError(
                 f"{incomplete} of {len(blocks)} samples have points without {self._metric}; at least {_LEAST_SAMPLES} "
-                "complete samples are needed; see table.failed of a sweep over the same points, or choose other ranges"
+                "complete samples are needed; to see why points failed, run them as a sweep and look at its "
+                "table.failed; or choose other ranges"
             )
         if incomplete:
             warnings.warn(

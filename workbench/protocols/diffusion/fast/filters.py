@@ -318,7 +318,10 @@ def _average(state, f, i, origin, list_id, value_row, value, now):
 
 @compiled
 def _find_memory(state, f, i, origin):
-    """Return (row in ``state.memories`` of filter ``f``'s state for an origin on node ``i``, whether it is new)."""
+    """Find or add the row of ``state.memories`` that filter ``f`` on node ``i`` uses for messages of an origin.
+
+    Return (index of the row, whether the row is new).
+    """
     node_count = state.carries.shape[1]
     id = (np.int64(f) * node_count + i) * node_count + origin
     bucket = np.int64((np.uint64(id) * _FACTOR) >> np.uint64(32)) & (len(state.memory_buckets) - 1)

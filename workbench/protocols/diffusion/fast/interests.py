@@ -253,9 +253,10 @@ def _stop_repeating(core, state, i, sequence, round_):
 
 @compiled
 def expiration_s(core, state, own, now):
-    """Return the lifetime (s) of the gradients that the interest ``own`` of node ``i`` sets at other nodes.
+    """Return the lifetime (s) of the gradients that a node's own interest sets at other nodes.
 
     Gradients last until the last subscription that shares the interest ends, but at most as long as the settings allow.
+    ``own``: the interest's row in ``state.own_interests``.
     """
     ends_us = now
     subscription = state.own_interests[own].subscriptions.first

@@ -146,12 +146,15 @@ def _looks(
     is_reinforced: np.ndarray,
     all_keys: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the intervals in which gradients have one look, as three arrays: start (µs), look, key of the gradient.
+    """Return the intervals in which a gradient keeps its look, as three arrays: start (µs), look, key of the gradient.
 
-    The look is HEAD, REINFORCED or, while the gradient is not the first of its sink, RESERVE. The intervals are sorted
-    by the event ``head_set`` with which they begin. Arrays with an element for each trace row: ``keys``, ``entries``:
-    keys of the gradient and the cache entry; ``is_head``: whether the row is a ``head_set``; ``is_reinforced``: whether
-    a reinforcement has chosen this head. ``all_keys``: the keys of all gradients.
+    While a gradient is the head, the first gradient of its sink in the cache entry, its look is REINFORCED if a
+    reinforcement has chosen it, else HEAD. All other gradients have the look RESERVE. An interval lasts until the
+    gradient's next one. The intervals are sorted by the event ``head_set`` with which they begin.
+
+    Arrays with an element for each trace row: ``keys``, ``entries``: keys of the gradient and the cache entry;
+    ``is_head``: whether the row is a ``head_set``; ``is_reinforced``: whether a reinforcement has chosen this head.
+    ``all_keys``: the keys of all gradients.
     """
     head = np.flatnonzero(is_head)
     next_head = until_next(entries[head], head, -1)  # the row of the next head in the same entry

@@ -261,7 +261,7 @@ async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
         await node.keep_linked(address)
     await _join(node, options, output)
     await asyncio.Event().wait()
-    raise LinkError("the bridge has ended without an interrupt")
+    raise LinkError("the bridge has ended, although it was not interrupted; start it again")
 
 
 async def discover(node: Any, options: argparse.Namespace, output: Output) -> int:

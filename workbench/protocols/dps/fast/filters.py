@@ -87,7 +87,9 @@ def _are_equal(rows, first, second):
 
 @compiled
 def _find_or_add(rows, hashes, table, row):
-    """Return the index of the stored row that equals row ``row``; without an equal row, store ``row`` and return it.
+    """Return the index of the stored row that equals row ``row``, which is computed but not stored yet.
+
+    If no stored row is equal, add row ``row`` to the hash table, and return ``row``.
 
     ``rows``: all filters, or all needs; ``hashes``: the hash of each stored row; ``table``: their hash table.
     """

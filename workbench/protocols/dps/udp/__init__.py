@@ -296,7 +296,7 @@ class UDPNode:
         return subscription
 
     def end_subscription(self, subscription: DPSSubscription) -> None:
-        """End a subscription at the state machine, unless it has ended before."""
+        """End a subscription in the node's protocol state machine, unless it has ended before."""
         if self._subscriptions.pop(subscription.core.number, None) is not None and self._is_open:
             self.core.unsubscribe(subscription.core, now_us())
             self.settle()

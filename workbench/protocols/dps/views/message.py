@@ -240,7 +240,7 @@ class _PartReader:
                 self._read_map(name)
 
     def add_rest(self, reason: str) -> None:
-        """Add the remaining bytes, if any, as one part that was not read; ``reason`` is its meaning."""
+        """Add the remaining bytes, if any, as one part; as its meaning, give the ``reason`` why they were not read."""
         self.reader.at = len(self.frame)
         if self.part_start < len(self.frame):
             self._add_part(REST, "rest", "", reason)

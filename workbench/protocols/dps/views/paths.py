@@ -232,8 +232,9 @@ def _publication_indices(columns: Columns, rows: np.ndarray, wanted: Sequence[Pu
 def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
     """Return the frames of the publications in ``wanted``, in the order of sending; columns as in `Steps`.
 
-    look: `REPEATED_HOP` for each frame that arrived, `LOST_HOP`, or `ACKNOWLEDGED_HOP` for an acknowledgement; from_us:
-    time of arrival or loss (µs).
+    look: `REPEATED_HOP` for each publication that arrived, because `_hops` finds the first arrivals later;
+    `ACKNOWLEDGED_HOP` for each acknowledgement that arrived; `LOST_HOP` for all other frames. from_us: time of arrival
+    or loss (µs).
     """
     rows = columns.where(event=("sent", "received"), message=(PUBLICATION, ACKNOWLEDGEMENT))
     publication = _publication_indices(columns, rows, wanted)

@@ -2,7 +2,7 @@
 
     zone_table(overlay)                      which node stored which strings of a tree, from when to when
     stored_boxes(overlay, zones, mapping)    the strings of each zone that belong to queries which its node stored
-    in_zones(zones, rows, regions)           the strings of each zone in other regions, given by node and time
+    in_zones(zones, rows, regions)           the strings of given regions of nodes that lie in the nodes' zones
     blocks(low, high, bits)                  an interval of strings of two dimensions, as rectangles
 
 Theory of operation
