@@ -51,6 +51,9 @@ def claims(names: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
     for sinks, both in ((2, ("Diffusion", "TinyMQ")), (10, ("TinyMQ", "DPS"))):
         cell = frames.loc[sinks, 2]
         yield f"{sinks} sinks, every 2 s: {' or '.join(both)}", cell["best"] in both, _describe(cell)
+    many = names["many"].winners("transmissions", "sources", "every_s").set_index(["sources", "every_s"])
+    yield "60 sources, every 60 s: Diffusion", many.loc[60, 60]["best"] == "Diffusion", _describe(many.loc[60, 60])
+    yield "3 sources, every 60 s: Flooding", many.loc[3, 60]["best"] == "Flooding", _describe(many.loc[3, 60])
     sent = names["compared"].winners("bytes_sent", "sinks", "every_s").set_index(["sinks", "every_s"]).loc[10, 2]
     yield "10 sinks, every 2 s, in bytes: flooding", sent["best"] == "Flooding", _describe(sent)
     delivery = names["compared"].summary().set_index("protocol")["mean"]
