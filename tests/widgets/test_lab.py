@@ -422,3 +422,21 @@ def test_a_protocol_with_node_drawings_gets_a_tab_for_the_selected_node(lab):
     assert lab._selected_node.wait() and "Click a node" in lab._selected_node._picture.value
     lab.change(protocol=wb.Flooding())
     assert lab.wait() and "Selected node" not in lab._below.titles
+
+
+def test_players_are_sent_again_until_a_page_shows_one(lab, monkeypatch):
+    sent, is_complete = [], threading.Event()
+
+    def send_state(name):
+        sent.append(name)
+        if len(sent) == 3:
+            is_complete.set()
+
+    monkeypatch.setattr(lab._players, "send_state", send_state)
+    lab._is_displayed, lab._resend_s = False, [0.01, 0.01, 0.01]
+    lab._resend_later()
+    assert is_complete.wait(10)
+    lab._resend_s = [0.01]
+    lab._players.selection = {"node": 0}
+    lab._resend_later()
+    assert sent == ["children"] * 3

@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 import ipywidgets as widgets
@@ -57,6 +58,8 @@ _ENDED = (
 )
 _CLOSING_S = 5.0  # a cancelled run ends at its next progress check
 # Action of the map's buttons -> kind of item in the workload.
+# When the list of players is sent again to a page that has not shown one: seconds after the run, then after each other.
+_RESEND_S = (1, 2, 4, 8, 16, 32)
 _KINDS = {"sink": "subscribe", "subscribe": "subscribe", "source": "publish", "publish": "publish", "fail": "outage"}
 _open: dict[str, Lab] = {}
 
@@ -167,6 +170,7 @@ class Lab(widgets.VBox):
             super().close()
             return
         self._is_closed = True
+        self._resend_timer.cancel()
         self._store.flush()
         self._saved.flush()
         self._panel.close()
@@ -279,6 +283,9 @@ class Lab(widgets.VBox):
         self._panel.observe(lambda change: self._show_runs(change.new), "runs")
         self._panel.observe(self._show_live, "live")
         self._panel.observe(lambda _: self._players.complete(), "failed")
+        self._is_displayed = False  # whether a page has shown a player
+        self._resend_s = list(_RESEND_S)
+        self._resend_timer = threading.Timer(0, self._resend_players)
         self._players.observe(self._resend_panels, "selection")
         self._players.observe(lambda _: self._show_selected_node(), "selection")
         self._below.observe(lambda _: self._update_visible_tab(), "selected_index")
@@ -391,6 +398,7 @@ class Lab(widgets.VBox):
         self._cards.show(metrics, self._previous_metrics, runs[0].scenario.protocol)
         self._previous_metrics = metrics
         self._players.complete()
+        self._resend_later()
         self._filters.show_results(runs[0])
         self._why_not.show(*runs)
         self._show_selected_node()
@@ -407,11 +415,29 @@ class Lab(widgets.VBox):
             self._cards.show(run.metrics, None, run.scenario.protocol)
             self._differences.show_live()
 
+    def _resend_later(self) -> None:
+        """Send the list of players again, at growing intervals, until a page reports that it shows one.
+
+        While a page loads, it misses changes, such as the first run's player in place of the notice before it.
+        """
+        if self._is_displayed or self._is_closed or not self._resend_s:
+            return
+        self._resend_timer.cancel()
+        self._resend_timer = threading.Timer(self._resend_s.pop(0), self._resend_players)
+        self._resend_timer.daemon = True
+        self._resend_timer.start()
+
+    def _resend_players(self) -> None:
+        if not self._is_displayed and not self._is_closed:
+            self._players.send_state("children")
+            self._resend_later()
+
     def _resend_panels(self, _: Any) -> None:
         """Send the contents of panels again when a page is opened.
 
         While Voilà's page loads, it misses changes, such as those after the first run.
         """
+        self._is_displayed = True
         self._players.unobserve(self._resend_panels, "selection")
         for widget in (*self._panel.children, self._cards, *self._why_not.children):
             widget.send_state()
