@@ -35,6 +35,8 @@ def test_a_scenario_is_composed_run_and_viewed_without_code(chromium, tmp_path, 
         hand = Hand(page)
         complaints = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
+        # The player plays by itself up to its first picture.
+        page.wait_for_function(f"() => {PLAYERS}[0] && {PLAYERS}[0].time < {PLAYERS}[0].picture.poster_s")
         hand.sees_run("")
         check_accessibility(hand)
         move_in_a_disc(hand)

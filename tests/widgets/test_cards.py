@@ -34,34 +34,47 @@ def cards_of(cards):
 
 def test_a_run_has_a_card_for_each_applicable_metric(runs):
     cards = Cards()
-    cards.show(runs[0].metrics)
+    cards.show(runs[0])
     shown = cards_of(cards)
     assert list(shown)[:4] == ["delivery", "latency, median", "latency, 95 %", "frames sent"]
     assert shown["delivery"] == ("100 %", "", "") and "<small>3 of 3</small>" in cards.value
     assert "interests known" in shown and "repeated" not in shown and "coverage" not in shown
     assert "title='from publish to delivery" in cards.value
-    cards.show(runs[1].metrics)
+    cards.show(runs[1])
     assert "interests known" not in cards_of(cards)
 
 
 def test_a_change_for_the_worse_has_an_arrow_a_number_and_a_class(runs):
-    metrics = runs[0].metrics.copy()
-    before = metrics.copy()
-    metrics["delivery_ratio"], metrics["transmissions"] = 0.75, before["transmissions"] / 2
+    before = runs[0].metrics.copy()
+    before["delivery_ratio"], before["transmissions"] = 1.25, 2 * before["transmissions"]
     cards = Cards()
-    cards.show(metrics, before)
+    cards.show(runs[0], before)
     shown = cards_of(cards)
-    assert shown["delivery"] == ("75 %", "▼ 25 points", "wb-worse")
+    assert shown["delivery"] == ("100 %", "▼ 25 points", "wb-worse")
     assert shown["frames sent"][1:] == ("▼ 50 %", "wb-better")
     assert shown["energy"][1:] == ("", "")
 
 
 def test_cards_show_no_change_of_a_metric_that_the_previous_run_lacks(runs):
     cards = Cards()
-    cards.show(runs[0].metrics, runs[1].metrics)
-    cards.show(runs[1].metrics, runs[0].metrics)
-    cards.show(runs[0].metrics, pd.Series(dtype=float))
+    cards.show(runs[0], runs[1].metrics)
+    cards.show(runs[1], runs[0].metrics)
+    cards.show(runs[0], pd.Series(dtype=float))
     assert {change_text for _, change_text, _ in cards_of(cards).values()} == {""}
+
+
+def test_cards_of_a_comparison_show_the_value_of_both_runs(runs):
+    cards = Cards()
+    cards.show(runs[0], None, runs[1])
+    assert "<b>100 %</b><em class=''></em><small>3 of 3</small><small class='wb-second'>Flooding: 100 %</small>" in (
+        cards.value
+    )
+    # Flooding has no interests: the metric is NaN.
+    assert cards.value.endswith(
+        "<b>100 %</b><em class=''></em><small class='wb-second'>Flooding: –</small></div></div>"
+    )
+    cards.show(runs[0])
+    assert "Flooding" not in cards.value
 
 
 @pytest.mark.parametrize(

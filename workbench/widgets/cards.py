@@ -26,14 +26,15 @@ class Cards(widgets.HTML):
         super().__init__()
         self.add_class("wb-cards-box")
 
-    def show(self, metrics: Any, before: Any = None, protocol: Any = None) -> None:
-        """Show the metrics of a run, and their changes since the previous run.
+    def show(self, run: Any, before: Any = None, second: Any = None) -> None:
+        """Show the metrics of a run, their changes since the previous run, and the same metrics of a second run.
 
-        metrics, before: the metrics of the run and of the previous run, as series; None without a previous run. Metrics
-            that are NaN are left out.
-        protocol: the run's protocol, which describes its own metrics.
+        Metrics that are NaN are left out.
+
+        before: metrics of the previous run, a series; None without a previous run.
+        second: run of the protocol with which the first run is compared; None without a comparison.
         """
-        cards = "".join(_card_html(name, metrics, before, protocol) for name in _shown_metrics(metrics))
+        cards = "".join(_card_html(name, run, before, second) for name in _shown_metrics(run.metrics))
         self.value = f"<div class='wb-cards' role='list' aria-label='Metrics' tabindex='0'>{cards}</div>"
 
 
@@ -47,8 +48,9 @@ def _shown_metrics(metrics: Any) -> list[str]:
     return [name for name in (*FIRST, *shown) if name in metrics.index and not math.isnan(metrics[name])]
 
 
-def _card_html(name: str, metrics: Any, old_metrics: Any, protocol: Any) -> str:
-    shown, value_now = shown_as(name, protocol), float(metrics[name])
+def _card_html(name: str, run: Any, old_metrics: Any, second: Any) -> str:
+    metrics = run.metrics
+    shown, value_now = shown_as(name, run.scenario.protocol), float(metrics[name])
     value = written(shown, value_now)
     text, is_better = (
         change(shown, float(old_metrics[name]), value_now)
@@ -59,6 +61,9 @@ def _card_html(name: str, metrics: Any, old_metrics: Any, protocol: Any) -> str:
     extra = ""
     if name == "delivery_ratio":
         extra = f"<small>{metrics['delivered']:,.0f} of {metrics['expected']:,.0f}</small>"
+    if second is not None and name in second.metrics:
+        second_value = f"{_protocol_name(second)}: {written(shown, float(second.metrics[name]))}"
+        extra += f"<small class='wb-second'>{html.escape(second_value)}</small>"
     return (
         f"<div class='wb-card' role='listitem' title='{html.escape(shown.meaning, quote=True)}'>"
         f"<span>{html.escape(shown.title)}</span><b>{html.escape(value)}</b>"

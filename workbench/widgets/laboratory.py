@@ -395,7 +395,7 @@ class Lab(widgets.VBox):
         if self._panel.is_outdated:
             return  # Slower panels wait for the next run, which is pending.
         metrics = runs[0].metrics
-        self._cards.show(metrics, self._previous_metrics, runs[0].scenario.protocol)
+        self._cards.show(runs[0], self._previous_metrics, *runs[1:])
         self._previous_metrics = metrics
         self._players.complete()
         self._resend_later()
@@ -412,7 +412,7 @@ class Lab(widgets.VBox):
         if change.new is not None:
             run, now_s = change.new
             self._players.show((run,), now_s=now_s)
-            self._cards.show(run.metrics, None, run.scenario.protocol)
+            self._cards.show(run)
             self._differences.show_live()
 
     def _resend_later(self) -> None:

@@ -433,21 +433,32 @@ class Player {
   }
 
   // Play up to the first picture, once, as soon as at least half of the map is in sight. The user can interrupt it.
+  // The map is watched from the time at which it has a size: in Voilà, an observer of an element that is not yet in the
+  // page never reports that it has become visible.
   playWhenInSight() {
-    const watch = new IntersectionObserver(([entry]) => {
-      if (this.isGone || !this.isUntouched) return watch.disconnect()
+    const sizes = new ResizeObserver(() => {
+      if (!this.mapBox.clientWidth) return
+      sizes.disconnect()
+      this.watchSight()
+    })
+    sizes.observe(this.mapBox)
+  }
+
+  watchSight() {
+    const sight = new IntersectionObserver(([entry]) => {
+      if (this.isGone || !this.isUntouched) return sight.disconnect()
       if (!entry.isIntersecting || entry.intersectionRatio < 0.5) return
-      watch.disconnect()
+      sight.disconnect()
       if (this.isPlaying || (this.group && [...this.group][0] !== this)) return
       const poster = this.time
       this.time = this.timeOf(Math.max(0, this.momentOf(poster) - LEAD_S))
       this.start(poster)
     }, { threshold: [0.5] })
-    watch.observe(this.mapBox)
+    sight.observe(this.mapBox)
   }
 
   play() {
-    if (this.isUntouched || this.time >= this.duration) this.time = 0
+    if (this.time >= this.duration) this.time = 0
     this.isUntouched = false
     this.start()
   }
