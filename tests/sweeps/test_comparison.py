@@ -230,3 +230,17 @@ def test_a_larger_network_has_the_same_density(network, nodes, changes):
 def test_an_impossible_size_of_a_network_is_refused(network, nodes, words):
     with pytest.raises(ScenarioError, match=words):
         designs.resized(network, nodes)
+
+
+@pytest.mark.family
+def test_all_protocols_run_on_64_400_and_1500_nodes_in_one_call():
+    workload = [wb.subscribe(0, "TEMP GE 0"), wb.publish(1, "TEMP IS 26", every_s=10, start_s=60)]
+    network = wb.topology.disc(64, 200, 200, radius_m=50, seed=1)
+    radio = wb.Radio(loss="links", collisions=True, csma=True, retries=3)
+    scenario = wb.Scenario(network, wb.Diffusion(), workload, radio=radio, duration_s=120)
+    protocols = [wb.Diffusion(), wb.Flooding(), wb.Gossip(), wb.CodedDiffusion(), wb.TinyMQ(), wb.Pub2Sub(), wb.DPS()]
+    frame = wb.compare(scenario, protocols, over={"nodes": (64, 400, 1500)}, seeds=1).to_pandas()
+    assert len(frame) == 21 and set(frame["error"]) == {None}
+    assert (frame["delivery_ratio"] > 0).all()
+    by_protocol = frame.pivot_table(index="protocol", columns="nodes", values="transmissions", aggfunc="sum")
+    assert (by_protocol.diff(axis=1).iloc[:, 1:] > 0).all(axis=None)

@@ -60,6 +60,17 @@ def test_spark_gives_the_same_rows_as_this_process(spark):
     assert spark.range(3).count() == 3
 
 
+def test_a_comparison_on_spark_equals_the_one_in_this_process(spark):
+    protocols = [wb.Flooding(), wb.TinyMQ()]
+    on_spark, here = (
+        wb.compare(scenario(), protocols, over={"sinks": (1, 2)}, seeds=2, runner=runner)
+        for runner in (SparkRunner(), LocalRunner())
+    )
+    pd.testing.assert_frame_equal(*(each.summary("transmissions", x="sinks") for each in (on_spark, here)))
+    assert on_spark.notes == here.notes
+    assert set(on_spark.to_pandas()["error"]) == {None}
+
+
 USERS_MODULE = """
 import workbench as wb
 from workbench.protocols.flooding.node import FloodingNode

@@ -114,6 +114,24 @@ def test_cells_that_are_run_again_leak_no_memory(chromium, lab):
     notebook.page.close()
 
 
+COMPARE = """
+network, readings = wb.topology.grid(8, 8), [wb.publish(0, "TEMP IS 1", every_s=0.1)]
+scenario = wb.Scenario(network, wb.Flooding(), readings, duration_s=2000)
+wb.compare(scenario, [wb.Flooding(), wb.Gossip()], seeds=1000)
+"""
+
+
+@pytest.mark.family
+def test_a_button_stops_a_comparison(chromium, lab):
+    notebook = lab.notebook(chromium, (SETUP, COMPARE), "compare.ipynb")
+    notebook.run(0)
+    notebook.page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 1 }")
+    notebook.page.evaluate("() => { jupyterapp.commands.execute('notebook:run-cell') }")
+    notebook.page.get_by_role("button", name="Stop", exact=True).click()
+    notebook.page.get_by_text("points are stored in memory").first.wait_for()
+    notebook.page.close()
+
+
 @pytest.mark.skipif(importlib.util.find_spec("notebook") is None, reason="Notebook 7 is not installed")
 @pytest.mark.family
 def test_notebook_7_shows_and_replaces_runs(chromium, tmp_path):
