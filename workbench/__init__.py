@@ -1,7 +1,8 @@
 """A research workbench for publish/subscribe in sensor networks.
 
 Public names (`public_names.py`) load lazily: ``import workbench`` loads no module, and a name loads its module at its
-first use. In a notebook, ``import workbench`` also installs the display of errors. No mote loads this file.
+first use. In a notebook, ``import workbench`` also folds the tracebacks of the workbench's errors. No mote loads this
+file.
 """
 
 TYPE_CHECKING = False  # type checkers treat it as `typing.TYPE_CHECKING`; importing `typing` takes time
@@ -27,7 +28,7 @@ def __getattr__(name: str) -> "Any":
             if plugin is not None:
                 return plugin
         elif find_spec(f"workbench.{name}") is not None:
-            # `from workbench import plugins` asks for the name first, and imports the module after this error.
+            # `from workbench import plugins` first looks up the name, and imports the module after this error.
             raise AttributeError(f"module 'workbench' has no attribute {name!r}")
         from workbench import topology
         from workbench.keywords import UnknownName, former, new_name
@@ -38,8 +39,8 @@ def __getattr__(name: str) -> "Any":
             return former("workbench", name, stacklevel=2)
         except AttributeError:
             # wb.grid(5, 5) was probably meant as wb.topology.grid(5, 5).
-            known = [*HOME, *(f"topology.{function}" for function in topology.__all__)]
-            raise UnknownName("module 'workbench'", name, known) from None
+            suggested_names = [*HOME, *(f"topology.{function}" for function in topology.__all__)]
+            raise UnknownName("module 'workbench'", name, suggested_names) from None
     module = import_module(f"workbench.{HOME[name]}")
     # A public name is a module, or a name in one.
     value = module if HOME[name].rpartition(".")[2] == name else getattr(module, name)

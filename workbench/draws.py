@@ -78,6 +78,6 @@ class Stream:
         return below(self.key, self.counter - 1, bound)
 
     def normal(self):
-        """Return the next draw from the standard normal distribution (Box and Muller; it takes two uniforms)."""
+        """Return the next draw from the standard normal distribution (Box and Muller), made of two uniform draws."""
         radius = math.sqrt(-2.0 * math.log(1.0 - self.uniform()))
         return radius * math.cos(2.0 * math.pi * self.uniform())

@@ -26,7 +26,7 @@ class ParameterError(WorkbenchError):
 
 
 class ScenarioError(WorkbenchError):
-    """A scenario, or a scenario file, that cannot run."""
+    """A scenario, sweep or scenario file that is invalid and cannot run."""
 
 
 class DataError(WorkbenchError):
@@ -42,4 +42,4 @@ class LinkError(WorkbenchError):
 
 
 class FuzzError(WorkbenchError):
-    """A node that breaks the protocol contract under fuzzing: it raised, or requested endless immediate wake-ups."""
+    """A breach of the contract of protocol nodes under fuzzing: an exception, or endless immediate wake-ups."""

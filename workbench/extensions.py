@@ -1,7 +1,7 @@
-"""Attributes of a class that higher modules implement, such as displays and runs (`public_names.EXTENSIONS`).
+"""Methods of a class that modules of higher layers implement, such as displays and runs (`public_names.EXTENSIONS`).
 
-The class imports none of these modules. The first use of an attribute loads its module and stores the function in the
-class, so its signature, documentation and speed are those of an ordinary method.
+The module of the class imports none of these modules. The first use of such a method loads its module and stores the
+function in the class, so its signature, documentation and speed are those of an ordinary method.
 """
 
 from importlib import import_module

@@ -27,7 +27,7 @@ def fold(shell: Any) -> None:
 
 
 def shortened(sentence: str, most: int) -> str:
-    """Return a sentence cut to about ``most`` characters: the middle is left out, because the reason is at the end."""
+    """Return a sentence of at most about ``most`` characters; of a longer one, "…" replaces the middle."""
     return sentence if len(sentence) <= most else f"{sentence[: most // 3]}…{sentence[-most * 2 // 3 :]}"
 
 
@@ -41,9 +41,10 @@ def _show(
     from IPython.display import display
 
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, stack_frames  # for %tb and %debug
-    lines = shell.InteractiveTB.structured_traceback(kind, error, stack_frames, tb_offset=tb_offset)
-    text = _ANSI.sub("", "\n".join(lines))
+    traceback_lines = shell.InteractiveTB.structured_traceback(kind, error, stack_frames, tb_offset=tb_offset)
+    text = _ANSI.sub("", "\n".join(traceback_lines))
     shell._showtraceback(kind, error, [f"{_RED}{kind.__name__}{_PLAIN}: {error}"])
-    shell._last_traceback = lines  # The reply to the client that executes the cell; the notebook does not show it.
-    folded = f"<details><summary>Traceback</summary><pre>{escape(text)}</pre></details>"
-    display({"text/plain": text, "text/html": folded}, raw=True)
+    # The reply to the client that executes the cell contains this; the notebook does not show it.
+    shell._last_traceback = traceback_lines
+    folded_html = f"<details><summary>Traceback</summary><pre>{escape(text)}</pre></details>"
+    display({"text/plain": text, "text/html": folded_html}, raw=True)

@@ -12,9 +12,9 @@ REMEDY = "apt-get install openjdk-17-jre-headless, or brew install openjdk@17 (s
 
 
 class Java(NamedTuple):
-    """The result of the search for Java: whether Spark can use it, and its version.
+    """The result of the search for Java: its ``version``, and whether Spark can use it (``is_ok``).
 
-    Without a version, ``version`` is a remark on the fault; it is "" if no Java was found.
+    ``version`` is "" if no Java was found. If the version cannot be read, ``version`` is a remark on the reason.
     """
 
     version: str

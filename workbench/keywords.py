@@ -1,16 +1,16 @@
 """Signatures, documentation and errors of the public interface: functions, classes and modules that users call.
 
-    checked(target)                    a function or class whose errors for unknown names suggest a known one
-    answer_for(module)                 a module whose error for an unknown name suggests a known one
-    hand_out(module, homes)            lazy loading of a package's public names; former(owner, name) returns the
-                                       value of a name that has moved
-    defaults_of(function)              the defaults of its arguments by name, and the names of required arguments
-    signature_of(parameters)           the signature of a call whose keywords are a table's parameters
-    documentation(text, parameters)    a docstring with the table as its section "Parameters"
-    signature_with, sections           signature and docstring of a call that accepts one of several tables besides its
-                                       own keywords
+    checked(target)                    makes the errors of a function or class for an unknown name suggest a known one
+    answer_for(module)                 makes the error of a module for an unknown name suggest a known one
+    hand_out(package, homes)           makes a package load its public names at their first use
+    former(owner, name)                returns the object whose name has moved, with a warning
+    defaults_of(function)              returns the defaults of a function's arguments, and the required arguments
+    signature_of(parameters)           returns the signature of a call whose keywords are the parameters of a table
+    documentation(text, parameters)    returns a docstring with the parameters of a table as a section
+    signature_with, sections           return the signature and the docstring of a call that accepts the parameters of
+                                       one of several tables besides its own
 
-Notebooks and editors complete keywords from signatures. A table is a sequence of `protocols.parameter.Parameter`.
+A table is a sequence of `protocols.parameter.Parameter`. Notebooks and editors complete keywords from signatures.
 """
 
 import inspect
@@ -31,13 +31,13 @@ Target = TypeVar("Target", bound=Callable[..., Any])
 
 
 class UnknownName(WorkbenchError, AttributeError):
-    """An unknown attribute, reported with a similar known one. It is also an AttributeError, as look-ups raise."""
+    """An error for an unknown attribute, which suggests a similar known one; also an AttributeError for Python."""
 
     def __init__(self, owner: str, name: str, known: Iterable[str]) -> None:
-        public = [name for name in known if not name.startswith("_")]
-        super().__init__(f"{owner} has no attribute {name!r}{meant(name, public)}")
+        public_names = [name for name in known if not name.startswith("_")]
+        super().__init__(f"{owner} has no attribute {name!r}{meant(name, public_names)}")
         self.name = name  # `obj` is not set: Python would add a suggestion of its own, which not all notebooks show
-        self._arguments = (owner, name, public)
+        self._arguments = (owner, name, public_names)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Unpickling calls the class with the exception's message by default, but it needs these arguments.
@@ -45,13 +45,14 @@ class UnknownName(WorkbenchError, AttributeError):
 
 
 class WrongCall(ParameterError, TypeError):
-    """A call with missing or too many arguments. It is also a TypeError, as Python raises for such calls."""
+    """An error for a call with missing or too many arguments. It is also a TypeError, like Python's own error."""
 
 
 def checked(target: Target) -> Target:
-    """Return a function that raises ParameterError for an unknown keyword and for missing arguments.
+    """Return ``target`` with checked calls: they raise ParameterError for an unknown keyword or missing arguments.
 
-    For a class, its constructor and its public methods are checked, and its objects raise `UnknownName`.
+    Of a class, the constructor and the public methods are checked. Its objects raise `UnknownName` for an unknown
+    attribute.
     """
     if not isinstance(target, type):
         return _wrap_checked(target, target.__name__)
@@ -67,7 +68,7 @@ def checked(target: Target) -> Target:
 
 
 def refuse_unknown(self: Any, name: str) -> Any:
-    """Raise `UnknownName`; to be used as the ``__getattr__`` of a class."""
+    """Return a renamed attribute, or raise `UnknownName`: a ``__getattr__`` for classes."""
     # Python calls this when ordinary look-up fails. If a property of this name raised, its error is raised again.
     if name.startswith("_") or hasattr(type(self), name):
         return object.__getattribute__(self, name)
@@ -84,14 +85,14 @@ def answer_for(module: str) -> None:
     ``__all__``, unless the module has a ``__dir__`` of its own.
     """
     owner = sys.modules[module]
-    load = vars(owner).get("__getattr__")
+    own_getattr = vars(owner).get("__getattr__")
     if "__all__" in vars(owner):
         vars(owner).setdefault("__dir__", lambda: sorted(owner.__all__))
 
     def answer(name: str) -> Any:
-        if load is not None:
+        if own_getattr is not None:
             try:
-                return load(name)
+                return own_getattr(name)
             except AttributeError:
                 if name in dir(owner):  # The name exists, and could not be loaded.
                     raise
@@ -107,10 +108,10 @@ def answer_for(module: str) -> None:
 
 def imported_names(package: str) -> list[str]:
     """Return the public names, sorted, that a package's ``__init__`` imports from its modules."""
-    names = {name: value for name, value in vars(sys.modules[package]).items() if not name.startswith("_")}
+    value_by_name = {name: value for name, value in vars(sys.modules[package]).items() if not name.startswith("_")}
     return sorted(
         name
-        for name, value in names.items()
+        for name, value in value_by_name.items()
         if not isinstance(value, ModuleType) and getattr(value, "__module__", "") != __name__
     )
 
@@ -118,21 +119,22 @@ def imported_names(package: str) -> list[str]:
 def checked_method(method: Any, name: str) -> Any:
     """Return ``method`` with checked calls (see `checked`), to be used as a method of a class in another module.
 
-    ``name``: the method's name in error messages. They omit the method's first parameter, the object.
+    ``name`` is the method's name in error messages. The messages omit the first parameter, the object itself.
     """
     return _wrap_checked(method, name, next(iter(inspect.signature(method).parameters)))
 
 
 def hand_out(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Make a package load its public names when they are first used; ``dir`` lists only these and ``__all__``.
+    """Make a package load each public name at its first use; return the new ``__getattr__`` of the package.
 
-    ``homes`` maps a public name to the module of the package that has it, and a module's name to itself. Other modules
-    of the package load by name too, but are not listed. Functions become `checked`. Returns the ``__getattr__``.
+    ``homes`` maps a public name to the module of the package that defines it, and the name of a public module to
+    itself. ``dir`` lists the names in ``homes`` and ``__all__``. Other modules of the package load by their names, too,
+    but are not listed. Functions are wrapped by `checked`.
     """
     owner = sys.modules[package]
     own_getattr = vars(owner).get("__getattr__")
-    public = sorted({*homes, *vars(owner).get("__all__", ())})
-    vars(owner)["__all__"] = public
+    listed_names = sorted({*homes, *vars(owner).get("__all__", ())})
+    vars(owner)["__all__"] = listed_names
 
     def load(name: str) -> Any:
         home = homes.get(name, name)
@@ -156,15 +158,15 @@ def new_name(owner: str, name: str, stacklevel: int) -> str:
     `RENAMED` lists the renamed attributes and parameters of each owner, a class or function.
     ``stacklevel`` is the number of calls between the caller's source line and this function, as for `warnings.warn`.
     """
-    new = RENAMED[owner][name]
-    warnings.warn(f"{owner}: {name} is now {new}", DeprecationWarning, stacklevel=stacklevel + 1)
-    return new
+    present_name = RENAMED[owner][name]
+    warnings.warn(f"{owner}: {name} is now {present_name}", DeprecationWarning, stacklevel=stacklevel + 1)
+    return present_name
 
 
 def former(owner: str, name: str, stacklevel: int) -> Any:
-    """Return the object with the former ``name`` in module ``owner``, and warn of its new name (`FORMER`).
+    """Return the object that was called ``name`` in the module ``owner`` before it moved, with a DeprecationWarning.
 
-    Raises AttributeError if no object of this name has moved.
+    `FORMER` lists these objects. Raises AttributeError if ``name`` is not listed, or if its new module is not found.
 
     ``stacklevel`` is the number of calls between the caller's source line and this function, as for `warnings.warn`.
     """
@@ -172,15 +174,15 @@ def former(owner: str, name: str, stacklevel: int) -> Any:
     if home is None:
         raise AttributeError(f"module {owner!r} has no attribute {name!r}")
     home = home if home.startswith("notebooks") else f"workbench.{home}"
-    shown = f"{home.replace('.protocols.', '.')}.{name}"
-    warnings.warn(f"{owner}.{name} is now {shown}", DeprecationWarning, stacklevel=stacklevel + 1)
+    present_name = f"{home.replace('.protocols.', '.')}.{name}"
+    warnings.warn(f"{owner}.{name} is now {present_name}", DeprecationWarning, stacklevel=stacklevel + 1)
     try:
         module = import_module(home)
         return getattr(module, name, None) or import_module(f"{module.__name__}.{name}")
     except ModuleNotFoundError as error:
         raise AttributeError(
-            f"{owner}.{name} has moved to {home.replace('.', '/')} in the source tree, which Python does not find; "
-            "start Python in the folder of the source tree"
+            f"{owner}.{name} has moved to {home.replace('.', '/')} of the source tree, which Python does not find; "
+            "start Python in the root folder of the source tree"
         ) from error
 
 
@@ -189,18 +191,21 @@ def _wrap_checked(function: Any, name: str, hidden: str = "self") -> Any:
     signature = inspect.signature(function)
     parameters = signature.parameters
     takes_any = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values())
-    known = tuple(parameter for parameter in parameters if parameter != hidden)
-    are_known = frozenset(known).issuperset
-    renamed = RENAMED.get(name, {})
+    parameter_names = tuple(parameter for parameter in parameters if parameter != hidden)
+    has_all_names = frozenset(parameter_names).issuperset
+    present_names = RENAMED.get(name, {})
 
     @wraps(function)
     def call(*arguments: Any, **keywords: Any) -> Any:
-        for former_name in renamed.keys() & keywords.keys():
+        for former_name in present_names.keys() & keywords.keys():
             keywords[new_name(name, former_name, stacklevel=2)] = keywords.pop(former_name)
-        if not takes_any and not are_known(keywords):
-            unknown = next(keyword for keyword in keywords if keyword not in known)
-            listed = ", ".join(known) or "none"
-            raise ParameterError(f"{name} has no parameter {unknown!r}{meant(unknown, known)}; it has: {listed}")
+        if not takes_any and not has_all_names(keywords):
+            unknown_keyword = next(keyword for keyword in keywords if keyword not in parameter_names)
+            names_text = ", ".join(parameter_names) or "none"
+            raise ParameterError(
+                f"{name} has no parameter {unknown_keyword!r}{meant(unknown_keyword, parameter_names)}; "
+                f"it has: {names_text}"
+            )
         try:
             return function(*arguments, **keywords)
         except TypeError:
@@ -216,26 +221,28 @@ def _check_call(
 ) -> None:
     """Raise WrongCall, which shows the signature, if arguments are missing or too many.
 
-    ``name``: the called function in the message. ``hidden``: a parameter that the message omits.
+    ``name`` is the function's name in the message, ``hidden`` a parameter that the message omits.
     """
     try:
         signature.bind(*arguments, **keywords)
     except TypeError as error:
         given_arguments = signature.bind_partial(**keywords).arguments
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        positional = [parameter.name for parameter in signature.parameters.values() if parameter.kind in kinds]
-        given_arguments |= dict(zip(positional, arguments, strict=False))
-        required = [
+        positional_names = [parameter.name for parameter in signature.parameters.values() if parameter.kind in kinds]
+        given_arguments |= dict(zip(positional_names, arguments, strict=False))
+        required_names = [
             parameter.name for parameter in signature.parameters.values() if parameter.default is parameter.empty
         ]
-        missing = [
-            name for name in required if name not in given_arguments and signature.parameters[name].kind in kinds
+        missing_names = [
+            name for name in required_names if name not in given_arguments and signature.parameters[name].kind in kinds
         ]
-        fault = f"lacks {' and '.join(missing)}" if missing else f"was called with wrong arguments ({error})"
-        shown = ", ".join(
+        fault = (
+            f"lacks {' and '.join(missing_names)}" if missing_names else f"was called with wrong arguments ({error})"
+        )
+        parameters_text = ", ".join(
             _without_type(parameter) for parameter in signature.parameters.values() if parameter.name != hidden
         )
-        raise WrongCall(f"{name} {fault}; it is called as {name}({shown})") from None
+        raise WrongCall(f"{name} {fault}; it is called as {name}({parameters_text})") from None
 
 
 def _without_type(parameter: inspect.Parameter) -> str:
@@ -248,9 +255,10 @@ def signature_of(parameters: Iterable[Any]) -> inspect.Signature:
 
 
 def signature_with(function: Callable[..., Any], tables: Iterable[Iterable[Any]]) -> inspect.Signature:
-    """Return the signature of a method that accepts the parameters of one of several tables as further keywords.
+    """Return the signature of the method ``function`` with the parameters of all ``tables`` as further keywords.
 
-    ``self`` is omitted. A default in which the tables differ is shown as ``...``.
+    A table is a sequence of `Parameter`; a call uses one of the tables. ``self`` is omitted. A default that differs
+    between tables is shown as ``...``.
     """
     _, *own_parameters = inspect.signature(function).parameters.values()
     from_tables: dict[str, inspect.Parameter] = {}
@@ -275,7 +283,10 @@ def _make_keyword(parameter: Any) -> inspect.Parameter:
 
 
 def defaults_of(function: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return {argument: default} for numbers, texts and booleans, and the names of the required arguments."""
+    """Return ({argument: default}, names of the required arguments) of a function.
+
+    Only defaults that are numbers, texts or booleans are included.
+    """
     try:
         arguments = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # for example a function written in C
@@ -296,8 +307,8 @@ def documentation(
 ) -> str:
     """Return the docstring ``text`` with a section ``title`` on these parameters.
 
-    The section lists the type, default, range, unit and meaning of each. ``types``: the types of parameters
-    whose default does not show them.
+    The section lists the type, default, range, unit and meaning of each parameter. ``types`` is {name: type} for
+    parameters whose type differs from that of the default.
     """
     types = types or {}
     lines = [
@@ -305,8 +316,8 @@ def documentation(
         for parameter in parameters
         for line in _describe(parameter, types.get(parameter.name, type(parameter.default).__name__))
     ]
-    section = [title, "-" * len(title), *lines] if lines else []
-    return "\n".join([*([inspect.cleandoc(text), ""] if text else []), *section]).rstrip()
+    section_lines = [title, "-" * len(title), *lines] if lines else []
+    return "\n".join([*([inspect.cleandoc(text), ""] if text else []), *section_lines]).rstrip()
 
 
 def sections(text: str, tables: Mapping[str, Iterable[Any]]) -> str:
@@ -317,10 +328,10 @@ def sections(text: str, tables: Mapping[str, Iterable[Any]]) -> str:
 def _describe(parameter: Any, kind: str) -> tuple[str, str]:
     name, default, minimum, maximum, unit, reason = parameter
     if isinstance(minimum, tuple):
-        limits = f"one of {', '.join(map(repr, minimum))}"
+        range_text = f"one of {', '.join(map(repr, minimum))}"
     elif minimum is None:
-        limits = "" if maximum is None else f"up to {maximum}"
+        range_text = "" if maximum is None else f"up to {maximum}"
     else:
-        limits = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
-    description = "; ".join(part for part in (f"{limits} {unit}".strip(), reason) if part)
+        range_text = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
+    description = "; ".join(part for part in (f"{range_text} {unit}".strip(), reason) if part)
     return f"{name} : {kind}, default {default!r}", f"    {description}"

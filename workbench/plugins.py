@@ -63,16 +63,16 @@ def load(kind: str, name: str) -> Any:
 
 def load_all(kind: str, taken: Collection[str] = ()) -> dict[str, Any]:
     """Return {name: plug-in} of all usable plug-ins of a kind, except the names in ``taken``."""
-    loaded = {name: load(kind, name) for name in names(kind, taken)}
-    return {name: plugin for name, plugin in loaded.items() if plugin is not None}
+    plugin_by_name = {name: load(kind, name) for name in names(kind, taken)}
+    return {name: plugin for name, plugin in plugin_by_name.items() if plugin is not None}
 
 
 def leave_out(kind: str, name: str, error: BaseException) -> None:
     """Stop using a plug-in because of ``error``, and warn."""
     sentence = str(error) if isinstance(error, PluginError) else f"{type(error).__name__}: {error}"
     _errors[kind, name] = sentence
-    owner = _find_distribution(kind, name)
-    warnings.warn(f"{owner}: its plug-in {name} (workbench.{kind}) is ignored: {sentence}", stacklevel=4)
+    distribution = _find_distribution(kind, name)
+    warnings.warn(f"{distribution}: its plug-in {name} (workbench.{kind}) is ignored: {sentence}", stacklevel=4)
 
 
 def provide(kind: str, plugins: Mapping[str, Any]) -> None:
@@ -98,7 +98,7 @@ class PluginError(WorkbenchError):
 
 @cache
 def _find_entry_points(kind: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a kind by name. If a name occurs twice, the first in the search path counts."""
+    """Return {name: entry point} of a kind. If a name occurs twice, the first one in the search path is used."""
     return {entry.name: entry for entry in reversed(tuple(entry_points(group=f"workbench.{kind}")))}
 
 
@@ -106,9 +106,11 @@ def _load(kind: str, entry: EntryPoint) -> Any:
     plugin = entry.load()
     for attribute in KINDS[kind]:
         if not hasattr(plugin, attribute):
-            raise PluginError(f"{entry.value} has no attribute {attribute!r}; its kind, {kind}, needs it")
+            raise PluginError(f"{entry.value} has no attribute {attribute!r}, which a plug-in of the kind {kind} needs")
     if kind == "protocols" and plugin.__name__ != entry.name:
-        raise PluginError(f"its entry point is named {entry.name}; it must have its class's name, {plugin.__name__}")
+        raise PluginError(
+            f"the entry point is named {entry.name}; it must have the name of the class, {plugin.__name__}"
+        )
     return plugin
 
 

@@ -78,7 +78,7 @@ class SensorField:
     ===================== ================ ====== ==============================================================
 
     * or the unit of the chosen key. With the defaults the field stays below 30 except near the hot spot, so that
-    only nodes within about a radius of it have an answer to "TEMP GE 30".
+    only readings within about one radius of the hot spot match the interest "TEMP GE 30".
 
     >>> SensorField().attributes(node=3, x_m=10.0, y_m=5.0, time_s=60.0, extent=(48.0, 14.4))
     'TEMP IS 20.59'
@@ -116,15 +116,18 @@ class SensorField:
     def value(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
     ) -> float:
-        """Return the reading of ``node`` at (x_m, y_m), ``time_s`` after midnight, in an area of ``extent`` (m, m)."""
-        value = self.base + self._diurnal(time_s) + self._spatial(x_m, y_m)
-        value += self._hot_spot(x_m, y_m, time_s, extent) + self._noise(node, time_s)
-        return round(round(value / self.resolution) * self.resolution, 6)
+        """Return the reading of ``node`` at (x_m, y_m), ``time_s`` after midnight.
+
+        ``extent`` is the width and height of the network's area in meters.
+        """
+        reading = self.base + self._diurnal(time_s) + self._spatial(x_m, y_m)
+        reading += self._hot_spot(x_m, y_m, time_s, extent) + self._noise(node, time_s)
+        return round(round(reading / self.resolution) * self.resolution, 6)
 
     def attributes(
         self, node: int, x_m: float, y_m: float, time_s: float, extent: tuple[float, float] = (100.0, 100.0)
     ) -> str:
-        """Return the reading as a publication's text: "TEMP IS 26.53"."""
+        """Return a reading as the attributes of a publication: "TEMP IS 26.53"; arguments as for `value`."""
         return f"{self.key} IS {self.value(node, x_m, y_m, time_s, extent):.{self._decimals}f}"
 
     @property
@@ -155,16 +158,18 @@ class SensorField:
 
         Raises ScenarioError for an unknown parameter or an invalid value.
         """
-        known = [field.name for field in fields(cls)]
+        parameter_names = [field.name for field in fields(cls)]
         if not isinstance(form, Mapping):
             raise ScenarioError(
-                f"The sensor field is {form!r:.60}; it must be an object with some of {', '.join(known)}."
+                f"The sensor field is {form!r:.60}; it must be a mapping with some of the keys "
+                f"{', '.join(parameter_names)}."
             )
-        unknown = [str(name) for name in form if name not in known]
-        if unknown:
-            hint = meant(unknown[0], known)
+        unknown_names = [str(name) for name in form if name not in parameter_names]
+        if unknown_names:
+            hint = meant(unknown_names[0], parameter_names)
             raise ScenarioError(
-                f"The sensor field has no parameter {unknown[0]!r:.60}{hint}; it has {', '.join(known)}."
+                f"The sensor field has no parameter {unknown_names[0]!r:.60}{hint}; "
+                f"it has {', '.join(parameter_names)}."
             )
         try:
             return cls(**form)
@@ -176,15 +181,15 @@ class SensorField:
 
     def _spatial(self, x_m: float, y_m: float) -> float:
         components = _draw_components(self.seed, self.correlation_length_m)
-        total = math.fsum(math.cos(k_x * x_m + k_y * y_m + phase) for k_x, k_y, phase in components)
-        return self.spatial_sigma * math.sqrt(2 / _COMPONENTS) * total
+        sum_of_cosines = math.fsum(math.cos(k_x * x_m + k_y * y_m + phase) for k_x, k_y, phase in components)
+        return self.spatial_sigma * math.sqrt(2 / _COMPONENTS) * sum_of_cosines
 
     def _hot_spot(self, x_m: float, y_m: float, time_s: float, extent: tuple[float, float]) -> float:
         center = self.hot_spot_at(time_s, extent)
         if center is None:
             return 0.0
-        distance = math.dist(center, (x_m, y_m)) / self.hot_spot_radius_m
-        return self.hot_spot_amplitude * math.exp(-0.5 * distance * distance)
+        distance_in_radii = math.dist(center, (x_m, y_m)) / self.hot_spot_radius_m
+        return self.hot_spot_amplitude * math.exp(-0.5 * distance_in_radii * distance_in_radii)
 
     def _noise(self, node: int, time_s: float) -> float:
         key = draws.make_key(self.seed, purposes.SENSOR_FIELD, _NOISE, node, round(time_s * 1e6))
@@ -193,10 +198,12 @@ class SensorField:
 
 def parameters() -> tuple[Parameter, ...]:
     """Return the table of a field's parameters, for forms. The list of points ``hot_spot_path`` is not in it."""
-    numbers = (Parameter(name, getattr(SensorField, name), *rest) for name, rest in _RANGES.items())
+    ranged_parameters = (
+        Parameter(name, getattr(SensorField, name), *limits_and_meaning) for name, limits_and_meaning in _RANGES.items()
+    )
     key = Parameter("key", SensorField.key, None, None, "", "the attribute that readings are published under")
     seed = Parameter("seed", SensorField.seed, None, None, "", "of the spatial variation and the noise")
-    return (key, *numbers, seed)
+    return (key, *ranged_parameters, seed)
 
 
 @lru_cache(maxsize=64)
@@ -215,24 +222,24 @@ def _draw_components(seed: int, correlation_length_m: float) -> list[tuple[float
 def _check_path(corners: Any) -> tuple[tuple[float, float], ...]:
     """Check the path's corners, and return them as a tuple of (x, y) floats from 0 to 1."""
     try:
-        path = tuple((x, y) for x, y in corners)
+        checked_corners = tuple((x, y) for x, y in corners)
     except (TypeError, ValueError):
-        path = ()
-    numbers = [number for corner in path for number in corner]
-    if not path or not all(_is_number(number) and 0 <= number <= 1 for number in numbers):
+        checked_corners = ()
+    coordinates = [coordinate for corner in checked_corners for coordinate in corner]
+    if not checked_corners or not all(_is_number(coordinate) and 0 <= coordinate <= 1 for coordinate in coordinates):
         raise ParameterError(
             f"SensorField: hot_spot_path is {corners!r:.60}; it must be a list of corners (x, y), each from 0 to 1."
         )
-    return tuple((float(x), float(y)) for x, y in path)
+    return tuple((float(x), float(y)) for x, y in checked_corners)
 
 
 def _find_point_along(corners: list[tuple[float, float]], legs: list[float], travelled_m: float) -> tuple[float, float]:
     """Return the point at distance ``travelled_m`` along a path; ``legs`` are the distances between its corners."""
-    for (start, end), leg in zip(pairwise(corners), legs, strict=True):
-        if travelled_m <= leg and leg > 0:
-            share = travelled_m / leg
-            return (start[0] + share * (end[0] - start[0]), start[1] + share * (end[1] - start[1]))
-        travelled_m -= leg
+    for (start, end), leg_m in zip(pairwise(corners), legs, strict=True):
+        if travelled_m <= leg_m and leg_m > 0:
+            leg_share = travelled_m / leg_m
+            return (start[0] + leg_share * (end[0] - start[0]), start[1] + leg_share * (end[1] - start[1]))
+        travelled_m -= leg_m
     return corners[-1]
 
 

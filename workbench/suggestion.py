@@ -18,24 +18,26 @@ def meant(name, known):
     >>> meant("collision", ["loss", "collisions", "csma"])
     ' (did you mean collisions?)'
     """
-    unknown = str(name)[:_LONGEST].lower()
-    best, closest = LIKE, ""
+    unknown_name = str(name)[:_LONGEST].lower()
+    greatest_similarity, closest_name = LIKE, ""
     for candidate in known:
-        similarity = _similarity(unknown, candidate.lower())
-        if similarity > best:
-            best, closest = similarity, candidate
-    return " (did you mean %s?)" % closest if closest else ""
+        similarity = _similarity(unknown_name, candidate.lower())
+        if similarity > greatest_similarity:
+            greatest_similarity, closest_name = similarity, candidate
+    return " (did you mean %s?)" % closest_name if closest_name else ""
 
 
 def _similarity(name, other_name):
     # longest[i]: common subsequence of the characters so far and the first i characters of the other name.
-    longest = [0] * (len(other_name) + 1)
+    common_lengths = [0] * (len(other_name) + 1)
     for character in name:
-        diagonal = 0
+        diagonal_length = 0
         for i in range(len(other_name)):
-            above = longest[i + 1]
-            longest[i + 1] = diagonal + 1 if character == other_name[i] else max(above, longest[i])
-            diagonal = above
-    share = 2 * longest[-1] / max(len(name) + len(other_name), 1)
+            length_above = common_lengths[i + 1]
+            common_lengths[i + 1] = (
+                diagonal_length + 1 if character == other_name[i] else max(length_above, common_lengths[i])
+            )
+            diagonal_length = length_above
+    similarity = 2 * common_lengths[-1] / max(len(name) + len(other_name), 1)
     is_contained = min(len(name), len(other_name)) >= _SHORTEST and (name in other_name or other_name in name)
-    return share + CONTAINED if is_contained else share
+    return similarity + CONTAINED if is_contained else similarity

@@ -70,7 +70,7 @@ def test_uv_is_a_key_and_an_application_type():
 def test_unknown_key_name_raises_an_error_with_the_known_names():
     with pytest.raises(
         AttributeFormatError,
-        match=r"key is TEMPERATURE .*TEMP.*; known keys are APP, .*you may register the numbers 100-199",
+        match=r"key is TEMPERATURE .*TEMP.*; known keys are APP, .*use register_key for new keys, with numbers 100-199",
     ):
         key_of("TEMPERATURE")
 
@@ -189,7 +189,7 @@ def test_custom_blob_key_takes_bytes():
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ({"number": 122, "name": "TEMP"}, "conflicts with key 51 TEMP, which is already registered as int16 in °C"),
+        ({"number": 122, "name": "TEMP"}, "with key 51 TEMP, already registered with type int16 and unit '°C'"),
         ({"number": 130, "name": "OTHER"}, "conflicts with key 130 FIRST"),
         ({"number": 130, "name": "FIRST", "unit": "m"}, "conflicts"),
         ({"number": 130, "name": "FIRST", "steps": 10}, "conflicts"),
@@ -204,8 +204,8 @@ def test_custom_blob_key_takes_bytes():
         ({"number": 131, "name": "1ST"}, "capital letters"),
         ({"number": 131, "name": "MY_KEY"}, "_KEY"),
         ({"number": 131, "name": "MINE", "type": "float"}, "'int16' or 'blob'"),
-        ({"number": 131, "name": "MINE", "steps": 0}, "whole number from 1"),
-        ({"number": 131, "name": "MINE", "steps": 0.5}, "whole number from 1"),
+        ({"number": 131, "name": "MINE", "steps": 0}, "whole number, at least 1"),
+        ({"number": 131, "name": "MINE", "steps": 0.5}, "whole number, at least 1"),
         ({"number": 131, "name": "MINE", "maximum": 40000}, "-32768.* to 32767"),
         ({"number": 131, "name": "MINE", "steps": 100, "minimum": -400}, "-327.68 to 327.67"),
         ({"number": 131, "name": "MINE", "minimum": 6, "maximum": 5}, "from 6 to 5"),

@@ -207,9 +207,9 @@ def test_a_row_with_an_invalid_symbol_of_a_prime_field_is_refused():
 
 
 def test_a_row_without_whole_bytes_is_not_converted_to_data():
-    with pytest.raises(DecodeError, match="does not hold whole bytes"):
+    with pytest.raises(DecodeError, match="is not made from whole bytes"):
         field(257).to_data(field(257).pack([256]))
-    with pytest.raises(DecodeError, match="does not hold whole bytes"):
+    with pytest.raises(DecodeError, match="is not made from whole bytes"):
         field(17).to_data(field(17).pack([1, 2, 3]))
 
 

@@ -94,7 +94,7 @@ def test_a_node_that_forgets_nothing_grows():
 
 
 def test_what_is_no_protocol_is_refused_in_a_sentence():
-    with pytest.raises(ParameterError, match="it must be a protocol with its settings"):
+    with pytest.raises(ParameterError, match="it must be an instance of a protocol"):
         wb.fuzz(wb.Flooding)
     with pytest.raises(ParameterError, match="frames"):
         wb.fuzz(wb.Flooding(), 3)

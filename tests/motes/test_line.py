@@ -232,6 +232,6 @@ def test_a_socket_connected_to_itself_is_not_a_mote(monkeypatch):
 
     sockets = []
     monkeypatch.setattr(socket, "create_connection", connect_to_itself)
-    with pytest.raises(LinkError, match="cannot be opened: no program listens on that port"):
+    with pytest.raises(LinkError, match="cannot be opened: no program listens on this port"):
         port.open_port("socket://127.0.0.1:40000")
     assert sockets[0].fileno() == -1

@@ -134,9 +134,9 @@ def test_a_truncated_event_raises_a_decode_error(digits):
 @pytest.mark.parametrize(
     ("digits", "sentence"),
     [
-        ("", "type is missing; this link"),
-        ("00", "type is 0; this link"),
-        ("ff 0000", "type is 255; this link"),
+        ("", "type is missing; the host link"),
+        ("00", "type is 0; the host link"),
+        ("ff 0000", "type is 255; the host link"),
         ("01 5742", "a message of type 1 has 3 bytes; it needs 8"),
     ],
 )
@@ -148,9 +148,9 @@ def test_an_invalid_message_is_refused_in_one_sentence(digits, sentence):
 @pytest.mark.parametrize(
     ("rest", "sentence"),
     [
-        ("", "ends before its detail"),
-        ("00", "ends before its detail"),
-        ("05 6461 00", "ends before its detail"),
+        ("", "an event is cut short"),
+        ("00", "an event is cut short"),
+        ("05 6461 00", "an event is cut short"),
         ("01 ff 00", "a text of an event is not UTF-8"),
         ("00 00 ff", "a text of an event is not UTF-8"),
         ("00 01", "the list of attributes is empty"),

@@ -173,7 +173,7 @@ def test_times_in_milliseconds_and_seconds_become_seconds(tmp_path):
     ({"a": "itn"}, {}, "column a is of kind 'itn'.*kinds are int, float, str"),
     ({"a b": int}, {}, "the column name is 'a b'"),
     ({"a": int}, {"separator": "ab"}, "the separator is 'ab'; it must be one ASCII character"),
-    ({"a": int}, {"checks": {"b too large": "b < 3"}}, "the check 'b too large': 'b < 3' is not valid"),
+    ({"a": int}, {"checks": {"b too large": "b < 3"}}, "the condition 'b < 3' of check 'b too large' is not valid"),
     ({"a": int}, {"checks": {"{b} too large": "a < 3"}}, "is not valid"),
 ])  # fmt: skip
 def test_an_impossible_format_is_refused_when_it_is_made(columns, more, sentence):

@@ -73,7 +73,7 @@ def test_without_rules_all_readings_stay():
 @pytest.mark.parametrize(("rules", "sentence"), [
     ({"outlier": {}}, "unknown rule 'outlier'; rules are unit, duplicate"),
     ({"range": {"temp_C": (0, 1)}}, "no column 'temp_C'.*columns are time_s"),
-    ({"range": {"temperature_C": (3, 1)}}, "the smallest value comes first"),
+    ({"range": {"temperature_C": (3, 1)}}, "must have the smallest value first"),
     ({"range": {"temperature_C": 3}}, "it must be .smallest, largest., or the name of a key"),
     ({"jump": {"temperature_C": -1}}, "limit of rule jump is -1; it must be a finite number above 0"),
     ({"gap": "long"}, "limit of rule gap is 'long'"),

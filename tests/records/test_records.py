@@ -234,7 +234,7 @@ def parquet(**columns):
         ),
         (
             carriers.add_to_svg("<svg></svg>", record.to_text(record.add_digest({"of": "runs", "runs": [3]}))),
-            "is not a run",
+            "is damaged: it is not a JSON object",
         ),
     ],
 )

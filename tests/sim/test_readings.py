@@ -85,7 +85,7 @@ def test_the_size_of_a_workload_counts_its_readings():
     ([float("nan")], {"TEMP": [1]}, "times_s has nan"),
     ([0], {}, "it must be {key: values}"),
     ([0], {"TMEP": [1]}, "key is TMEP"),
-    ([0], {"TOPIC": [1]}, "TOPIC is a blob"),
+    ([0], {"TOPIC": [1]}, "the key TOPIC, a blob; readings must have"),
     ([0], {"TEMP": [1, 2]}, "TEMP has 2 values for 1 times"),
     ([0], {"TEMP": [None]}, "the reading at 0.0 s has no value"),
     ([0], {"HUMIDITY": [101.0]}, "HUMIDITY is 101.0; it must be from 0 to 100"),

@@ -140,11 +140,11 @@ def test_replace_generates_the_network_again_with_other_arguments():
 @pytest.mark.parametrize(
     ("network", "path", "value", "words"),
     [
-        (wb.topology.grid(3, 3), "topology.row", 4, ["topology.row;", "topology.rows"]),
-        (wb.topology.grid(3, 3), "topology.kind", "line", ["no topology.kind"]),
+        (wb.topology.grid(3, 3), "topology.row", 4, ["'topology.row' is not an argument", "topology.rows"]),
+        (wb.topology.grid(3, 3), "topology.kind", "line", ["'topology.kind' is not an argument"]),
         (wb.topology.grid(3, 3), "topology.rows", 0, ["rows is 0"]),
         (wb.topology.grid(3, 3), "topology.rows", [2], ["rows is [2]"]),
-        (wb.topology.grid(3, 3), "topology.rows.more", 2, ["no topology.rows.more"]),
+        (wb.topology.grid(3, 3), "topology.rows.more", 2, ["'topology.rows.more' is not an argument"]),
         (nx.path_graph(4), "topology.nodes", 5, ["not made by a generator", "topology.nodes"]),
     ],
 )

@@ -219,7 +219,7 @@ def test_a_reader_waits_for_all_runs_while_files_are_joined(tmp_path, monkeypatc
 def test_a_join_that_does_not_end_is_an_error(tmp_path, monkeypatch):
     finish, keys = half_joined(tmp_path, monkeypatch)
     monkeypatch.setattr(traces, "JOIN_S", 0.0)
-    with pytest.raises(wb.DataError, match="being joined into one file; wait for the end of the sweep"):
+    with pytest.raises(wb.DataError, match="a sweep is replacing files of traces; wait for the end of the sweep"):
         wb.pipelines.traces(tmp_path)
     finish()
     assert keys_in(traces.list_runs(tmp_path)) == keys

@@ -149,7 +149,7 @@ def test_numpy_values_are_accepted_as_numbers():
         ({"seed": 3}, "values of seed are 3; they must be a list"),
         ({"topology": wb.topology.line(5)}, "values of topology are .*; they must be a list"),
         ({"seed": [1, 2, 1]}, "seed=1 and seed=1 are the same scenario"),
-        ({1: [1]}, "the path is"),
+        ({1: [1]}, "the path of a varied parameter is 1"),
         ({}, "must be a mapping of paths to values"),
         ([1], "must be a mapping of paths to values"),
     ],

@@ -62,9 +62,9 @@ def test_renumbered_network_has_the_chosen_nodes_first_and_is_otherwise_equal():
 @pytest.mark.parametrize(
     ("first", "sentence"),
     [
-        ((1, 9), "first contains 9, which is not a node"),
-        ((1, 1), "it must name each node once"),
-        (("1",), "first contains"),
+        ((1, 9), "`first` contains 9, which is not a node"),
+        ((1, 1), "it must not contain a node twice"),
+        (("1",), "`first` contains"),
     ],
 )
 def test_an_invalid_numbering_is_refused(first, sentence):

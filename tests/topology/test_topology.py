@@ -397,7 +397,7 @@ def test_the_error_for_a_missing_testbed_names_its_source(tmp_path, monkeypatch)
 
 
 def test_an_unknown_testbed_names_the_known_ones():
-    with pytest.raises(DataError, match="Data set is 'grenoble'; known data sets are iotlab/strasbourg"):
+    with pytest.raises(DataError, match="Unknown data set 'grenoble'; known data sets are iotlab/strasbourg"):
         topology.testbed("grenoble")
 
 
@@ -615,8 +615,8 @@ def test_a_recipe_that_makes_another_network_now_is_refused():
         ({"nodes": [[0, 0, 0]]}, "links must be a list"),
         ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 1]]}, "Entry 0 of the topology's links"),
         ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 1, 1.5]]}, "Entry 0 of the topology's links"),
-        ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 2, 1]]}, "must join two of its nodes"),
-        ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 0, 1]]}, "must join two of its nodes"),
+        ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 2, 1]]}, "must join two different nodes in nodes"),
+        ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 0, 1]]}, "must join two different nodes in nodes"),
         ({"nodes": [[0, 0, 0], [1, 1, 1]], "links": [[0, 1, 1], [0, 1, 0.5]]}, "repeats 0 -> 1"),
         ({"nodes": [[0, 0, 0]], "links": [], "walls": [1]}, "walls must be a list of segments"),
         ({"nodes": [[0, 0, 0]], "links": [], "digest": 7}, "differs from the stored one"),

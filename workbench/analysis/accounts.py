@@ -111,10 +111,10 @@ def accounts(run: Any) -> list[Account]:
 
     Raises ScenarioError if the run has no trace.
     """
-    rows = Columns(run.trace)
-    expectations = expected(run.scenario, rows)
+    trace_columns = Columns(run.trace)
+    expectations = expected(run.scenario, trace_columns)
     pairs = take_rows(expectations.pairs, expectations.pairs.hops >= 0)
-    all_accounts = _account_for_delivered(rows, expectations, take_rows(pairs, pairs.delivery != NEVER))
+    all_accounts = _account_for_delivered(trace_columns, expectations, take_rows(pairs, pairs.delivery != NEVER))
     all_accounts += missing(run, expectations)
     return sorted(all_accounts, key=lambda account: (account.subscriber, account.subscription, account.published_us))
 
@@ -136,28 +136,28 @@ def missing(
     evidence, last_step = _collect_evidence(run.scenario, run.trace)
     undelivered = _make_pairs(evidence, expectations, pairs)
     evidence.follow({(pair.publisher, pair.number) for pair in undelivered})
-    result = []
+    found_accounts = []
     for index, pair in enumerate(undelivered):
         if index % _READINGS_PER_CALL == 0:
             on_progress()
-        result.append(_account_for_missing(evidence, pair, last_step))
-    return result
+        found_accounts.append(_account_for_missing(evidence, pair, last_step))
+    return found_accounts
 
 
 # Delivered
 
 
 def _account_for_delivered(trace: Columns, expectations: Expected, pairs: Any) -> list[Account]:
-    rows = trace.where(event="delivered")[pairs.delivery]
+    delivery_rows = trace.where(event="delivered")[pairs.delivery]
     subscriptions, publications = expectations.subscriptions, expectations.publications
-    columns = (
+    field_columns = (
         publications.node[pairs.publication],
         publications.number[pairs.publication],
         publications.time_us[pairs.publication],
         subscriptions.node[pairs.subscription],
         subscriptions.number[pairs.subscription],
-        trace["time_us"][rows],
-        rows,
+        trace["time_us"][delivery_rows],
+        delivery_rows,
     )
     return [
         Account(
@@ -174,7 +174,7 @@ def _account_for_delivered(trace: Columns, expectations: Expected, pairs: Any) -
             (row,),
         )
         for publisher, reading_number, time, node, subscription_number, delivered_us, row in zip(
-            *(column.tolist() for column in columns), strict=True
+            *(column.tolist() for column in field_columns), strict=True
         )
     ]
 
@@ -184,8 +184,8 @@ def _account_for_delivered(trace: Columns, expectations: Expected, pairs: Any) -
 
 def module_of(scenario: Any) -> Any:
     """Return the module that the protocol's class names in ``explain``, or None if it does not name a module."""
-    name = scenario.protocol.explain
-    return importlib.import_module(name) if name else None
+    module_name = scenario.protocol.explain
+    return importlib.import_module(module_name) if module_name else None
 
 
 LastStep = Callable[[Evidence, Pair, Trail], Step | None]
@@ -202,10 +202,10 @@ def _collect_evidence(scenario: Any, table: pa.Table) -> tuple[Evidence, LastSte
 def _make_pairs(evidence: Evidence, expectations: Expected, pairs: Any) -> list[Pair]:
     subscriptions, publications = expectations.subscriptions, expectations.publications
     # If a number was used again, its last publication counts, as in the metrics.
-    rows = {(row.node, row.sequence): row for row in evidence.of("published")}
-    begins = {(row.node, row.sequence): row for row in evidence.of("subscribed")}
-    ends = {(row.node, row.sequence): row for row in reversed(evidence.of("unsubscribed"))}
-    columns = (
+    publish_rows = {(row.node, row.sequence): row for row in evidence.of("published")}
+    subscribe_rows = {(row.node, row.sequence): row for row in evidence.of("subscribed")}
+    unsubscribe_rows = {(row.node, row.sequence): row for row in reversed(evidence.of("unsubscribed"))}
+    field_columns = (
         publications.node[pairs.publication],
         publications.number[pairs.publication],
         subscriptions.node[pairs.subscription],
@@ -217,13 +217,13 @@ def _make_pairs(evidence: Evidence, expectations: Expected, pairs: Any) -> list[
             publisher,
             reading_number,
             node,
-            rows[publisher, reading_number],
-            begins[node, subscription_number],
+            publish_rows[publisher, reading_number],
+            subscribe_rows[node, subscription_number],
             ended_us,
-            ends.get((node, subscription_number)),
+            unsubscribe_rows.get((node, subscription_number)),
         )
         for publisher, reading_number, node, subscription_number, ended_us in zip(
-            *(column.tolist() for column in columns), strict=True
+            *(column.tolist() for column in field_columns), strict=True
         )
     ]
 
@@ -238,17 +238,17 @@ def _account_for_missing(evidence: Evidence, pair: Pair, last_step: LastStep) ->
     proof = step.rows
     if step.cause in _ABSENCES and step.node == pair.publisher:
         proof = (pair.published, *proof)
-    rows = tuple(sorted({row.position for row in proof}))
+    proof_positions = tuple(sorted({row.position for row in proof}))
     reading = Reading(pair.publisher, pair.number)
-    key = reading, pair.published.time_us, pair.subscriber, pair.subscribed.sequence, None
-    return Account(*key, step.cause, step.node, step.neighbor, step.time_us, step.detail, rows)
+    leading_fields = reading, pair.published.time_us, pair.subscriber, pair.subscribed.sequence, None
+    return Account(*leading_fields, step.cause, step.node, step.neighbor, step.time_us, step.detail, proof_positions)
 
 
 def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the step "too_late" if the subscriber got the whole reading after the subscription's end, else None."""
-    held = trail.at("held", pair.subscriber)
-    if held and pair.subscriber != pair.publisher:
-        first_held = held[0]
+    held_rows = trail.at("held", pair.subscriber)
+    if held_rows and pair.subscriber != pair.publisher:
+        first_held = held_rows[0]
         if first_held.time_us >= pair.ended_us:
             proof = pair.ended or pair.subscribed
             return Step("too_late", pair.subscriber, None, first_held.time_us, "", (proof, first_held))
@@ -256,19 +256,27 @@ def _find_late_arrival(evidence: Evidence, pair: Pair, trail: Trail) -> Step | N
 
 
 def _find_disconnection(evidence: Evidence, pair: Pair, step: Step | None) -> Step | None:
-    """Return the step "disconnected" if outages or missing arcs separated publisher and subscriber, else None."""
+    """Return the step "disconnected" if failed nodes or missing arcs cut publisher and subscriber off from each other.
+
+    ``step``: the last step of the reading that the trace proves, or None. Returns None if the reading could reach the
+    subscriber, and the subscription could reach the node of ``step`` in time.
+    """
     end_us = min(pair.ended_us, evidence.end_us)
-    reached = evidence.reached(pair.publisher, pair.published.time_us, end_us)
-    if pair.subscriber not in reached:
-        until = pair.published.time_us, end_us
-        return _make_cut_step(evidence, reached, pair.subscriber, pair, until, "to the subscriber", (pair.published,))
+    reached_from_publisher = evidence.reached(pair.publisher, pair.published.time_us, end_us)
+    if pair.subscriber not in reached_from_publisher:
+        times_us = pair.published.time_us, end_us
+        return _make_cut_step(
+            evidence, reached_from_publisher, pair.subscriber, pair, times_us, "to the subscriber", (pair.published,)
+        )
     if step is None or evidence.scenario.protocol.disseminates:
         return None
-    informed = evidence.reached(pair.subscriber, pair.subscribed.time_us, step.time_us)
-    if step.node not in informed:
-        until = step.time_us, step.time_us
+    reached_from_subscriber = evidence.reached(pair.subscriber, pair.subscribed.time_us, step.time_us)
+    if step.node not in reached_from_subscriber:
+        times_us = step.time_us, step.time_us
         earlier_rows = tuple(row for row in step.rows if row.time_us <= step.time_us)
-        return _make_cut_step(evidence, informed, step.node, pair, until, "from the subscriber", earlier_rows)
+        return _make_cut_step(
+            evidence, reached_from_subscriber, step.node, pair, times_us, "from the subscriber", earlier_rows
+        )
     return None
 
 
@@ -281,12 +289,13 @@ def _make_cut_step(
     detail: str,
     proof: tuple[Row, ...],
 ) -> Step:
-    """Return the step "disconnected" for a goal that no message could reach.
+    """Return the step "disconnected": no message could reach the node ``goal``.
 
-    ``reached``: node -> earliest time in µs at which a message could reach it; ``goal`` is not in it. ``times_us``:
-    time of the step, and end of the period for which outages are listed as proof. ``proof``: further rows.
+    ``reached``: for each node that a message could reach, the earliest time in µs. ``times_us``: the time of the step,
+    and the time up to which outages are listed as proof. ``detail``: "to the subscriber" or "from the subscriber".
+    ``proof``: further rows that prove the step.
     """
-    cut = list(evidence.crossings(reached, goal))
+    cut_arcs = list(evidence.crossings(reached, goal))
     outages = {
         row.position: row
         for node, from_us in reached.items()
@@ -294,6 +303,6 @@ def _make_cut_step(
         if neighbor not in reached
         for row in evidence.outages_between(node, neighbor, from_us, times_us[1])
     }
-    start = pair.publisher if detail == "to the subscriber" else pair.subscriber
-    node, neighbor = (cut[0][0], cut[0][1]) if cut else (start, None)
+    start_node = pair.publisher if detail == "to the subscriber" else pair.subscriber
+    node, neighbor = (cut_arcs[0][0], cut_arcs[0][1]) if cut_arcs else (start_node, None)
     return Step("disconnected", node, neighbor, times_us[0], detail, (*proof, *outages.values()))

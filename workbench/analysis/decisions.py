@@ -61,9 +61,12 @@ class Decisions(NamedTuple):
 
 
 def count_changes(run: Any) -> Counter[tuple[str, int, str]]:
-    """Count the rows of messages that filters replaced or dropped: {(message name, filter's key, did): count}."""
-    rows = Columns(run.trace).of(*run.scenario.protocol.changes[:1])
-    return Counter((row.message, row.value, row.detail) for row in rows)
+    """Count the messages that filters replaced or dropped, as the trace of a run shows them.
+
+    The result is {(message name, filter's key, "replace" or "drop"): count}.
+    """
+    change_rows = Columns(run.trace).of(*run.scenario.protocol.changes[:1])
+    return Counter((row.message, row.value, row.detail) for row in change_rows)
 
 
 def decisions(run: Any, most: int = MOST, progress: Callable[[float], Any] | None = None) -> Decisions:
@@ -116,22 +119,25 @@ class _Watch(Recorder):
         before: tuple[Any, ...],
         after: tuple[Any, ...],
     ) -> None:
-        """Count a decision of a filter, and store it if fewer than ``most`` are stored."""
+        """Count a decision of a filter, and store it if fewer than ``most`` decisions are stored.
+
+        The parameters are the fields of `Decision`, but ``before`` and ``after`` are tuples of attributes.
+        """
         self.counts[messages, key, did] += 1
         if len(self.first) < self.most:
-            remaining = "" if did == "drop" else to_text(after)
-            self.first.append(Decision(now, node, messages, origin, sequence, key, did, to_text(before), remaining))
+            text_after = "" if did == "drop" else to_text(after)
+            self.first.append(Decision(now, node, messages, origin, sequence, key, did, to_text(before), text_after))
 
     @property
     def changes(self) -> Counter[tuple[str, int, str]]:
-        """The counts of replaced and dropped messages, to be compared with those of the trace."""
+        """The numbers of changed messages: {(message name, filter's key, "replace" or "drop"): count}."""
         return Counter({key: count for key, count in self.counts.items() if key[2] != "pass"})
 
     def _discard(self, row: tuple[Any, ...]) -> None:
-        """Discard a row."""
+        """Discard a row of the trace: this recorder stores decisions only."""
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Discard the events of nodes."""
+        """Discard the events that nodes report: this recorder stores decisions only."""
 
     def flush_if_large(self) -> None:
-        """Do nothing: no rows are stored."""
+        """Do nothing: this recorder stores no rows of the trace."""

@@ -125,9 +125,9 @@ class Energy:
         )
 
     def __repr__(self) -> str:
-        values = self.summary
+        summary = self.summary
         return (
-            f"Energy({len(self.nodes)} nodes: mean {values['charge_mC']:,.4g} mC, of it idle listening "
-            f"{values['charge_mC_idle']:,.4g} mC; the first battery of {self.battery_mAh:g} mAh is empty after "
-            f"{values['lifetime_first_days']:,.3g} days)"
+            f"Energy({len(self.nodes)} nodes: mean {summary['charge_mC']:,.4g} mC, of it idle listening "
+            f"{summary['charge_mC_idle']:,.4g} mC; the first battery of {self.battery_mAh:g} mAh is empty after "
+            f"{summary['lifetime_first_days']:,.3g} days)"
         )

@@ -3,7 +3,7 @@
     evidence = Evidence(scenario, table, carriers, harmless)    the whole trace
     evidence.follow({(publisher, number)})                      collect the rows of these readings, all at once
     evidence.trail(publisher, number)                           the rows of one of these readings
-    Step                                                        the last step of a reading that rows prove
+    Step                                                        the last event of a reading's course that rows prove
 
 The module `explain` of a protocol follows readings with these look-ups. Rows are identified by their position in the
 trace.
@@ -59,8 +59,8 @@ class Step(NamedTuple):
 class Pair(NamedTuple):
     """A reading that a subscription expected and did not get.
 
-    ``publisher``, ``number``: the reading's identity. ``published`` and ``subscribed``: the trace rows of the reading
-    and of the subscription.
+    ``publisher``, ``number``: the publisher's address, and the number of the reading there. ``published`` and
+    ``subscribed``: the trace rows of the reading and of the subscription.
     """
 
     publisher: int
@@ -115,21 +115,21 @@ class Trail:
 
     @cached_property
     def drops(self) -> list[Row]:
-        """The rows "dropped" whose reason is not harmless."""
+        """The rows "dropped" that may lose the reading: their reason is not in ``harmless`` of `Evidence`."""
         return [row for row in self.of("dropped") if row.detail not in self._harmless]
 
     @cached_property
     def holders(self) -> dict[int, Row]:
         """{holder: the first row that proves that the holder had the reading}."""
-        received = self._select_event("received")
-        firsts = received[first_rows(self._columns["node"][received])]
+        received_rows = self._select_event("received")
+        firsts = received_rows[first_rows(self._columns["node"][received_rows])]
         holders = {row.node: row for row in reversed(self._columns.listed(firsts))}
         holders.update((row.node, row) for row in reversed(self.of("originated")))
         return holders
 
     @cached_property
     def arrivals(self) -> dict[tuple[int, int], Row]:
-        """{(sender, receiver): the last row "received" of a frame that the receiver did not drop as a copy}."""
+        """{(sender, receiver): the last row "received"}; frames that the receiver dropped as copies are left out."""
         return {
             (row.peer, row.node): row
             for row in self.of("received")
@@ -144,20 +144,20 @@ class Trail:
     def losses(self, sender: int) -> dict[int, Row]:
         """Return {neighbor: its last row "lost"} for neighbors that received none of the sender's frames."""
         if sender not in self._losses:
-            received, lost = (self._select_event(event) for event in ("received", "lost"))
+            received_rows, lost_rows = (self._select_event(event) for event in ("received", "lost"))
             peer, node = self._columns["peer"], self._columns["node"]
-            got = set(node[received[peer[received] == sender]].tolist())
-            rows = self._columns.listed(lost[peer[lost] == sender])
-            self._losses[sender] = {row.node: row for row in rows if row.node not in got}
+            got = set(node[received_rows[peer[received_rows] == sender]].tolist())
+            sender_losses = self._columns.listed(lost_rows[peer[lost_rows] == sender])
+            self._losses[sender] = {row.node: row for row in sender_losses if row.node not in got}
         return self._losses[sender]
 
     def outcome(self, node: int, neighbors: Collection[int] | None = None) -> Step | None:
         """Return the last step at which a node lost, dropped or gave up the reading, or None.
 
         ``neighbors``: only losses and receptions at these nodes count; None for all nodes. The result is also None if
-        one of them received the reading from ``node`` later than this step.
+        such a neighbor received the reading from ``node`` after that step.
         """
-        arrived = [
+        arrival_positions = [
             row.position
             for (sender, receiver), row in self.arrivals.items()
             if sender == node and (neighbors is None or receiver in neighbors)
@@ -168,22 +168,24 @@ class Trail:
             if neighbors is None or receiver in neighbors
         ]
         steps += [dropped(row) for row in self.drops if row.node == node]
-        if not arrived:  # After an arrival it may be a retry of the frame that arrived.
+        if not arrival_positions:  # After an arrival it may be a retry of the frame that arrived.
             steps += [given_up(row) for row in self.at("given_up", node)[-1:]]
-        last = max(steps, key=lambda step: step.rows[-1].position, default=None)
-        return None if last is None or last.rows[-1].position < max(arrived, default=-1) else last
+        last_step = max(steps, key=lambda step: step.rows[-1].position, default=None)
+        return (
+            None if last_step is None or last_step.rows[-1].position < max(arrival_positions, default=-1) else last_step
+        )
 
 
 CAUSE_OF_DROP = {"filter": "filtered", "chance": "chance", "ttl": "ttl", "hops": "ttl", "evicted": "evicted"}
 
 
 def dropped(row: Row) -> Step:
-    """Return the step that a row "dropped" proves; its cause depends on the reason in the row."""
+    """Convert a trace row "dropped" to a step; the reason in the row determines the step's cause."""
     return Step(CAUSE_OF_DROP.get(row.detail, "dropped"), row.node, None, row.time_us, row.detail, (row,))
 
 
 def given_up(row: Row) -> Step:
-    """Return the step that a row "given_up" proves; its cause is "down" or "saturated"."""
+    """Convert a trace row "given_up" to a step; its cause is "down" or "saturated"."""
     cause = "down" if row.detail == "down" else "saturated"
     return Step(cause, row.node, None, row.time_us, row.detail, (row,))
 
@@ -191,8 +193,9 @@ def given_up(row: Row) -> Step:
 class Evidence:
     """The trace of a run, with lookups of rows by event, node and reading.
 
-    ``carriers``: names of messages that carry readings; () for all messages that nodes originate. ``harmless``: reasons
-    of drops that do not end a reading, because the node already has the reading or needs no more of its parts.
+    ``carriers``: names of the messages that carry readings; () stands for all messages that nodes originate.
+    ``harmless``: reasons of drops that lose no reading, because the node has the reading already or needs no further
+    part of it.
     """
 
     def __init__(self, scenario: Any, table: pa.Table, carriers: Collection[str], harmless: Collection[str]) -> None:
@@ -218,23 +221,23 @@ class Evidence:
 
     def by(self, event: str, key: Callable[[Row], Any]) -> dict[Any, list[Row]]:
         """Return {key: rows of an event, in order of time}; ``key`` computes a row's key."""
-        groups: dict[Any, list[Row]] = {}
+        rows_by_key: dict[Any, list[Row]] = {}
         for row in self.of(event):
-            groups.setdefault(key(row), []).append(row)
-        return groups
+            rows_by_key.setdefault(key(row), []).append(row)
+        return rows_by_key
 
     def at(self, event: str, node: int, **equal: int) -> list[Row]:
         """Return the rows of an event at a node, filtered by further columns: ``at("sent", 3, peer=5)``."""
-        key = event, node, *equal.values()
-        if key not in self._at:
-            self._at[key] = self._select(event, node, equal)
-        return self._at[key]
+        cache_key = event, node, *equal.values()
+        if cache_key not in self._at:
+            self._at[cache_key] = self._select(event, node, equal)
+        return self._at[cache_key]
 
     def _select(self, event: str, node: int, equal: Mapping[str, int]) -> list[Row]:
-        selected = self._indices(event, node)
+        selected_rows = self._indices(event, node)
         for name, number in equal.items():
-            selected = selected[self.columns[name][selected] == number]
-        return self.columns.listed(selected)
+            selected_rows = selected_rows[self.columns[name][selected_rows] == number]
+        return self.columns.listed(selected_rows)
 
     def _indices(self, event: str, node: int) -> np.ndarray:
         """Return the positions in the trace of the rows of an event at a node, ascending."""
@@ -247,15 +250,15 @@ class Evidence:
         return positions[slice(*np.searchsorted(nodes, (node, node + 1)).tolist())]
 
     def once(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """Return the result of ``make()``; later calls with the same ``key`` return the same object."""
+        """Return the result of ``make()``, stored under ``key``: later calls with this key return the stored object."""
         if key not in self._once:
             self._once[key] = make()
         return self._once[key]
 
     def sent_after(self, node: int, index: int) -> list[Row]:
-        """Return [row of the last frame that a node sent], or [] if the node sent no frame after position ``index``."""
-        last = self._indices("sent", node)[-1:]
-        return self.columns.listed(last[last > index])
+        """Return a list with the row of a node's last frame sent, if its position is above ``index``, else []."""
+        last_positions = self._indices("sent", node)[-1:]
+        return self.columns.listed(last_positions[last_positions > index])
 
     # Readings
 
@@ -267,22 +270,29 @@ class Evidence:
         originated_readings = list(columns.tuples(originated, "node", "value"))
         originated = originated[np.array([reading in wanted_readings for reading in originated_readings], bool)]
         originated_readings = [reading for reading in originated_readings if reading in wanted_readings]
-        selected = columns.where(event=_FOLLOWED, message=self._carriers or columns.coded("message", originated)[1])
-        keys, messages = shared_keys(
-            (columns["origin"][selected], columns["sequence"][selected]),
+        followed_rows = columns.where(
+            event=_FOLLOWED, message=self._carriers or columns.coded("message", originated)[1]
+        )
+        message_keys, messages = shared_keys(
+            (columns["origin"][followed_rows], columns["sequence"][followed_rows]),
             (columns["origin"][originated], columns["sequence"][originated]),
         )
-        is_wanted = np.isin(keys, messages)
-        selected, keys = selected[is_wanted], keys[is_wanted]
-        by_key = argsort(keys)
-        selected, keys = selected[by_key], keys[by_key]
-        first_rows, end_rows = np.searchsorted(keys, messages), np.searchsorted(keys, messages, side="right")
+        is_wanted = np.isin(message_keys, messages)
+        followed_rows, message_keys = followed_rows[is_wanted], message_keys[is_wanted]
+        by_key = argsort(message_keys)
+        followed_rows, message_keys = followed_rows[by_key], message_keys[by_key]
+        first_rows, end_rows = (
+            np.searchsorted(message_keys, messages),
+            np.searchsorted(message_keys, messages, side="right"),
+        )
         slices: dict[tuple[int, int], list[np.ndarray]] = {}
-        for reading, begin, end in zip(originated_readings, first_rows.tolist(), end_rows.tolist(), strict=True):
-            slices.setdefault(reading, []).append(selected[begin:end])
+        for reading, first_row, end_row in zip(
+            originated_readings, first_rows.tolist(), end_rows.tolist(), strict=True
+        ):
+            slices.setdefault(reading, []).append(followed_rows[first_row:end_row])
         for reading in wanted_readings:
-            parts = slices.get(reading, [np.zeros(0, np.int64)])
-            rows = parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
+            row_slices = slices.get(reading, [np.zeros(0, np.int64)])
+            rows = row_slices[0] if len(row_slices) == 1 else np.unique(np.concatenate(row_slices))
             self._trails[reading] = Trail(columns, rows, self._harmless)
 
     def trail(self, publisher: int, number: int) -> Trail:
@@ -298,19 +308,19 @@ class Evidence:
         An outage without a recovery ends just after the run.
         """
         outages: dict[int, list[tuple[int, int, Row]]] = {}
-        ends = self.by("recovered", lambda row: row.node)
+        recovery_rows = self.by("recovered", lambda row: row.node)
         for row in self.of("failed"):
-            end = next(
-                (recovery.time_us for recovery in ends.get(row.node, ()) if recovery.position > row.position),
+            recovered_us = next(
+                (recovery.time_us for recovery in recovery_rows.get(row.node, ()) if recovery.position > row.position),
                 self.end_us + 1,
             )
-            outages.setdefault(row.node, []).append((row.time_us, end, row))
+            outages.setdefault(row.node, []).append((row.time_us, recovered_us, row))
         return outages
 
     def outage(self, node: int, time_us: int) -> Row | None:
         """Return the row "failed" of the outage in which a node was at ``time_us``, or None if the node was up."""
-        for first, last, row in self.outages.get(node, ()):
-            if first <= time_us < last:
+        for failed_us, recovered_us, row in self.outages.get(node, ()):
+            if failed_us <= time_us < recovered_us:
                 return row
         return None
 
@@ -324,7 +334,7 @@ class Evidence:
         ]
 
     def up_from(self, node: int, time_us: int) -> int:
-        """Return the first time from ``time_us`` on at which a node is up.
+        """Return the first time in µs, at or after ``time_us``, at which a node is up.
 
         If the node stays down, the result is a time after the end of the run.
         """
@@ -335,8 +345,8 @@ class Evidence:
 
     @cached_property
     def _outage_times(self) -> np.ndarray:
-        times = {time for outages in self.outages.values() for outage in outages for time in outage[:2]}
-        return np.array(sorted(times), np.int64)
+        outage_ends = {time for outages in self.outages.values() for outage in outages for time in outage[:2]}
+        return np.array(sorted(outage_ends), np.int64)
 
     def reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
         """Return {node: the earliest time in µs at which a message from ``start``, sent at ``from_us``, can arrive}.
@@ -346,16 +356,16 @@ class Evidence:
         """
         # The result changes only where an outage begins or ends.
         first_change, last_change = np.searchsorted(self._outage_times, (from_us, until_us), side="right").tolist()
-        key = start, first_change, last_change
-        if key not in self._reached:
-            self._reached[key] = self._compute_reached(start, from_us, until_us)
-        return self._reached[key]
+        cache_key = start, first_change, last_change
+        if cache_key not in self._reached:
+            self._reached[cache_key] = self._compute_reached(start, from_us, until_us)
+        return self._reached[cache_key]
 
     def _compute_reached(self, start: int, from_us: int, until_us: int) -> dict[int, int]:
         earliest: dict[int, int] = {}
-        waiting = [(from_us, start)]
-        while waiting:
-            time_us, node = heapq.heappop(waiting)
+        arrivals_heap = [(from_us, start)]
+        while arrivals_heap:
+            time_us, node = heapq.heappop(arrivals_heap)
             if node in earliest:
                 continue
             earliest[node] = time_us
@@ -363,11 +373,14 @@ class Evidence:
                 if neighbor not in earliest:
                     meeting_us = self._find_both_up(node, neighbor, time_us)
                     if meeting_us <= until_us:
-                        heapq.heappush(waiting, (meeting_us, neighbor))
+                        heapq.heappush(arrivals_heap, (meeting_us, neighbor))
         return earliest
 
     def _find_both_up(self, node: int, neighbor: int, time_us: int) -> int:
-        """Return the first time from ``time_us`` on at which both nodes are up, or a time after the end of the run."""
+        """Return the first time in µs, at or after ``time_us``, at which both nodes are up.
+
+        If they are never up together again, the result is a time after the end of the run.
+        """
         while True:
             later_us = self.up_from(neighbor, self.up_from(node, time_us))
             if later_us == time_us or later_us > self.end_us:

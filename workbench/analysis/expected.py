@@ -52,8 +52,7 @@ class Pairs(NamedTuple):
 class Expected(NamedTuple):
     """The subscriptions and publications of a run, and the pairs of them that match.
 
-    ``samples``: an array for each of the subscriptions' texts, with the number of samples that match it in each of the
-    publications' texts.
+    ``samples[i][j]``: the number of samples in ``publications.texts[j]`` that match ``subscriptions.texts[i]``.
     """
 
     subscriptions: Subscriptions
@@ -77,44 +76,58 @@ def expected(scenario: Any, rows: Columns) -> Expected:
     )
     samples = samples_of(subscriptions, publications, matching)
     subscription, publication = _find_pairs(scenario, rows, subscriptions, publications, samples)
-    nodes = subscriptions.node[subscription], publications.node[publication]
-    hops = _measure_hops(scenario, *nodes)
-    arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
+    sinks_and_publishers = subscriptions.node[subscription], publications.node[publication]
+    hops = _measure_hops(scenario, *sinks_and_publishers)
+    arrived_deliveries = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     # The first delivery of each pair: `find_last` on the reversed rows.
-    reversed_pairs = arrived.subscription[::-1], arrived.publication[::-1]
-    index = find_last((subscription, publication), reversed_pairs)
-    delivery = np.append(arrived.row[::-1], NEVER)[index]
+    reversed_pairs = arrived_deliveries.subscription[::-1], arrived_deliveries.publication[::-1]
+    delivery_index = find_last((subscription, publication), reversed_pairs)
+    delivery = np.append(arrived_deliveries.row[::-1], NEVER)[delivery_index]
     return Expected(
-        subscriptions, publications, matching, samples, Pairs(subscription, publication, *nodes, *hops, delivery)
+        subscriptions,
+        publications,
+        matching,
+        samples,
+        Pairs(subscription, publication, *sinks_and_publishers, *hops, delivery),
     )
 
 
 def _find_pairs(
     scenario: Any, rows: Columns, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    active = active_intervals(subscriptions, rows)
+    subscription_intervals = active_intervals(subscriptions, rows)
     subscription, publication = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for numbers, interval_rows in zip(
-        samples, split_rows(subscriptions.text[active.subscription], len(samples)), strict=True
+    for sample_counts, interval_rows in zip(
+        samples, split_rows(subscriptions.text[subscription_intervals.subscription], len(samples)), strict=True
     ):
-        matching = np.flatnonzero(numbers[publications.text] > 0)
-        begins = np.searchsorted(publications.time_us[matching], active.first_us[interval_rows])
-        counts = np.searchsorted(publications.time_us[matching], active.last_us[interval_rows]) - begins
-        subscription.append(np.repeat(active.subscription[interval_rows], counts))
-        publication.append(matching[ranges(begins, counts)])
+        matching = np.flatnonzero(sample_counts[publications.text] > 0)
+        first_publications = np.searchsorted(
+            publications.time_us[matching], subscription_intervals.first_us[interval_rows]
+        )
+        publication_counts = (
+            np.searchsorted(publications.time_us[matching], subscription_intervals.last_us[interval_rows])
+            - first_publications
+        )
+        subscription.append(np.repeat(subscription_intervals.subscription[interval_rows], publication_counts))
+        publication.append(matching[ranges(first_publications, publication_counts)])
     pairs = np.concatenate(subscription), np.concatenate(publication)
-    is_sent = ~withheld(rows, scenario.protocol.withholds, subscriptions, publications, active).has(*pairs)
+    is_sent = ~withheld(rows, scenario.protocol.withholds, subscriptions, publications, subscription_intervals).has(
+        *pairs
+    )
     return pairs[0][is_sent], pairs[1][is_sent]
 
 
 def _measure_hops(scenario: Any, sink: np.ndarray, publisher: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hops from each publisher to the sink of the same index, and back; -1 without a path."""
+    """Return the hops from ``publisher[i]`` to ``sink[i]`` and those back, as two arrays; -1 without a path.
+
+    ``sink``, ``publisher``: addresses of nodes.
+    """
     paths = paths_of(scenario.topology)
-    sinks, row = unique_inverse(paths.indices(sink))
-    column = paths.indices(publisher)
+    sinks, sink_row = unique_inverse(paths.indices(sink))
+    publisher_column = paths.indices(publisher)
     lengths = np.full((2, len(sink)), -1)
     for direction, batches in enumerate((paths.hops_to(sinks), paths.hops_from(sinks))):
         for first_row, hops in batches:
-            in_batch = np.flatnonzero((first_row <= row) & (row < first_row + len(hops)))
-            lengths[direction, in_batch] = hops[row[in_batch] - first_row, column[in_batch]]
+            in_batch = np.flatnonzero((first_row <= sink_row) & (sink_row < first_row + len(hops)))
+            lengths[direction, in_batch] = hops[sink_row[in_batch] - first_row, publisher_column[in_batch]]
     return lengths[0], lengths[1]

@@ -8,7 +8,7 @@ Theory of operation
     that its class names (``explain``), under these names, all of them optional:
 
     sentences(scenario, missing)        sentences that the scenario proves; ``missing``: `analysis.expected.Pairs`
-    clause(scenario, account)           the clause of a cause in the protocol's words, or None
+    clause(scenario, account)           the clause about a cause in terms of the protocol, or None for the usual one
     last_step, CARRIERS, HARMLESS       how the accounts follow its messages (`workbench.analysis.accounts`)
 
 Limits
@@ -61,12 +61,12 @@ class Explanation(str):
     __repr__ = str.__str__
 
     def _repr_html_(self) -> str:
-        listed = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
-        return f"<p>{html.escape(self.headline)}</p>" + (f"<ul>{listed}</ul>" if listed else "")
+        list_items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.sentences)
+        return f"<p>{html.escape(self.headline)}</p>" + (f"<ul>{list_items}</ul>" if list_items else "")
 
 
 def hint(delivery_ratio: float) -> str:
-    """Return one line that points to the explanation if the delivery ratio is low or not a number, else ""."""
+    """Return a line that recommends ``run.explain()`` if the delivery ratio is low or NaN, else ""."""
     if delivery_ratio >= LOW:
         return ""
     is_number = delivery_ratio == delivery_ratio
@@ -100,13 +100,15 @@ def _no_sentences(scenario: Any, missing: Any) -> tuple[str, ...]:
 def _make_headline(run: Any, metrics: Any, count: int) -> str:
     if not metrics["expected"]:
         return "No reading was expected to be delivered" + (":" if count else ".")
-    counts = f"{metrics['delivered']:,.0f} of {metrics['expected']:,.0f} readings that were expected were delivered"
+    summary_text = (
+        f"{metrics['delivered']:,.0f} of {metrics['expected']:,.0f} readings that were expected were delivered"
+    )
     if count:
-        return f"{counts}:"
+        return f"{summary_text}:"
     if metrics["delivered"] == metrics["expected"]:
-        return f"{counts}."
+        return f"{summary_text}."
     hint_at_more = "" if run.has_trace else '; a run with record="trace" may show more'
-    return f"{counts}. Neither the scenario nor what was recorded proves why{hint_at_more}."
+    return f"{summary_text}. Neither the scenario nor what was recorded proves why{hint_at_more}."
 
 
 # Readings that were not delivered
@@ -120,13 +122,16 @@ _LOST = {
 
 
 def _explain_causes(run: Any, expectations: Expected) -> Iterator[str]:
-    """Yield a sentence for each cause, with the last reading lost for that cause; the most common cause first."""
-    groups: dict[tuple[str, str], list[accounts.Account]] = {}
+    """Yield a sentence for each cause of losses, the most common cause first.
+
+    A sentence describes the last reading that was lost for this cause, and counts the others.
+    """
+    accounts_by_cause: dict[tuple[str, str], list[accounts.Account]] = {}
     for account in accounts.missing(run, expectations):
         # A detail is a reason, or a number of parts.
         reason = "" if account.detail.isdigit() else account.detail
-        groups.setdefault((account.cause, reason), []).append(account)
-    for same_reason in sorted(groups.values(), key=len, reverse=True):
+        accounts_by_cause.setdefault((account.cause, reason), []).append(account)
+    for same_reason in sorted(accounts_by_cause.values(), key=len, reverse=True):
         yield f"{sentence(run.scenario, same_reason[-1])[:-1]}{more(len(same_reason))}."
 
 
@@ -192,26 +197,29 @@ def _describe_cause(account: accounts.Account) -> str:
 
 
 def _describe_cut(account: accounts.Account) -> str:
-    start, goal, from_us = account.reading.publisher, account.subscriber, account.published_us
+    start_node, goal, from_us = account.reading.publisher, account.subscriber, account.published_us
     if account.detail == "from the subscriber":
-        cut = "" if account.neighbor is None else f": the network was cut behind node {account.node}"
-        return f"until {seconds(account.time_us)} no message of node {goal} could reach the nodes that had it{cut}"
-    cut = (
+        where_cut = "" if account.neighbor is None else f": the network was cut behind node {account.node}"
+        return (
+            f"until {seconds(account.time_us)} no message of node {goal} could reach the nodes that had it{where_cut}"
+        )
+    where_cut = (
         ""
         if account.neighbor is None
         else f": the network was cut between node {account.node} and node {account.neighbor}"
     )
-    return f"from {seconds(from_us)} on there was no path of working nodes from node {start} to node {goal}{cut}"
+    no_path = f"there was no path of working nodes from node {start_node} to node {goal}"
+    return f"from {seconds(from_us)} on {no_path}{where_cut}"
 
 
 # Subscriptions, publications, and their times
 
 
 def _explain_empty_workload(scenario: Any, subscriptions: Subscriptions, publications: Publications) -> Iterator[str]:
-    kinds = {type(item) for item in scenario.workload}
-    if workload.Subscribe not in kinds and not len(subscriptions.node):
+    item_types = {type(item) for item in scenario.workload}
+    if workload.Subscribe not in item_types and not len(subscriptions.node):
         yield "The workload has no subscriptions."
-    if workload.Publish not in kinds and not len(publications.node):
+    if workload.Publish not in item_types and not len(publications.node):
         yield "The workload has no publications."
     begun_items = [i for i in scenario.workload if isinstance(i, workload.Publish) and i.start_s < scenario.duration_s]
     if (
@@ -219,9 +227,9 @@ def _explain_empty_workload(scenario: Any, subscriptions: Subscriptions, publica
         and not len(publications.node)
         and not any(action.kind == workload.PUBLISH for action in _expand_workload(scenario))
     ):
-        shown = "its stagger comes later" if begun_items[0].stagger else "it stops when it starts"
+        why_empty = "its stagger comes later" if begun_items[0].stagger else "it stops when it starts"
         contents, suffix = _describe_contents(begun_items[0]), more(len(begun_items))
-        yield f"No publication begins before its end: {shown} ({contents}){suffix}."
+        yield f"No publication begins before its end: {why_empty} ({contents}){suffix}."
 
 
 def _expand_workload(scenario: Any) -> list[workload.Action]:
@@ -237,24 +245,27 @@ def _describe_contents(item: Any) -> str:
 
 def _explain_late_items(scenario: Any) -> Iterator[str]:
     for cls, noun in ((workload.Subscribe, "A subscription"), (workload.Publish, "A publication")):
-        late = [i for i in scenario.workload if isinstance(i, cls) and i.start_s >= scenario.duration_s]
-        if late:
-            ends = f"the run ends at {scenario.duration_s:g} s"
-            contents = _describe_contents(late[0])
-            yield f"{noun} ({contents}) starts at {late[0].start_s:g} s, and {ends}{more(len(late))}."
+        late_items = [i for i in scenario.workload if isinstance(i, cls) and i.start_s >= scenario.duration_s]
+        if late_items:
+            end_clause = f"the run ends at {scenario.duration_s:g} s"
+            contents = _describe_contents(late_items[0])
+            yield f"{noun} ({contents}) starts at {late_items[0].start_s:g} s, and {end_clause}{more(len(late_items))}."
 
 
 def _explain_missed_actions(scenario: Any, rows: Columns) -> Iterator[str]:
-    down = down_times(rows)
-    if not down:
+    outages_by_node = down_times(rows)
+    if not outages_by_node:
         return
     actions = _expand_workload(scenario)
-    for kind, verb in _VERBS.items():
+    for action_kind, verb in _VERBS.items():
         missed = [
             action
             for action in actions
-            if action.kind == kind
-            and any(failed_us <= action.time_us < recovered_us for failed_us, recovered_us in down.get(action.node, ()))
+            if action.kind == action_kind
+            and any(
+                failed_us <= action.time_us < recovered_us
+                for failed_us, recovered_us in outages_by_node.get(action.node, ())
+            )
         ]
         if missed:
             action = missed[0]
@@ -280,14 +291,20 @@ def _explain_times(
         find_last((subscriptions.node, subscriptions.number), tuple(rows.columns("delivered", "node", "value"))) >= 0
     )
     is_delivered &= is_any_expected
-    active = active_intervals(subscriptions, rows)
+    subscription_intervals = active_intervals(subscriptions, rows)
     by_kind: dict[str, list[str]] = {"late": [], "early": [], "between": [], "down": []}
-    for numbers, of_text in zip(samples, split_rows(subscriptions.text, len(subscriptions.texts)), strict=True):
-        times = publications.time_us[numbers[publications.text] > 0]
-        for index in of_text[~is_delivered[of_text]].tolist() if len(times) else ():
-            own_intervals = slice(*np.searchsorted(active.subscription, (index, index + 1)).tolist())
-            up = np.searchsorted(times, (active.first_us[own_intervals], active.last_us[own_intervals]))
-            kind, sentence = _compare_times(subscriptions, index, times, int((up[1] - up[0]).sum()))
+    for sample_counts, of_text in zip(samples, split_rows(subscriptions.text, len(subscriptions.texts)), strict=True):
+        times = publications.time_us[sample_counts[publications.text] > 0]
+        for subscription_index in of_text[~is_delivered[of_text]].tolist() if len(times) else ():
+            own_intervals = slice(
+                *np.searchsorted(
+                    subscription_intervals.subscription, (subscription_index, subscription_index + 1)
+                ).tolist()
+            )
+            up = np.searchsorted(
+                times, (subscription_intervals.first_us[own_intervals], subscription_intervals.last_us[own_intervals])
+            )
+            kind, sentence = _compare_times(subscriptions, subscription_index, times, int((up[1] - up[0]).sum()))
             if kind:
                 by_kind[kind].append(sentence)
     yield from (f"{same_reason[0]}{more(len(same_reason))}." for same_reason in by_kind.values() if same_reason)
@@ -296,26 +313,30 @@ def _explain_times(
 def _compare_times(subscriptions: Subscriptions, index: int, times: np.ndarray, up: int) -> tuple[str, str]:
     """Return (kind, sentence) on why a subscription expected none of the matching publications, or ("", "").
 
-    ``times``: times of the matching publications, ascending, in µs. ``up``: the number of these times in the
-    subscription's active intervals. The kind is "late", "early", "between" or "down".
+    ``index``: the subscription's. ``times``: times of the matching publications, ascending, in µs. ``up``: the number
+    of these times in the subscription's active intervals. The kind is "late" (it began after the last publication),
+    "early" (it ended before the first), "between" (nothing was published meanwhile) or "down" (its node was down).
     """
     node, text = subscriptions.node[index], subscriptions.texts[subscriptions.text[index]]
     first_us, last_us = int(subscriptions.first_us[index]), int(subscriptions.last_us[index])
-    begin, end = np.searchsorted(times, (first_us, last_us)).tolist()
-    subscribed = f"Node {node} subscribed to {text}"
-    if begin == len(times):
-        ended = seconds(times[-1])
-        return "late", f"{subscribed} at {seconds(first_us)}, after the last publication that matches, at {ended}"
-    if end == 0:
-        began = seconds(times[0])
-        ended = f"Node {node}'s subscription to {text} ended at {seconds(last_us)}"
-        return "early", f"{ended}, before the first publication that matches, at {began}"
-    if begin == end:
-        lasted = f"from {seconds(first_us)} to {seconds(last_us)}"
-        return "between", f"{subscribed} {lasted}, when nothing that matches was published"
-    if up < end - begin:
-        counts = f"{end - begin - up:,} of the {end - begin:,} publications that match"
-        return "down", f"Node {node}, which subscribed to {text}, was down when {counts} were made"
+    first_index, end_index = np.searchsorted(times, (first_us, last_us)).tolist()
+    subject_clause = f"Node {node} subscribed to {text}"
+    if first_index == len(times):
+        last_time = seconds(times[-1])
+        return (
+            "late",
+            f"{subject_clause} at {seconds(first_us)}, after the last publication that matches, at {last_time}",
+        )
+    if end_index == 0:
+        first_time = seconds(times[0])
+        end_clause = f"Node {node}'s subscription to {text} ended at {seconds(last_us)}"
+        return "early", f"{end_clause}, before the first publication that matches, at {first_time}"
+    if first_index == end_index:
+        period_text = f"from {seconds(first_us)} to {seconds(last_us)}"
+        return "between", f"{subject_clause} {period_text}, when nothing that matches was published"
+    if up < end_index - first_index:
+        missed_count = f"{end_index - first_index - up:,} of the {end_index - first_index:,} publications that match"
+        return "down", f"Node {node}, which subscribed to {text}, was down when {missed_count} were made"
     return "", ""
 
 
@@ -337,7 +358,7 @@ def _explain_mismatches(
 
 
 def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
-    """Return the reason why no publication (of ``texts``) matches a subscription, as a clause.
+    """Return a clause on why none of the publications ``texts`` matches a subscription.
 
     The clause names the first attribute of the subscription that no publication satisfies by the protocol's rule.
     """
@@ -364,14 +385,17 @@ def _describe_failing(protocol: Protocol, attribute: Attribute, texts: list[str]
         and _is_pattern(attribute.value)
         and _compares_bytes(protocol)
     ):
-        name = type(protocol).public_class().__name__
-        return f"{shown_attribute} is a pattern, and {name} does not support patterns: it compares topics byte by byte"
+        protocol_name = type(protocol).public_class().__name__
+        return (
+            f"{shown_attribute} is a pattern, and {protocol_name} does not support patterns: "
+            "it compares topics byte by byte"
+        )
     if isinstance(attribute.value, int):
         lowest, highest = (to_text((end(published_attributes, key=_value),)) for end in (min, max))
-        shown = lowest if lowest == highest else f"from {lowest} to {highest}"
-        return f"{shown_attribute} fails; published: {shown}"
-    values = {attribute.value for attribute in published_attributes}
-    return f"{shown_attribute} fails; published: {to_text((published_attributes[0],))}{more(len(values))}"
+        range_text = lowest if lowest == highest else f"from {lowest} to {highest}"
+        return f"{shown_attribute} fails; published: {range_text}"
+    published_values = {attribute.value for attribute in published_attributes}
+    return f"{shown_attribute} fails; published: {to_text((published_attributes[0],))}{more(len(published_values))}"
 
 
 def _value(attribute: Attribute) -> Any:
@@ -404,15 +428,16 @@ def _explain_losses(metrics: Any) -> Iterator[str]:
     """Yield sentences on the losses of the radio."""
     if not metrics["transmissions"]:
         yield "No frame was sent."
-    lost, received = metrics["lost"], metrics["receptions"]
-    if lost and lost >= _REPORTED_SHARE * (lost + received):
+    loss_count, reception_count = metrics["lost"], metrics["receptions"]
+    possible_count = loss_count + reception_count
+    if loss_count and loss_count >= _REPORTED_SHARE * possible_count:
         reasons = _list_reasons(metrics, "lost_")
-        yield f"{lost / (lost + received):.0%} of {lost + received:,.0f} receptions failed: {reasons}."
-    sent = metrics["transmissions"]
+        yield f"{loss_count / possible_count:.0%} of {possible_count:,.0f} receptions failed: {reasons}."
+    sent_count = metrics["transmissions"]
     given_up = sum(metrics[name] for name in metrics.index if name.startswith("given_up_"))
-    if given_up and given_up >= _REPORTED_SHARE * (given_up + sent):
+    if given_up and given_up >= _REPORTED_SHARE * (given_up + sent_count):
         reasons = _list_reasons(metrics, "given_up_")
-        yield f"{given_up:,.0f} of {given_up + sent:,.0f} frames were given up before they were sent: {reasons}."
+        yield f"{given_up:,.0f} of {given_up + sent_count:,.0f} frames were given up before they were sent: {reasons}."
 
 
 def _list_reasons(metrics: Any, prefix: str) -> str:

@@ -72,27 +72,33 @@ def heard(
     most: int | None = None,
     on_progress: Callable[[], None] = lambda: None,
 ) -> pa.Table:
-    """Return the table of `frames`. ``on_progress`` is called regularly; an error that it raises ends the replay."""
+    """Return the table that `frames` returns, and call ``on_progress`` regularly during the replay.
+
+    An error that ``on_progress`` raises ends the replay. The other parameters and errors are those of `frames`.
+    """
     if run.engine == LIVE:
         raise ScenarioError(
             "a live run on motes cannot be replayed, so the bytes of its frames are not available; "
             "run the scenario in the simulator, or on motes in lockstep"
         )
     trace = run.trace
-    sent = Columns(trace).where(event="sent")
-    wanted_frames = _select_frames(trace, sent, rows, until_s, most)
-    frame_recorder = _FrameRecorder(trace, sent, wanted_frames, on_progress)
+    sent_positions = Columns(trace).where(event="sent")
+    wanted_frames = _select_frames(trace, sent_positions, rows, until_s, most)
+    frame_recorder = _FrameRecorder(trace, sent_positions, wanted_frames, on_progress)
     if len(wanted_frames):
         with engine.without_collector():
             frame_recorder.listen(run.scenario)
-    table = trace.select(_OF_TRACE).take(sent[wanted_frames])
-    return table.add_column(0, "row", pa.array(sent[wanted_frames], pa.int64())).append_column(
+    frame_table = trace.select(_OF_TRACE).take(sent_positions[wanted_frames])
+    return frame_table.add_column(0, "row", pa.array(sent_positions[wanted_frames], pa.int64())).append_column(
         "frame", frame_recorder.frames()
     )
 
 
 def _select_frames(trace: pa.Table, sent: np.ndarray, rows: Any, until_s: Any, most: Any) -> np.ndarray:
-    """Return the indices into ``sent`` (positions of trace rows) of the requested frames, ascending."""
+    """Return the indices into ``sent`` (positions of trace rows) of the requested frames, ascending.
+
+    ``rows``, ``until_s`` and ``most`` are the parameters of `frames`.
+    """
     if until_s is not None and not (is_number(until_s) and until_s >= 0):
         raise ParameterError(f"until_s is {until_s!r:.60}; it must be a number of seconds, 0 or more")
     if most is not None and not (is_whole(most) and most >= 0):
@@ -115,9 +121,10 @@ def _find_indices(sent: np.ndarray, rows: Any) -> np.ndarray:
 
 
 class _FrameRecorder(Recorder):
-    """A recorder that stores the requested frames of a replay, and compares its rows "sent" with the trace.
+    """A recorder that stores the requested frames of a replay, and checks that the replay sends the frames of the run.
 
-    ``sent``: positions of the trace's rows "sent". ``wanted``: indices into ``sent`` of the frames to store.
+    ``trace``: the trace of the run. ``sent``: positions of its rows "sent". ``wanted``: indices into ``sent`` of the
+    frames to store.
     """
 
     def __init__(self, trace: pa.Table, sent: np.ndarray, wanted: np.ndarray, on_progress: Callable[[], None]) -> None:
@@ -129,8 +136,8 @@ class _FrameRecorder(Recorder):
         self.last = int(wanted[-1]) if len(wanted) else -1
         # If all frames are wanted, the replay must also end with the last of them.
         self.is_whole = len(wanted) == self.number
-        expected = trace.select(_COMPARED).take(sent[: self.last + 1])
-        self._expected = [column.to_numpy() for column in expected.columns]
+        expected_rows = trace.select(_COMPARED).take(sent[: self.last + 1])
+        self._expected = [column.to_numpy() for column in expected_rows.columns]
         self._is_wanted = np.isin(np.arange(self.last + 1), wanted, assume_unique=True)
         self._sent_count = 0
         self._frame = b""
@@ -138,7 +145,7 @@ class _FrameRecorder(Recorder):
         self._batches: list[pa.Array] = []
 
     def listen(self, scenario: Any) -> None:
-        """Play the scenario until the last wanted frame has been sent."""
+        """Replay the scenario up to the last requested frame. Raises ScenarioError if the replay differs."""
         kernel = engine.begin(scenario, self)
         self._intercept_frames(kernel)
         end_us = int(self._expected[0][-1])
@@ -172,11 +179,12 @@ class _FrameRecorder(Recorder):
             if index >= self.number:
                 raise _replay_error(f"the run sent {self.number:,} frames, and the replay sent more")
             return
-        expected = tuple(column.item(index) for column in self._expected)
-        if expected != (time_us, node, peer, size_B):
-            now = _describe_frame(time_us, node, peer, size_B)
+        expected_frame = tuple(column.item(index) for column in self._expected)
+        if expected_frame != (time_us, node, peer, size_B):
+            replayed_frame = _describe_frame(time_us, node, peer, size_B)
             raise _replay_error(
-                f"frame {index} of the run was {_describe_frame(*expected)}, and frame {index} of the replay is {now}"
+                f"frame {index} of the run was {_describe_frame(*expected_frame)}, "
+                f"and frame {index} of the replay is {replayed_frame}"
             )
         if self._is_wanted[index]:
             self._store(self._frame)
@@ -191,16 +199,16 @@ class _FrameRecorder(Recorder):
         self._frames.clear()
 
     def frames(self) -> pa.ChunkedArray:
-        """Return the wanted frames, in their order."""
+        """Return the bytes of the requested frames, in the order in which they were sent."""
         if self._frames:
             self._flush_frames()
         return pa.chunked_array(self._batches, pa.binary())
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Discard the events of nodes."""
+        """Discard the events that nodes report: this recorder stores frames only."""
 
     def flush_if_large(self) -> None:
-        """Do nothing: no rows are stored."""
+        """Do nothing: this recorder stores no rows of the trace."""
 
 
 def _replay_error(difference: str) -> ScenarioError:

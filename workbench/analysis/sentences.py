@@ -16,7 +16,10 @@ def seconds(time_us: int) -> str:
 
 
 def more(count: int) -> str:
-    """Return a suffix for the number of similar cases: " (and 3 more like it)" for a ``count`` of 4, "" for 1."""
+    """Return how a sentence ends that describes one of ``count`` similar cases: " (and 3 more like it)" for 4.
+
+    Returns "" for a single case.
+    """
     return f" (and {count - 1:,} more like it)" if count > 1 else ""
 
 
@@ -26,10 +29,10 @@ def counted(number: int, noun: str) -> str:
 
 
 def beyond(missing: Pairs, hops: np.ndarray, most: int, limit: str) -> Iterator[str]:
-    """Yield a sentence about the first missing reading whose path has more than ``most`` hops, if one has.
+    """Yield a sentence if the path of a missing reading has more than ``most`` hops; it names the first such reading.
 
     ``missing``: pairs of a subscription and a reading that did not arrive. ``hops``: length of each pair's path.
-    ``limit``: the parameter that sets ``most``, as the sentence's subject.
+    ``limit``: the first words of the sentence: the parameter that sets ``most``.
     """
     too_far = np.flatnonzero(hops > most)
     if len(too_far):
@@ -43,7 +46,7 @@ def beyond(missing: Pairs, hops: np.ndarray, most: int, limit: str) -> Iterator[
 def unheard(missing: Pairs, message: str) -> Iterator[str]:
     """Yield a sentence on the first of the ``missing`` pairs with a path to the subscriber but not back.
 
-    ``message``: the subscriber's message that cannot reach the publisher, with its article.
+    ``message``: what cannot reach the publisher, as words of the sentence, such as "an interest".
     """
     one_directional = take_rows(missing, (missing.hops >= 0) & (missing.hops_back < 0))
     if len(one_directional.subscriber):

@@ -1,6 +1,7 @@
-"""The search for the last proven step of a reading, for protocols' modules ``explain`` and protocols without one.
+"""Functions that search for the last step of a lost reading that the trace proves.
 
-Each function returns a `workbench.analysis.evidence.Step`, or None if the rows prove nothing.
+`workbench.analysis.accounts` uses them, and so do the modules ``explain`` of protocols. Each function returns a
+`workbench.analysis.evidence.Step`, or None if the rows prove nothing.
 """
 
 from __future__ import annotations
@@ -25,16 +26,24 @@ def broadcast_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 def _find_step_at_subscriber(trail: Trail, node: int) -> Step | None:
-    """Return the step at which a subscriber that received a part of the reading missed the rest."""
+    """Return the step at which the subscriber ``node`` lost the rest of a reading that it received in part, or None."""
     step = trail.outcome(node, ())
-    parts = trail.at("received", node)
-    if step is not None and step.cause == "evicted" and parts and parts[-1].position < step.rows[-1].position:
+    received_rows = trail.at("received", node)
+    if (
+        step is not None
+        and step.cause == "evicted"
+        and received_rows
+        and received_rows[-1].position < step.rows[-1].position
+    ):
         step = None  # It had too little with or without the evicted part.
     return step or incomplete(trail, node)
 
 
 def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step | None:
-    """Return the step that explains why a broadcast reading did not get from ``node`` to ``neighbor``, or None."""
+    """Return the step at which a broadcast reading was lost between ``node`` and its ``neighbor``, or None.
+
+    ``trail``: the rows of the reading.
+    """
     lost = trail.losses(node).get(neighbor)
     if lost is not None:
         return Step("down" if lost.detail == "down" else "lost", node, neighbor, lost.time_us, lost.detail, (lost,))
@@ -46,33 +55,38 @@ def crossing(evidence: Evidence, trail: Trail, node: int, neighbor: int) -> Step
 
 
 def routed_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the latest step at which a holder of the reading lost it, for protocols that route hop by hop."""
+    """Return the latest step at which a node lost a reading, for protocols that route hop by hop, or None."""
     return next(iter(outcomes(evidence, trail, trail.holders)), None)
 
 
 def outcomes(evidence: Evidence, trail: Trail, nodes: Iterable[int]) -> list[Step]:
-    """Return the steps at which these nodes lost the reading: the latest first, steps "not_forwarded" at the end."""
+    """Return the steps at which the given nodes lost the reading, the latest first.
+
+    ``trail``: the rows of the reading. Steps with the cause "not_forwarded" follow at the end. Nodes that did not lose
+    the reading have no step in the list.
+    """
     steps = [step for node in nodes if (step := trail.outcome(node) or unsent(evidence, trail, node)) is not None]
     return sorted(steps, key=lambda step: (step.cause != "not_forwarded", step.rows[-1].position), reverse=True)
 
 
 def is_last(trail: Trail, end: int, copy: Callable[[Row], Hashable] = lambda row: None) -> bool:
-    """Return whether the reading is not received, lost, dropped or given up after position ``end`` of the trace.
+    """Return whether nothing happens to a reading after position ``end`` of the trace.
 
-    A later reception or loss does not count if the same sender has already brought this copy to the same receiver.
-    ``copy`` returns a key that distinguishes the copies, given a row.
+    Receptions, losses, drops and frames given up count. A reception or loss does not count if the same sender has
+    already brought the same copy to the same receiver. ``copy``: a function that returns a key of the copy in a row; by
+    default, all copies are the same.
     """
     if any(row.position > end for row in (*trail.drops, *trail.of("given_up"))):
         return False
-    passed: set[tuple[int, int, Hashable]] = set()
+    seen_hops: set[tuple[int, int, Hashable]] = set()
     for row in trail.rows:
         if row.event in ("received", "lost"):
             hop = row.peer, row.node, copy(row)
-            is_known = hop in passed or (row.node, row.peer, row.time_us) in trail.repeated
+            is_known = hop in seen_hops or (row.node, row.peer, row.time_us) in trail.repeated
             if row.position > end and not is_known:
                 return False
             if row.event == "received":
-                passed.add(hop)
+                seen_hops.add(hop)
     return True
 
 
@@ -82,23 +96,23 @@ def _rank_step(step: Step) -> tuple[int, int]:
 
 def incomplete(trail: Trail, node: int) -> Step | None:
     """Return the step "incomplete" if a node received parts of a reading and never held the whole, else None."""
-    parts = trail.at("innovative", node) or trail.at("received", node)
-    if not parts or trail.at("held", node):
+    part_rows = trail.at("innovative", node) or trail.at("received", node)
+    if not part_rows or trail.at("held", node):
         return None
-    last = parts[-1]
-    detail = str(last.value) if last.event == "innovative" else str(len(parts))
-    return Step("incomplete", node, None, last.time_us, detail, (last,))
+    last_part = part_rows[-1]
+    detail = str(last_part.value) if last_part.event == "innovative" else str(len(part_rows))
+    return Step("incomplete", node, None, last_part.time_us, detail, (last_part,))
 
 
 def unsent(evidence: Evidence, trail: Trail, node: int) -> Step | None:
     """Return the step that explains why a node with the reading sent no frame; None if one was sent or given up."""
     if trail.at("sent", node) or trail.at("given_up", node):
         return None
-    ready = trail.at("originated", node) + trail.at("forwarded", node)
-    if not ready:
+    ready_rows = trail.at("originated", node) + trail.at("forwarded", node)
+    if not ready_rows:
         row = trail.holders.get(node)
         return None if row is None else Step("not_forwarded", node, None, row.time_us, "", (row,))
-    first_ready = ready[0]
+    first_ready = ready_rows[0]
     later_sent = evidence.sent_after(node, first_ready.position)
     if later_sent:
         return Step("saturated", node, None, first_ready.time_us, "unsent", (first_ready, later_sent[-1]))

@@ -13,13 +13,14 @@ from workbench.errors import ParameterError
 def read_dimensions(owner, texts):
     """Return [(key number, lowest value, highest value)] of the dimensions, with values as integers on the wire.
 
-    Raises ParameterError that begins with ``owner`` if a dimension is wrong or repeated, or if the list is empty.
+    ``texts``: list or tuple of dimensions, such as "TEMP" or "TEMP -20 50". Raises ParameterError if a dimension is
+    wrong or repeated, or if the list is empty. ``owner``: whose dimensions these are, for the error message.
     """
     if not isinstance(texts, (tuple, list)):
         raise ParameterError("%s: dimensions is %r; write a tuple or a list, as in dimensions=[...]" % (owner, texts))
     dimensions = [_read_dimension(owner, text) for text in texts]
     if not dimensions or len({number for number, _, _ in dimensions}) < len(dimensions):
-        raise ParameterError("%s: dimensions is %r; it must name at least one key, each once" % (owner, texts))
+        raise ParameterError("%s: dimensions is %r; it must name at least one key, and no key twice" % (owner, texts))
     return dimensions
 
 
@@ -34,13 +35,13 @@ def _read_dimension(owner, text):
     key = key_of(name_or_number)
     if is_blob(key.number):
         raise ParameterError("%s: dimension is %s, a blob; it must be a key with numbers" % (owner, key.name))
-    bounds = (key.minimum, key.maximum)
+    range_bounds = (key.minimum, key.maximum)
     if len(words) == 3:
         try:
-            bounds = (float(words[1]), float(words[2]))
+            range_bounds = (float(words[1]), float(words[2]))
         except ValueError:
             raise ParameterError("%s: dimension is %r; its range must be two numbers" % (owner, text)) from None
-    low, high = [make(key.number, "EQ", bound).value for bound in bounds]
-    if not LOWEST <= low < high <= HIGHEST:
+    lowest, highest = [make(key.number, "EQ", bound).value for bound in range_bounds]
+    if not LOWEST <= lowest < highest <= HIGHEST:
         raise ParameterError("%s: dimension is %r; its range must go from a lower to a higher value" % (owner, text))
-    return key.number, low, high
+    return key.number, lowest, highest

@@ -48,10 +48,15 @@ def with_checksum(data):
 
 
 def length_before_checksum_B(frame, header_B):
-    """Return the number of bytes before a frame's checksum. Raises DecodeError if the checksum is wrong or cut off."""
+    """Return the number of bytes before a frame's checksum. Raises DecodeError if the checksum is wrong or cut off.
+
+    ``header_B``: size of the frame's header, before which no checksum can begin.
+    """
     end = len(frame) - CHECKSUM_B
     if end < header_B:
-        raise DecodeError("a frame of %d bytes ends within its header" % len(frame))
+        raise DecodeError(
+            "a frame has %d bytes; its header and checksum alone have %d" % (len(frame), header_B + CHECKSUM_B)
+        )
     if struct.unpack_from("<I", frame, end)[0] != crc32(frame[:end]):
         raise DecodeError("a frame of %d bytes has a wrong checksum" % len(frame))
     return end

@@ -2,7 +2,7 @@
 
 Differs from the original in (A16, A20, ... are the numbered gaps of model.py)
     A16  interests count as the same whatever their INTERVAL, unless INTERVAL constrains data ("INTERVAL LE 5").
-    A20  `is_within` is the relaxed match of a reinforcement: at least as constrained as the interest.
+    A20  a reinforcement matches an interest if it is at least as constrained as the interest (`is_within`).
 
 This file runs on a mote too (MicroPython's subset of Python). A mote loads it for diffusion alone.
 """
@@ -32,15 +32,15 @@ def constraints(attributes):
     remains; otherwise a sink without this constraint would share the interest of a sink with it. The value beside
     EQ_ANY has no meaning and is replaced. Source: item A16 of `workbench.protocols.diffusion`.
     """
-    canonical = []
+    canonical_attributes = []
     for attribute in attributes:
         key, operator, _ = attribute
         if operator == EQ_ANY:
             attribute = Attribute(key, EQ_ANY, b"" if is_blob(key) else 0)
         if key != INTERVAL or operator != IS:
             # The attribute itself is stored, not a copy: a mote keeps it as long as the interest.
-            canonical.append(attribute)
-    return tuple(sorted(canonical))
+            canonical_attributes.append(attribute)
+    return tuple(sorted(canonical_attributes))
 
 
 def interval_us(attributes):
@@ -64,12 +64,12 @@ def is_within(reinforcement, interest):
     True
     """
     for key in {a.key for a in interest if a.operator != IS}:
-        inner = [a for a in reinforcement if a.key == key and a.operator != IS]
-        outer = [a for a in interest if a.key == key and a.operator != IS]
-        if not inner:
+        reinforcement_constraints = [a for a in reinforcement if a.key == key and a.operator != IS]
+        interest_constraints = [a for a in interest if a.key == key and a.operator != IS]
+        if not reinforcement_constraints:
             return False
         is_subset = _is_blob_subset if is_blob(key) else _is_integer_subset
-        if not is_subset(inner, outer):
+        if not is_subset(reinforcement_constraints, interest_constraints):
             return False
     return True
 
@@ -109,9 +109,9 @@ def _value_set(constraints_of_key):
 
 
 def _is_blob_subset(inner, outer):
-    allowed = {a.value for a in inner if a.operator == EQ}
-    if allowed:
-        candidates = [v for v in allowed if all([satisfies(v, a.operator, a.value) for a in inner])]
-        return all([satisfies(v, a.operator, a.value) for v in candidates for a in outer])
-    excluded = {a.value for a in inner if a.operator == NE}
-    return all([a.operator == EQ_ANY or (a.operator == NE and a.value in excluded) for a in outer])
+    allowed_values = {a.value for a in inner if a.operator == EQ}
+    if allowed_values:
+        possible_values = [v for v in allowed_values if all([satisfies(v, a.operator, a.value) for a in inner])]
+        return all([satisfies(v, a.operator, a.value) for v in possible_values for a in outer])
+    excluded_values = {a.value for a in inner if a.operator == NE}
+    return all([a.operator == EQ_ANY or (a.operator == NE and a.value in excluded_values) for a in outer])

@@ -106,7 +106,9 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
     if type not in (INT16, BLOB):
         raise AttributeFormatError("key %s has type %r; it must be 'int16' or 'blob'" % (name, type))
     if not (isinstance(steps, int) and steps >= 1):
-        raise AttributeFormatError("key %s has %r steps per unit; it must be a whole number from 1" % (name, steps))
+        raise AttributeFormatError(
+            "key %s has %r steps per unit; it must be a whole number, at least 1" % (name, steps)
+        )
     if type == BLOB:
         key = Key(number, name, BLOB, unit, 1, 0, LONGEST_BLOB)
     else:
@@ -116,11 +118,11 @@ def register_key(number, name, unit="", steps=1, type=INT16, minimum=None, maxim
                 "key %s has a range from %s to %s; with %d steps per unit it must be within %s to %s"
                 % (name, key.minimum, key.maximum, steps, LOWEST / steps, HIGHEST / steps)
             )
-    for known in (_keys_by_number.get(number), _keys_by_name.get(name)):
-        if known is not None and known != key:
+    for registered_key in (_keys_by_number.get(number), _keys_by_name.get(name)):
+        if registered_key is not None and registered_key != key:
             raise AttributeFormatError(
-                "key %d %s conflicts with key %d %s, which is already registered as %s in %s"
-                % (number, name, known.number, known.name, known.type, known.unit or "plain numbers")
+                "key %d %s conflicts with key %d %s, already registered with type %s and unit %r; change number or name"
+                % (number, name, registered_key.number, registered_key.name, registered_key.type, registered_key.unit)
             )
     _keys_by_number[number] = key
     _keys_by_name[name] = key
@@ -148,7 +150,7 @@ def key_of(name_or_number):
 
     known = sorted(_keys_by_name)
     raise AttributeFormatError(
-        "key is %s%s; known keys are %s (you may register the numbers 100-199)"
+        "key is %s%s; known keys are %s (use register_key for new keys, with numbers 100-199)"
         % (name_or_number, meant(name, known), ", ".join(known))
     )
 
@@ -173,17 +175,17 @@ def _to_steps(key, value):
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise AttributeFormatError("%s is %r; it must be a number" % (key.name, value))
     # A value that rounds to the end of the range is accepted: text has a limited number of decimals.
-    slack = 0.499999 / key.steps
-    if not key.minimum - slack <= value <= key.maximum + slack:
+    allowed_excess = 0.499999 / key.steps
+    if not key.minimum - allowed_excess <= value <= key.maximum + allowed_excess:
         raise AttributeFormatError(
             "%s is %.60s; it must be from %s to %s %s" % (key.name, value, key.minimum, key.maximum, key.unit)
         )
     if isinstance(value, int):
         return value * key.steps
     # Half a step rounds up. The small addition keeps 30.455 * 100 = 3045.4999... from rounding down.
-    shifted = value * key.steps + 0.500001
-    whole = int(shifted)
-    return whole - 1 if whole > shifted else whole
+    shifted_steps = value * key.steps + 0.500001
+    rounded_steps = int(shifted_steps)
+    return rounded_steps - 1 if rounded_steps > shifted_steps else rounded_steps
 
 
 def in_units(attribute):

@@ -44,9 +44,10 @@ def _describe(name: Any, value: Any) -> Attribute:
 
 
 def _to_plain_value(key: Key, value: Any) -> Any:
-    """Return a value as `keys.make` takes it: bytes for a blob's text, Python's numbers for numpy's.
+    """Convert a value of a key to a type that `keys.make` accepts.
 
-    The name of an application type becomes its number.
+    A text becomes bytes for a blob, and a number if it names an application type. A number of numpy becomes a number of
+    Python. Other values are returned unchanged.
     """
     if isinstance(value, str):
         return _convert_text(key, value)
@@ -58,17 +59,17 @@ def _to_plain_value(key: Key, value: Any) -> Any:
 def _convert_text(key: Key, value: str) -> Any:
     if key.type == BLOB:
         return value.encode(errors="surrogatepass")
-    numbers = {name.lower(): number for name, number in APPLICATION_TYPES.items()} if key.number == APP else {}
-    if value.lower() in numbers:
-        return numbers[value.lower()]
+    type_numbers = {name.lower(): number for name, number in APPLICATION_TYPES.items()} if key.number == APP else {}
+    if value.lower() in type_numbers:
+        return type_numbers[value.lower()]
     raise AttributeFormatError(
-        f"{key.name} is {value!r:.60}{meant(value, sorted(APPLICATION_TYPES) if numbers else ())}; it must be a number"
-        + (" or an application type" if numbers else "")
+        f"{key.name} is {value!r:.60}{meant(value, sorted(APPLICATION_TYPES) if type_numbers else ())}; "
+        f"it must be a number{' or an application type' if type_numbers else ''}"
     )
 
 
 class _CallableModule(ModuleType):
-    """A module that can be called. It is pickled by name, as cloudpickle does with other modules."""
+    """A module that can be called. Pickling stores only its name, as for other modules in cloudpickle."""
 
     __call__ = staticmethod(describe)
 

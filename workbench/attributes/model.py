@@ -153,8 +153,8 @@ def one_way_match(subscription, publication, strict=False):
         for key, operator, bound in subscription:
             if operator == IS:
                 continue
-            for published_key, published_operator, value in publication:
-                if published_key == key and published_operator == IS and satisfies(value, operator, bound):
+            for published_key, published_operator, published_value in publication:
+                if published_key == key and published_operator == IS and satisfies(published_value, operator, bound):
                     break
             else:
                 return False
@@ -166,18 +166,18 @@ def one_way_match(subscription, publication, strict=False):
 
 def _refuse_text(*values):
     """Raise AttributeFormatError if an argument is a text instead of attributes."""
-    for side in values:
-        if isinstance(side, str):
+    for argument in values:
+        if isinstance(argument, str):
             raise AttributeFormatError(
-                'matching was called with the text %r; it needs attributes: write parse("...") around it' % side
+                'matching was called with the text %r; it needs attributes: write parse("...") around it' % argument
             )
 
 
 def _strict_match(subscription, publication):
     for key in {a.key for a in subscription if a.operator != IS}:
         constraints = [a for a in subscription if a.key == key and a.operator != IS]
-        values = [a.value for a in publication if a.key == key and a.operator == IS]
-        if not any([all([satisfies(value, c.operator, c.value) for c in constraints]) for value in values]):
+        published_values = [a.value for a in publication if a.key == key and a.operator == IS]
+        if not any([all([satisfies(value, c.operator, c.value) for c in constraints]) for value in published_values]):
             return False
     return True
 
@@ -253,9 +253,9 @@ def check_publication(attributes):
 
 def until_last(attributes):
     """Return the attributes of a C-like array before its terminator, the attribute with key LAST."""
-    before_last = []
+    attributes_before_last = []
     for attribute in attributes:
         if attribute.key == LAST:
             break
-        before_last.append(attribute)
-    return tuple(before_last)
+        attributes_before_last.append(attribute)
+    return tuple(attributes_before_last)

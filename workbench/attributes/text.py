@@ -56,17 +56,17 @@ def parse(text):
 def _split(text):
     """Split a text at commas, semicolons and new lines outside quotes; return the parts that are not empty."""
     parts = []
-    quoted = False
-    begin = 0
+    is_quoted = False
+    part_begin = 0
     for position, character in enumerate(text):
         if character == '"':
-            quoted = not quoted
-        elif not quoted and character in ",;\n":
-            parts.append(text[begin:position])
-            begin = position + 1
-    if quoted:
+            is_quoted = not is_quoted
+        elif not is_quoted and character in ",;\n":
+            parts.append(text[part_begin:position])
+            part_begin = position + 1
+    if is_quoted:
         raise AttributeFormatError("%r has a quote that is not closed; add the closing quote" % text)
-    parts.append(text[begin:])
+    parts.append(text[part_begin:])
     return [part.strip() for part in parts if part.strip()]
 
 
@@ -102,17 +102,17 @@ def _parse_attribute(text):
 
 def _split_words(text):
     """Split a text into [key, operator, value]; a sign needs no spaces around it, as in "TEMP>=25"."""
-    begin = 0
-    while begin < len(text) and text[begin] not in _SIGNS:
-        begin += 1
-    end = begin
-    while end < len(text) and text[end] in _SIGNS:
-        end += 1
-    key = text[:begin].split()
-    if begin == end or len(key) != 1:
+    sign_begin = 0
+    while sign_begin < len(text) and text[sign_begin] not in _SIGNS:
+        sign_begin += 1
+    sign_end = sign_begin
+    while sign_end < len(text) and text[sign_end] in _SIGNS:
+        sign_end += 1
+    key_words = text[:sign_begin].split()
+    if sign_begin == sign_end or len(key_words) != 1:
         return text.split(None, 2)
-    value = text[end:].strip()
-    return [key[0], text[begin:end]] + ([value] if value else [])
+    value = text[sign_end:].strip()
+    return [key_words[0], text[sign_begin:sign_end]] + ([value] if value else [])
 
 
 def _parse_value(key, word):
@@ -122,9 +122,9 @@ def _parse_value(key, word):
         return _APPLICATION_NUMBERS[word.lower()]
     # int() and float() accept more than ordinary numbers: "1_0", "nan", digits of other scripts.
     if _has_only(word, _DIGITS + "+-.eE"):
-        for read in (int, float):
+        for convert in (int, float):
             try:
-                return read(word)
+                return convert(word)
             except ValueError:
                 pass
     from workbench.suggestion import meant  # Imported only here: it takes memory on a mote.
@@ -134,10 +134,10 @@ def _parse_value(key, word):
         hint = "; alternatives are separate subscriptions"
     elif " and" in word.lower():
         hint = "; separate constraints by a comma, as in TEMP GE 20, TEMP LE 30"
-    types = sorted(APPLICATION_TYPES) if key.number == APP else ()
+    type_names = sorted(APPLICATION_TYPES) if key.number == APP else ()
     raise AttributeFormatError(
         "%s is %r%s; it must be a number%s%s"
-        % (key.name, word, meant(word, types), " or an application type" if types else "", hint)
+        % (key.name, word, meant(word, type_names), " or an application type" if type_names else "", hint)
     )
 
 

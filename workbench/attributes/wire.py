@@ -29,7 +29,7 @@ def attributes_size(attributes):
 
 def encode_attributes(attributes):
     """Return the attributes' concatenated bytes. Raises EncodeError if an attribute is not valid."""
-    parts = []
+    encoded_attributes = []
     for attribute in attributes:
         try:
             check(attribute)
@@ -37,10 +37,10 @@ def encode_attributes(attributes):
             raise EncodeError(str(error)) from None
         key, operator, value = attribute
         if is_blob(key):
-            parts.append(struct.pack("<BBB", key, operator, len(value)) + value)
+            encoded_attributes.append(struct.pack("<BBB", key, operator, len(value)) + value)
         else:
-            parts.append(struct.pack(_ATTRIBUTE, key, operator, value))
-    return b"".join(parts)
+            encoded_attributes.append(struct.pack(_ATTRIBUTE, key, operator, value))
+    return b"".join(encoded_attributes)
 
 
 def encode_readings(attributes):
@@ -63,23 +63,23 @@ def decode_readings(frame, offset, count):
 def decode_attributes(frame, offset, count):
     """Return the ``count`` attributes that fill the frame from ``offset`` to its end. Raises DecodeError otherwise."""
     attributes = []
-    size = len(frame)
+    frame_B = len(frame)
     for _ in range(count):
-        if offset + BLOB_HEADER_B > size:
+        if offset + BLOB_HEADER_B > frame_B:
             raise DecodeError("attribute %d of %d is cut off" % (len(attributes) + 1, count))
         key = frame[offset]
-        blob = is_blob(key)
-        end = offset + (BLOB_HEADER_B + frame[offset + 2] if blob else ATTRIBUTE_B)
-        if end > size:
+        has_blob = is_blob(key)
+        attribute_end = offset + (BLOB_HEADER_B + frame[offset + 2] if has_blob else ATTRIBUTE_B)
+        if attribute_end > frame_B:
             raise DecodeError("attribute %d of %d is cut off" % (len(attributes) + 1, count))
-        if blob:
-            attribute = Attribute(key, frame[offset + 1], bytes(frame[offset + BLOB_HEADER_B : end]))
+        if has_blob:
+            attribute = Attribute(key, frame[offset + 1], bytes(frame[offset + BLOB_HEADER_B : attribute_end]))
         else:
             attribute = Attribute(*struct.unpack_from(_ATTRIBUTE, frame, offset))
         attributes.append(attribute)
-        offset = end
-    if offset != size:
-        raise DecodeError("%d bytes follow the last attribute" % (size - offset))
+        offset = attribute_end
+    if offset != frame_B:
+        raise DecodeError("%d bytes follow the last attribute, which must end the frame" % (frame_B - offset))
     for attribute in attributes:
         _check_decoded(attribute.key, attribute.operator)
     return tuple(attributes)

@@ -115,10 +115,12 @@ def show_demo(options: argparse.Namespace) -> int:
     """Run the demo: print its metrics, and write a page and pictures into a folder."""
     from workbench.cli import demo, doctor
 
-    java = doctor.java()
-    if not (options.no_sweep or java.is_ok):
-        print(f"workbench demo: the sweep is left out because Java 17 is missing: {java.remedy}", file=sys.stderr)
-    demo.main(options.out, sweep=java.is_ok and not options.no_sweep)
+    java_finding = doctor.java()
+    if not (options.no_sweep or java_finding.is_ok):
+        print(
+            f"workbench demo: the sweep is left out because Java 17 is missing: {java_finding.remedy}", file=sys.stderr
+        )
+    demo.main(options.out, sweep=java_finding.is_ok and not options.no_sweep)
     return 0
 
 
@@ -147,9 +149,11 @@ def reproduce_file(options: argparse.Namespace) -> int:
 
     for name in options.modules:
         import_module(name)
-    answer = reproduce(options.file, options.engine, options.most, _show_progress if sys.stderr.isatty() else None)
-    print(answer)
-    return 0 if answer.is_identical else DIFFERENT
+    reproduction = reproduce(
+        options.file, options.engine, options.most, _show_progress if sys.stderr.isatty() else None
+    )
+    print(reproduction)
+    return 0 if reproduction.is_identical else DIFFERENT
 
 
 def _show_progress(done: int, total: int) -> None:
@@ -162,10 +166,11 @@ def warm_twins(options: argparse.Namespace) -> int:
     from workbench.sim import fast
     from workbench.sim.fast import code_cache, warming
 
-    unknown = [name for name in options.protocols if name not in PROTOCOLS]
-    if unknown:
+    unknown_names = [name for name in options.protocols if name not in PROTOCOLS]
+    if unknown_names:
         raise ScenarioError(
-            f"unknown protocol {unknown[0]}{meant(unknown[0], PROTOCOLS)}; the protocols are {', '.join(PROTOCOLS)}"
+            f"unknown protocol {unknown_names[0]}{meant(unknown_names[0], PROTOCOLS)}; "
+            f"the protocols are {', '.join(PROTOCOLS)}"
         )
     finished_twins: set[str] = set()
     for name in options.protocols or PROTOCOLS:

@@ -50,12 +50,12 @@ def make_links(options: argparse.Namespace) -> int:
         progress = _print_progress if sys.stderr.isatty() else None
         log = read_log(options.raw, options.format, out=folder, progress=progress)
         links = _compute_links(log, options)
-        counts = log.reasons()
+        rejection_counts = log.reasons()
         if options.rejected is not None:
             _write_csv(_read_parquet(log.rejected), options.rejected)
     _write_csv(links, options.out)
-    for row in counts.itertuples(index=False):
-        print(f"{row.file}: {row.lines:,} lines left out: {row.rule}")
+    for rejection_count in rejection_counts.itertuples(index=False):
+        print(f"{rejection_count.file}: {rejection_count.lines:,} lines left out: {rejection_count.rule}")
     print(f"wrote {len(links):,} rows of links into {options.out}")
     return 0
 
@@ -65,14 +65,15 @@ def _compute_links(log: Log, options: argparse.Namespace) -> pd.DataFrame:
 
     if options.format == _NEIGHBORS:
         return links_from_neighbors(_read_parquet(log.rows))
-    measured = links(log, every_s=options.every_s)
+    measured_links = links(log, every_s=options.every_s)
     if options.channel:
-        measured = measured[measured["channel"].isin(options.channel)]
-        if measured.empty:
+        measured_links = measured_links[measured_links["channel"].isin(options.channel)]
+        if measured_links.empty:
             raise DataError(
-                f"--channel {', '.join(map(str, options.channel))}: the logs have no frames on these channels"
+                f"--channel {', '.join(map(str, options.channel))}: the logs have no frames on these channels; "
+                "leave --channel out to use all channels"
             )
-    return measured
+    return measured_links
 
 
 def _read_parquet(path: Path) -> pd.DataFrame:

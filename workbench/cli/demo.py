@@ -81,7 +81,10 @@ def main(out: Path, sweep: bool = True) -> None:
 
 
 def next_steps(out: Path) -> list[tuple[str, str]]:
-    """Return [(command, description)] of suggested next steps. The commands work in the current folder."""
+    """Return [(command, description)] of suggested next steps; ``out``: the folder with the demo's results.
+
+    The commands must be called in the current folder.
+    """
     command = _command_name()
     lab_description = (
         f"open the notebook {FIRST_NOTEBOOK}, the introduction"
@@ -93,7 +96,10 @@ def next_steps(out: Path) -> list[tuple[str, str]]:
 
 
 def _command_name() -> str:
-    """Return the text with which to call the workbench command here: it may not be on the PATH."""
+    """Return the path of the program `workbench` if it runs this demo, because it may not be on the PATH.
+
+    Otherwise return "workbench".
+    """
     program = Path(sys.argv[0])
     if program.name != "workbench":
         return "workbench"
@@ -117,15 +123,15 @@ def sweep_chart(out: Path) -> tuple[str, str, Any]:
     location = "on Spark" if is_on_spark else f"on this machine's cores (for Spark: {java.REMEDY})"
     print(f"\nA sweep {location}: {len(plan)} runs. What does a black list of bad neighbors gain?", flush=True)
     table = plan.run(out=out / "results", runner=wb.SparkRunner() if is_on_spark else None)
-    x, by = "protocol.blacklist_loss", "radio.retries"
-    means = table.to_pandas().pivot_table(index=x, columns=by, values="delivery_ratio")
+    x_column, curve_column = "protocol.blacklist_loss", "radio.retries"
+    means = table.to_pandas().pivot_table(index=x_column, columns=curve_column, values="delivery_ratio")
     print(means.to_string(float_format=lambda value: f"{value:.3f}"))
-    text = (
+    explanation = (
         "The protocol assumes symmetric links. On a floor with walls they are not: an interest may arrive over a "
         "link that cannot carry data back. Each point is the mean of six seeds with its 95 % confidence band; "
         "blacklist_loss is the two-way loss above which a neighbor is ignored; 1 ignores no neighbor."
     )
-    return "What a black list gains", text, table.plot(x=x, y="delivery_ratio", by=by)
+    return "What a black list gains", explanation, table.plot(x=x_column, y="delivery_ratio", by=curve_column)
 
 
 if __name__ == "__main__":

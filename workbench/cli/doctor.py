@@ -75,7 +75,7 @@ def _check_python() -> Finding:
 
 
 def java() -> Finding:
-    """Check the Java that Spark would start."""
+    """Check that the Java that Spark would start is installed and recent enough."""
     version, is_ok = find_java()
     return Finding("Java", version, is_ok, False, "" if is_ok else REMEDY)
 
@@ -92,16 +92,16 @@ def libraries() -> list[Finding]:
 def library(requirement: str) -> Finding:
     """Check the library in a line of package metadata: 'pandas<3,>=2.2' or 'pytest>=8.2; extra == "test"'."""
     specification, _, marker = requirement.partition(";")
-    name = re.match(r"[\w.-]+", specification).group()  # type: ignore[union-attr]
-    bounds = specification[len(name) :].strip()
-    extra = re.search(r"extra == ['\"](\w+)", marker)
-    remedy = f"pip install '{specification.strip()}'" + (f" (for {extra.group(1)})" if extra else "")
+    library_name = re.match(r"[\w.-]+", specification).group()  # type: ignore[union-attr]
+    bounds = specification[len(library_name) :].strip()
+    extra_match = re.search(r"extra == ['\"](\w+)", marker)
+    remedy = f"pip install '{specification.strip()}'" + (f" (for {extra_match.group(1)})" if extra_match else "")
     try:
-        version = metadata.version(name)
+        version = metadata.version(library_name)
     except metadata.PackageNotFoundError:
-        return Finding(name, "", False, extra is None, remedy)
+        return Finding(library_name, "", False, extra_match is None, remedy)
     is_ok = is_within(version, bounds)
-    return Finding(name, version, is_ok, extra is None, "" if is_ok else remedy)
+    return Finding(library_name, version, is_ok, extra_match is None, "" if is_ok else remedy)
 
 
 def is_within(version: str, bounds: str) -> bool:
@@ -122,13 +122,13 @@ def _version_numbers(version: str) -> list[int]:
 def _check_programs() -> list[Finding]:
     findings = []
     for program, (names, remedy) in PROGRAMS.items():
-        path_found = next((path for path in map(shutil.which, names) if path), "")
-        findings.append(Finding(program, path_found, bool(path_found), False, "" if path_found else remedy))
+        program_path = next((path for path in map(shutil.which, names) if path), "")
+        findings.append(Finding(program, program_path, bool(program_path), False, "" if program_path else remedy))
     return [*findings, _check_newlib()]
 
 
 def _check_newlib() -> Finding:
-    """Check the C library for arm-none-eabi-gcc. It is a package of its own, which contains no program."""
+    """Check that the C library for arm-none-eabi-gcc is installed; its package is separate and has no program."""
     path = in_c.newlib()
     remedy = f"apt-get install {NEWLIB} (the C library of motes with a Cortex-M3)"
     return Finding(NEWLIB, path, bool(path), False, "" if path else remedy)
@@ -164,15 +164,15 @@ def report(findings: list[Finding], everything: bool = False) -> str:
     The text lists the missing requirements with remedies, and the names of missing optional ones. With ``everything`` a
     table of all findings follows, with long remedies on lines of their own.
     """
-    unmet = [finding for finding in findings if finding.is_required and not finding.is_ok]
-    names = ", ".join(finding.subject for finding in unmet)
-    verdict = f"needs attention: {names}" if unmet else "everything required is installed"
+    unmet_findings = [finding for finding in findings if finding.is_required and not finding.is_ok]
+    unmet_names = ", ".join(finding.subject for finding in unmet_findings)
+    verdict = f"needs attention: {unmet_names}" if unmet_findings else "everything required is installed"
     if everything:
         return "\n".join([verdict, "", *_table_lines(findings)])
-    lines = [verdict, *_table_lines(unmet)]
-    optional = [finding.subject for finding in findings if not (finding.is_required or finding.is_ok)]
-    if optional:
-        optional_line = f"optional and missing: {', '.join(optional)}"
+    lines = [verdict, *_table_lines(unmet_findings)]
+    missing_optional = [finding.subject for finding in findings if not (finding.is_required or finding.is_ok)]
+    if missing_optional:
+        optional_line = f"optional and missing: {', '.join(missing_optional)}"
         lines += textwrap.wrap(optional_line, LINE_WIDTH, subsequent_indent="    ", break_on_hyphens=False)
     return "\n".join(
         [*lines, "workbench doctor --all lists everything that was checked, and how to install what is missing"]

@@ -53,8 +53,15 @@ def write_app(folder: Path) -> Path:
 
     The notebook's code runs in the current folder.
     """
-    source = f"import os\n\nos.chdir({str(Path.cwd())!r})\n{_APP}"
-    cell = {"cell_type": "code", "execution_count": None, "id": "lab", "metadata": {}, "outputs": [], "source": source}
+    cell_source = f"import os\n\nos.chdir({str(Path.cwd())!r})\n{_APP}"
+    cell = {
+        "cell_type": "code",
+        "execution_count": None,
+        "id": "lab",
+        "metadata": {},
+        "outputs": [],
+        "source": cell_source,
+    }
     kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
     notebook = {"cells": [cell], "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     path = folder / "lab.ipynb"
@@ -82,7 +89,11 @@ def notebooks() -> Path | None:
 
 
 def lab_command(no_browser: bool, as_root: bool) -> list[str]:
-    """Return the command that starts JupyterLab in the folder of the notebooks, on the first one if present."""
+    """Return the command that starts JupyterLab in the folder of the notebooks, with the first notebook open.
+
+    Without that folder, JupyterLab starts in the current folder. ``as_root``: whether the process runs as root, which
+    JupyterLab must be allowed explicitly.
+    """
     folder = notebooks()
     command = [sys.executable, "-m", "jupyterlab", "--ServerApp.ip=127.0.0.1"]
     command.append(f"--ServerApp.root_dir={folder or Path.cwd()}")

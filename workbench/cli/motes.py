@@ -77,11 +77,11 @@ def _parse_kind(text: str) -> Any:
     if "=" not in text:
         return text
     try:
-        parts = [part.partition("=") for part in text.split(",")]
-        return {int(node): kind.strip() for node, _, kind in parts}
+        pairs = [pair_text.partition("=") for pair_text in text.split(",")]
+        return {int(node): kind.strip() for node, _, kind in pairs}
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a kind of mote nor a list such as 3=c,5=cortex-m3"
+            f"{text!r} is not a list of node=kind; write one kind for all motes, or a list such as 3=c,5=cortex-m3"
         ) from None
 
 
@@ -95,21 +95,21 @@ def run_on_motes(options: argparse.Namespace) -> int:
     scenario = cli.read_scenario(options.scenario)
     if options.on and (options.lockstep or options.speed != 1.0 or options.kind != motes.MICROPYTHON):
         raise LinkError("--speed, --lockstep and --kind apply to virtual motes only; leave them out with --on")
-    virtual = motes.virtual(options.speed, options.lockstep, options.kind)
-    chosen_motes = motes.boards(options.on) if options.on else virtual
+    virtual_motes = motes.virtual(options.speed, options.lockstep, options.kind)
+    chosen_motes = motes.boards(options.on) if options.on else virtual_motes
     try:
         run = chosen_motes.play(scenario, _make_progress_printer(scenario.duration_s) if sys.stderr.isatty() else None)
     except KeyboardInterrupt:
         print("workbench motes run: interrupted, with nothing to write yet", file=sys.stderr)
         return INTERRUPTED
-    code = 0 if chosen_motes.lockstep else _wait_for_end(run)
+    exit_code = 0 if chosen_motes.lockstep else _wait_for_end(run)
     if len(set(run.kinds.values())) > 1:
-        counts = Counter(run.kinds.values())
-        print("nodes: " + ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())))
+        kind_counts = Counter(run.kinds.values())
+        print("nodes: " + ", ".join(f"{count} {kind}" for kind, count in sorted(kind_counts.items())))
     cli.write_results(run, options.out or Path("out", options.scenario.stem))
     for note in getattr(run, "notes", ()):
         print(f"workbench motes run: {note}", file=sys.stderr)
-    return code
+    return exit_code
 
 
 def _wait_for_end(run: Any) -> int:
@@ -145,12 +145,12 @@ def monitor_mote(options: argparse.Namespace) -> int:
 
     def report(kind: str, value: Any) -> None:
         if kind == "event":
-            time_us, number, peer, message, origin, sequence, size_B, value, detail = value
-            text = detail if isinstance(detail, str) else to_text(detail)
-            name = names.get(number, f"event {number}")
+            time_us, event_number, peer, message, origin, sequence, size_B, value, detail = value
+            detail_text = detail if isinstance(detail, str) else to_text(detail)
+            name = names.get(event_number, f"event {event_number}")
             print(
                 f"{time_us / 1e6:12.6f} s  {name:18} peer {peer:5}  {message:14} origin {origin:5}  "
-                f"sequence {sequence:<6} size {size_B:3} B  value {value}  {text}",
+                f"sequence {sequence:<6} size {size_B:3} B  value {value}  {detail_text}",
                 flush=True,
             )
         elif kind == "send":
@@ -184,7 +184,10 @@ def write_files(options: argparse.Namespace) -> int:
     """Write the program of a board into a folder."""
     from workbench.motes.program import write_program
 
-    written = write_program(options.out, options.board, compiled=False if options.source else None)
-    size_B = sum(path.stat().st_size for path in written)
-    print(f"wrote {len(written)} files, {size_B:,} bytes, into {options.out}; copy the folder's content onto the board")
+    written_paths = write_program(options.out, options.board, compiled=False if options.source else None)
+    size_B = sum(path.stat().st_size for path in written_paths)
+    print(
+        f"wrote {len(written_paths)} files, {size_B:,} bytes, into {options.out}; "
+        "copy the folder's content onto the board"
+    )
     return 0

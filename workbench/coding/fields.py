@@ -16,7 +16,7 @@ Theory of operation
     GF(2^4)         two a byte              1/2
     GF(2^8)         one a byte              1
     GF(2^16)        two bytes each          2
-    GF(p), p < 256  one a byte              1/8 (3), 1/4 (5 to 13) or 1/2 (17 to 251)
+    GF(p), p < 256  one a byte              1/8 (p = 3), 1/4 (p = 5 to 13), 1/2 (above)
     GF(p), p > 256  two bytes each          1
     ==============  ======================  =========================================
 
@@ -79,7 +79,7 @@ def _is_prime(number):
 
 
 class Field:
-    """The base class of fields.
+    """The base class of finite fields: arithmetic of symbols, and of rows of symbols packed into bytes.
 
     ``symbol_bits`` is the number of bits that a symbol takes in a row. ``data_bits`` is the number of bits of a chunk
     that a symbol holds. ``polynomial`` is the irreducible polynomial of GF(2^k), and 0 in prime fields.
@@ -146,8 +146,8 @@ class Field:
             return row[index]
         if self.symbol_bits == 16:
             return row[2 * index] | row[2 * index + 1] << 8
-        position = index * self.symbol_bits
-        return row[position >> 3] >> (position & 7) & (self.order - 1)
+        bit_position = index * self.symbol_bits
+        return row[bit_position >> 3] >> (bit_position & 7) & (self.order - 1)
 
     def put(self, row, index, symbol):
         """Set the symbol at an index of a row (bytearray)."""
@@ -157,9 +157,9 @@ class Field:
             row[2 * index] = symbol & 255
             row[2 * index + 1] = symbol >> 8
         else:
-            position = index * self.symbol_bits
-            other_bits = row[position >> 3] & ~((self.order - 1) << (position & 7))
-            row[position >> 3] = other_bits | symbol << (position & 7)
+            bit_position = index * self.symbol_bits
+            other_bits = row[bit_position >> 3] & ~((self.order - 1) << (bit_position & 7))
+            row[bit_position >> 3] = other_bits | symbol << (bit_position & 7)
 
     def pack(self, symbols, error=EncodeError):
         """Return the row (bytearray) of a sequence of symbols; unused bits of its last byte are zero.
@@ -263,11 +263,11 @@ class BinaryField(Field):
         if self._powers is None:
             self._make_tables()
         powers, logarithms = self._powers, self._logarithms
-        logarithm = logarithms[factor]
+        factor_logarithm = logarithms[factor]
         for index in range(len(row)):
             byte = other[index]
             if byte:
-                row[index] ^= powers[logarithms[byte] + logarithm]
+                row[index] ^= powers[logarithms[byte] + factor_logarithm]
 
     def _axpy_by_nibbles(self, row, factor, other):
         # Multiplication is linear in the bits of a symbol, so a product is the sum of the products of its four-bit
@@ -281,10 +281,12 @@ class BinaryField(Field):
             for index in range(len(row)):
                 row[index] ^= products[other[index] & 15] | products[other[index] >> 4] << 4
             return
-        first, second, third, fourth = tables
+        table_0, table_4, table_8, table_12 = tables
         for index in range(0, len(row), 2):
-            low, high = other[index], other[index + 1]
-            product = first[low & 15] ^ second[low >> 4] ^ third[high & 15] ^ fourth[high >> 4]
+            low_byte, high_byte = other[index], other[index + 1]
+            product = (
+                table_0[low_byte & 15] ^ table_4[low_byte >> 4] ^ table_8[high_byte & 15] ^ table_12[high_byte >> 4]
+            )
             row[index] ^= product & 255
             row[index + 1] ^= product >> 8
 
@@ -339,8 +341,8 @@ class PrimeField(Field):
 
     def from_data(self, data):
         """Return a chunk's row; each symbol holds ``data_bits`` bits of a byte, least significant bits first."""
-        mask = (1 << self.data_bits) - 1
-        return self.pack([byte >> shift & mask for byte in data for shift in range(0, 8, self.data_bits)])
+        data_mask = (1 << self.data_bits) - 1
+        return self.pack([byte >> shift & data_mask for byte in data for shift in range(0, 8, self.data_bits)])
 
     def to_data(self, row):
         """Return the chunk that `from_data` converted to this row. Raises DecodeError if no chunk gives this row."""
@@ -348,7 +350,7 @@ class PrimeField(Field):
         symbols_per_byte = 8 // self.data_bits
         if len(symbols) % symbols_per_byte or any([symbol >> self.data_bits for symbol in symbols]):
             raise DecodeError(
-                "row of %d symbols of %r does not hold whole bytes; a byte takes %d symbols with %d bits each"
+                "row of %d symbols of %r is not made from whole bytes; a byte takes %d symbols with %d bits each"
                 % (len(symbols), self, symbols_per_byte, self.data_bits)
             )
         data = bytearray(len(symbols) // symbols_per_byte)

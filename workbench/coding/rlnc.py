@@ -58,9 +58,9 @@ def split(data, generation_size, field=256):
     needs.
     """
     _check_generation_size(generation_size)
-    size_B = chunk_B(len(data), generation_size, field_of(field))
-    padded = bytes(data) + bytes(generation_size * size_B - len(data))
-    return [padded[index * size_B : (index + 1) * size_B] for index in range(generation_size)]
+    chunk_size_B = chunk_B(len(data), generation_size, field_of(field))
+    padded_data = bytes(data) + bytes(generation_size * chunk_size_B - len(data))
+    return [padded_data[index * chunk_size_B : (index + 1) * chunk_size_B] for index in range(generation_size)]
 
 
 def join(chunks, length_B):
@@ -69,21 +69,21 @@ def join(chunks, length_B):
     ``length_B`` is the length of the data. ``chunks`` may be a generator, which saves the memory for all chunks. Raises
     DecodeError if the chunks are shorter than ``length_B``, or if a byte after the data is not zero.
     """
-    joined = bytearray(max(length_B, 0))
-    size_B = 0
-    is_padded = True
+    joined_data = bytearray(max(length_B, 0))
+    chunks_B = 0
+    is_zero_padded = True
     for chunk in chunks:
-        data_B = max(0, min(len(chunk), length_B - size_B))
-        joined[size_B : size_B + data_B] = chunk[:data_B]
-        is_padded = is_padded and not any(chunk[data_B:])
-        size_B += len(chunk)
-    if not 0 <= length_B <= size_B:
-        raise DecodeError("length_B is %r; it must be from 0 to the %d bytes of the chunks" % (length_B, size_B))
-    if not is_padded:
+        data_B = max(0, min(len(chunk), length_B - chunks_B))
+        joined_data[chunks_B : chunks_B + data_B] = chunk[:data_B]
+        is_zero_padded = is_zero_padded and not any(chunk[data_B:])
+        chunks_B += len(chunk)
+    if not 0 <= length_B <= chunks_B:
+        raise DecodeError("length_B is %r; it must be from 0 to the %d bytes of the chunks" % (length_B, chunks_B))
+    if not is_zero_padded:
         raise DecodeError(
             "the chunks have nonzero bytes after their %d bytes of data; the padding must be zero" % length_B
         )
-    return joined
+    return joined_data
 
 
 def draw_coefficients(field, count, random, density=None):
@@ -109,11 +109,11 @@ def _draw_binary(degree, count, random):
     # One draw has 64 random bits, enough for several symbols.
     symbols = []
     for _ in range(0, count * degree, 64):
-        bits = random.bits()
+        random_bits = random.bits()
         if degree == 8:
-            symbols += bits.to_bytes(8, "little")
+            symbols += random_bits.to_bytes(8, "little")
         else:
-            symbols += [bits >> shift & ((1 << degree) - 1) for shift in range(0, 64, degree)]
+            symbols += [random_bits >> shift & ((1 << degree) - 1) for shift in range(0, 64, degree)]
     return symbols[:count]
 
 
@@ -147,9 +147,9 @@ class Encoder:
     def encode(self):
         """Return the next CodedPacket: a random combination of chunks; if systematic, first each chunk."""
         if self._systematic_left:
-            index = self.generation_size - self._systematic_left
+            chunk_index = self.generation_size - self._systematic_left
             self._systematic_left -= 1
-            return self.combine([1 if i == index else 0 for i in range(self.generation_size)])
+            return self.combine([1 if i == chunk_index else 0 for i in range(self.generation_size)])
         return self.combine(draw_coefficients(self.field, self.generation_size, self.random, self.density))
 
     def combine(self, coefficients):
@@ -199,10 +199,10 @@ class Decoder:
         vector = self._vector(encoding_vector)
         information = self._information(information_vector)
         if self._matrix is None:
-            implementation = _implementation(
+            elimination_class = _implementation(
                 "Elimination", self._bulk, self.generation_size, len(information), Elimination
             )
-            self._matrix = implementation(self.field, self.generation_size, len(information))
+            self._matrix = elimination_class(self.field, self.generation_size, len(information))
             self._information_B = len(information)
         if self.is_complete:
             return False
@@ -335,11 +335,11 @@ class Rows:
 
     def combine(self, coefficients):
         """Return the linear combination of the rows with these coefficients, one for each row, as bytes."""
-        total = bytearray(len(self.rows[0]))
+        combined_row = bytearray(len(self.rows[0]))
         for index in range(len(self.rows)):
             if coefficients[index]:
-                self.field.axpy(total, coefficients[index], self.rows[index])
-        return bytes(total)
+                self.field.axpy(combined_row, coefficients[index], self.rows[index])
+        return bytes(combined_row)
 
 
 class Elimination:
@@ -373,9 +373,9 @@ class Elimination:
 
     def is_innovative(self, vector):
         """Return whether an encoding vector is linearly independent of the rows."""
-        reduced = bytearray(vector)
-        self._reduce(reduced)
-        return any(reduced)
+        reduced_vector = bytearray(vector)
+        self._reduce(reduced_vector)
+        return any(reduced_vector)
 
     def _reduce(self, new_row):
         for pivot in range(self.generation_size):
@@ -402,8 +402,8 @@ class Elimination:
 
         It is the sum of the rows with these pivots, each multiplied by its coefficient.
         """
-        row = Rows(self.field, [self.rows[pivot] for pivot in pivots]).combine(coefficients)
-        return row[: self.vector_B], row[self.vector_B :]
+        combined_row = Rows(self.field, [self.rows[pivot] for pivot in pivots]).combine(coefficients)
+        return combined_row[: self.vector_B], combined_row[self.vector_B :]
 
 
 def _is_bytes(value):

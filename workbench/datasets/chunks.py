@@ -75,21 +75,25 @@ class _Rejected:
 
 def chunks(path: str | os.PathLike[str], size_B: int = CHUNK_B) -> Iterator[Piece]:
     """Yield a file in pieces of about ``size_B`` bytes, cut at line ends. Raises DataError if it cannot be read."""
-    start, line, incomplete_line = 0, 1, b""
+    piece_start, line, incomplete_line = 0, 1, b""
     try:
         with open(path, "rb") as file:
             while data := file.read(size_B):
-                cut = data.rfind(b"\n") + 1
-                if cut == 0:
+                line_end = data.rfind(b"\n") + 1
+                if line_end == 0:
                     incomplete_line += data
                     if len(incomplete_line) > LONGEST_LINE_B:
                         raise DataError(f"{Path(path).name}: line {line} is longer than {LONGEST_LINE_B >> 20} MB")
                     continue
-                piece = incomplete_line + data[:cut]
-                yield Piece(start, line, piece)
-                start, line, incomplete_line = start + len(piece), line + piece.count(b"\n"), data[cut:]
+                piece = incomplete_line + data[:line_end]
+                yield Piece(piece_start, line, piece)
+                piece_start, line, incomplete_line = (
+                    piece_start + len(piece),
+                    line + piece.count(b"\n"),
+                    data[line_end:],
+                )
             if incomplete_line:
-                yield Piece(start, line, incomplete_line)
+                yield Piece(piece_start, line, incomplete_line)
     except (OSError, ValueError) as error:
         if isinstance(error, DataError):
             raise
@@ -108,8 +112,8 @@ def read_chunk(data: bytes, form: LineFormat, parse: Parser, first_line: int = 1
     original_lines = lines if text == _end_last_line(data) else _split_lines(_end_last_line(data))
     parts, slow_indices = _parse_fast(lines, np.arange(max(0, form.header + 1 - first_line), len(lines)), form)
     rejected = _Rejected()
-    slow = _parse_lines(original_lines, slow_indices, form, parse, first_line, rejected)
-    lines_of_rows, rows = _join_parts([*parts, slow] if len(slow[0]) else parts, form.schema)
+    slow_part = _parse_lines(original_lines, slow_indices, form, parse, first_line, rejected)
+    lines_of_rows, rows = _join_parts([*parts, slow_part] if len(slow_part[0]) else parts, form.schema)
     lines_read = len(rows) + len(rejected.lines)
     if form.checks and len(rows):
         rows = _reject_broken(rows, lines_of_rows, form.checks, original_lines, first_line, rejected)
@@ -123,31 +127,31 @@ def _parse_lines(
 
     Lines that ``parse`` cannot read are added to ``rejected``. Blank lines are skipped.
     """
-    numbers, values = [], []
+    valid_indices, row_values = [], []
     for index in indices.tolist():
         line = original_lines[index].as_py()
         fields = form.fields(line)
         if not fields:
             continue
         try:
-            values.append(tuple(parse(fields)))
-            numbers.append(index)
+            row_values.append(tuple(parse(fields)))
+            valid_indices.append(index)
         except (ValueError, OverflowError) as error:
             rejected.add(first_line + index, UNREADABLE, str(error), line)
-    columns = zip(*values, strict=True) if values else ((),) * len(form.columns)
+    columns = zip(*row_values, strict=True) if row_values else ((),) * len(form.columns)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, form.schema.types, strict=True)]
-    return np.array(numbers, np.int64), pa.table(arrays, form.schema)
+    return np.array(valid_indices, np.int64), pa.table(arrays, form.schema)
 
 
 def _end_last_line(data: bytes) -> bytes:
-    """Return ``data`` with a newline at its end, added if it is missing."""
     return data if data.endswith(b"\n") else data + b"\n"
 
 
 def _normalize(data: bytes, form: LineFormat) -> bytes:
-    """Return the text with tabs, no-break spaces and decimal commas replaced by blanks and points.
+    """Return ``data`` with tabs and no-break spaces replaced by blanks, and decimal commas by points.
 
-    A replacement is made only if the character cannot be part of a text of this format. The result ends in a newline.
+    A character is left unchanged if it separates the fields of this format, or can be part of a text in them. The
+    result ends in a newline.
     """
     data = _end_last_line(data)
     if form.separator is None and not form.has_text and b"\xa0" in data:
@@ -167,9 +171,9 @@ def _split_lines(text: bytes) -> pa.Array:
 
 
 def _parse_fast(lines: pa.Array, indices: np.ndarray, form: LineFormat) -> tuple[list[Part], np.ndarray]:
-    """Read the lines with these ``indices`` by the fast path, as far as possible.
+    """Parse the lines at ``indices`` with `pyarrow.csv`, many at once, if they match the format's pattern.
 
-    Return ([(indices of lines, their rows), ...], indices of the lines that the fast path cannot read).
+    Return ([(indices of parsed lines, their rows), ...], indices of the lines that must be parsed one by one).
     """
     parts: list[Part] = []
     if not form.fast:
@@ -177,16 +181,18 @@ def _parse_fast(lines: pa.Array, indices: np.ndarray, form: LineFormat) -> tuple
     preparations: list[Callable[[pa.Array], pa.Array]] = [lambda text: text]
     if form.group is not None:
         index, fields = form.group
-        grouped = rf"^((?:[0-9]+ ){{{index}}}[0-9]{{1,3}}) ([0-9]{{3}})((?: [^ \n]+){{{fields - index - 1}}}\n)$"
-        preparations.append(lambda text: pc.replace_substring_regex(text, grouped, r"\1\2\3"))
+        grouped_pattern = (
+            rf"^((?:[0-9]+ ){{{index}}}[0-9]{{1,3}}) ([0-9]{{3}})((?: [^ \n]+){{{fields - index - 1}}}\n)$"
+        )
+        preparations.append(lambda text: pc.replace_substring_regex(text, grouped_pattern, r"\1\2\3"))
     for prepare in preparations:
         if not len(indices):
             break
-        lines_now = prepare(lines if len(indices) == len(lines) else lines.take(pa.array(indices)))
-        matches = pc.match_substring_regex(lines_now, form.pattern)
+        prepared_lines = prepare(lines if len(indices) == len(lines) else lines.take(pa.array(indices)))
+        matches = pc.match_substring_regex(prepared_lines, form.pattern)
         is_read = matches.to_numpy(zero_copy_only=False)
         if is_read.any():
-            rows = _read_fast(lines_now if is_read.all() else lines_now.filter(matches), form)
+            rows = _read_fast(prepared_lines if is_read.all() else prepared_lines.filter(matches), form)
             if rows is not None:
                 parts.append((indices[is_read], rows))
                 indices = indices[~is_read]
@@ -230,8 +236,10 @@ def _join_parts(parts: list[Part], schema: pa.Schema) -> Part:
     if len(parts) == 1:
         return parts[0]
     indices = np.concatenate([lines for lines, _ in parts])
-    order = np.argsort(indices, kind="stable")
-    return indices[order], pa.concat_tables([rows for _, rows in parts]).take(pa.array(order)).combine_chunks()
+    line_order = np.argsort(indices, kind="stable")
+    return indices[line_order], pa.concat_tables([rows for _, rows in parts]).take(
+        pa.array(line_order)
+    ).combine_chunks()
 
 
 def _reject_broken(
@@ -247,15 +255,15 @@ def _reject_broken(
     ``checks`` is {reason: condition}. ``lines_of_rows`` has the index of each row's line in ``original_lines``. A
     rejected line is counted under the first rule that it breaks, and its text lists all reasons.
     """
-    broken = broken_rules(rows, checks)
-    is_wrong = broken.any(axis=0)
+    is_broken = broken_rules(rows, checks)
+    is_wrong = is_broken.any(axis=0)
     if not is_wrong.any():
         return rows
-    wrong = np.flatnonzero(is_wrong)
+    wrong_rows = np.flatnonzero(is_wrong)
     rules = list(checks)
     rule_names = [rule_of(rule) for rule in rules]
-    for index, row in zip(wrong.tolist(), rows.take(pa.array(wrong)).to_pylist(), strict=True):
-        rules_broken = np.flatnonzero(broken[:, index]).tolist()
+    for index, row in zip(wrong_rows.tolist(), rows.take(pa.array(wrong_rows)).to_pylist(), strict=True):
+        rules_broken = np.flatnonzero(is_broken[:, index]).tolist()
         reason = "; ".join(rules[number].format(**row) for number in rules_broken)
         line = int(lines_of_rows[index])
         rejected.add(first_line + line, rule_names[rules_broken[0]], reason, original_lines[line].as_py())
@@ -263,18 +271,24 @@ def _reject_broken(
 
 
 def rule_of(reason: str) -> str:
-    """Return the name of a check for counts: its reason, with "…" in place of each {column} that quotes a value."""
+    """Return the rule under which rejected lines are counted: the ``reason`` with "…" in place of each {column}.
+
+    The reason "length {length_B}" gives the rule "length …".
+    """
     return "".join(text + ("" if name is None else "…") for text, name, *_ in Formatter().parse(reason))
 
 
 def broken_rules(rows: pa.Table, checks: Mapping[str, str]) -> np.ndarray:
-    """Return a bool array (conditions × rows): whether the row breaks the condition of ``checks``, {reason: SQL}.
+    """Return which rows break which conditions, as a bool array (conditions, rows).
 
-    A condition that is NULL for a row, because a value is missing, counts as broken.
+    ``checks`` is {reason: condition in SQL}. A condition that is NULL for a row, because a value is missing, counts as
+    broken.
     """
     import duckdb
 
-    selected = ", ".join(f"({check}) IS NOT TRUE AS broken_{number}" for number, check in enumerate(checks.values()))
+    selected_columns = ", ".join(
+        f"({check}) IS NOT TRUE AS broken_{number}" for number, check in enumerate(checks.values())
+    )
     with duckdb.connect(":memory:", config={"threads": 1}) as database:
         database.register("log_rows", rows)
-        return np.array(list(database.sql(f"SELECT {selected} FROM log_rows").fetchnumpy().values()), bool)
+        return np.array(list(database.sql(f"SELECT {selected_columns} FROM log_rows").fetchnumpy().values()), bool)

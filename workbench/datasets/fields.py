@@ -19,13 +19,17 @@ def join_groups(fields: list[bytes], count: int, index: int) -> list[bytes]:
 
     Raises ValueError if the number of fields cannot be reduced to ``count`` in this way.
     """
-    groups = len(fields) - count
-    if groups == 0:
+    excess_count = len(fields) - count
+    if excess_count == 0:
         return fields
-    rest = fields[index + 1 : index + 1 + groups]
-    if groups < 0 or not re.fullmatch(rb"[0-9]{1,3}", fields[index]) or not all(map(_GROUP.fullmatch, rest)):
+    group_fields = fields[index + 1 : index + 1 + excess_count]
+    if (
+        excess_count < 0
+        or not re.fullmatch(rb"[0-9]{1,3}", fields[index])
+        or not all(map(_GROUP.fullmatch, group_fields))
+    ):
         raise ValueError(f"the line has {len(fields)} columns, not {count}")
-    return [*fields[:index], b"".join((fields[index], *rest)), *fields[index + 1 + groups :]]
+    return [*fields[:index], b"".join((fields[index], *group_fields)), *fields[index + 1 + excess_count :]]
 
 
 def exactly(fields: list[bytes], count: int) -> list[bytes]:
@@ -92,14 +96,14 @@ def milliseconds(field: bytes) -> float:
 
 def moment(date: bytes, time: bytes) -> float:
     """Convert a date and a time in ISO 8601, taken as UTC, to Unix time in seconds."""
-    written = f"{date.decode('ascii')}T{time.decode('ascii')}"
-    return datetime.fromisoformat(written).replace(tzinfo=UTC).timestamp()
+    iso_text = f"{date.decode('ascii')}T{time.decode('ascii')}"
+    return datetime.fromisoformat(iso_text).replace(tzinfo=UTC).timestamp()
 
 
 def iso(field: bytes) -> float:
     """Convert a time such as "2026-11-22T19:30:00.25+01:00" to Unix time in seconds; without an offset it is UTC."""
-    parsed = datetime.fromisoformat(field.decode("ascii"))
-    return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()
+    parsed_time = datetime.fromisoformat(field.decode("ascii"))
+    return (parsed_time if parsed_time.tzinfo else parsed_time.replace(tzinfo=UTC)).timestamp()
 
 
 def dotted_moment(field: bytes) -> float:

@@ -93,8 +93,8 @@ def word(column: str, between: str = "") -> Field:
 
     If ``column`` is "", the field is read but not stored.
     """
-    allowed = "".join(re.escape(chr(code)) for code in range(33, 127) if chr(code) != between)
-    return Field(column, f"[{allowed}]{'*' if between else '+'}", TEXT)
+    allowed_characters = "".join(re.escape(chr(code)) for code in range(33, 127) if chr(code) != between)
+    return Field(column, f"[{allowed_characters}]{'*' if between else '+'}", TEXT)
 
 
 def _as_read(table: pa.Table) -> pa.Table:
@@ -136,14 +136,18 @@ class LineFormat:
 
     @property
     def has_text(self) -> bool:
-        """Whether any column is text. Commas are then part of the text, and byte A0 may be a part of a UTF-8 letter."""
+        """Whether any column is text.
+
+        In such a format a comma may be part of a text, and the byte A0, a no-break space in Latin-1, part of a UTF-8
+        character.
+        """
         return TEXT in self.columns.values()
 
     @property
     def pattern(self) -> str:
         """The regular expression of a whole line on the fast path, including its newline."""
-        between = re.escape((self.separator or b" ").decode())
-        return "^" + between.join(field_format.pattern for field_format in self.fast) + r"\r?\n$"
+        separator_pattern = re.escape((self.separator or b" ").decode())
+        return "^" + separator_pattern.join(field_format.pattern for field_format in self.fast) + r"\r?\n$"
 
     def fields(self, line: bytes) -> list[bytes]:
         """Return the fields of a line; a blank line gives an empty list. A no-break space separates like a blank."""
@@ -156,15 +160,15 @@ class LineFormat:
 
 
 def _ulb_reading(fields: list[bytes]) -> tuple[float, ...]:
-    time_ms, node, sequence, *rest = read.join_groups(fields, 9, 2)
-    return (read.milliseconds(time_ms), read.node(node), read.whole(sequence), *map(read.decimal, rest))
+    time_ms, node, sequence, *measured_fields = read.join_groups(fields, 9, 2)
+    return (read.milliseconds(time_ms), read.node(node), read.whole(sequence), *map(read.decimal, measured_fields))
 
 
 def _ulb_neighbor(fields: list[bytes]) -> tuple[float, ...]:
-    time_ms, packet, number, node, source, quality, rssi = read.join_groups(fields, 7, 2)
-    logged = read.byte(quality)
-    ids = (read.whole(packet), read.whole(number), read.node(node), read.node(source))
-    return (read.milliseconds(time_ms), *ids, _lqi(logged), read.byte(rssi), _power_dBm(logged))
+    time_ms, packet, packet_number, node, source, quality, rssi = read.join_groups(fields, 7, 2)
+    logged_quality = read.byte(quality)
+    ids = (read.whole(packet), read.whole(packet_number), read.node(node), read.node(source))
+    return (read.milliseconds(time_ms), *ids, _lqi(logged_quality), read.byte(rssi), _power_dBm(logged_quality))
 
 
 def _lqi(logged: int) -> int:
@@ -176,8 +180,8 @@ def _power_dBm(logged: int) -> int:
 
 
 def _intel_reading(fields: list[bytes]) -> tuple[float, ...]:
-    date, time, epoch, node, *values = read.exactly(fields, 8)
-    return (read.moment(date, time), read.whole(epoch), read.node(node), *map(read.decimal, values))
+    date, time, epoch, node, *measured_fields = read.exactly(fields, 8)
+    return (read.moment(date, time), read.whole(epoch), read.node(node), *map(read.decimal, measured_fields))
 
 
 def _intel_link() -> Parser:
@@ -187,7 +191,9 @@ def _intel_link() -> Parser:
         transmitter, receiver, probability = read.exactly(fields, 3)
         link, pdr = (read.node(transmitter), read.node(receiver)), read.decimal(probability)
         if link[0] == link[1] or link in known_links or not 0 <= pdr <= 1:
-            raise ValueError("a line must be a new link of two nodes with a probability from 0 to 1")
+            raise ValueError(
+                "a line must be a link between two nodes, not listed before, with a probability from 0 to 1"
+            )
         known_links.add(link)
         return (*link, pdr)
 
@@ -209,29 +215,39 @@ def _intel_position() -> Parser:
 
 
 def _mercator_packet(fields: list[bytes]) -> tuple[Any, ...]:
-    time, receiver, channel, length, rssi, crc, expected, transmitter, *rest = read.exactly(fields, 15)
-    transaction, packet, sent, power, gap, sent_length, fill = rest
-    heard = (read.dotted_moment(time), read.eui64(receiver), *map(read.whole, (channel, length)), read.signed(rssi))
-    marks = (read.whole(crc), read.whole(expected), read.eui64(transmitter))
+    time, receiver, channel, length, rssi, crc, expected, transmitter, *sender_fields = read.exactly(fields, 15)
+    transaction, packet, sent, power, gap, sent_length, fill = sender_fields
+    reception_values = (
+        read.dotted_moment(time),
+        read.eui64(receiver),
+        *map(read.whole, (channel, length)),
+        read.signed(rssi),
+    )
+    check_values = (read.whole(crc), read.whole(expected), read.eui64(transmitter))
     plan = (*map(read.whole, (transaction, packet, sent)), read.signed(power), *map(read.whole, (gap, sent_length)))
-    return (*heard, *marks, *plan, read.text(fill))
+    return (*reception_values, *check_values, *plan, read.text(fill))
 
 
 def _since_1970_s(microseconds: pa.Array) -> pa.Array:
-    """Convert microseconds since 1970 to seconds, as `datetime.timestamp` does: whole numbers, divided once."""
+    """Convert whole microseconds since 1970 to seconds.
+
+    A single division gives the same floats as `datetime.timestamp`.
+    """
     return pc.divide(pc.cast(microseconds, FLOAT), 1e6)
 
 
 def _with_milliseconds(table: pa.Table) -> pa.Table:
-    seconds = pc.divide(pc.cast(table.column(0), FLOAT), 1e3)
-    return table.set_column(0, "time_s", seconds)
+    time_s = pc.divide(pc.cast(table.column(0), FLOAT), 1e3)
+    return table.set_column(0, "time_s", time_s)
 
 
 def _finish_neighbors(table: pa.Table) -> pa.Table:
     table = _with_milliseconds(table)
-    logged = table["logged"]
-    lqi = pc.subtract(pc.if_else(pc.greater(logged, 128), 383, 128), logged)
-    power = pc.subtract(pc.if_else(pc.greater(logged, 127), pc.subtract(logged, 256), logged), 45)
+    logged_quality = table["logged"]
+    lqi = pc.subtract(pc.if_else(pc.greater(logged_quality, 128), 383, 128), logged_quality)
+    power = pc.subtract(
+        pc.if_else(pc.greater(logged_quality, 127), pc.subtract(logged_quality, 256), logged_quality), 45
+    )
     index = table.column_names.index("logged")
     return table.set_column(index, "lqi", lqi).append_column("power_dBm", power)
 

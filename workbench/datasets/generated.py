@@ -50,12 +50,12 @@ def make_readings(
     """
     draw = draws.Stream(draws.make_key(seed, purposes.LOG, 1))
     positions = dict(topology.nodes(data="pos"))
-    extent = (max(x for x, _ in positions.values()), max(y for _, y in positions.values()))
+    extent_m = (max(x for x, _ in positions.values()), max(y for _, y in positions.values()))
     lines = []
     for epoch in range(round(hours * 3600 / every_s)):
         moment = _BEGIN + timedelta(seconds=epoch * every_s)
         for node, (x_m, y_m) in positions.items():
-            value = field.value(node, x_m, y_m, epoch * every_s, extent)
+            value = field.value(node, x_m, y_m, epoch * every_s, extent_m)
             value = 122.153 if draw.uniform() < _WILD else value
             line = f"{moment:%Y-%m-%d %H:%M:%S.%f} {epoch} {node} {value:.2f} {60 - value:.2f} 45.08 2.69"
             lines.append(line[: len(line) // 2] if draw.uniform() < _CUT else line)
@@ -88,12 +88,12 @@ def _row(
     number of the packet in it, and the number of packets in each turn.
     """
     moment = f"{_BEGIN + timedelta(seconds=at_s):%Y-%m-%d_%H.%M.%S}"
-    crc, expected, length_B, source, flaw = 1, 1, _LENGTH_B, _eui64(sender), draw.uniform()
-    if flaw < _FOREIGN:
+    crc, expected, length_B, source, flaw_draw = 1, 1, _LENGTH_B, _eui64(sender), draw.uniform()
+    if flaw_draw < _FOREIGN:
         expected, length_B, source = 0, 27, _eui64(4000 + receiver)
-    elif flaw < _FOREIGN + _BROKEN:
+    elif flaw_draw < _FOREIGN + _BROKEN:
         crc = 0
-    elif flaw < _FOREIGN + _BROKEN + _IMPOSSIBLE:
+    elif flaw_draw < _FOREIGN + _BROKEN + _IMPOSSIBLE:
         packet = 0xFFFF - packet
     settings = (transaction, packet, packets, 0, round(1000 * _PACKET_S), _LENGTH_B, "0x0a")
     return ",".join(map(str, (moment, _eui64(receiver), channel, length_B, rssi_dBm, crc, expected, source, *settings)))

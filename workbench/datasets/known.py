@@ -30,7 +30,15 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A description of a data set; ``how`` is a text on how to get its files."""
+    """A description of a data set.
+
+    name       name of the data set, such as "iotlab/strasbourg"
+    title      title in words
+    origin     who published it, and where
+    licence    terms of use, in words
+    files      the files of the data set
+    how        a sentence on how to get the files
+    """
 
     name: str
     title: str
@@ -129,18 +137,18 @@ def folder_candidates() -> list[Path]:
     The folders are ``$WORKBENCH_DATA`` if it is set, workbench/datasets below the platform's folder for user data, and
     the folder shared/datasets beside a checkout if it exists.
     """
-    home = Path(os.path.expanduser("~"))
+    home_folder = Path(os.path.expanduser("~"))
     if sys.platform == "win32":
-        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+        base = Path(os.environ.get("LOCALAPPDATA") or home_folder / "AppData" / "Local")
     elif sys.platform == "darwin":
-        base = home / "Library" / "Application Support"
+        base = home_folder / "Library" / "Application Support"
     else:
-        base = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+        base = Path(os.environ.get("XDG_DATA_HOME") or home_folder / ".local" / "share")
     folders = [base / "workbench" / "datasets"]
     if os.environ.get("WORKBENCH_DATA"):
         folders.insert(0, Path(os.environ["WORKBENCH_DATA"]).expanduser())
-    shared = Path(__file__).resolve().parents[3] / "shared" / "datasets"
-    return [*folders, shared] if shared.is_dir() else folders
+    shared_folder = Path(__file__).resolve().parents[3] / "shared" / "datasets"
+    return [*folders, shared_folder] if shared_folder.is_dir() else folders
 
 
 def named(name: str) -> DataSet:
@@ -151,8 +159,10 @@ def named(name: str) -> DataSet:
     for data_set in DATA_SETS:
         if name in (data_set.name, data_set.name.rpartition("/")[2]):
             return data_set
-    known = [data_set.name for data_set in DATA_SETS]
-    raise DataError(f"Data set is {name!r:.60}{meant(name, known)}; known data sets are {', '.join(known)}.")
+    known_names = [data_set.name for data_set in DATA_SETS]
+    raise DataError(
+        f"Unknown data set {name!r:.60}{meant(name, known_names)}; known data sets are {', '.join(known_names)}."
+    )
 
 
 def find(name: str, *roles: str) -> dict[str, Path]:
@@ -163,16 +173,18 @@ def find(name: str, *roles: str) -> dict[str, Path]:
     your own.
     """
     data_set = named(name)
-    unknown = [role for role in roles if role not in {file.role for file in data_set.files}]
-    if unknown:
-        known = ", ".join(file.role for file in data_set.files)
-        raise DataError(f"Data set {data_set.name} has no file for role {unknown[0]!r}; its roles are {known}.")
+    unknown_roles = [role for role in roles if role not in {file.role for file in data_set.files}]
+    if unknown_roles:
+        known_roles = ", ".join(file.role for file in data_set.files)
+        raise DataError(
+            f"Data set {data_set.name} has no file for role {unknown_roles[0]!r}; its roles are {known_roles}."
+        )
     paths = {file.role: path for file in data_set.files if (path := _path_of(file)) is not None}
-    missing = [
+    missing_files = [
         file for file in data_set.files if file.role not in paths and (file.role in roles if roles else not paths)
     ]
-    if missing:
-        files = " and ".join(file.paths[0] for file in missing)
+    if missing_files:
+        files = " and ".join(file.paths[0] for file in missing_files)
         raise DataError(f"{files} not found; put it below {folder_candidates()[0]}. {data_set.how}.")
     for file in data_set.files:
         if file.role in paths and not _has_known_checksum(file, paths[file.role]):
@@ -193,10 +205,18 @@ def describe() -> "pd.DataFrame":
 
     rows = []
     for data_set in DATA_SETS:
-        here = [file.role for file in data_set.files if _path_of(file) is not None]
+        local_roles = [file.role for file in data_set.files if _path_of(file) is not None]
         files = ", ".join(file.paths[0] for file in data_set.files)
         rows.append(
-            (data_set.name, data_set.title, data_set.origin, data_set.licence, files, ", ".join(here), data_set.how)
+            (
+                data_set.name,
+                data_set.title,
+                data_set.origin,
+                data_set.licence,
+                files,
+                ", ".join(local_roles),
+                data_set.how,
+            )
         )
     return pd.DataFrame(rows, columns=["name", "title", "origin", "licence", "files", "here", "how"])
 

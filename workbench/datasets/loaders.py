@@ -76,9 +76,9 @@ def _load(path: str | os.PathLike[str], form: LineFormat) -> pd.DataFrame:
     """Return a DataFrame of the valid lines of a file, with the counts of lines in its ``attrs``."""
     from workbench.datasets.parts import Tally, parts_of
 
-    tally = Tally()
-    frame = frame_of([form.schema.empty_table(), *(part.rows for _, part in parts_of(path, form, tally))])
-    frame.attrs.update(vars(tally))
+    line_counts = Tally()
+    frame = frame_of([form.schema.empty_table(), *(part.rows for _, part in parts_of(path, form, line_counts))])
+    frame.attrs.update(vars(line_counts))
     return frame
 
 
@@ -108,19 +108,21 @@ def links_from_neighbors(frame: pd.DataFrame) -> pd.DataFrame:
     report with a gap in its packet numbers was lost in part and is not complete. Links that were never heard have pdr
     0.
     """
-    required = ("round", "node", "source")
+    required_columns = ("round", "node", "source")
     measures = [name for name in ("lqi", "rssi", "power_dBm") if name in frame.columns]
-    missing = [name for name in required if name not in frame.columns]
-    if missing:
-        raise DataError(f"The neighbor observations have no column {missing[0]!r}; they need {', '.join(required)}.")
+    missing_columns = [name for name in required_columns if name not in frame.columns]
+    if missing_columns:
+        raise DataError(
+            f"The neighbor observations have no column {missing_columns[0]!r}; they need {', '.join(required_columns)}."
+        )
     reports = _whole_reports(frame)
-    sent = frame[["source", "round"]].drop_duplicates()
-    trials = reports.merge(sent, on="round")
+    sent_rounds = frame[["source", "round"]].drop_duplicates()
+    trials = reports.merge(sent_rounds, on="round")
     trials = trials[trials["node"] != trials["source"]].groupby(["source", "node"]).size().rename("rounds")
-    heard = frame.merge(reports, on=["node", "round"]).drop_duplicates(["source", "node", "round"])
-    of_links = heard.groupby(["source", "node"])
-    means = of_links[measures].mean().assign(count=of_links.size())
-    links = trials.to_frame().join(means).reset_index()
+    heard_frames = frame.merge(reports, on=["node", "round"]).drop_duplicates(["source", "node", "round"])
+    of_links = heard_frames.groupby(["source", "node"])
+    link_means = of_links[measures].mean().assign(count=of_links.size())
+    links = trials.to_frame().join(link_means).reset_index()
     links["pdr"] = (links["count"].fillna(0) / links["rounds"]).round(6)
     links = links.rename(columns={"source": "transmitter", "node": "receiver"})
     return links[["transmitter", "receiver", "pdr", "rounds", *measures]]

@@ -29,10 +29,10 @@ class Tally:
     first_skipped: str = ""
 
     def add(self, part: Chunk) -> None:
-        """Count the lines of a chunk. Chunks must be added in the file's order."""
+        """Add the counts of a chunk of the file. Chunks must be added in the file's order."""
         if not self.skipped and len(part.rejected):
-            first = part.rejected.slice(0, 1).to_pylist()[0]
-            self.first_skipped = f"line {first['line']}: {first['reason']}"
+            first_rejected = part.rejected.slice(0, 1).to_pylist()[0]
+            self.first_skipped = f"line {first_rejected['line']}: {first_rejected['reason']}"
         self.lines += part.lines
         self.skipped += len(part.rejected)
 
@@ -50,19 +50,21 @@ def parts_of(path: str | os.PathLike[str], form: LineFormat, tally: Tally) -> It
 
     Raises DataError if the file cannot be read. Raises it after the last chunk if the file is not in this format.
     """
-    for size_B, part in _read(path, form):
-        tally.add(part)
-        yield size_B, part
+    for size_B, chunk in _read(path, form):
+        tally.add(chunk)
+        yield size_B, chunk
     tally.check(path, form)
 
 
 def _read(path: str | os.PathLike[str], form: LineFormat) -> Iterator[tuple[int, Chunk]]:
-    parse, pending = form.parser(), deque()
-    with ThreadPoolExecutor(1 if form.is_whole else THREADS) as pool:
+    parse, pending_chunks = form.parser(), deque()
+    with ThreadPoolExecutor(1 if form.is_whole else THREADS) as thread_pool:
         for piece in chunks(path, CHUNK_B):
-            pending.append((len(piece.data), pool.submit(read_chunk, piece.data, form, parse, piece.first_line)))
-            if len(pending) > THREADS:
-                size_B, part = pending.popleft()
+            pending_chunks.append(
+                (len(piece.data), thread_pool.submit(read_chunk, piece.data, form, parse, piece.first_line))
+            )
+            if len(pending_chunks) > THREADS:
+                size_B, part = pending_chunks.popleft()
                 yield size_B, part.result()
-        for size_B, part in pending:
+        for size_B, part in pending_chunks:
             yield size_B, part.result()

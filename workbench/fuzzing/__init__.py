@@ -6,8 +6,9 @@ Theory of operation
     application subscribe, unsubscribe and publish. Most steps of the clock are short, some are hours, and a few go
     back. Frames that the node sends are also passed back to it, as neighbors would.
 
-    The node must meet few conditions: it raises no error, a wake-up sets a later one, and its memory and its answers
-    are bounded. `Fuzzed` has the measurements for the last two; the caller decides on the limits.
+    The node must meet few conditions. It must not raise an error, and after a wake-up the next wake-up must be later.
+    Its memory, and the frames that it sends in one call, must be bounded. `Fuzzed` has the measurements of memory and
+    frames; the caller decides on the limits.
 
 Cost
     The cost of the node's own code, and some 30 µs a frame. Memory is measured `PARTS` times, by a walk through the
@@ -56,9 +57,14 @@ _MAY_REFUSE = frozenset(("subscribe", "publish"))  # calls that a node may refus
 class Fuzzed(NamedTuple):
     """The results of a test of a node with `fuzz`.
 
-    ``frames``: number of frames passed to the node; ``calls``: of all its calls. ``drops``: reason -> number.
-    ``most_frames``, ``most_sent_B``: the largest output of one call, in frames and in bytes. ``memory_B`` (parts,):
-    size of the node's own state after each of `PARTS` parts of the test.
+    protocol       name of the protocol
+    seed           seed of the test
+    frames         number of frames passed to the node
+    calls          number of calls of the node's methods
+    drops          {reason: number of messages that the node dropped for it}
+    most_frames    largest number of frames that the node sent in one call
+    most_sent_B    largest number of bytes that the node sent in one call
+    memory_B       size of the node's own state, measured `PARTS` times at equal intervals of frames
     """
 
     protocol: str
@@ -72,7 +78,10 @@ class Fuzzed(NamedTuple):
 
     @property
     def growth(self) -> float:
-        """The largest memory in the last quarter, divided by the largest in the second; about 1 if it is bounded."""
+        """The largest memory in the last quarter of the test, divided by the largest in the second quarter.
+
+        A value of about 1 means that the memory is bounded.
+        """
         quarter = len(self.memory_B) // 4
         return max(self.memory_B[-quarter:]) / max(self.memory_B[quarter : 2 * quarter])
 
@@ -83,20 +92,20 @@ def fuzz(
 ) -> Fuzzed:
     """Test a node of ``protocol`` with ``frames`` frames, in random order at random times; ``seed`` repeats a test.
 
-    ``progress`` is called regularly with the share done, 0 to 1. Raises FuzzError, with the node's own exception as its
-    cause, if the node raises an error, or sets its next wake-up to the past repeatedly. Raises ParameterError for wrong
-    arguments.
+    ``progress`` is called regularly with the share done, 0 to 1. Raises FuzzError if the node raises an
+    error, which becomes the cause of the FuzzError, or if a wake-up does not set a later one. Raises ParameterError for
+    invalid arguments.
     """
     if not isinstance(protocol, Protocol):
-        raise ParameterError(f"protocol is {protocol!r:.60}; it must be a protocol with its settings")
+        raise ParameterError(f"protocol is {protocol!r:.60}; it must be an instance of a protocol class")
     frames = whole("frames", frames, PARTS, 1 << 40)
     trial = _Trial(protocol, whole("seed", seed, 0, (1 << 63) - 1))
     memory_B = []
-    for part in range(PARTS):
-        trial.play(frames * (part + 1) // PARTS)
+    for part_index in range(PARTS):
+        trial.play(frames * (part_index + 1) // PARTS)
         memory_B.append(state_B(trial.node))
         if progress is not None:
-            progress((part + 1) / PARTS)
+            progress((part_index + 1) / PARTS)
     node = trial.node
     name = type(protocol).public_class().__name__
     return Fuzzed(
@@ -105,7 +114,7 @@ def fuzz(
 
 
 class _Trial:
-    """A node, its clock, and a simulation of its neighbors and application."""
+    """A test in progress: the node, its clock, and a simulation of its neighbors and its application."""
 
     def __init__(self, protocol: Protocol, seed: int) -> None:
         self.seed = seed
@@ -138,9 +147,10 @@ class _Trial:
                 self._report_outcome()
 
     def _report_outcome(self) -> None:
-        """Report the outcome of a unicast to the node, sometimes of a frame that it did not send.
+        """Report to the node whether its oldest unicast frame was acknowledged.
 
-        The link between a host and its radio can damage a frame in this way.
+        One report in twenty contains another frame than the node has sent, because the link between a host and its
+        radio can damage a report.
         """
         destination, data = self.unicasts.popleft()
         if self.choose.random() < 0.05:
@@ -148,7 +158,10 @@ class _Trial:
         self._call_node("sent", self.node.sent, destination, data, self.choose.random() < 0.5, self.now)
 
     def _advance_clock(self) -> None:
-        """Advance the clock, and wake the node if a wake-up is due, but not twice at the same time."""
+        """Set the clock forward, seldom back, and usually wake the node if its wake-up is due.
+
+        Raises FuzzError if the node's next wake-up is still not after the present.
+        """
         choose = self.choose
         kind = choose.random()
         if kind < 0.97:
@@ -159,16 +172,18 @@ class _Trial:
             self.now = max(0, self.now - choose.randrange(10 * SECOND))
         if self.now > _LAST_US:
             self.now = 0
-        due = self.node.next_wake
-        if due is not None and due <= self.now and choose.random() < 0.9:
+        due_us = self.node.next_wake
+        if due_us is not None and due_us <= self.now and choose.random() < 0.9:
             self._call_node("wake", self.node.wake, self.now)
             next_us = self.node.next_wake
             if next_us is not None and next_us <= self.now:
-                where = self._describe_failure("wake")
-                raise FuzzError(f"{where}: next_wake is {next_us} µs; it must be after the present, {self.now} µs")
+                failure_text = self._describe_failure("wake")
+                raise FuzzError(
+                    f"{failure_text}: next_wake is {next_us} µs; it must be after the present, {self.now} µs"
+                )
 
     def _perform_random_action(self, kind: float) -> None:
-        """Perform a random action of the node's application, or report a link quality."""
+        """Let the application subscribe, unsubscribe or publish, or report a link quality, as ``kind`` selects."""
         choose, node = self.choose, self.node
         if kind < 0.94:
             self._call_node("publish", node.publish, parse(choose.choice(_PUBLICATION_TEXTS)), self.now)
@@ -196,13 +211,15 @@ class _Trial:
                 return None
             message = f"{self._describe_failure(name)}: it raised {type(error).__name__}: {error}"
             raise FuzzError(message) from error
-        output = self.node.take_frames()
-        if output:
-            self.most_frames = max(self.most_frames, len(output))
-            self.most_sent_B = max(self.most_sent_B, sum(len(data) for _, data in output))
+        sent_frames = self.node.take_frames()
+        if sent_frames:
+            self.most_frames = max(self.most_frames, len(sent_frames))
+            self.most_sent_B = max(self.most_sent_B, sum(len(data) for _, data in sent_frames))
             if type(self.node).sent is not Node.sent:
-                self.unicasts.extend((destination, data) for destination, data in output if destination is not None)
-            for destination, data in output[:2]:
+                self.unicasts.extend(
+                    (destination, data) for destination, data in sent_frames if destination is not None
+                )
+            for destination, data in sent_frames[:2]:
                 self.corpus.add(Frame(data, self.choose.randrange(9), destination is None))
         self.node.take_events()
         for subscription in self.subscriptions:
@@ -218,43 +235,45 @@ class _Trial:
 def harvest(protocol: Protocol, seed: int) -> list[Frame]:
     """Run the protocol in small networks with an outage; return all frames that nodes sent, in the order of time."""
     corpus_frames = []
-    for turn in range(_HARVESTS):
-        sinks, sources = ((0, 5), (8, 3)) if turn % 2 else ((_MIDDLE, 0), (2, 7))
+    for run_index in range(_HARVESTS):
+        sinks, sources = ((0, 5), (8, 3)) if run_index % 2 else ((_MIDDLE, 0), (2, 7))
         workload: tuple[Item, ...] = (
-            subscribe(sinks, _SUBSCRIPTION_TEXTS[turn % 2], start_s=0.5, stop_s=12),
+            subscribe(sinks, _SUBSCRIPTION_TEXTS[run_index % 2], start_s=0.5, stop_s=12),
             subscribe(sinks[0], 'TOPIC EQ "a/b"', start_s=1),
             publish(sources, "TEMP IS 25, HUMIDITY IS 50", start_s=4, every_s=2),
             publish(sources[0], 'TOPIC IS "a/b"', start_s=5, every_s=3),
             outage(1, start_s=7, stop_s=10),
         )
-        scenario = Scenario(topology.grid(3, 3), protocol, workload, duration_s=15, seed=seed + turn)
+        scenario = Scenario(topology.grid(3, 3), protocol, workload, duration_s=15, seed=seed + run_index)
         sent_frames = frames(runner.play(scenario, engine="reference"))
         columns = (sent_frames[name].to_pylist() for name in ("frame", "node", "peer"))
         corpus_frames += [Frame(data, node, peer < 0) for data, node, peer in zip(*columns, strict=True)]
     if not corpus_frames:
-        raise ParameterError(f"{protocol!r} sends no frames in a small run; choose a protocol or settings with frames")
+        raise ParameterError(f"{protocol!r} sends no frames in a small run; choose settings with which nodes send")
     return corpus_frames
 
 
 def state_B(node: Node) -> int:
     """Return the size in bytes of a node's own state: all objects it refers to, except settings, classes and code."""
     seen_ids = {id(node.settings), id(node.settings.settings) if isinstance(node.settings, Protocol) else 0}
-    objects: deque[Any] = deque([node])
-    total = 0
-    while objects:
-        item = objects.pop()
+    pending_objects: deque[Any] = deque([node])
+    total_B = 0
+    while pending_objects:
+        item = pending_objects.pop()
         if id(item) in seen_ids or isinstance(item, type) or callable(item):
             continue
         seen_ids.add(id(item))
-        total += sys.getsizeof(item)
+        total_B += sys.getsizeof(item)
         if isinstance(item, dict):
-            objects.extend(item.keys())
-            objects.extend(item.values())
+            pending_objects.extend(item.keys())
+            pending_objects.extend(item.values())
         elif isinstance(item, (list, tuple, set, frozenset, deque)):
-            objects.extend(item)
+            pending_objects.extend(item)
         else:
-            objects.append(getattr(item, "__dict__", None))
+            pending_objects.append(getattr(item, "__dict__", None))
             for cls in type(item).__mro__:
                 slots = getattr(cls, "__slots__", ())
-                objects.extend(getattr(item, slot, None) for slot in ((slots,) if isinstance(slots, str) else slots))
-    return total
+                pending_objects.extend(
+                    getattr(item, slot, None) for slot in ((slots,) if isinstance(slots, str) else slots)
+                )
+    return total_B

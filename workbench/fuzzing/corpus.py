@@ -2,10 +2,10 @@
 
 Theory of operation
     Frames are *harvested* from small runs of the protocol. Each frame that is drawn is left unchanged, *renumbered* or
-    *damaged*. Renumbering puts other numbers into fields, which the protocol's own dissector locates (`frame` of its
-    class): the result is well-formed, but has contents that no run has. Damaging changes, cuts, inserts, repeats or
-    splices bytes. If a frame ends with its checksum (CRC-32), every second damaged frame gets the new checksum, as a
-    node would not examine a frame with a wrong checksum.
+    *damaged*. Renumbering puts other numbers into fields of the frame. The protocol's dissector (`frame` of its class)
+    locates the fields. The result is well-formed, but has contents that do not occur in a run. Damaging changes, cuts,
+    inserts, repeats or splices bytes. If a frame ends with its checksum (CRC-32), every second damaged frame gets a
+    correct checksum, because a node drops a frame with a wrong checksum unread.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MutatedCorpus:
         self._numbers: dict[tuple[bytes, bool], list[tuple[int, int]]] = {}
 
     def add(self, frame: Frame) -> None:
-        """Store a frame that the node sent: neighbors echo the frames that they hear."""
+        """Store a frame that the node sent, so that neighbors can later send it back to the node."""
         if len(self._frames) < MOST_FRAMES:
             self._frames.append(frame)
         else:
@@ -71,8 +71,8 @@ class MutatedCorpus:
             return frame.data
         data = bytearray(frame.data)
         for _ in range(self._choose.randint(1, MOST_FIELDS)):
-            first, last = self._choose.choice(field_ranges)
-            data[first:last] = self._choose_other_number(bytes(data[first:last]))
+            first_byte, end_byte = self._choose.choice(field_ranges)
+            data[first_byte:end_byte] = self._choose_other_number(bytes(data[first_byte:end_byte]))
         return self._update_checksum(frame.data, data, always=True)
 
     def _find_number_fields(self, frame: Frame) -> list[tuple[int, int]]:
@@ -88,12 +88,14 @@ class MutatedCorpus:
         return self._numbers[key]
 
     def _choose_other_number(self, old: bytes) -> bytes:
-        """Return the bytes of another number of the same width (little-endian, like all frames here)."""
+        """Return the bytes of a different random number of the same width; all frames here are little-endian."""
         choose, width = self._choose, len(old)
         value, end = int.from_bytes(old, "little"), 1 << (8 * width)
         close_value = (value + choose.choice((-2, -1, 1, 2, 16, end >> 1))) % end
-        special = choose.choice((0, 1, end - 1, end >> 1, choose.choice(self._addresses) % end))
-        return choose.choice((close_value, close_value, special, choose.randrange(end))).to_bytes(width, "little")
+        special_number = choose.choice((0, 1, end - 1, end >> 1, choose.choice(self._addresses) % end))
+        return choose.choice((close_value, close_value, special_number, choose.randrange(end))).to_bytes(
+            width, "little"
+        )
 
     def _damage(self, old: bytes) -> bytes:
         data = bytearray(old)
@@ -102,7 +104,10 @@ class MutatedCorpus:
         return self._update_checksum(old, data, always=False)
 
     def _update_checksum(self, old: bytes, new: bytearray, always: bool) -> bytes:
-        """Return the new bytes with a correct checksum, if the old bytes had one."""
+        """Return the new bytes; if the old bytes ended with a correct checksum, correct that of the new bytes.
+
+        Without ``always`` the checksum is corrected in only half of the calls, at random.
+        """
         had_checksum = len(old) > CHECKSUM_B and old[-CHECKSUM_B:] == struct.pack("<I", crc32(old[:-CHECKSUM_B]))
         if had_checksum and len(new) > CHECKSUM_B and (always or self._choose.random() < 0.5):
             new[-CHECKSUM_B:] = struct.pack("<I", crc32(new[:-CHECKSUM_B]))
@@ -144,8 +149,8 @@ def _repeat(data: bytearray, choose: random.Random, _: Sequence[Frame]) -> None:
 
 
 def _splice(data: bytearray, choose: random.Random, frames: Sequence[Frame]) -> None:
-    other = choose.choice(frames).data
-    data[choose.randrange(len(data) + 1) :] = other[choose.randrange(len(other) + 1) :]
+    other_data = choose.choice(frames).data
+    data[choose.randrange(len(data) + 1) :] = other_data[choose.randrange(len(other_data) + 1) :]
 
 
 _MUTATIONS = (_flip, _flip, _change, _cut, _truncate, _insert, _repeat, _splice)

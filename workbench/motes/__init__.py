@@ -105,14 +105,14 @@ class Motes:
         from workbench.motes import lockstep
         from workbench.sim.run import Run
 
-        holder = object()
-        urls = self.take(scenario, holder)
+        lockstep_run = object()
+        urls = self.take(scenario, lockstep_run)
         try:
             run = Run(scenario, "motes in lockstep", lockstep.play(scenario, urls, progress))
             run.kinds = dict(self.kinds)
             return run
         finally:
-            self.give_back(holder)
+            self.give_back(lockstep_run)
 
 
 class VirtualMotes(Motes):
@@ -168,11 +168,13 @@ class VirtualMotes(Motes):
         longest_body = _longest_body(scenario)
         nodes = self._nodes_of(C, CORTEX_M3)
         limits = {"nodes": len(self.kinds), "subscriptions": _most_subscriptions(scenario)}
-        compiled = {node: in_c.program(self.kinds[node], scenario.protocol, longest_body, **limits) for node in nodes}
-        for node in [node for node in self._processes if self._compiled[node] != compiled.get(node)]:
+        program_paths = {
+            node: in_c.program(self.kinds[node], scenario.protocol, longest_body, **limits) for node in nodes
+        }
+        for node in [node for node in self._processes if self._compiled[node] != program_paths.get(node)]:
             self._processes.pop(node).kill()
-        self._compiled = compiled
-        for node, program in compiled.items():
+        self._compiled = program_paths
+        for node, program in program_paths.items():
             if node not in self._processes:
                 process_class = CortexM3 if self.kinds[node] == CORTEX_M3 else CProcess
                 self._processes[node] = process_class(program, self.speed, partial(self._report_crash, node))
@@ -220,10 +222,10 @@ class VirtualMotes(Motes):
         stack so far. Motes in C are queried over their lines, so their value is None while a run uses them.
         """
         rss_B, heaps = self._running_rack().memory() if self._rack_nodes or not self._processes else (0, {})
-        used: dict[int, int | None] = {self._rack_nodes[index]: used_B for index, used_B in heaps.items()}
+        allocated_B: dict[int, int | None] = {self._rack_nodes[index]: used_B for index, used_B in heaps.items()}
         for node, process in self._processes.items():
-            used[node] = _ask_memory(process.url) if self._current_run is None and process.is_running else None
-        return Memory(rss_B, dict(sorted(used.items())))
+            allocated_B[node] = _ask_memory(process.url) if self._current_run is None and process.is_running else None
+        return Memory(rss_B, dict(sorted(allocated_B.items())))
 
     def _report_rack_crash(self, index: int, traceback: str) -> None:
         self._report_crash(self._rack_nodes[index], traceback)
@@ -260,9 +262,9 @@ class VirtualMotes(Motes):
 
 
 def _longest_body(scenario: Any) -> int:
-    """Return the limit, in bytes, of the messages that the host sends to a mote in this scenario.
+    """Return the size limit, in bytes, of the host's messages to a mote in C in this scenario.
 
-    The larger of two limits is needed for keys of the user, long workload items and long settings.
+    The limit is LONG_BODY for scenarios with keys of the user, long workload items or long settings, else SHORT_BODY.
     """
     items = [(getattr(item, "payload", b""), str(getattr(item, "what", ""))) for item in scenario.workload]
     is_long = any(len(payload) + len(text) > in_c.SHORT_BODY // 2 for payload, text in items)
@@ -315,9 +317,9 @@ class Boards(Motes):
         """
         nodes = sorted(scenario.topology.nodes)
         if isinstance(self.urls, dict):
-            missing = [node for node in nodes if node not in self.urls]
-            if missing:
-                raise LinkError(f"node {missing[0]} has no mote; give a URL for each of {len(nodes)} nodes")
+            nodes_without_url = [node for node in nodes if node not in self.urls]
+            if nodes_without_url:
+                raise LinkError(f"node {nodes_without_url[0]} has no mote; give a URL for each of {len(nodes)} nodes")
             return {node: self.urls[node] for node in nodes}
         if len(self.urls) != len(nodes):
             raise LinkError(f"urls has {len(self.urls)} entries for {len(nodes)} nodes; give one for each")
@@ -340,8 +342,8 @@ def virtual(speed: float = 1.0, lockstep: bool = False, kind: Kinds = MICROPYTHO
         raise ParameterError(f"speed is {speed!r}; it must be a number from 0.01 to 1000")
     for name in [kind] if isinstance(kind, str) else kind.values() if isinstance(kind, Mapping) else kind:
         if name not in KINDS:
-            known = ", ".join(KINDS)
-            raise ParameterError(f"kind is {name!r}{meant(str(name), list(KINDS))}; it must be one of {known}")
+            known_kinds = ", ".join(KINDS)
+            raise ParameterError(f"kind is {name!r}{meant(str(name), list(KINDS))}; it must be one of {known_kinds}")
     return VirtualMotes(float(speed), bool(lockstep), kind)
 
 
@@ -353,9 +355,11 @@ def kinds_of(kind: Kinds, nodes: Sequence[int]) -> dict[int, str]:
     if isinstance(kind, str):
         return dict.fromkeys(nodes, kind)
     if isinstance(kind, Mapping):
-        unknown = sorted(set(kind) - set(nodes))
-        if unknown:
-            raise LinkError(f"kind has an entry for node {unknown[0]}, which is not in this network; remove the entry")
+        unknown_nodes = sorted(set(kind) - set(nodes))
+        if unknown_nodes:
+            raise LinkError(
+                f"kind has an entry for node {unknown_nodes[0]}, which is not in this network; remove the entry"
+            )
         return {node: kind.get(node, SIMULATED) for node in nodes}
     if len(kind) != len(nodes):
         raise LinkError(f"kind has {len(kind)} entries for {len(nodes)} nodes; give one for each, or a mapping by node")

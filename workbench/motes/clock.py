@@ -47,19 +47,19 @@ class Clock:
 
     @property
     def error_us(self) -> float:
-        """The largest error of the most accurate reading, in µs; infinite without readings."""
+        """The error bound of the most accurate reading, in µs; infinite if no reading was added yet."""
         return min((reading.error_us for reading in list(self._readings)), default=float("inf"))
 
     def to_host_us(self, mote_us: int) -> int:
-        """Convert a mote's time (µs) to the host's time. Without readings, return the mote's time unchanged."""
+        """Convert a mote's time (µs) to the host's time (µs). If no reading was added yet, return ``mote_us``."""
         readings = list(self._readings)  # a copy, as another thread may clear them
         if not readings:
             return mote_us
-        half = len(readings) // 2
-        new_reading = min(readings[half:], key=lambda reading: reading.error_us)
+        half_count = len(readings) // 2
+        new_reading = min(readings[half_count:], key=lambda reading: reading.error_us)
         rate = 1.0
-        if half:
-            old_reading = min(readings[:half], key=lambda reading: reading.error_us)
+        if half_count:
+            old_reading = min(readings[:half_count], key=lambda reading: reading.error_us)
             span_us = new_reading.mote_us - old_reading.mote_us
             if span_us >= _FAR_US:
                 rate = (new_reading.host_us - old_reading.host_us) / span_us

@@ -9,9 +9,10 @@ from workbench.motes import messages
 
 
 def event_types(own: tuple[Any, ...]) -> dict[int, Any]:
-    """Return {event number on the link: event class} for the events of nodes, without the mote's own events.
+    """Return {event number on the host link: event class} for the events that nodes report.
 
-    ``own`` are the EVENTS of the protocol's node class; their numbers follow those of the events of all protocols.
+    ``own`` is the tuple ``EVENTS`` of the protocol's node class: the event classes that only this protocol has. Their
+    numbers follow those of the events of all protocols. Events of the mote itself are not included.
     """
     return dict(enumerate(messages.EVENTS)) | dict(enumerate(own, messages.FIRST_OF_PROTOCOL))
 
@@ -34,14 +35,14 @@ def decode_row(fields: tuple[Any, ...], rest: bytes) -> tuple[Any, ...]:
     the event number is unknown or the trailing bytes are not valid.
     """
     time_us, kind, peer, origin, sequence, value, size_B = fields
-    end_of_own = messages.FIRST_OWN_EVENT + len(messages.OWN_EVENTS)
-    if not (kind < len(messages.EVENTS) or messages.FIRST_OF_PROTOCOL <= kind < end_of_own):
+    own_events_end = messages.FIRST_OWN_EVENT + len(messages.OWN_EVENTS)
+    if not (kind < len(messages.EVENTS) or messages.FIRST_OF_PROTOCOL <= kind < own_events_end):
         raise DecodeError(f"event kind is {kind}; neither the workbench nor this node's protocol defines it")
-    start = 1 + rest[0] if rest else 1
-    if len(rest) <= start:
-        raise DecodeError(f"an event has {len(rest)} bytes after its fields and ends before its detail")
-    message, data = _text(rest[1:start]), rest[start + 1 :]
-    detail = _text(data) if rest[start] == messages.IS_TEXT else messages.decode_attribute_list(data)
+    detail_offset = 1 + rest[0] if rest else 1
+    if len(rest) <= detail_offset:
+        raise DecodeError(f"an event is cut short: its message name and detail do not fit in {len(rest)} bytes")
+    message, data = _text(rest[1:detail_offset]), rest[detail_offset + 1 :]
+    detail = _text(data) if rest[detail_offset] == messages.IS_TEXT else messages.decode_attribute_list(data)
     return time_us, kind, peer, message, origin, sequence, size_B, value, detail
 
 

@@ -50,13 +50,13 @@ def _unstuff(data):
     index = 0
     size = len(data)
     while index < size:
-        length = data[index]
-        end = index + length
-        if length == 0 or end > size:
-            raise DecodeError("a frame is cut off within a block of %d bytes" % length)
-        blocks.append(bytes(data[index + 1 : end]))
-        index = end
-        if length < 255 and index < size:
+        block_length = data[index]
+        block_end = index + block_length
+        if block_length == 0 or block_end > size:
+            raise DecodeError("a frame is cut off within a block of %d bytes" % block_length)
+        blocks.append(bytes(data[index + 1 : block_end]))
+        index = block_end
+        if block_length < 255 and index < size:
             blocks.append(_ZERO)
     return b"".join(blocks)
 

@@ -52,7 +52,7 @@ _SECTIONS_OF_FLASH = (".text", ".ARM.exidx", ".data")
 
 
 class Footprint(NamedTuple):
-    """The memory in bytes that a Cortex-M3 image needs: flash, RAM, and the part of the RAM for the stack."""
+    """The memory in bytes that a Cortex-M3 image needs: flash, RAM, and the stack, which is a part of the RAM."""
 
     flash_B: int
     ram_B: int
@@ -79,8 +79,10 @@ def newlib() -> str:
     """Return the folder of newlib, the cross-compiler's C library for small chips, or "" if it is not installed."""
     if shutil.which(_ARM) is None:
         return ""
-    output = subprocess.run([_ARM, "-print-file-name=nano.specs"], capture_output=True, text=True, check=False).stdout
-    return str(Path(output.strip()).resolve().parent) if Path(output.strip()).is_absolute() else ""
+    specs_path = subprocess.run(
+        [_ARM, "-print-file-name=nano.specs"], capture_output=True, text=True, check=False
+    ).stdout
+    return str(Path(specs_path.strip()).resolve().parent) if Path(specs_path.strip()).is_absolute() else ""
 
 
 def program(
@@ -124,9 +126,10 @@ def folder_of(protocol: Any) -> Path:
 
 
 def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> Path:
-    """Compile the program with the nodes in ``folder``, unless cached, and return its path.
+    """Compile the program of a mote, unless it is cached, and return its path.
 
-    ``defines`` is {macro: value} for the list sizes. ``stack_B`` is the stack of a Cortex-M3 image in bytes.
+    ``kind`` is "c" or "cortex-m3". ``folder`` has the C sources of a protocol's nodes. ``defines`` is {macro: value}
+    for the sizes of lists. ``stack_B`` is the stack of a Cortex-M3 image in bytes.
     """
     library, mote = HARDWARE / "c", HARDWARE / "c" / "mote"
     board = library / "boards" / ("posix" if kind == C else "mps2_an385")
@@ -145,7 +148,7 @@ def build(kind: str, folder: Path, defines: Mapping[str, int], stack_B: int) -> 
     program_path = _cache() / f"{kind}-{_digest(compiler, options, folders)}"
     if not program_path.exists():
         include_options = [f"-I{path}" for path in folders]
-        sources = [str(path) for each in folders for path in sorted(each.glob("*.c"))]
+        sources = [str(path) for source_folder in folders for path in sorted(source_folder.glob("*.c"))]
         _compile([compiler, *options, *include_options, *sources, *linker_scripts], program_path)
     return program_path
 
@@ -177,12 +180,14 @@ def _compile(command: list[str], target: Path) -> None:
     """Run a compiler command whose output becomes the file ``target``; an incomplete file never appears there."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
-        output = Path(folder) / "program"
-        result = subprocess.run([*command, "-o", str(output)], capture_output=True, text=True, check=False)
-        if result.returncode:
-            errors = [line.strip() for line in result.stderr.splitlines() if "error" in line] or ["no reason given"]
+        program_draft = Path(folder) / "program"
+        compilation = subprocess.run([*command, "-o", str(program_draft)], capture_output=True, text=True, check=False)
+        if compilation.returncode:
+            errors = [line.strip() for line in compilation.stderr.splitlines() if "error" in line] or [
+                "no reason given"
+            ]
             raise LinkError(f"{command[0]} cannot compile the program of a mote: {errors[0]}")
-        os.replace(output, target)
+        os.replace(program_draft, target)
 
 
 def footprint(protocol: Any, longest_body: int = SHORT_BODY, stack_B: int | None = None) -> Footprint:
@@ -192,8 +197,10 @@ def footprint(protocol: Any, longest_body: int = SHORT_BODY, stack_B: int | None
 
 def image_footprint(image: Path) -> Footprint:
     """Return the footprint of a Cortex-M3 image, from the sizes of its sections."""
-    output = subprocess.run(["arm-none-eabi-size", "-A", str(image)], capture_output=True, text=True, check=True).stdout
-    rows = [line.split() for line in output.splitlines() if line.startswith(".")]
+    size_table = subprocess.run(
+        ["arm-none-eabi-size", "-A", str(image)], capture_output=True, text=True, check=True
+    ).stdout
+    rows = [line.split() for line in size_table.splitlines() if line.startswith(".")]
     sizes = {row[0]: int(row[1]) for row in rows}
     flash_B = sum(sizes.get(name, 0) for name in _SECTIONS_OF_FLASH)
     return Footprint(flash_B, sum(sizes.get(name, 0) for name in _SECTIONS_OF_RAM), sizes[".stack"])

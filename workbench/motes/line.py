@@ -60,10 +60,10 @@ class Greeting(NamedTuple):
 class Answer(NamedTuple):
     """A mote's answer to a command that succeeded.
 
-    number       the result, which `messages` lists for each command
+    number       the result of the command; `workbench.motes.messages` defines it for each command, under ANSWER
     next_wake    time of the node's next timer in µs, or None if no timer is set
     time_us      the time of the mote's clock in µs
-    text         always ""
+    text         the text of the message: "" for a success
     """
 
     number: int
@@ -146,12 +146,12 @@ class MoteLine:
         while (remaining_s := end_s - time.monotonic()) > 0:
             self._greet_once()
             try:
-                answer = self._greetings.get(timeout=min(remaining_s, GREETING_S))
+                greeting_answer = self._greetings.get(timeout=min(remaining_s, GREETING_S))
             except Empty:
                 continue
-            if isinstance(answer, LinkError):
-                raise answer
-            return answer
+            if isinstance(greeting_answer, LinkError):
+                raise greeting_answer
+            return greeting_answer
         raise LinkError(
             f"{self.url} does not answer; check that a mote with the workbench's program is at the other end, and that "
             "no other host uses it"
@@ -230,15 +230,15 @@ class MoteLine:
             self._greet_once()
 
     def _process(self, data: bytes) -> None:
-        damaged_before = self._deframer.spoilt
+        previous_damaged_count = self._deframer.spoilt
         for body in self._deframer.feed(data):
             try:
-                kind, fields, rest = messages.decode(body)
+                kind, fields, trailing_bytes = messages.decode(body)
                 self._heard_s, self._pings = time.monotonic(), 0
-                self._dispatch(kind, fields, rest)
+                self._dispatch(kind, fields, trailing_bytes)
             except DecodeError:
                 self._deframer.spoilt += 1
-        if self._deframer.spoilt != damaged_before:
+        if self._deframer.spoilt != previous_damaged_count:
             self._report("noise", self._deframer.spoilt)
 
     def _dispatch(self, kind: int, fields: tuple[Any, ...], rest: bytes) -> None:
@@ -257,17 +257,17 @@ class MoteLine:
             self._process_answer(fields, rest)
 
     def _process_answer(self, fields: tuple[Any, ...], rest: bytes) -> None:
-        token, is_success, number, next_wake, time_us = fields
-        then = self._answers.pop(token, None)
-        if then is None:
+        token, is_success, result_number, next_wake, time_us = fields
+        callback = self._answers.pop(token, None)
+        if callback is None:
             return  # The answer came too late.
         text = rest.decode(errors="replace")
         wake = None if next_wake < 0 else next_wake
         if is_success:
-            then(Answer(number, wake, time_us, text))
+            callback(Answer(result_number, wake, time_us, text))
         else:
-            remedy = f"={number}; use that value, or compile the program with yours" if number > 0 else ""
-            then(LinkError(f"{self.url}: {text}{remedy}"))
+            remedy = f"={result_number}; use that value, or compile the program with yours" if result_number > 0 else ""
+            callback(LinkError(f"{self.url}: {text}{remedy}"))
 
     def _process_ready(self, fields: tuple[Any, ...], rest: bytes) -> None:
         magic, version, session, boot, has_radio = fields
@@ -317,10 +317,10 @@ class MoteLine:
         if is_new:
             self._loss = error
         for token in list(self._answers):
-            then = self._answers.pop(token, None)
-            if then is not None:
+            callback = self._answers.pop(token, None)
+            if callback is not None:
                 with suppress(Exception):  # The mote is lost already, and further errors are of no use.
-                    then(error)
+                    callback(error)
         if self.greeting is None:
             self._greetings.put(error)
         elif is_new:

@@ -54,15 +54,19 @@ class LockstepNode(Node):
         self.reports: list[str] = []
 
     def take(self, kind: str, value: Any) -> None:
-        """Store a frame or an event from the mote. The mote's reading thread calls this while a call waits."""
+        """Store a message from the mote, for the method call that waits for the mote's answer.
+
+        ``kind`` is "send" for a frame to transmit, or "event"; ``value`` is the message, as in `line`. The thread that
+        reads the mote's line calls this method.
+        """
         if kind == "send":
             self.outbox.append(value)
         elif kind == "event":
-            _, number, peer, message, origin, sequence, _, number_value, detail = value
-            event: Any = self._event_types.get(number)
+            _, event_number, peer, message, origin, sequence, _, number_value, detail = value
+            event: Any = self._event_types.get(event_number)
             if event is not None:
                 self.events.append(event(peer, message, origin, sequence, number_value, detail))
-            elif number == _REPORT_NUMBER and detail not in self.reports:
+            elif event_number == _REPORT_NUMBER and detail not in self.reports:
                 self.reports.append(detail)
 
     def _call(self, now: int, kind: int, *fields: Any, rest: bytes = b"") -> Answer:
@@ -77,28 +81,34 @@ class LockstepNode(Node):
             self._time_us = now
 
     def start(self, now: int, boot: int = 0) -> None:
-        """Configure the mote to run this node, at ``now`` µs. ``boot`` is ignored; the configuration has this count."""
+        """Configure the mote to run this node, at ``now`` µs.
+
+        ``boot`` is ignored, because the configuration already has the number of earlier starts.
+        """
         self._set_time(now)
         self.next_wake = self._mote.configure(**self._configuration).next_wake
 
     def subscribe(self, attributes: Any, now: int, expires_s: float | None = None, match_all: bool = False) -> Any:
         """Subscribe on the mote; return a `RemoteSubscription`."""
-        rest = messages.encode_attribute_list(tuple(attributes))
-        seconds = -1.0 if expires_s is None else float(expires_s)
-        number = self._call(now, messages.SUBSCRIBE, seconds, match_all, rest=rest).number
-        return RemoteSubscription(number, None if expires_s is None else now + int(expires_s * 1_000_000))
+        attribute_bytes = messages.encode_attribute_list(tuple(attributes))
+        duration_s = -1.0 if expires_s is None else float(expires_s)
+        subscription_number = self._call(now, messages.SUBSCRIBE, duration_s, match_all, rest=attribute_bytes).number
+        return RemoteSubscription(subscription_number, None if expires_s is None else now + int(expires_s * 1_000_000))
 
     def unsubscribe(self, subscription: Any, now: int) -> None:
         """End a `RemoteSubscription` on the mote."""
         self._call(now, messages.UNSUBSCRIBE, subscription.number)
 
     def publish(self, attributes: Any, now: int, payload: bytes = b"") -> int:
-        """Publish on the mote; return the reading's sequence number."""
-        rest = messages.encode_attribute_list(with_payload(attributes, payload))
-        return self._call(now, messages.PUBLISH, rest=rest).number
+        """Let the mote's node publish a reading, at ``now`` µs; return the reading's sequence number.
+
+        ``payload`` is sent as one more attribute of the reading.
+        """
+        attribute_bytes = messages.encode_attribute_list(with_payload(attributes, payload))
+        return self._call(now, messages.PUBLISH, rest=attribute_bytes).number
 
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
-        """Send the mote a frame that it receives."""
+        """Pass a received frame to the mote; ``previous_hop`` is the neighbor that transmitted the frame."""
         self._call(now, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def wake(self, now: int) -> None:
@@ -115,10 +125,10 @@ class LockstepNode(Node):
 
 
 def play(scenario: Any, urls: dict[int, str], progress: Callable[[float], None] | None = None) -> Recorder:
-    """Run a scenario in lockstep on motes; return the recorder with the run's trace.
+    """Run a scenario on motes in the simulator's time (lockstep); return the recorder with the run's trace.
 
     ``urls`` is {node: URL of its mote}; other nodes are simulated. Each problem that a mote reports is issued as a
-    RuntimeWarning. Raises LinkError if a mote fails or has a radio of its own.
+    RuntimeWarning. Raises LinkError if a mote fails, or if the motes have radios, which lockstep cannot control.
     """
     nodes: dict[int, LockstepNode] = {}
 

@@ -143,7 +143,7 @@ def encode(kind, *fields, rest=b""):
 def decode(body):
     """Return (type, tuple of fields, trailing bytes) of a message's body. Raises DecodeError if it is not valid."""
     if not body or body[0] not in _LAYOUT:
-        raise DecodeError("message type is %s; this link does not define it" % (body[0] if body else "missing",))
+        raise DecodeError("message type is %s; the host link has no such type" % (body[0] if body else "missing",))
     layout = _LAYOUT[body[0]]
     size = 1 + struct.calcsize(layout)
     if len(body) < size:
@@ -157,7 +157,7 @@ def encode_attribute_list(attributes):
     Raises EncodeError if an attribute is not valid, or for more than 255 attributes.
     """
     if len(attributes) > 255:
-        raise EncodeError("a list has %d attributes; a message holds at most 255" % len(attributes))
+        raise EncodeError("the list has %d attributes; a message of the host link holds at most 255" % len(attributes))
     return bytes((len(attributes),)) + encode_attributes(attributes)
 
 
@@ -169,7 +169,10 @@ def decode_attribute_list(data):
 
 
 def encode_event(now, event, own=()):
-    """Return the body of an EVENT for an event of a node at ``now`` (µs). ``own`` are the EVENTS of its class."""
+    """Return the body of an EVENT message for an event of a node at ``now`` (µs).
+
+    ``own`` is the tuple of event classes that the node's protocol defines in addition to EVENTS.
+    """
     peer, message, origin, sequence, value, detail = event
     cls = type(event)
     kind = EVENTS.index(cls) if cls in EVENTS else FIRST_OF_PROTOCOL + own.index(cls)
@@ -177,20 +180,24 @@ def encode_event(now, event, own=()):
 
 
 def encode_own_event(now, name, peer, message, origin, sequence, size, value, detail):
-    """Return the body of an EVENT for one of the mote's own events, ``name`` in OWN_EVENTS."""
+    """Return the body of an EVENT message for an event of the mote itself, such as "sent", not of its node.
+
+    ``name`` is one of OWN_EVENTS; the other parameters are as for `encode_row`.
+    """
     kind = FIRST_OWN_EVENT + OWN_EVENTS.index(name)
     return encode_row(now, kind, peer, message, origin, sequence, size, value, detail)
 
 
 def encode_row(now, kind, peer, message, origin, sequence, size, value, detail):
-    """Return the body of an EVENT with these fields; ``detail`` is a text or a tuple of attributes.
+    """Return the body of an EVENT message with the fields of a trace row; ``detail`` is a text or attributes.
 
-    On a host, `events.decode_row` is the inverse function.
+    ``now`` is the time in µs, ``kind`` the number of the event, and ``size`` the size of the frame in bytes. On a host,
+    `events.decode_row` is the inverse function.
     """
     name = message.encode()
     if isinstance(detail, str):
-        rest = bytes((IS_TEXT,)) + detail.encode()
+        trailing_bytes = bytes((IS_TEXT,)) + detail.encode()
     else:
-        rest = bytes((IS_ATTRIBUTES,)) + encode_attribute_list(detail)
-    rest = bytes((len(name),)) + name + rest
-    return encode(EVENT, now, kind, peer, origin, sequence, value, size, rest=rest)
+        trailing_bytes = bytes((IS_ATTRIBUTES,)) + encode_attribute_list(detail)
+    trailing_bytes = bytes((len(name),)) + name + trailing_bytes
+    return encode(EVENT, now, kind, peer, origin, sequence, value, size, rest=trailing_bytes)

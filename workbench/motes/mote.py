@@ -30,7 +30,7 @@ _MOST_B = framing.LONGEST_BODY - len(messages.encode(messages.CONFIGURE, bytes(m
 class Mote(MoteLine):
     """A mote at the other end of the line ``url``.
 
-    ``now_us()`` returns the host's time in µs. `clock` converts the mote's times to it.
+    ``now_us()`` returns the host's time in µs. `clock` converts times of the mote's clock to the host's time.
     """
 
     def __init__(self, url: str, report: Report | None = None, now_us: Callable[[], float] | None = None) -> None:
@@ -77,23 +77,23 @@ class Mote(MoteLine):
 
     def configure(self, address: int, protocol: dict[str, Any], key: int, **more: Any) -> Answer:
         """Configure the mote to run a node; return its answer. The parameters are those of `configuration`."""
-        rest = configuration(address, protocol, key, **more)
-        return self.command(messages.CONFIGURE, rest=rest, timeout_s=CONFIGURED_S)
+        configuration_json = configuration(address, protocol, key, **more)
+        return self.command(messages.CONFIGURE, rest=configuration_json, timeout_s=CONFIGURED_S)
 
     def subscribe(
         self, attributes: Iterable[Attribute], expires_s: float | None = None, match_all: bool = False
     ) -> int:
         """Subscribe at the mote's node; return the number by which `unsubscribe` identifies the subscription."""
-        seconds = -1.0 if expires_s is None else expires_s
+        duration_s = -1.0 if expires_s is None else expires_s
         attribute_list = messages.encode_attribute_list(tuple(attributes))
-        return self.command(messages.SUBSCRIBE, seconds, match_all, rest=attribute_list).number
+        return self.command(messages.SUBSCRIBE, duration_s, match_all, rest=attribute_list).number
 
     def unsubscribe(self, number: int) -> None:
         """End the subscription for which `subscribe` returned ``number``."""
         self.command(messages.UNSUBSCRIBE, number)
 
     def publish(self, attributes: Iterable[Attribute]) -> int:
-        """Publish at the mote's node; return the reading's sequence number."""
+        """Let the mote's node publish a reading with these attributes; return the reading's sequence number."""
         return self.command(messages.PUBLISH, rest=messages.encode_attribute_list(tuple(attributes))).number
 
     def blacklist(self, neighbor: int, is_listed: bool = True) -> None:
@@ -124,7 +124,7 @@ class Mote(MoteLine):
         return self.command(messages.PING).number
 
     def request_clock(self) -> None:
-        """Request the mote's clock without waiting; the answer is added to `clock`.
+        """Request the time of the mote's clock without waiting. When the answer arrives, it is added to `clock`.
 
         Raises LinkError if the mote is lost.
         """

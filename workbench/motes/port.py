@@ -69,17 +69,17 @@ class Port:
 class _SocketPort(Port):
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        parts = urlsplit(url)
+        url_parts = urlsplit(url)
         try:
-            if not parts.hostname or not parts.port:
+            if not url_parts.hostname or not url_parts.port:
                 raise ValueError("the URL must have the form socket://host:port")
-            self._socket = socket.create_connection((parts.hostname, parts.port), timeout=3)
+            self._socket = socket.create_connection((url_parts.hostname, url_parts.port), timeout=3)
         except (OSError, ValueError) as error:
             raise LinkError(f"{url} cannot be opened: {error}") from None
         try:
             # If no server listens on a port of the range for clients, the system may connect this socket to itself.
             if self._socket.getsockname() == self._socket.getpeername():
-                raise OSError("no program listens on that port")
+                raise OSError("no program listens on this port")
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._socket.settimeout(_WAIT_S)
             # A second handle, because a socket has only one timeout for reading and writing.
@@ -119,14 +119,17 @@ class _SocketPort(Port):
 
 
 class _RadioPort(Port):
-    """A port to an emulated mote: host link and radio, each on its own connection, are used as if on one line."""
+    """A port to an emulated mote, which has two connections: one for the host link and one for the radio.
+
+    Frames read from both are merged. Frames to write are sent to the radio or to the host link, by their message type.
+    """
 
     def __init__(self, url: str, radio_port: str) -> None:
         super().__init__(url)
-        parts = urlsplit(url)
-        self._host_link = _SocketPort(f"socket://{parts.netloc}")
+        url_parts = urlsplit(url)
+        self._host_link = _SocketPort(f"socket://{url_parts.netloc}")
         try:
-            self._radio = _SocketPort(f"socket://{parts.hostname}:{radio_port}")
+            self._radio = _SocketPort(f"socket://{url_parts.hostname}:{radio_port}")
         except LinkError:
             self._host_link.close()
             raise
@@ -144,9 +147,9 @@ class _RadioPort(Port):
         for key, _ in ready:
             data = self._incomplete_frames[key.data] + key.data.read()
             # A zero ends a frame. Bytes after the last zero wait for the rest of their frame.
-            end = data.rfind(b"\0") + 1
-            whole_frames += data[:end]
-            self._incomplete_frames[key.data] = data[end:]
+            whole_B = data.rfind(b"\0") + 1
+            whole_frames += data[:whole_B]
+            self._incomplete_frames[key.data] = data[whole_B:]
         return whole_frames
 
     def _write(self, data: bytes) -> None:
@@ -178,8 +181,8 @@ class _SerialPort(Port):
     def _read(self) -> bytes:
         try:
             data = self._serial.read(1)
-            waiting = self._serial.in_waiting if data else 0
-            return data + self._serial.read(waiting) if waiting else data
+            available_B = self._serial.in_waiting if data else 0
+            return data + self._serial.read(available_B) if available_B else data
         except self._failures as error:
             raise LinkError(f"the connection to {self.url} is lost: {error}") from None
 

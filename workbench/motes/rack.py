@@ -194,7 +194,7 @@ class Rack:
 
     @property
     def boots(self) -> list[int]:
-        """A list with the number of starts of each mote before its present start."""
+        """The number of earlier starts of each mote, in the order of the motes; 0 for a mote that never restarted."""
         return [self._boots[mote] for mote in range(self.count)]
 
     @property
@@ -227,7 +227,10 @@ class Rack:
             self._start([mote])
 
     def memory(self) -> Memory:
-        """Collect garbage on the motes; return the memory of the rack's process and of each running mote."""
+        """Return the memory of the rack's process and of each running mote.
+
+        The motes collect garbage first, so that only memory in use counts.
+        """
         with self._command_lock:
             self._memory = None
             self._send_command(do="memory")
@@ -278,10 +281,10 @@ class Rack:
             "did not start all motes",
         )
         with self._changed:
-            crashed = [mote for mote in motes if mote in self._crashes]
-        if crashed:
-            reason = _last_sentence(self._crashes[crashed[0]].splitlines())
-            raise LinkError(f"the program of virtual mote {crashed[0]} ended during its start: {reason}")
+            crashed_motes = [mote for mote in motes if mote in self._crashes]
+        if crashed_motes:
+            reason = _last_sentence(self._crashes[crashed_motes[0]].splitlines())
+            raise LinkError(f"the program of virtual mote {crashed_motes[0]} ended during its start: {reason}")
 
     def _send_command(self, **command: Any) -> None:
         try:
@@ -294,7 +297,7 @@ class Rack:
     def _wait(self, condition: Callable[[], bool], within_s: float, fault: str) -> None:
         """Wait until ``condition()`` is true. Raises LinkError after ``within_s`` or if the rack's process ends.
 
-        ``fault`` is the error's verb phrase about the process, such as "did not start".
+        ``fault`` completes the message "the process of the virtual motes ...", for example by "did not start".
         """
         until_s = time.monotonic() + within_s
         with self._changed:

@@ -5,8 +5,8 @@ Theory of operation
     listening socket until the first one ends. A thread watches that queue. While QEMU reports that the UART has a host,
     the thread accepts a waiting connection, answers its greeting with REFUSED, and closes it. The mote is not involved.
 
-    QEMU reports over a control socket (its machine protocol, QMP). Its main loop handles a disconnection before it
-    answers the second of two queries, so a host that reconnects at once is not refused.
+    QEMU reports over a control socket (its machine protocol, QMP). The thread queries twice, because QEMU
+    handles a disconnection before it answers the second query. So a host that reconnects at once is not refused.
 """
 
 from __future__ import annotations

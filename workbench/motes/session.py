@@ -23,7 +23,7 @@ Report = Callable[[int, str, Any], None]  # node, kind, value: see `mote.Mote`
 
 
 class MoteSession:
-    """The session of a run with the motes at ``urls``, {node: URL}. Nodes without a URL are simulated.
+    """A run's connections to its motes. ``urls`` is {node: URL of its mote}; nodes without a URL are simulated.
 
     ``now_us()`` returns the host's time in µs. Reading threads call ``report(node, kind, value)`` with the motes'
     messages. ``radio`` has settings for the motes' own radios, in addition to the scenario's.
@@ -60,8 +60,8 @@ class MoteSession:
 
     def each(self, do: Callable[[int, Mote], T]) -> dict[int, T]:
         """Call ``do(node, mote)`` for all motes in parallel; return {node: result}, or raise the first error."""
-        with ThreadPoolExecutor(max(1, min(_MOST_THREADS, len(self.motes)))) as pool:
-            return dict(zip(self.motes, pool.map(do, self.motes, self.motes.values()), strict=True))
+        with ThreadPoolExecutor(max(1, min(_MOST_THREADS, len(self.motes)))) as thread_pool:
+            return dict(zip(self.motes, thread_pool.map(do, self.motes, self.motes.values()), strict=True))
 
     def boards(self) -> dict[int, str]:
         """Return {node: name of its mote's board}."""
@@ -75,20 +75,20 @@ class MoteSession:
     def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:
         """Return the arguments of `Mote.configure` for a node as a dict.
 
-        ``boot`` is the number of times that the mote lost its memory. In lockstep it is 0, as in the simulator. A live
-        run counts from `first_boots` on, because neighbors outside of the run may remember the mote's earlier starts.
+        ``boot`` is the number of earlier starts to report to the node. It is 0 in lockstep, as in the simulator. In a
+        live run it includes the starts before the run (`first_boots`), which neighbors outside of the run may remember.
         """
         key = draws.make_key(self.scenario.seed, draws.PROTOCOL, node)
-        more: dict[str, Any] = {"keys": self._keys} if self._keys else {}
+        optional_fields: dict[str, Any] = {"keys": self._keys} if self._keys else {}
         if self.has_radios:
             # Motes on one table all hear each other; the topology restricts them to its links.
             neighbors = sorted(self.scenario.topology.predecessors(node))
             radio: dict[str, Any] = {"jitter_ms": self.scenario.radio.jitter_ms[1], "neighbors": neighbors}
             if self.scenario.radio.link_quality == "learned" and uses_quality(self.scenario.protocol):
                 radio["link_quality"] = "learned"
-            more["radio"] = {**radio, **self._radio}
+            optional_fields["radio"] = {**radio, **self._radio}
         protocol = protocol_on_a_mote(self.scenario.protocol, node)
-        return {"address": node, "protocol": protocol, "key": key, "boot": boot, **more}
+        return {"address": node, "protocol": protocol, "key": key, "boot": boot, **optional_fields}
 
     def close(self) -> None:
         """Close the lines to all motes."""
@@ -98,8 +98,8 @@ class MoteSession:
 def protocol_on_a_mote(protocol: Any, node: int | None = None) -> dict[str, Any]:
     """Return the part of a mote's configuration that sets its protocol: {"node": "module:class", "settings": {...}}.
 
-    ``node`` is the node on the mote; None: settings with everything that the mote of any node may receive. Raises
-    ScenarioError, with the reason, if the protocol's nodes cannot run on a mote.
+    ``node`` is the node on the mote, so that a protocol can leave out settings that only other nodes need. None: the
+    settings of all nodes. Raises ScenarioError, with the reason, if the protocol's nodes cannot run on a mote.
     """
     if protocol.why_not_on_motes:
         raise ScenarioError(f"{type(protocol).__name__} cannot run on motes: {protocol.why_not_on_motes}")
@@ -115,5 +115,5 @@ def _check_radios(greetings: dict[int, Greeting]) -> None:
     kinds = {greeting.has_radio: node for node, greeting in greetings.items()}
     if len(kinds) > 1:
         raise LinkError(
-            f"node {kinds[True]} has a radio of its own, node {kinds[False]} does not; use only motes of one sort"
+            f"node {kinds[True]} has a radio of its own, node {kinds[False]} does not; use motes of one kind"
         )

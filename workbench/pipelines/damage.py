@@ -27,11 +27,11 @@ def check(path: Path) -> None:
     A file that passed the check is read again only if its inode, size or modification time has changed.
     """
     try:
-        status = path.stat()
+        file_status = path.stat()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
-    state = status.st_ino, status.st_size, status.st_mtime_ns
-    if _passed.get(path) == state:
+    file_state = file_status.st_ino, file_status.st_size, file_status.st_mtime_ns
+    if _passed.get(path) == file_state:
         return
     name = _CHECKSUM_NAME.fullmatch(path.name)
     if name is not None:
@@ -42,7 +42,7 @@ def check(path: Path) -> None:
             )
     else:
         _check_pages(path)
-    _passed[path] = state
+    _passed[path] = file_state
 
 
 def trace_in(path: Path) -> pa.Table | None:
@@ -64,7 +64,7 @@ def trace_in(path: Path) -> pa.Table | None:
             table = file.read()
         recorded_hash = record.from_text(texts[0]).get("trace_hash")
         if trace.digest(table.select(trace.SCHEMA.names).cast(trace.SCHEMA)) != recorded_hash:
-            raise DataError("the rows do not match the hash in the record of the file")
+            raise DataError("its rows do not match the trace hash in its record, so they were changed later")
         return table
     except DataError as error:
         raise DataError(f"{path} is damaged: {error}") from None

@@ -43,9 +43,9 @@ def run_query(query: str, **tables: Any) -> Any:
     if len(of_spark) == len(tables):
         return next(iter(tables.values())).sparkSession.sql(query, **tables)
     if of_spark:
-        other = next(name for name in tables if name not in of_spark)
+        other_table = next(name for name in tables if name not in of_spark)
         raise DataError(
-            f"table {of_spark[0]} is a DataFrame of Spark, but table {other} is not; all tables must be, or none"
+            f"table {of_spark[0]} is a DataFrame of Spark, but table {other_table} is not; use only one kind"
         )
     with _name_unreadable_file(tables.values()):
         return duckdb_relation(query, **tables).df()

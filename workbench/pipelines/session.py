@@ -20,9 +20,11 @@ def spark(master: str = "local[*]", **settings: Any) -> Any:
     ``settings`` are settings of Spark, written without "spark." and with underscores for dots: ``driver_memory="2g"``.
     They apply only to a new session. Raises WorkbenchError, which names a remedy, if Spark cannot be started.
     """
-    local = {"spark.sql.shuffle.partitions": str(_TASKS_A_CORE * cores())} if master.startswith("local") else {}
+    local_settings = (
+        {"spark.sql.shuffle.partitions": str(_TASKS_A_CORE * cores())} if master.startswith("local") else {}
+    )
     requested = {f"spark.{name.replace('_', '.')}": str(value) for name, value in settings.items()}
-    session = open_session(master, {**_SETTINGS, **local, **requested}).spark
+    session = open_session(master, {**_SETTINGS, **local_settings, **requested}).spark
     register(session)
     return session
 

@@ -73,7 +73,8 @@ class Node:
     """The base class of nodes, with outbox, events, subscriptions and wake-up time. Subclasses implement a protocol.
 
     A fast driver may test whether ``node.outbox`` and ``node.events`` are empty before it calls `take_frames` and
-    `take_events`. It may also set ``tells_all`` to False. Then drops are only counted in ``drops`` (reason -> number),
+    `take_events`. The driver may also set
+    ``tells_all`` to False. Then drops are only counted in ``drops`` (reason -> number),
     not logged, and a node may omit Forwarded events, because the driver sees the forwarded frame itself.
 
     Messages, readings and subscriptions of a node have numbers, which begin with ``first_number``.
@@ -130,7 +131,10 @@ class Node:
         self.subscriptions.end(subscription)
 
     def publish(self, attributes, now, payload=b""):
-        """Publish a reading; return its number at this node. Numbers are counted from ``first_number``."""
+        """Publish a reading; return its number at this node. Numbers are counted from ``first_number``.
+
+        ``payload``: bytes that are added to the attributes, see `with_payload`.
+        """
         raise NotImplementedError
 
     def receive(self, frame, previous_hop, now, broadcast=True):

@@ -102,8 +102,8 @@ class Dissection(NamedTuple):
         lines = [f"{len(self.data)} bytes"]
         for name, field in named_fields:
             digits = "" if field.children else self.data[field.start : min(field.end, field.start + _HEX_B)].hex(" ")
-            more = " …" if digits and field.end - field.start > _HEX_B else ""
-            lines.append(f"{byte_range(field):<8} {digits + more:<26} {name:<{width}}  {field.text}")
+            ellipsis = " …" if digits and field.end - field.start > _HEX_B else ""
+            lines.append(f"{byte_range(field):<8} {digits + ellipsis:<26} {name:<{width}}  {field.text}")
         return "\n".join(lines)
 
 
@@ -129,10 +129,12 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
         raise ParameterError(f"dissect: of is {of!r:.60}; it must be a protocol, a scenario or a run")
     if not isinstance(frame, (bytes, bytearray, memoryview)):
         raise ParameterError(f"dissect: frame is {frame!r:.60}; it must be bytes, as run.frames() has them")
-    data = bytes(frame)
+    frame_bytes = bytes(frame)
     if protocol.dissector:
-        return Dissection(data, tuple(import_module(protocol.dissector).dissect(data, broadcast)))
-    return Dissection(data, (Field("frame", 0, len(data), f"{len(data)} bytes"),) if data else ())
+        return Dissection(frame_bytes, tuple(import_module(protocol.dissector).dissect(frame_bytes, broadcast)))
+    return Dissection(
+        frame_bytes, (Field("frame", 0, len(frame_bytes), f"{len(frame_bytes)} bytes"),) if frame_bytes else ()
+    )
 
 
 # Helpers for the protocols' dissector modules
@@ -185,12 +187,12 @@ class Cutter:
 
         Raises DecodeError if the byte is not a key of ``names`` (type -> name of the message).
         """
-        number = self.frame[self.at] if self.at < self.end else None
-        if number is None or number not in names:
-            known = ", ".join(f"0x{code:02x} ({name})" for code, name in names.items())
-            fault = "no bytes are left" if number is None else f"the first byte is 0x{number:02x}"
-            raise DecodeError(f"{fault}; a message begins with one of: {known}")
-        return number
+        type_byte = self.frame[self.at] if self.at < self.end else None
+        if type_byte is None or type_byte not in names:
+            known_types = ", ".join(f"0x{code:02x} ({name})" for code, name in names.items())
+            fault = "no bytes are left" if type_byte is None else f"the first byte is 0x{type_byte:02x}"
+            raise DecodeError(f"{fault}; a message begins with one of: {known_types}")
+        return type_byte
 
     def number(self, name: str, layout: str, meaning: Meaning = "{}") -> int:
         """Cut off one number as a field, and return the number.
@@ -198,10 +200,10 @@ class Cutter:
         ``name``: the field's name; ``layout``: the number's format in `struct`; ``meaning``: the field's text, as a
         format string or a function of the number.
         """
-        start = self._advance(name, calcsize(layout))
-        (value,) = unpack_from(layout, self.frame, start)
+        field_start = self._advance(name, calcsize(layout))
+        (value,) = unpack_from(layout, self.frame, field_start)
         text = meaning.format(value) if isinstance(meaning, str) else meaning(value)
-        self.fields.append(Field(name, start, self.at, text))
+        self.fields.append(Field(name, field_start, self.at, text))
         return value
 
     def numbers(self, layout: str, *fields: tuple[str, Meaning]) -> list[int]:
@@ -209,18 +211,22 @@ class Cutter:
 
         ``fields``: (name, meaning) of each number, as for `number`.
         """
-        order, codes = layout[0], layout[1:]
-        return [self.number(name, order + code, meaning) for code, (name, meaning) in zip(codes, fields, strict=True)]
+        byte_order, codes = layout[0], layout[1:]
+        return [
+            self.number(name, byte_order + code, meaning) for code, (name, meaning) in zip(codes, fields, strict=True)
+        ]
 
     def octets(self, name: str, size_B: int, meaning: Callable[[bytes], str] | None = None) -> bytes:
         """Cut off ``size_B`` bytes as a field, and return them. If ``size_B`` is 0, no field is added.
 
         The field's text is ``meaning(bytes)``, or the size if ``meaning`` is None.
         """
-        start = self._advance(name, size_B)
-        data = self.frame[start : self.at]
+        field_start = self._advance(name, size_B)
+        data = self.frame[field_start : self.at]
         if data:
-            self.fields.append(Field(name, start, self.at, f"{size_B} bytes" if meaning is None else meaning(data)))
+            self.fields.append(
+                Field(name, field_start, self.at, f"{size_B} bytes" if meaning is None else meaning(data))
+            )
         return data
 
     def _advance(self, name: str, size_B: int) -> int:
@@ -237,11 +243,11 @@ class Cutter:
 
     @contextmanager
     def group(self, name: str) -> Iterator[Group]:
-        """Add the fields that the ``with`` block cuts off as children of one field; an empty block adds no field.
+        """Make the fields that the ``with`` block cuts off the children of one field; an empty block adds no field.
 
-        The block gets the `Group`, and may set the text of that field.
+        The context manager returns a `Group`, by which the block may set the text of that field.
         """
-        group, outer, start = Group(), self.fields, self.at
+        group, outer_fields, group_start = Group(), self.fields, self.at
         self.fields = []
         try:
             yield group
@@ -249,9 +255,9 @@ class Cutter:
             group.text = group.text or "cut off"
             raise
         finally:
-            children, self.fields = self.fields, outer
+            children, self.fields = self.fields, outer_fields
             if children:
-                outer.append(Field(name, start, self.at, group.text, tuple(children)))
+                outer_fields.append(Field(name, group_start, self.at, group.text, tuple(children)))
 
     @contextmanager
     def before_checksum(self) -> Iterator[None]:
@@ -262,14 +268,14 @@ class Cutter:
         self.end = len(self.frame) - CHECKSUM_B
         yield
         self.leave(self.end, "nothing should follow here but the checksum")
-        expected = crc32(self.frame[: self.end])
+        expected_crc = crc32(self.frame[: self.end])
         self.end = len(self.frame)
-        wrong = f"the checksum of these bytes is 0x{expected:08x}"
+        wrong = f"the checksum of these bytes is 0x{expected_crc:08x}"
         self.number(
             "checksum (CRC-32)",
             "<I",
             lambda checksum: (
-                f"0x{checksum:08x}, right" if checksum == expected else refused(f"0x{checksum:08x}", wrong)
+                f"0x{checksum:08x}, right" if checksum == expected_crc else refused(f"0x{checksum:08x}", wrong)
             ),
         )
 
@@ -317,9 +323,9 @@ def _operator(number: int) -> str:
 
 
 def _value(attribute: Attribute) -> str:
-    """Return the text of an attribute's value: its integer on the wire, then the value in the key's unit.
+    """Return the text of an attribute's value: the integer in the frame, then the value in the key's unit.
 
-    The second part is omitted if the key has one step per unit, so that both are the same number.
+    If the key's unit is not divided into steps, both numbers are equal, and the text is the integer alone.
     """
     key = key_of(attribute.key)
     return f"{attribute.value}" if key.steps == 1 else f"{attribute.value}: {in_units(attribute):g} {key.unit}"

@@ -42,9 +42,10 @@ _UNSAMPLED = -1.0  # value of a ratio without a sample
 
 
 def half_interval_us(earlier, longest_us):
-    """Return half of the interval in µs in which a node sends its next beacon, after ``earlier`` beacons.
+    """Return half of the interval (µs) between a node's beacons, after the node has sent ``earlier`` beacons.
 
-    The interval doubles with each beacon, up to ``longest_us``.
+    The interval doubles with each beacon, up to ``longest_us``. The next beacon is sent at a random time in its second
+    half.
     """
     return min(FIRST_INTERVAL_US << min(earlier, 16), longest_us) >> 1
 
@@ -60,21 +61,21 @@ class LinkEstimator:
         self._next_listed = 0
 
     def make_beacon(self):
-        """Return the next beacon as bytes, at most 3 + 5 * MAX_LISTED of them."""
+        """Return the next beacon (bytes), which lists the inbound ratios of at most MAX_LISTED neighbors."""
         self.number = (self.number + 1) % NUMBERS
         frame = bytearray((MARK, self.number & 255, self.number >> 8))
-        sampled = [(address, link.inbound) for address, link in self._neighbors.items() if link.inbound >= 0]
-        if len(sampled) > MAX_LISTED:
-            first = self._next_listed % len(sampled)
-            self._next_listed = first + MAX_LISTED
-            sampled = (sampled[first:] + sampled[:first])[:MAX_LISTED]
-        for address, ratio in sampled:
+        sampled_ratios = [(address, link.inbound) for address, link in self._neighbors.items() if link.inbound >= 0]
+        if len(sampled_ratios) > MAX_LISTED:
+            first_listed = self._next_listed % len(sampled_ratios)
+            self._next_listed = first_listed + MAX_LISTED
+            sampled_ratios = (sampled_ratios[first_listed:] + sampled_ratios[:first_listed])[:MAX_LISTED]
+        for address, ratio in sampled_ratios:
             frame += address.to_bytes(4, "little")
             frame.append(byte_of(ratio))
         return bytes(frame)
 
     def cancel_beacon(self):
-        """Take back the number of the latest beacon, which was not sent."""
+        """Give the number of the latest beacon to the next one, because the latest beacon was not sent."""
         self.number = (self.number - 1) % NUMBERS
 
     def receive(self, neighbor, frame):
@@ -107,9 +108,9 @@ class LinkEstimator:
 
     def _find_own_ratio(self, frame):
         """Return the ratio that a beacon lists for this node, as a byte (0 to 255); -1 if the node is not listed."""
-        for start in range(HEADER_B, len(frame), ENTRY_B):
-            if int.from_bytes(frame[start : start + 4], "little") == self.address:
-                return frame[start + 4]
+        for entry_start in range(HEADER_B, len(frame), ENTRY_B):
+            if int.from_bytes(frame[entry_start : entry_start + 4], "little") == self.address:
+                return frame[entry_start + 4]
         return -1
 
 
@@ -143,8 +144,8 @@ def count_beacon(link, number):
     link.expected += gap
     link.received += 1
     if link.expected >= WINDOW:
-        sample = link.received / link.expected
-        link.inbound = sample if link.inbound < 0 else link.inbound + WEIGHT * (sample - link.inbound)
+        sampled_ratio = link.received / link.expected
+        link.inbound = sampled_ratio if link.inbound < 0 else link.inbound + WEIGHT * (sampled_ratio - link.inbound)
         link.expected = 0
         link.received = 0
 
@@ -168,7 +169,7 @@ def ratios_of(link):
 
 
 def has_changed(link):
-    """Return whether a link's ratios differ from the ratios that were last reported, and store them as reported."""
+    """Return whether a link's ratios differ from those reported last; mark the current ratios as reported."""
     inbound, outbound = ratios_of(link)
     if inbound == link.reported_inbound and outbound == link.reported_outbound:
         return False

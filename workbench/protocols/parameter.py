@@ -15,9 +15,9 @@ Parameter = namedtuple("Parameter", ("name", "default", "minimum", "maximum", "u
 def check_parameter(owner, parameter, value):
     """Return ``value`` converted to the default's type. Raises ParameterError if its type or range is wrong.
 
-    ``parameter``: an entry of a parameter table. Its ``minimum`` or ``maximum`` of None sets no limit; if its
-    ``minimum`` is a tuple, it contains the allowed values. Lists become tuples, and numbers of other libraries become
-    Python's. ``owner``: the name that begins an error message.
+    ``parameter``: an entry of a parameter table. None as ``minimum`` or ``maximum`` sets no limit; a tuple as
+    ``minimum`` lists the allowed values. Lists become tuples, and numbers of other libraries become Python's.
+    ``owner``: the name that begins an error message.
     """
     name, default, minimum, maximum, unit, _ = parameter
     value = _plain(value, default)
@@ -46,10 +46,14 @@ def check_parameter(owner, parameter, value):
     is_too_small = is_number and has_right_type and not value >= (-largest if minimum is None else minimum)
     is_too_large = is_number and has_right_type and not value <= (largest if maximum is None else maximum)
     if not has_right_type or is_too_small or is_too_large:
-        kind = "a number" if isinstance(default, float) else "a whole number" if is_number else type(default).__name__
+        type_text = (
+            "a number" if isinstance(default, float) else "a whole number" if is_number else type(default).__name__
+        )
         highest = maximum if maximum is not None else largest if is_too_large else "any"
-        limits = "" if minimum is None else " from %s to %s" % (minimum, highest)
-        raise ParameterError("%s: %s is %.60s; it must be %s%s %s" % (owner, name, repr(value), kind, limits, unit))
+        limits_text = "" if minimum is None else " from %s to %s" % (minimum, highest)
+        raise ParameterError(
+            "%s: %s is %.60s; it must be %s%s %s" % (owner, name, repr(value), type_text, limits_text, unit)
+        )
     return value
 
 

@@ -14,10 +14,10 @@ __all__ = ["Parameter", "Protocol", "check_parameter", "plain"]
 
 
 class Shown:
-    """A class attribute that is computed at each access, so that `help` and signatures show a current value.
+    """A class attribute whose value a function of `workbench.keywords` computes at each access.
 
-    The value is the result of the function ``name`` of `workbench.keywords`, called with ``*arguments(cls)``. Motes
-    never access it.
+    So `help` and signatures show a current value. ``name``: the function;
+    ``arguments(cls)``: its arguments for the class ``cls``. Motes never access the attribute.
     """
 
     def __init__(self, name, arguments):
@@ -78,7 +78,7 @@ class Protocol:
     # The module that dissects this protocol's frames, by name, or "". `dissection.py` describes its interface.
     dissector = ""
     # The module of the objects that the setting with the unit "Filter" may contain, by name, or "". It has
-    # ``kinds()``, ``make(values)`` and ``watch(node, tell)``; see diffusion/filters/catalogue.py.
+    # ``kinds()``, ``make(values)`` and ``watch(node, observe)``; see diffusion/filters/catalogue.py.
     catalogue = ""
     # The nature of messages that do not carry readings, {name in the trace: "set_up" or "upkeep"}: "set_up" is sent
     # once for a node, a subscription or a change; "upkeep" is repeated while nothing changes. All others are useful.
@@ -110,12 +110,16 @@ class Protocol:
         if unnamed:
             raise ParameterError(
                 "%s: the value %r has no name; pass parameters by name: %s"
-                % (cls.public_class().__name__, unnamed[0], ", ".join([each.name for each in cls.parameters]) or "none")
+                % (
+                    cls.public_class().__name__,
+                    unnamed[0],
+                    ", ".join([parameter.name for parameter in cls.parameters]) or "none",
+                )
             )
         return object.__new__(cls)
 
     def __init__(self, **settings):
-        table = {}
+        checked_settings = {}
         for parameter in self.parameters:
             if hasattr(Protocol, parameter.name):
                 raise ParameterError(
@@ -123,16 +127,16 @@ class Protocol:
                     % (type(self).__name__, parameter.name)
                 )
             value = settings.pop(parameter.name, parameter.default)
-            table[parameter.name] = check_parameter(self.public_class().__name__, parameter, value)
+            checked_settings[parameter.name] = check_parameter(self.public_class().__name__, parameter, value)
         if settings:
             unknown = sorted(settings)[0]
-            known = [parameter.name for parameter in self.parameters]
+            parameter_names = [parameter.name for parameter in self.parameters]
             name = self.public_class().__name__
             raise ParameterError(
                 "%s has no parameter %r%s; it has: %s"
-                % (name, unknown, meant(unknown, known), ", ".join(known) or "none")
+                % (name, unknown, meant(unknown, parameter_names), ", ".join(parameter_names) or "none")
             )
-        self.settings = table
+        self.settings = checked_settings
 
     def __getattr__(self, name):
         # Python calls this only if ordinary look-up fails: for parameters read as attributes (protocol.ttl).
@@ -147,22 +151,23 @@ class Protocol:
 
     @classmethod
     def public_class(cls):
-        """Return the class by whose name scenario files, errors and titles call this protocol.
+        """Return the class whose name stands for this protocol in scenario files, errors and titles.
 
-        Calling that class with the settings must create an equal protocol.
+        A call of that class with the same settings must create an equal protocol.
         """
         return cls
 
     def matching_samples(self, subscription, publication):
-        """Return the samples of a publication that match a subscription, as attributes; metrics count them."""
+        """Return the samples of a publication, as attributes, that match a subscription; used by metrics."""
         from workbench.attributes.model import matching_samples
 
         return matching_samples(subscription, publication)
 
     def reinforce(self, node, attributes, now):
-        """Reinforce the paths from a node to the sources that match ``attributes``, where the protocol has such paths.
+        """Reinforce the paths from the sources that match ``attributes`` to a node; the default does nothing.
 
-        ``attributes``: constraints that match only data of a subscription of the node. The default does nothing.
+        ``attributes``: constraints that match only data of a subscription of the node. Override this in a protocol that
+        can prefer one path to others.
         """
 
     @classmethod
@@ -190,7 +195,7 @@ class Protocol:
         return parts
 
     def named_nodes(self):
-        """Return {setting: addresses of the nodes in its value}.
+        """Return {setting: tuple of the node addresses that the setting's value contains}; {} by default.
 
         A scenario raises an error if its network lacks one of these nodes.
         """
@@ -201,14 +206,14 @@ class Protocol:
         return self.node
 
     def make_node(self, address, random):
-        """Return a new node of this protocol."""
+        """Return a new node of this protocol with this address; ``random``: the node's own random stream."""
         return self.kind_of_node()(address, self, random)
 
     @classmethod
     def mote_modules(cls):
-        """Return the names of the modules that a mote needs for this protocol's nodes.
+        """Return the names of the modules that a mote needs for this protocol's nodes; () if motes cannot run them.
 
-        The modules that these import are sent to the mote too.
+        Modules that the named modules import need not be listed: they are sent to the mote as well.
         """
         return () if cls.why_not_on_motes else (cls.node.__module__,)
 
@@ -228,9 +233,9 @@ class Protocol:
         return None
 
     def room_in_c(self, nodes):
-        """Return {name in C: number}, the memory that a C mote needs for these settings' filters and similar objects.
+        """Return {name in C: number}, further sizes of tables in a C mote, such as those of the settings' filters.
 
-        ``nodes`` is the number of nodes of the network. The result is empty without such objects.
+        ``nodes``: number of nodes of the network. The default is {}.
         """
         return {}
 
@@ -270,5 +275,5 @@ def plain(value):
     if value is None or isinstance(value, (str, int, float)):
         return value
     raise ParameterError(
-        "a setting is %.60s; it must be a number, a text, True, False or a list of these" % repr(value)
+        "a protocol's setting is %.60s; it must be a number, a text, True, False or a list of these" % repr(value)
     )

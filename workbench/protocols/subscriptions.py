@@ -35,7 +35,7 @@ class Subscription:
         self._samples = []
 
     def put(self, attributes):
-        """Append a sample, given as its attributes; the node calls this."""
+        """Append a sample that the node has received, given as its attributes."""
         self._samples.append(attributes)
 
     def take(self):

@@ -49,21 +49,24 @@ def texts_of_png(data: bytes) -> list[str]:
 
 
 def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    offset = len(PNG_BEGIN)
-    while offset < len(data):
-        (size,) = struct.unpack(">I", data[offset : offset + 4].rjust(4, b"\xff"))
-        body, checksum = data[offset + 4 : offset + 8 + size], data[offset + 8 + size : offset + 12 + size]
+    chunk_offset = len(PNG_BEGIN)
+    while chunk_offset < len(data):
+        (size,) = struct.unpack(">I", data[chunk_offset : chunk_offset + 4].rjust(4, b"\xff"))
+        body, checksum = (
+            data[chunk_offset + 4 : chunk_offset + 8 + size],
+            data[chunk_offset + 8 + size : chunk_offset + 12 + size],
+        )
         if len(checksum) < 4 or zlib.crc32(body) != struct.unpack(">I", checksum)[0]:
             raise DataError("the PNG is damaged or cut short: a chunk has a wrong checksum")
         yield body[:4], body[4:]
-        offset += 12 + size
+        chunk_offset += 12 + size
 
 
 def add_to_svg(svg: str, text: str) -> str:
     """Return an SVG document with the text of a record added as metadata."""
-    begin, bracket, rest = svg.partition(">")
+    opening_tag, bracket, svg_content = svg.partition(">")
     opening, closing = _METADATA
-    return f"{begin}{bracket}\n{opening}{html.escape(text, quote=False)}{closing}{rest}"
+    return f"{opening_tag}{bracket}\n{opening}{html.escape(text, quote=False)}{closing}{svg_content}"
 
 
 def script_element(text: str) -> str:
@@ -82,14 +85,14 @@ def _contents(markup: str, opening: str, closing: str) -> Iterator[str]:
 
     The time is linear in the size of the markup, even if an element is never closed.
     """
-    begin = markup.find(opening)
-    while begin >= 0:
-        begin += len(opening)
-        end = markup.find(closing, begin)
-        if end < 0:
+    text_start = markup.find(opening)
+    while text_start >= 0:
+        text_start += len(opening)
+        text_end = markup.find(closing, text_start)
+        if text_end < 0:
             return  # No later element is closed either.
-        yield markup[begin:end]
-        begin = markup.find(opening, end)
+        yield markup[text_start:text_end]
+        text_start = markup.find(opening, text_end)
 
 
 def _unescape(text: str) -> str:

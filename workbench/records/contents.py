@@ -27,7 +27,7 @@ _NO_RECORD = "the file contains no record of the workbench"
 class SweepRow(NamedTuple):
     """A row of a sweep's results.
 
-    where      number of the row and name of its file, for messages
+    where      a text for messages: the number of the row and the name of its file
     columns    {column: value}; "document" is the scenario as JSON, "scenario" its hash
     metrics    {metric: value}; None if the file does not mark its columns of metrics
     """
@@ -72,17 +72,19 @@ def _read_folder(path: Path) -> Contents:
         trace = path / "trace.parquet"
         record = _read_file(path / "record.json")
         return Contents("folder of a run", record.records, _read_file(trace).trace if trace.is_file() else None)
-    results = tuple(result for result in sorted(path.rglob("*.parquet")) if not _is_hidden(result.relative_to(path)))
-    if not results:
+    result_paths = tuple(
+        result for result in sorted(path.rglob("*.parquet")) if not _is_hidden(result.relative_to(path))
+    )
+    if not result_paths:
         raise DataError("the folder contains neither a record.json nor a Parquet file of a sweep")
-    for result in results:
+    for result in result_paths:
         if not _is_of_sweep(_schema(result)):
             raise DataError(
                 f"the rows of {result.name} lack the column document or scenario, which all rows of a sweep have; "
                 "remove this file from the folder, or give one file of a sweep instead of the folder"
             )
         _check_file(result)
-    return Contents("folder of a sweep", results=results)
+    return Contents("folder of a sweep", results=result_paths)
 
 
 def _is_hidden(path: Path) -> bool:
@@ -92,12 +94,12 @@ def _is_hidden(path: Path) -> bool:
 def _read_file(path: Path) -> Contents:
     size_B = _size_B(path)
     with path.open("rb") as file:
-        begin = file.read(1024)
-    if begin.startswith(b"PAR1"):
+        first_bytes = file.read(1024)
+    if first_bytes.startswith(b"PAR1"):
         return _read_parquet(path)
     if size_B > LARGEST_B:
         raise DataError(f"the file has {size_B:,} bytes; a picture or page with a record has at most {LARGEST_B:,}")
-    if begin.startswith(carriers.PNG_BEGIN):
+    if first_bytes.startswith(carriers.PNG_BEGIN):
         return Contents("PNG", _parse_records(carriers.texts_of_png(path.read_bytes())))
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -113,10 +115,10 @@ def _read_file(path: Path) -> Contents:
 
 def _size_B(path: Path) -> int:
     """Return the size of a file in bytes. Raises DataError for a pipe or a device, since reading it may never end."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
+    file_status = path.stat()
+    if not stat.S_ISREG(file_status.st_mode):
         raise DataError("the path is a pipe, a socket or a device; save its content as a regular file first")
-    return status.st_size
+    return file_status.st_size
 
 
 def _parse_records(texts: list[str]) -> tuple[dict[str, Any], ...]:
@@ -127,10 +129,10 @@ def _parse_records(texts: list[str]) -> tuple[dict[str, Any], ...]:
 
 def _parse_record(text: str) -> dict[str, Any]:
     try:
-        values = json.loads(text)
+        record_values = json.loads(text)
     except (ValueError, RecursionError):
         raise DataError("the file is not valid JSON: it is damaged or cut short") from None
-    if isinstance(values, dict) and values.get("format") == SCENARIO:
+    if isinstance(record_values, dict) and record_values.get("format") == SCENARIO:
         raise DataError("the file is a scenario without a run's results; play it with `workbench run`")
     return from_text(text)
 
@@ -190,12 +192,12 @@ def rows_of(contents: Contents) -> Iterator[SweepRow]:
     for path in contents.results:
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                names, first = _metrics(file.schema_arrow), 0
+                names, first_row = _metrics(file.schema_arrow), 0
                 for batch in file.iter_batches(ROWS_AT_ONCE):
-                    for number, row in enumerate(batch.to_pylist(), first):
+                    for number, row in enumerate(batch.to_pylist(), first_row):
                         metrics = None if names is None else {name: row[column] for column, name in names.items()}
                         yield SweepRow(f"row {number:,} of {path.name}", row, metrics)
-                    first += len(batch)
+                    first_row += len(batch)
         except (pa.ArrowException, OSError):
             raise DataError(f"{path.name} cannot be read as Parquet: it is damaged or cut short") from None
 

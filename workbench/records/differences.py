@@ -44,10 +44,16 @@ def compare_surroundings(recorded: Mapping[str, Any], current: Mapping[str, Any]
     for folder, digest in _mapping_in(recorded, "code").items():
         if digest != current["code"].get(folder):
             differences.append(Difference(f"the code of {folder}", str(digest), current["code"].get(folder, "missing")))
-    for name, origin in _mapping_in(recorded, "user_code").items():
-        installed = current.get("user_code", {}).get(name)
-        if installed and isinstance(origin, Mapping) and origin.get("digest") != installed["digest"]:
-            differences.append(Difference(f"the user's {name}", str(origin.get("digest")), installed["digest"]))
+    for name, recorded_origin in _mapping_in(recorded, "user_code").items():
+        current_origin = current.get("user_code", {}).get(name)
+        if (
+            current_origin
+            and isinstance(recorded_origin, Mapping)
+            and recorded_origin.get("digest") != current_origin["digest"]
+        ):
+            differences.append(
+                Difference(f"the user's {name}", str(recorded_origin.get("digest")), current_origin["digest"])
+            )
     if recorded.get("platform") != current["platform"]:
         differences.append(Difference("the platform", str(recorded.get("platform")), current["platform"]))
     return differences
@@ -58,8 +64,8 @@ def compare_versions(recorded: str, current: Mapping[str, str]) -> list[Differen
 
     ``recorded`` is the text in a row of a sweep, "workbench 0.1.0, Python 3.11.7, ..."; ``current`` is {name: version}.
     """
-    words = [piece.split() for piece in recorded.split(", ")]
-    versions = {name.lower(): version for name, version in (pair for pair in words if len(pair) == 2)}
+    name_and_version = [piece.split() for piece in recorded.split(", ")]
+    versions = {name.lower(): version for name, version in (pair for pair in name_and_version if len(pair) == 2)}
     return [
         Difference(name, versions[name], version)
         for name, version in current.items()
@@ -87,9 +93,9 @@ def compare_metrics(
     """
     differences = []
     for name in names:
-        old, new = number(name, recorded.get(name)), number(name, current.get(name))
-        if old != new and not (math.isnan(old) and math.isnan(new)):
-            differences.append(Difference(name, *format_differently(old, new)))
+        recorded_number, current_number = number(name, recorded.get(name)), number(name, current.get(name))
+        if recorded_number != current_number and not (math.isnan(recorded_number) and math.isnan(current_number)):
+            differences.append(Difference(name, *format_differently(recorded_number, current_number)))
     return differences
 
 
@@ -120,23 +126,27 @@ def names_of_measure(recorded: Iterable[str], current: Mapping[str, float]) -> l
 
 def format_differently(old: float, new: float) -> tuple[str, str]:
     """Return two different numbers as texts with just enough digits to differ."""
-    short = f"{old:.6g}", f"{new:.6g}"
-    return short if short[0] != short[1] else (repr(old), repr(new))
+    short_texts = f"{old:.6g}", f"{new:.6g}"
+    return short_texts if short_texts[0] != short_texts[1] else (repr(old), repr(new))
 
 
 def compare_traces(recorded: pa.Table, current: pa.Table) -> Difference | None:
     """Return the difference in the first row in which two traces differ, or None if they are equal."""
     rows = min(len(recorded), len(current))
-    first, column = rows, ""
+    first_difference, column = rows, ""
     for field in SCHEMA:
-        differs = pc.not_equal(_plain_column(recorded, field, rows), _plain_column(current, field, rows))
-        row = pc.index(differs, True).as_py()
-        if 0 <= row < first:
-            first, column = row, field.name
+        is_different = pc.not_equal(_plain_column(recorded, field, rows), _plain_column(current, field, rows))
+        row = pc.index(is_different, True).as_py()
+        if 0 <= row < first_difference:
+            first_difference, column = row, field.name
     if column:
-        old, new = (table.column(column)[first].as_py() for table in (recorded, current))
+        recorded_value, current_value = (
+            table.column(column)[first_difference].as_py() for table in (recorded, current)
+        )
         return Difference(
-            f"{column} in row {first:,} of the trace ({_describe_row(recorded, first)})", repr(old), repr(new)
+            f"{column} in row {first_difference:,} of the trace ({_describe_row(recorded, first_difference)})",
+            repr(recorded_value),
+            repr(current_value),
         )
     if len(recorded) != len(current):
         return Difference("the number of rows of the trace", f"{len(recorded):,}", f"{len(current):,}")

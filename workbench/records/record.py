@@ -121,8 +121,8 @@ def versions() -> dict[str, str]:
     """Return {name: version} of the workbench, Python, and the libraries that can affect results."""
     from workbench import __version__
 
-    own = {"workbench": __version__, "python": platform.python_version()}
-    return own | {name: _version(name) for name in LIBRARIES}
+    own_versions = {"workbench": __version__, "python": platform.python_version()}
+    return own_versions | {name: _version(name) for name in LIBRARIES}
 
 
 def _version(library: str) -> str:
@@ -142,8 +142,8 @@ def add_digest(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _digest(record: Mapping[str, Any]) -> str:
-    rest = {name: value for name, value in record.items() if name != "digest"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":"))
+    digested_fields = {name: value for name, value in record.items() if name != "digest"}
+    text = json.dumps(digested_fields, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -177,7 +177,7 @@ def _unpack(text: str) -> str:
     inflate = zlib.decompressobj()
     data = inflate.decompress(base64.b64decode(text.removeprefix(PACKED), validate=True), LARGEST_B)
     if not inflate.eof:
-        raise ValueError("the compressed record is cut short, or longer than any record")
+        raise ValueError(f"the compressed record is cut short, or has more than {LARGEST_B:,} bytes")
     return data.decode()
 
 

@@ -64,7 +64,7 @@ class Reproduction:
     def add(self, differences: list[Difference], compared: str) -> None:
         """Count a run, and add the differences in its results.
 
-        ``compared`` names the compared values, for the verdict.
+        ``compared`` is a phrase for the verdict that names the compared values, such as "all metrics".
         """
         self.runs += 1
         self.identical_runs += not differences
@@ -109,9 +109,9 @@ class Reproduction:
         return str(self)
 
     def _repr_html_(self) -> str:
-        first, *rest = self.lines()
-        items = "".join(f"<li>{escape(line.strip())}</li>" for line in rest)
-        return f"<p><b>{escape(first)}</b></p>" + (f"<ul>{items}</ul>" if items else "")
+        first_line, *further_lines = self.lines()
+        items = "".join(f"<li>{escape(line.strip())}</li>" for line in further_lines)
+        return f"<p><b>{escape(first_line)}</b></p>" + (f"<ul>{items}</ul>" if items else "")
 
 
 @checked
@@ -140,13 +140,18 @@ def reproduce(
 
 def _reproduce(path: Path, engine: str, most: int | None, progress: Progress) -> Reproduction:
     file = contents.read_contents(path)
-    answer = Reproduction(path, file.kind)
+    reproduction = Reproduction(path, file.kind)
     if file.results:
-        total = min(contents.number_of_rows(file), sys.maxsize if most is None else most)
-        _reproduce_rows(answer, islice(contents.rows_of(file), total), engine, lambda: progress(answer.runs, total))
+        run_count = min(contents.number_of_rows(file), sys.maxsize if most is None else most)
+        _reproduce_rows(
+            reproduction,
+            islice(contents.rows_of(file), run_count),
+            engine,
+            lambda: progress(reproduction.runs, run_count),
+        )
     for record in _without_repetitions(file.records):
-        _reproduce_record(answer, record, file, engine, most, progress)
-    return answer
+        _reproduce_record(reproduction, record, file, engine, most, progress)
+    return reproduction
 
 
 def _without_repetitions(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -166,11 +171,11 @@ def _reproduce_record(
     if kind == "run":
         _reproduce_run(answer, record, record, file.trace, engine, "")
     elif kind == "runs" and isinstance(record.get("runs"), list):
-        for done, fields in enumerate(record["runs"]):
+        for run_index, fields in enumerate(record["runs"]):
             if not isinstance(fields, Mapping):
-                raise DataError(f"the record's entry {done} is not a run")
+                raise DataError(f"entry {run_index} of the record's list of runs is damaged: it is not a JSON object")
             _reproduce_run(answer, record, fields, None, engine, f"{fields.get('name')}: ")
-            progress(done + 1, len(record["runs"]))
+            progress(run_index + 1, len(record["runs"]))
     elif kind == "sweep":
         _reproduce_chart(answer, record, engine, most, progress)
     else:
@@ -200,13 +205,14 @@ def _reproduce_run(
     if not isinstance(fields.get("metrics"), Mapping):
         raise DataError("the record has no metrics; it was saved without a run")
     if trace is not None and trace_module.digest(trace) != fields.get("trace_hash"):
-        raise DataError("the trace does not match the hash in the record: rows were changed after it was written")
+        raise DataError("the trace does not match the hash in the record, so its rows were changed later")
     scenario = build_scenario(fields.get("scenario"), record)
     answer.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
     run = _play(scenario, engine, "trace_hash" in fields)
-    shown = [run] if isinstance(run, Difference) else _compare_run(fields, run, trace)
+    run_differences = [run] if isinstance(run, Difference) else _compare_run(fields, run, trace)
     answer.add(
-        [difference._replace(subject=name + difference.subject) for difference in shown], _describe_scope(fields)
+        [difference._replace(subject=name + difference.subject) for difference in run_differences],
+        _describe_scope(fields),
     )
 
 
@@ -281,10 +287,10 @@ def _name_user_code(user_code: Mapping[str, Any]) -> str:
     modules = {
         name: origin.get("module") or "" if isinstance(origin, Mapping) else "" for name, origin in user_code.items()
     }
-    listed = " and ".join(
+    listed_names = " and ".join(
         f"the user's {name}" + (f" of module {module}" if module else "") for name, module in modules.items()
     )
-    return f"{listed}: {_suggest_import(sorted({module for module in modules.values() if module}))}"
+    return f"{listed_names}: {_suggest_import(sorted({module for module in modules.values() if module}))}"
 
 
 def _suggest_import(modules: list[str]) -> str:
@@ -300,7 +306,10 @@ def _suggest_import(modules: list[str]) -> str:
 def _reproduce_chart(
     answer: Reproduction, record: Mapping[str, Any], engine: str, most: int | None, progress: Progress
 ) -> None:
-    """Run the points of a sweep's chart again, from scenarios in the record, and add the differences to ``answer``."""
+    """Run the scenarios in the record of a sweep's chart again, and add the differences to ``answer``.
+
+    At most ``most`` scenarios are run (None: all). Call ``progress`` with the number of runs done and the total.
+    """
     if "points" not in record:
         raise DataError(
             f"the record is of {_format_count(record.get('rows'))} runs, too many to include their scenarios; "
@@ -316,17 +325,19 @@ def _reproduce_chart(
         rows = list(zip(table.documents(record["points"], record["rows"]), record["results"], strict=True))
         drawn = {name: list(values) for name, values in record["drawn"].items()}
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        raise DataError("the record's list of points is damaged") from None
+        raise DataError("the record's list of scenarios and results (points) is damaged") from None
     failed_count = sum(digest is None for _, digest in rows)
-    numbers = [number for number, (_, digest) in enumerate(rows) if digest is not None][:most]
-    for done, number in enumerate(numbers, 1):
-        document, digest = rows[number]
+    run_numbers = [run_number for run_number, (_, digest) in enumerate(rows) if digest is not None][:most]
+    for done_count, run_number in enumerate(run_numbers, 1):
+        document, digest = rows[run_number]
         scenario = build_scenario(document, record)
         answer.add_surroundings(differences.compare_surroundings(record, surroundings_for(record, scenario.protocol)))
         metrics = _metrics_of(scenario, engine, measure)
-        recorded = {name: values[number] for name, values in drawn.items()}
-        answer.add(_compare_point(f"run {number:,}", recorded, str(digest), scenario, metrics), "all metrics")
-        progress(done, len(numbers))
+        recorded_metrics = {name: values[run_number] for name, values in drawn.items()}
+        answer.add(
+            _compare_point(f"run {run_number:,}", recorded_metrics, str(digest), scenario, metrics), "all metrics"
+        )
+        progress(done_count, len(run_numbers))
     _note_left_out(answer, failed_count)
 
 
@@ -337,10 +348,10 @@ def _compare_point(
         return [metrics._replace(subject=f"{name}: {metrics.subject}")]
     if table.digest_of(scenario.hash, metrics) == digest:
         return []
-    shown = differences.compare_metrics(recorded, metrics, recorded)
-    if not shown:
-        shown = [Difference("the digest of its metrics", digest, table.digest_of(scenario.hash, metrics))]
-    return [difference._replace(subject=f"{name}: {difference.subject}") for difference in shown]
+    metric_differences = differences.compare_metrics(recorded, metrics, recorded)
+    if not metric_differences:
+        metric_differences = [Difference("the digest of its metrics", digest, table.digest_of(scenario.hash, metrics))]
+    return [difference._replace(subject=f"{name}: {difference.subject}") for difference in metric_differences]
 
 
 def _find_measure(name: Any) -> Callable[..., Any] | None:
@@ -362,7 +373,10 @@ def _find_measure(name: Any) -> Callable[..., Any] | None:
 
 
 def _metrics_of(scenario: Scenario, engine: str, measure: Callable[..., Any] | None) -> dict[str, float] | Difference:
-    """Return the metrics of a point, with those of the sweep's measure; if the run fails, its error as a Difference."""
+    """Run a scenario and return its metrics, or the error of a failed run as a Difference.
+
+    ``measure`` is the sweep's own function from a run to further metrics, or None.
+    """
     run = _play(scenario, engine, measure is not None)
     if isinstance(run, Difference):
         return run
@@ -377,8 +391,8 @@ def _reproduce_rows(
     answer: Reproduction, rows: Iterable[contents.SweepRow], engine: str, progress: Callable[[], Any]
 ) -> None:
     """Run rows of a sweep's folder again, and add the differences to ``answer``. Call ``progress`` for each row."""
-    codes: dict[str, Codes] = {}
-    unknown: set[str] = set()
+    codes_by_measure: dict[str, Codes] = {}
+    unknown_measures: set[str] = set()
     failed = 0
     for row in rows:
         if row.columns.get("error") is not None or not row.text("document"):
@@ -388,17 +402,17 @@ def _reproduce_rows(
         measure = _find_measure(name)
         is_unknown = bool(name) and measure is None
         if is_unknown:
-            unknown.add(name)
+            unknown_measures.add(name)
         else:
-            code = codes.setdefault(name, Codes(measure)).digest(scenario.protocol)
-            answer.add_surroundings(differences.compare_code(row.text("code"), code))
+            code_digest = codes_by_measure.setdefault(name, Codes(measure)).digest(scenario.protocol)
+            answer.add_surroundings(differences.compare_code(row.text("code"), code_digest))
         answer.add_surroundings(differences.compare_versions(row.text("versions"), versions()))
         answer.add(_compare_row(row, scenario, _metrics_of(scenario, engine, measure), is_unknown), "all metrics")
         progress()
     _note_left_out(answer, failed)
     answer.notes += [
         f"the metrics of {name} were not compared: {_suggest_import([name.partition(':')[0]])}"
-        for name in sorted(unknown)
+        for name in sorted(unknown_measures)
     ]
 
 
@@ -407,17 +421,17 @@ def _compare_row(
 ) -> list[Difference]:
     if isinstance(metrics, Difference):
         return [metrics._replace(subject=f"{row.where}: {metrics.subject}")]
-    recorded = row.metrics
-    if recorded is None:  # The file does not mark its metrics: compare the names that both have.
+    recorded_metrics = row.metrics
+    if recorded_metrics is None:  # The file does not mark its metrics: compare the names that both have.
         names = [name for name in metrics if name in row.columns]
-        recorded = {name: row.columns[name] for name in names}
+        recorded_metrics = {name: row.columns[name] for name in names}
     else:
-        of_measure = differences.names_of_measure(recorded, metrics) if without_measure else ()
-        names = [name for name in differences.names_to_compare(recorded, metrics) if name not in of_measure]
-    shown = differences.compare_metrics(recorded, metrics, names)
+        of_measure = differences.names_of_measure(recorded_metrics, metrics) if without_measure else ()
+        names = [name for name in differences.names_to_compare(recorded_metrics, metrics) if name not in of_measure]
+    metric_differences = differences.compare_metrics(recorded_metrics, metrics, names)
     if scenario.hash != row.text("scenario"):
-        shown.insert(0, Difference("the scenario's hash", row.text("scenario"), scenario.hash))
-    return [difference._replace(subject=f"{row.where}: {difference.subject}") for difference in shown]
+        metric_differences.insert(0, Difference("the scenario's hash", row.text("scenario"), scenario.hash))
+    return [difference._replace(subject=f"{row.where}: {difference.subject}") for difference in metric_differences]
 
 
 def _parse_document(row: contents.SweepRow) -> Scenario:

@@ -56,13 +56,15 @@ def record_of_table(
     }
     protocols = [sweep_plan.scenario.protocol for _, sweep_plan in sweeps]
     if len(rows) <= MOST_POINTS:
-        points = points_of([_document(row, sweep_plan) for sweep_rows, sweep_plan in sweeps for row in sweep_rows])
+        stored_points = points_of(
+            [_document(row, sweep_plan) for sweep_rows, sweep_plan in sweeps for row in sweep_rows]
+        )
         metrics = [plain_metrics(row.metrics) for row in rows]
         content["drawn"] = {name: [values.get(name) for values in metrics] for name in drawn}
         content["results"] = row_digests
-        content["points"] = points
+        content["points"] = stored_points
         protocols += [
-            protocol_from_dict(values) for values in points["values"].get("protocol", ()) if values is not None
+            protocol_from_dict(values) for values in stored_points["values"].get("protocol", ()) if values is not None
         ]
     return add_digest({**content, **surroundings(protocols)})
 
@@ -77,7 +79,11 @@ def _document(row: Row, plan: Plan) -> str:
 def attach_record(
     drawing: Drawn, rows: Sequence[Row], plan: Plan, *drawn: str, others: Sequence[tuple[Sequence[Row], Plan]] = ()
 ) -> Drawn:
-    """Attach the record of a sweep's rows (and of ``others``) to the drawing of a chart, and return the drawing."""
+    """Attach the record of a sweep's rows to the drawing of a chart, and return the drawing.
+
+    ``plan`` is the plan of the sweep. ``drawn`` names the metrics that the chart shows. ``others`` are (rows, plan) of
+    further sweeps in the chart. The record is computed when it is first needed.
+    """
     drawing.record = cache(partial(record_of_table, rows, plan, drawn, others))
     return drawing
 
@@ -92,31 +98,32 @@ def points_of(documents: Sequence[str]) -> dict[str, Any]:
     """Return scenarios, given as JSON texts, in a form that stores each different value of a field once.
 
     The form is {"values": {field: different values}, "places": {field: for each scenario, an index into the values}}.
-    ``places`` has only the fields that differ. None stands for a missing field; all fields of an empty document are
-    None.
+    ``places`` has only the fields that differ between scenarios. None stands for a missing field. A document may be ""
+    (an invalid scenario), and then all its fields are None.
     """
     scenarios = [json.loads(document) if document else {} for document in documents]
     names = sorted({name for scenario in scenarios for name in scenario})
-    values, places = {}, {}
+    values, value_indices = {}, {}
     for name in names:
         index_of: dict[str, int] = {}
         texts = [json.dumps(scenario.get(name), sort_keys=True) for scenario in scenarios]
         indices = [index_of.setdefault(text, len(index_of)) for text in texts]
         values[name] = [json.loads(text) for text in index_of]
         if len(index_of) > 1:
-            places[name] = indices
-    return {"values": values, "places": places}
+            value_indices[name] = indices
+    return {"values": values, "places": value_indices}
 
 
 def documents(points: Mapping[str, Any], number: int) -> Iterator[dict[str, Any] | None]:
-    """Yield the first ``number`` scenarios of ``points``, the result of `points_of`, as dicts.
+    """Yield the first ``number`` scenarios that `points_of` has stored in ``points``, as dicts.
 
-    Yields None for a scenario that was an empty text.
+    Yields None for an empty document, which stands for an invalid scenario.
     """
-    values, places = points["values"], points["places"]
+    values, value_indices = points["values"], points["places"]
     for index in range(number):
         fields = {
-            name: field_values[places[name][index] if name in places else 0] for name, field_values in values.items()
+            name: field_values[value_indices[name][index] if name in value_indices else 0]
+            for name, field_values in values.items()
         }
         document = {name: value for name, value in fields.items() if value is not None}
         yield document or None

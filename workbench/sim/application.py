@@ -127,6 +127,6 @@ class Application:
     def _publish(self, i: int, now: int, action: workload.Action) -> None:
         item = action.item
         attributes = reading(self.scenario, action, now)
-        number = self.kernel.nodes[i].publish(attributes, now, item.payload)
+        reading_number = self.kernel.nodes[i].publish(attributes, now, item.payload)
         text = to_text(with_payload(attributes, item.payload))
-        _record(self.kernel, now, action.node, "published", number, 0, text)
+        _record(self.kernel, now, action.node, "published", reading_number, 0, text)

@@ -20,10 +20,10 @@ _SHORTEST_M = 1.0  # shorter links have the path loss of one metre
 
 
 def strengths_ddB(positions_m: np.ndarray, senders: Any, receivers: Any) -> np.ndarray:
-    """Return how strong each arc's frames are received, compared with a distance of 1 m; int32 (arcs,).
+    """Return the strength of each arc's frames at the receiver, relative to a distance of 1 m; int32 (arcs,).
 
-    The unit is a tenth of a dB: 0 up to 1 m, negative beyond.
-    ``positions_m`` (nodes, 2); ``senders`` and ``receivers`` (arcs,) are indices of nodes.
+    The unit is a tenth of a dB: 0 up to 1 m, negative beyond. ``positions_m`` (nodes, 2); ``senders`` and ``receivers``
+    (arcs,) are indices of nodes.
     """
     offsets_m = positions_m[senders] - positions_m[receivers]
     distances_m = np.maximum(np.sqrt((offsets_m**2).sum(axis=1)), _SHORTEST_M)
@@ -31,5 +31,5 @@ def strengths_ddB(positions_m: np.ndarray, senders: Any, receivers: Any) -> np.n
 
 
 def threshold_ddB(capture_dB: float) -> int:
-    """Convert the threshold ``capture_dB`` to tenths of a dB; 0 means that the radio has no capture."""
+    """Convert the threshold ``capture_dB`` of a radio to tenths of a dB; 0 means that the radio has no capture."""
     return round(10 * capture_dB)

@@ -135,12 +135,12 @@ class Channel:
         self.airtimes_us: dict[int, int] = {}  # by the frame's size
         self.arcs = Arcs(scenario.topology, scenario.radio, scenario.seed, kernel.index)
         self.addresses = kernel.addresses
-        count = len(self.addresses)
-        self.free_at = [0] * count  # when a node's radio will have sent all frames passed to it
-        self.draw_counts = [0] * count  # counter of the draws of a node's radio
-        self.outages = [0] * count  # number of failures of each node
-        self.queues: list[list[Transmission]] = [[] for _ in range(count)]  # with csma: waiting frames
-        self.audible: list[list[Transmission]] = [[] for _ in range(count)]  # transmissions that each node hears
+        node_count = len(self.addresses)
+        self.free_at = [0] * node_count  # when a node's radio will have sent all frames passed to it
+        self.draw_counts = [0] * node_count  # counter of the draws of a node's radio
+        self.outages = [0] * node_count  # number of failures of each node
+        self.queues: list[list[Transmission]] = [[] for _ in range(node_count)]  # with csma: waiting frames
+        self.audible: list[list[Transmission]] = [[] for _ in range(node_count)]  # transmissions that each node hears
         self.backoff_keys = self._make_keys(purposes.BACKOFF) if self.csma else []
         shortest_us, longest_us = (round(1000 * ms) for ms in scenario.radio.jitter_ms)
         self.jitter = Delays(self._make_keys(purposes.JITTER), shortest_us, longest_us) if longest_us else None
@@ -159,7 +159,7 @@ class Channel:
         self.learns = uses_quality(scenario.protocol) and self.radio.link_quality == "learned"
         self.motes_learn = self.learns and motes_have_radios  # each mote has its own estimator
         self.estimators = [LinkEstimator(address) for address in self.addresses] if self.learns else []
-        self.beacons_waiting = [False] * count  # whether a node's radio has a beacon that it has not sent yet
+        self.beacons_waiting = [False] * node_count  # whether a node's radio has a beacon that it has not sent yet
         self.ledger = self._make_ledger() if self.radio.tx_mA else None
         self._register_handlers(kernel)
 
@@ -176,24 +176,24 @@ class Channel:
 
     def _make_ledger(self) -> RadioLedger:
         hearers = [[arc[0] for arc in arcs] for arcs in self.arcs.receivers]
-        first = [0, *accumulate(len(indices) for indices in hearers)]
-        return RadioLedger(first, [i for indices in hearers for i in indices], self.radio, self.phases_us)
+        first_hearers = [0, *accumulate(len(indices) for indices in hearers)]
+        return RadioLedger(first_hearers, [i for indices in hearers for i in indices], self.radio, self.phases_us)
 
     def _compute_strengths(self) -> dict[tuple[int, int], int]:
-        """Return {(sender, receiver): strength of the sender's frames}, see `workbench.sim.capture`."""
+        """Return {(sender, receiver): strength of its frames in tenths of a dB}; see `workbench.sim.capture`."""
         positions_m = np.array([self.scenario.topology.nodes[address]["pos"] for address in self.addresses], float)
         pairs = [(i, arc[0]) for i, arcs in enumerate(self.arcs.receivers) for arc in arcs]
         senders, receivers = np.array(pairs, np.int64).reshape(-1, 2).T
         return dict(zip(pairs, strengths_ddB(positions_m, senders, receivers).tolist(), strict=True))
 
     def _draw_phases(self) -> list[int]:
-        """Draw the time of each node's first wake-up, in µs."""
         return [draws.below(key, 0, self.wake_interval_us) for key in self._make_keys(purposes.WAKE_PHASE)]
 
     def radio_states_us(self, end_us: int) -> np.ndarray | None:
-        """Return the time of each node's radio in each state, int64 (nodes, states) in µs, as `RadioLedger` counts it.
+        """Return the time of each node's radio in each state in µs, int64 (nodes, states).
 
-        ``end_us``: the end of the run. Returns None if the radio model gives no currents.
+        ``end_us``: the end of the run. `workbench.sim.state_times` describes the states. Returns None if the radio does
+        not state its currents.
         """
         return None if self.ledger is None else self.ledger.finish(end_us)
 
@@ -213,8 +213,8 @@ class Channel:
             return
         arcs, address = self.arcs, self.addresses[i]
         for neighbor in sorted(self.scenario.topology.predecessors(address)):
-            index = self.kernel.index[neighbor]
-            inbound_arc, outbound_arc = arcs.find(index, i), arcs.find(i, index)
+            neighbor_index = self.kernel.index[neighbor]
+            inbound_arc, outbound_arc = arcs.find(neighbor_index, i), arcs.find(i, neighbor_index)
             inbound, outbound = (0.0 if arc is None else arc[1] for arc in (inbound_arc, outbound_arc))
             self.nodes[i].link_quality(neighbor, inbound, outbound, now)
 
@@ -222,14 +222,14 @@ class Channel:
 
     def send(self, i: int, destination: int | None, frame: bytes, now: int) -> None:
         """Pass a frame of node ``i`` to its radio; ``destination=None`` is a broadcast."""
-        ready = now
+        ready_us = now
         receiver = None
         if destination is not None:
             receiver = self.kernel.index.get(destination, -1)
         elif self.jitter is not None:
             self.draw_counts[i] = draw_number = self.draw_counts[i] + 1
-            ready += self.jitter.draw(i, draw_number)
-        self._send(i, receiver, frame, self.describe(frame, destination is None), ready, now)
+            ready_us += self.jitter.draw(i, draw_number)
+        self._send(i, receiver, frame, self.describe(frame, destination is None), ready_us, now)
 
     def _send(
         self, i: int, receiver: int | None, frame: bytes, label: tuple[str, int, int], ready: int, now: int
@@ -242,34 +242,34 @@ class Channel:
             # A frame enters the queue when it is ready.
             self.kernel.push(ready, FRAME_READY, transmission)
         else:
-            free = self.free_at[i]
-            self._schedule_start(transmission, ready if ready > free else free, now)
+            free_us = self.free_at[i]
+            self._schedule_start(transmission, ready if ready > free_us else free_us, now)
 
     def _schedule_start(self, transmission: Transmission, start: int, now: int) -> None:
-        """Schedule a frame to go on the air at ``start``, now or later."""
-        size = len(transmission.frame)
-        airtime = self.airtimes_us.get(size)
+        """Put a frame on the air from ``start`` on, which is at least ``now``, and schedule the end of its airtime."""
+        size_B = len(transmission.frame)
+        airtime = self.airtimes_us.get(size_B)
         if airtime is None:
-            airtime = self.airtimes_us[size] = self.radio.airtime_us(size)
+            airtime = self.airtimes_us[size_B] = self.radio.airtime_us(size_B)
         transmission.start = start
-        end = self._find_first_end(transmission, airtime) if self.wake_interval_us else start + airtime
-        transmission.end = self.free_at[transmission.sender] = end
+        end_us = self._find_first_end(transmission, airtime) if self.wake_interval_us else start + airtime
+        transmission.end = self.free_at[transmission.sender] = end_us
         if self.shares_medium:
             for receiver, _, _ in self.arcs.receivers[transmission.sender]:
                 self._add_audible(receiver, transmission, now)
             self._add_audible(transmission.sender, transmission, now)
         if self.ledger is not None:
-            self._add_to_ledger(transmission, start, end, now)
+            self._add_to_ledger(transmission, start, end_us, now)
         kernel = self.kernel
         kernel.counter += 1
-        heappush(self.heap, (end, kernel.counter, FRAME_END, transmission))
+        heappush(self.heap, (end_us, kernel.counter, FRAME_END, transmission))
 
     def _add_to_ledger(self, transmission: Transmission, start: int, end: int, now: int) -> None:
         assert self.ledger is not None
         destination, sender = transmission.destination, transmission.sender
         receiver = BROADCAST if destination is None else UNREACHABLE if destination < 0 else destination
-        kind = STROBE if self.wake_interval_us else FRAME
-        self.ledger.add(start, end, sender, receiver, kind, now, self.airtimes_us[len(transmission.frame)])
+        entry_kind = STROBE if self.wake_interval_us else FRAME
+        self.ledger.add(start, end, sender, receiver, entry_kind, now, self.airtimes_us[len(transmission.frame)])
 
     def _add_audible(self, i: int, transmission: Transmission, now: int) -> None:
         """Add a transmission to those that node ``i`` can hear; discard those that can no longer disturb a frame."""
@@ -279,8 +279,8 @@ class Channel:
             longest = max(self.airtimes_us[len(t.frame)] for t in transmissions)
             if self.wake_interval_us:
                 longest = strobe_end(0, longest, self.wake_interval_us)
-            horizon = now - longest
-            transmissions = self.audible[i] = [t for t in transmissions if t.end > horizon]
+            oldest_end_us = now - longest
+            transmissions = self.audible[i] = [t for t in transmissions if t.end > oldest_end_us]
         transmissions.append(transmission)
 
     # Receiving
@@ -290,7 +290,7 @@ class Channel:
         i = transmission.sender
         sender = self.addresses[i]
         message, origin, sequence = transmission.label
-        size = len(transmission.frame)
+        size_B = len(transmission.frame)
         if transmission.outage != self.outages[i]:
             self._give_up(transmission, now, "down")
             return
@@ -299,18 +299,18 @@ class Channel:
         peer = NOBODY if destination is None else self._address(destination)
         if self.count_frame is None:
             airtime = transmission.end - transmission.start
-            self.record((now, sender, "sent", peer, message, origin, sequence, size, airtime, ""))
+            self.record((now, sender, "sent", peer, message, origin, sequence, size_B, airtime, ""))
         if destination is None:
-            heard = self._deliver(self.arcs.receivers[i], transmission, now)
+            heard_count = self._deliver(self.arcs.receivers[i], transmission, now)
         else:
             arc = self.arcs.find(i, destination)
-            heard = 0 if arc is None else self._deliver((arc,), transmission, now)
+            heard_count = 0 if arc is None else self._deliver((arc,), transmission, now)
             if arc is None and peer != NOBODY:
-                self.record((now, peer, "lost", sender, message, origin, sequence, size, 0, "link"))
+                self.record((now, peer, "lost", sender, message, origin, sequence, size_B, 0, "link"))
             if self.acknowledges:
-                outcome = self._acknowledge(heard == 1, transmission, now)
+                outcome = self._acknowledge(heard_count == 1, transmission, now)
         if self.count_frame is not None:
-            self.count_frame(message, size, heard)
+            self.count_frame(message, size_B, heard_count)
         if outcome != STROBING:
             self._finish(transmission, outcome, now)
 
@@ -334,23 +334,23 @@ class Channel:
         sender = self.addresses[transmission.sender]
         message, origin, sequence = transmission.label
         frame = transmission.frame
-        size = len(frame)
+        size_B = len(frame)
         broadcast = transmission.destination is None
         collisions = self.collisions
         addresses, nodes, down, wake_at = self.addresses, self.nodes, self.down, self.wake_at
         append_row = None if self.count_frame is not None else self.record
         is_beacon = self.learns and message == BEACON_NAME
-        heard = len(arcs)
+        heard_count = len(arcs)
         for receiver, ratio, key in arcs:
             if key is not None or collisions or down[receiver]:
                 reason = self._find_loss_reason(receiver, ratio, key, transmission)
                 if reason:
-                    heard -= 1
-                    row = now, addresses[receiver], "lost", sender, message, origin, sequence, size, 0, reason
+                    heard_count -= 1
+                    row = now, addresses[receiver], "lost", sender, message, origin, sequence, size_B, 0, reason
                     self.record(row)
                     continue
             if append_row is not None:
-                append_row((now, addresses[receiver], "received", sender, message, origin, sequence, size, 0, ""))
+                append_row((now, addresses[receiver], "received", sender, message, origin, sequence, size_B, 0, ""))
             node = nodes[receiver]
             if is_beacon:
                 self._receive_beacon(receiver, sender, frame, now)
@@ -358,7 +358,7 @@ class Channel:
             node.receive(frame, sender, now, broadcast)
             if node.events or node.outbox or node.next_wake != wake_at[receiver]:
                 self.kernel.collect(receiver, now)
-        return heard
+        return heard_count
 
     def _find_loss_reason(self, receiver: int, ratio: float, key: int | None, transmission: Transmission) -> str:
         """Return the reason why a receiver loses a frame, or "" if it receives the frame.
@@ -377,12 +377,12 @@ class Channel:
 
     def _find_interference(self, receiver: int, transmission: Transmission) -> str:
         """Return "collision" or "half_duplex" if another transmission makes the receiver miss a frame, else ""."""
-        start, end = transmission.start, transmission.end
+        start_us, end_us = transmission.start, transmission.end
         if self.wake_interval_us:
-            start, end = self._find_copy(receiver, transmission)
+            start_us, end_us = self._find_copy(receiver, transmission)
         reason = ""
         for interferer in self.audible[receiver]:
-            if interferer is transmission or interferer.start >= end or interferer.end <= start:
+            if interferer is transmission or interferer.start >= end_us or interferer.end <= start_us:
                 continue
             if interferer.sender == receiver:
                 return "half_duplex"
@@ -412,13 +412,13 @@ class Channel:
         exponent = min(MIN_BACKOFF_EXPONENT + transmission.backoffs, MAX_BACKOFF_EXPONENT)
         self.draw_counts[i] += 1
         slots = draws.below(self.backoff_keys[i], self.draw_counts[i], 1 << exponent)
-        start = max(now, self.free_at[i])
+        start_us = max(now, self.free_at[i])
         if self.wake_interval_us:
             receiver = transmission.destination
             phase = self.phases_us[receiver] if receiver is not None and self._is_phase_known(transmission) else -1
-            time = check_time(start, slots, transmission.backoffs, self.wake_interval_us, phase)
+            time = check_time(start_us, slots, transmission.backoffs, self.wake_interval_us, phase)
         else:
-            time = start + slots * UNIT_BACKOFF_US
+            time = start_us + slots * UNIT_BACKOFF_US
         self.kernel.push(time, CHANNEL_CHECK, transmission)
 
     def _check_channel(self, now: int, transmission: Transmission) -> None:
@@ -455,7 +455,6 @@ class Channel:
             self._back_off(queue[0], now)
 
     def _report_outcome(self, transmission: Transmission, ok: bool, now: int) -> None:
-        """Report the outcome of a unicast frame to the node that sent it."""
         i, destination = transmission.sender, transmission.destination
         assert destination is not None
         self.nodes[i].sent(self._address(destination), transmission.frame, ok, now)
@@ -546,33 +545,41 @@ class Channel:
 
     def _find_copy(self, i: int, transmission: Transmission) -> tuple[int, int]:
         """Return (start, end), in µs, of the copy that node ``i`` receives of a strobe (repeated copies of a frame)."""
-        start, airtime = transmission.start, self.airtimes_us[len(transmission.frame)]
-        end = copy_end(start, next_wake(self.phases_us[i], self.wake_interval_us, start), airtime)
-        return end - airtime, end
+        start_us, airtime = transmission.start, self.airtimes_us[len(transmission.frame)]
+        end_us = copy_end(start_us, next_wake(self.phases_us[i], self.wake_interval_us, start_us), airtime)
+        return end_us - airtime, end_us
 
     def _find_first_end(self, transmission: Transmission, airtime: int) -> int:
-        """Return the end of a strobe, in µs; for a unicast, the end of the first copy that the receiver gets."""
+        """Return the time in µs at which a frame that is sent in copies (a strobe) can end first.
+
+        For a unicast, this is the end of the first copy that the receiver gets; otherwise the strobe takes a whole
+        interval.
+        """
         receiver = transmission.destination
         if receiver is None or receiver < 0 or self.arcs.find(transmission.sender, receiver) is None:
             return strobe_end(transmission.start, airtime, self.wake_interval_us)
         return self._find_copy(receiver, transmission)[1]
 
     def _is_phase_known(self, transmission: Transmission) -> bool:
-        """Return whether a frame's sender knows when the receiver wakes up."""
+        """Return whether a frame's sender has learned from an acknowledgement when the receiver wakes up."""
         i = transmission.sender
         return self.known_phases.get((i, transmission.destination)) == self.outages[i]
 
     def _continue_strobe(self, transmission: Transmission, now: int) -> bool:
-        """Continue a strobe that was not acknowledged; return False if it ends now instead."""
+        """Repeat a frame further after a copy that was not acknowledged; return False if the strobe ends now.
+
+        A strobe is a series of copies. It ends now if it has lasted a whole interval, or if the sender knew when the
+        receiver would wake up.
+        """
         i = transmission.sender
         airtime = self.airtimes_us[len(transmission.frame)]
-        end = strobe_end(transmission.start, airtime, self.wake_interval_us)
-        if end <= now or self._is_phase_known(transmission):
+        end_us = strobe_end(transmission.start, airtime, self.wake_interval_us)
+        if end_us <= now or self._is_phase_known(transmission):
             return False
-        transmission.end = self.free_at[i] = end
+        transmission.end = self.free_at[i] = end_us
         if self.ledger is not None:
-            self._add_to_ledger(transmission, now, end, now)
-        self.kernel.push(end, STROBE_END, transmission)
+            self._add_to_ledger(transmission, now, end_us, now)
+        self.kernel.push(end_us, STROBE_END, transmission)
         return True
 
     def _end_strobe(self, now: int, transmission: Transmission) -> None:

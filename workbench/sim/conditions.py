@@ -44,12 +44,12 @@ class Conditions(NamedTuple):
             "learned": "link qualities learned from beacons",
             "unused": "link qualities not used",
         }[self.link_quality]
-        parts = [quality, f"own retries: {self.own_retries}" if self.own_retries else "no retries of its own"]
-        parts += [part for part in (self.roles, self.frame) if part]
-        parts.append(f"filters: {', '.join(self.filters)}" if self.filters else "no filters")
-        parts.append(f"settings: {', '.join(self.changed)}" if self.changed else "default settings")
-        parts += [f"ignores {', '.join(self.ignored)}"] if self.ignored else []
-        return f"{self.name}: {'; '.join(parts)}"
+        clauses = [quality, f"own retries: {self.own_retries}" if self.own_retries else "no retries of its own"]
+        clauses += [part for part in (self.roles, self.frame) if part]
+        clauses.append(f"filters: {', '.join(self.filters)}" if self.filters else "no filters")
+        clauses.append(f"settings: {', '.join(self.changed)}" if self.changed else "default settings")
+        clauses += [f"ignores {', '.join(self.ignored)}"] if self.ignored else []
+        return f"{self.name}: {'; '.join(clauses)}"
 
 
 def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
@@ -70,8 +70,10 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
     )
     frame = ""
     if radio.max_frame_B:
-        count = protocol.max_fragments
-        frame = f"frames up to {radio.max_frame_B} B" + (f", up to {count} fragments" if count > 1 else "")
+        most_fragments = protocol.max_fragments
+        frame = f"frames up to {radio.max_frame_B} B" + (
+            f", up to {most_fragments} fragments" if most_fragments > 1 else ""
+        )
     filters = tuple(part.name for part in protocol.parts())
     changed_settings = tuple(
         f"{parameter.name}={_format_value(protocol.settings[parameter.name])}"
@@ -80,13 +82,16 @@ def conditions(scenario: Any, name: str = "", rule: str = "") -> Conditions:
         and parameter.unit != "Filter"
         and protocol.settings[parameter.name] != parameter.default
     )
-    shown = name or type(protocol).public_class().__name__
+    chart_name = name or type(protocol).public_class().__name__
     ignored = tuple(_find_ignored(scenario))
-    return Conditions(shown, quality, own_retries(protocol), roles, frame, filters, changed_settings, ignored)
+    return Conditions(chart_name, quality, own_retries(protocol), roles, frame, filters, changed_settings, ignored)
 
 
 def _find_ignored(scenario: Any) -> Iterator[str]:
-    """Yield "INTERVAL" and "reinforcements" if the workload has them and the scenario's protocol ignores them."""
+    """Yield the features of the workload that the scenario's protocol ignores: "INTERVAL", "reinforcements".
+
+    INTERVAL is the attribute by which a subscription requests fewer samples.
+    """
     items = scenario.workload
     subscriptions = (item for item in items if isinstance(item, Subscribe))
     if not scenario.protocol.withholds and any(interval_us(parse(item.what)) for item in subscriptions):
@@ -121,8 +126,8 @@ def shared(scenarios: Mapping[str, Any]) -> str:
 
 
 def _join_names(names: Sequence[Any]) -> str:
-    *first, last = map(str, names)
-    return f"{', '.join(first)} and {last}" if first else last
+    *first_names, last_name = map(str, names)
+    return f"{', '.join(first_names)} and {last_name}" if first_names else last_name
 
 
 def _format_value(value: Any) -> str:

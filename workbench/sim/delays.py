@@ -1,9 +1,10 @@
-"""Random delays of broadcasts for a whole network: the draws of `workbench.draws`, computed for all nodes at once.
+"""Random delays of broadcasts, computed for all nodes of a network at once.
 
 Theory of operation
-    All nodes that a flood reaches need draw number ``counter`` at about the same time. Once an eighth of them have
-    requested it, numpy computes it for all nodes at once, at a tenth of the cost for each. The numbers are the same
-    either way. A draw that few nodes request is computed separately for each.
+    Each node has a sequence of random delays, numbered by a counter (`workbench.draws`). During a flood, all nodes need
+    their delays of the same counter at about the same time. Once an eighth of the nodes have requested them, numpy
+    computes them for all nodes at once, at a tenth of the cost for each. The delays are the same either way. If few
+    nodes request the delays of a counter, each delay is computed separately.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ class Delays:
         self._requests: dict[int, int] = {}
 
     def draw(self, i: int, counter: int) -> int:
-        """Return the delay in µs that draw number ``counter`` of node ``i`` gives."""
-        column = self._columns.get(counter)
-        if column is not None:
-            return column[i]
+        """Return a random delay of node ``i`` in µs; ``counter`` numbers the node's delays."""
+        delays_of_counter = self._columns.get(counter)
+        if delays_of_counter is not None:
+            return delays_of_counter[i]
         requests = self._requests[counter] = self._requests.get(counter, 0) + 1
         if requests * _SHARE > len(self._keys):
             self._fill(counter)
@@ -51,6 +52,9 @@ class Delays:
 
 
 def node_keys(key: int, addresses: tuple[int, ...]) -> list[int]:
-    """Return ``draws.make_key(*numbers, address)`` for each address; ``key`` is ``draws.make_key(*numbers)``."""
-    words = np.array(addresses, np.uint64) + np.uint64(draws.GOLDEN)
-    return mix64(np.uint64(key) ^ mix64(words)).tolist()
+    """Return for each address the key of the node's random draws: ``key``, extended by the address.
+
+    If ``key`` is ``draws.make_key(*numbers)``, a node's key is ``draws.make_key(*numbers, address)``.
+    """
+    address_words = np.array(addresses, np.uint64) + np.uint64(draws.GOLDEN)
+    return mix64(np.uint64(key) ^ mix64(address_words)).tolist()

@@ -25,7 +25,8 @@ def play(
 ) -> Sequence[Node]:
     """Play a scenario to its end; return the nodes in their final state, in ascending order of their addresses.
 
-    ``nodes``, in that order, replace the protocol's own nodes; they can be proxies for nodes that run elsewhere.
+    ``nodes``: replacements for the protocol's own nodes, in the same order. They can be proxies for nodes that run
+    elsewhere.
     """
     kernel = begin(scenario, recorder, nodes)
     kernel.play(duration_us(scenario), progress)

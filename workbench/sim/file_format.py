@@ -31,7 +31,7 @@ Made = TypeVar("Made")
 
 
 def to_dict(scenario: Any, network: Any) -> dict[str, Any]:
-    """Return a scenario as plain values; ``network`` is the value written as its topology."""
+    """Return a scenario as plain values, ready for JSON; ``network`` is the value written as its topology."""
     values = {
         "format": FORMAT,
         "version": VERSION,
@@ -52,36 +52,38 @@ def from_json(text: str, make: Callable[..., Made]) -> Made:
     Raises ScenarioError for a wrong field.
     """
     try:
-        values = json.loads(text)
+        scenario_fields = json.loads(text)
     except (ValueError, TypeError) as error:
         is_path = isinstance(text, os.PathLike) or (isinstance(text, str) and text.strip().endswith(".json"))
         hint = "; from_json takes the text of a file, Path(...).read_text()" if is_path else ""
         raise ScenarioError(f"the scenario is not JSON: {error}{hint}") from None
     except RecursionError:
         raise ScenarioError("the scenario is not valid: its JSON is nested too deep") from None
-    if not isinstance(values, dict) or values.get("format") != FORMAT:
+    if not isinstance(scenario_fields, dict) or scenario_fields.get("format") != FORMAT:
         raise ScenarioError(f'the text is not a scenario; it must be an object with "format": "{FORMAT}"')
-    if values.get("version") != VERSION:
-        raise ScenarioError(f"the scenario has version {values.get('version')!r}; this workbench reads {VERSION}")
-    for name in values:
+    if scenario_fields.get("version") != VERSION:
+        raise ScenarioError(
+            f"the scenario has version {scenario_fields.get('version')!r}; this workbench reads {VERSION}"
+        )
+    for name in scenario_fields:
         if name not in FIELDS + _EXTRA:
             raise ScenarioError(f"a scenario has no field {name!r}{meant(name, FIELDS)}; it has: {', '.join(FIELDS)}")
     for name in ("topology", "protocol"):
-        if name not in values:
+        if name not in scenario_fields:
             raise ScenarioError(f"the scenario has no {name}; it must have topology and protocol")
-    return _from_dict(values, make)
+    return _from_dict(scenario_fields, make)
 
 
 def _from_dict(values: dict[str, Any], make: Callable[..., Made]) -> Made:
-    items = values.get("workload", [])
-    if not isinstance(items, list):
-        raise ScenarioError(f"workload is {items!r}; it must be a list")
+    workload_items = values.get("workload", [])
+    if not isinstance(workload_items, list):
+        raise ScenarioError(f"workload is {workload_items!r}; it must be a list")
     _register_keys(values.get("keys", []))
     try:
         return make(
             topology=topology.from_dict(values["topology"]),
             protocol=protocol_from_dict(values["protocol"]),
-            workload=tuple(workload.from_dict(item, f"workload item {i}") for i, item in enumerate(items)),
+            workload=tuple(workload.from_dict(item, f"workload item {i}") for i, item in enumerate(workload_items)),
             radio=Radio.from_dict(values.get("radio", {})),
             duration_s=values.get("duration_s", 60.0),
             seed=values.get("seed", 1),
@@ -110,19 +112,19 @@ def protocol_to_dict(protocol: Protocol) -> dict[str, Any]:
     A parameter that was added after the first version is left out if it has its default.
     """
     cls = protocol.public_class()
-    name = cls.__name__
-    if name not in public_names.PROTOCOLS or _load_public_class(name) is not cls:
-        name = f"{cls.__module__}:{name}"
+    protocol_name = cls.__name__
+    if protocol_name not in public_names.PROTOCOLS or _load_public_class(protocol_name) is not cls:
+        protocol_name = f"{cls.__module__}:{protocol_name}"
     try:
-        values = {"name": name, **{key: plain(value) for key, value in protocol.settings.items()}}
+        plain_values = {"name": protocol_name, **{key: plain(value) for key, value in protocol.settings.items()}}
     except ParameterError as error:
         raise ScenarioError(str(error)) from None
     for parameter in protocol.parameters:
         if parameter.name in protocol.added and protocol.settings[parameter.name] == parameter.default:
-            del values[parameter.name]
+            del plain_values[parameter.name]
         elif isinstance(parameter.default, float):
-            values[parameter.name] = float(values[parameter.name])  # 30 and 30.0 are the same scenario
-    return values
+            plain_values[parameter.name] = float(plain_values[parameter.name])  # 30 and 30.0 are the same scenario
+    return plain_values
 
 
 def protocol_from_dict(values: Any) -> Protocol:
@@ -151,9 +153,9 @@ def _protocol_class(name: str) -> type[Protocol]:
     plugin = plugins.load("protocols", cls)
     if plugin is not None and module in ("", plugin.__module__):
         return plugin
-    known = sorted([*public_names.PROTOCOLS, *plugins.names("protocols")])
-    hint = f"import {module} first" if module else f"known protocols: {', '.join(known)}"
-    raise ScenarioError(f"the scenario's protocol {name!r} is not known here{meant(name, known)}; {hint}")
+    known_names = sorted([*public_names.PROTOCOLS, *plugins.names("protocols")])
+    hint = f"import {module} first" if module else f"known protocols: {', '.join(known_names)}"
+    raise ScenarioError(f"the scenario's protocol {name!r} is not known here{meant(name, known_names)}; {hint}")
 
 
 def known_protocols() -> list[str]:

@@ -83,9 +83,9 @@ class Kernel:
         heap, handlers = self.heap, self.handlers
         while heap:
             for _ in range(10_000):
-                now, _, kind, argument = heappop(heap)
-                if now < duration_us or kind not in _ENDING:
-                    handlers[kind](now, argument)
+                now, _, entry_kind, argument = heappop(heap)
+                if now < duration_us or entry_kind not in _ENDING:
+                    handlers[entry_kind](now, argument)
                 if not heap:
                     break
             self.recorder.flush_if_large()
@@ -95,8 +95,8 @@ class Kernel:
     def play_until(self, time_us: int) -> None:
         """Play the entries up to a time, inclusive."""
         while self.heap and self.heap[0][0] <= time_us:
-            now, _, kind, argument = heappop(self.heap)
-            self.handlers[kind](now, argument)
+            now, _, entry_kind, argument = heappop(self.heap)
+            self.handlers[entry_kind](now, argument)
 
     def forget_actions(self) -> None:
         """Remove all actions, wake-ups and beacons from the heap; frames in transit remain."""
@@ -106,7 +106,7 @@ class Kernel:
     # Nodes
 
     def start(self) -> None:
-        """Start the nodes at time 0; report their links to them if their class has ``link_quality``."""
+        """Start all nodes at time 0, and report the delivery ratios of their links to nodes with ``link_quality``."""
         for node in self.nodes:
             node.tells_all = not self.recorder.metrics_only
             node.start(0)
@@ -137,10 +137,10 @@ class Kernel:
         if node.outbox:
             for destination, frame in node.take_frames():
                 self.channel.send(i, destination, frame, now)
-        wake = node.next_wake
-        if wake != self.wake_at[i]:
-            self.wake_at[i] = wake
-            if wake is not None:
+        wake_us = node.next_wake
+        if wake_us != self.wake_at[i]:
+            self.wake_at[i] = wake_us
+            if wake_us is not None:
                 # A wake-up in the past is due now.
-                self.wake_at[i] = max(wake, now)
-                self.push(max(wake, now), WAKE, i)
+                self.wake_at[i] = max(wake_us, now)
+                self.push(max(wake_us, now), WAKE, i)

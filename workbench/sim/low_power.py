@@ -37,25 +37,36 @@ TURNAROUND_US = 192
 
 
 def next_wake(phase_us: Any, interval_us: int, time_us: Any) -> Any:
-    """Return the time of a node's first wake-up at or after ``time_us``."""
+    """Return the time in µs of a node's first wake-up at or after ``time_us``.
+
+    The node first wakes up at ``phase_us``, which is less than ``interval_us``, and then every ``interval_us``.
+    """
     return time_us + (phase_us - time_us) % interval_us
 
 
 def copy_end(start_us: Any, wake_us: Any, airtime_us: Any) -> Any:
-    """Return the end of the first copy, at or after ``wake_us``, of a strobe that begins at ``start_us``."""
+    """Return the end in µs of the first copy of a frame that begins at or after ``wake_us``.
+
+    The copies, each of ``airtime_us``, are sent from ``start_us`` on, GAP_US apart.
+    """
     period_us = airtime_us + GAP_US
     return start_us - (start_us - wake_us) // period_us * period_us + airtime_us
 
 
 def strobe_end(start_us: int, airtime_us: int, interval_us: int) -> int:
-    """Return the end of a strobe from ``start_us`` on, long enough for every neighbor to receive a copy."""
+    """Return the end in µs of a frame that is repeated from ``start_us`` on until every neighbor has woken up.
+
+    ``airtime_us``: the airtime of one copy. ``interval_us``: the interval of wake-ups.
+    """
     return copy_end(start_us, start_us + interval_us, airtime_us)
 
 
 def check_time(time_us: int, slots: int, backoffs: int, interval_us: int, phase_us: int) -> int:
-    """Return when a node checks the channel for a frame, after a back-off of ``slots`` that begins at ``time_us``.
+    """Return the time in µs at which a node checks the channel, after a back-off that begins at ``time_us``.
 
-    ``backoffs``: how often the channel was busy; ``phase_us``: the receiver's phase if the sender knows it, else -1.
+    ``slots``: the random length of the back-off. ``backoffs``: how often this frame has already found the channel busy.
+    ``interval_us``: the interval of wake-ups. ``phase_us``: when the receiver wakes up, if the sender knows it, else
+    -1.
     """
     if backoffs:
         time_us += slots * (interval_us >> 3)
@@ -66,7 +77,10 @@ def check_time(time_us: int, slots: int, backoffs: int, interval_us: int, phase_
 
 
 def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
-    """Return how long, in µs, a node that heard no frame was awake for its wake-ups before ``time_us``."""
+    """Return how long, in µs, wake-ups before ``time_us`` keep a node awake that never hears a frame.
+
+    The node first wakes up at ``phase_us``, then every ``interval_us``.
+    """
     passed_us = time_us - phase_us
     if passed_us <= 0:
         return 0
@@ -74,7 +88,10 @@ def checks_us(phase_us: int, interval_us: int, time_us: int) -> int:
 
 
 def checks_between_us(phase_us: int, interval_us: int, start_us: int, end_us: int) -> int:
-    """Return how long, in µs, wake-ups in [start_us, end_us) keep a node awake; 0 for a radio that never sleeps."""
+    """Return how long, in µs, wake-ups in [start_us, end_us) keep a node awake that hears no frame.
+
+    ``phase_us``, ``interval_us``: as in `checks_us`. The result is 0 for a radio that never sleeps (an interval of 0).
+    """
     if interval_us == 0:
         return 0
     return checks_us(phase_us, interval_us, end_us) - checks_us(phase_us, interval_us, start_us)

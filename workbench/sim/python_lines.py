@@ -29,17 +29,22 @@ _MAKERS = {cls: name for name, cls in workload.KINDS.items()}
 
 def python_lines(scenario: Any) -> str:
     """Return lines of Python that build the scenario, ``scenario = wb.Scenario(...)``, without the import."""
-    items = "".join(f"        {_write_item(item)},\n" for item in scenario.workload)
+    item_lines = "".join(f"        {_write_item(item)},\n" for item in scenario.workload)
     radio = _write_call("wb.Radio", _find_changed_fields(scenario.radio))
-    parts = [
+    argument_lines = [
         f"topology={_write_topology(scenario.topology)}",
         f"protocol={_write_protocol(scenario.protocol)}",
-        f"workload=[\n{items}    ]" if items else "workload=[]",
+        f"workload=[\n{item_lines}    ]" if item_lines else "workload=[]",
         *([f"radio={radio}"] if radio != "wb.Radio()" else []),
         f"duration_s={scenario.duration_s!r}",
         f"seed={scenario.seed!r}",
     ]
-    return _write_keys(scenario) + "scenario = wb.Scenario(\n" + "".join(f"    {part},\n" for part in parts) + ")\n"
+    return (
+        _write_keys(scenario)
+        + "scenario = wb.Scenario(\n"
+        + "".join(f"    {part},\n" for part in argument_lines)
+        + ")\n"
+    )
 
 
 def _write_keys(scenario: Any) -> str:
@@ -52,13 +57,13 @@ def _write_keys(scenario: Any) -> str:
 
 
 def _write_topology(graph: Any) -> str:
-    form = topology.to_dict(graph)
-    if "recipe" in form:
-        recipe = dict(form["recipe"])
-        kind = recipe.pop("kind")
+    plain_form = topology.to_dict(graph)
+    if "recipe" in plain_form:
+        recipe = dict(plain_form["recipe"])
+        generator_name = recipe.pop("kind")
         arguments = {name: value for name, value in recipe.items() if value is not None}
-        return _write_call(f"wb.topology.{kind}", arguments)
-    literal = pprint.pformat(json.loads(json.dumps(form)), width=_WIDTH, compact=True, sort_dicts=False)
+        return _write_call(f"wb.topology.{generator_name}", arguments)
+    literal = pprint.pformat(json.loads(json.dumps(plain_form)), width=_WIDTH, compact=True, sort_dicts=False)
     indented = literal.replace("\n", "\n    ")
     return f"wb.topology.from_dict(\n    {indented}\n    )"
 
@@ -70,25 +75,24 @@ def _write_protocol(protocol: Protocol) -> str:
         for parameter in protocol.parameters
         if protocol.settings[parameter.name] != parameter.default
     }
-    name = cls.__name__
-    is_public = name in public_names.PROTOCOLS or plugins.load("protocols", name) is cls
-    return _write_call(f"wb.{name}" if is_public else name, changed_settings)
+    class_name = cls.__name__
+    is_public = class_name in public_names.PROTOCOLS or plugins.load("protocols", class_name) is cls
+    return _write_call(f"wb.{class_name}" if is_public else class_name, changed_settings)
 
 
 def _write_item(item: Any) -> str:
     verb = next(verb for kind, verb in _MAKERS.items() if isinstance(item, kind))
-    values = _find_changed_fields(item)
-    nodes = values.pop("at", item.at)
+    changed_fields = _find_changed_fields(item)
+    nodes = changed_fields.pop("at", item.at)
     literal = (
         repr(nodes[0])
         if isinstance(nodes, tuple) and len(nodes) == 1
         else repr(nodes if isinstance(nodes, str) else list(nodes))
     )
-    return _write_call(f"wb.{verb}", values, literal)
+    return _write_call(f"wb.{verb}", changed_fields, literal)
 
 
 def _find_changed_fields(value: Any) -> dict[str, Any]:
-    """Return the fields of a dataclass that differ from their defaults."""
     return {
         field.name: getattr(value, field.name)
         for field in fields(value)

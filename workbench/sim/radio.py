@@ -156,7 +156,7 @@ class Radio:
     def __post_init__(self) -> None:
         if isinstance(self.jitter_ms, (int, float)) and not isinstance(self.jitter_ms, bool):
             object.__setattr__(self, "jitter_ms", (0.0, self.jitter_ms))
-        for name, is_valid, expected in (
+        for name, is_valid, expected_text in (
             ("loss", self._is_loss_valid(), '"links", "none" or a share from 0 to 1'),
             ("jitter_ms", self._is_jitter_valid(), "(lowest, highest) in ms, 0 <= lowest <= highest <= 1,000,000"),
             ("collisions", isinstance(self.collisions, bool), "True or False"),
@@ -181,7 +181,7 @@ class Radio:
             ("wake_interval_ms", self._is_interval_valid(), "0 (always on) or a number of ms from 1 to 10,000"),
         ):
             if not is_valid:
-                raise ParameterError(f"Radio: {name} is {getattr(self, name)!r:.60}; it must be {expected}")
+                raise ParameterError(f"Radio: {name} is {getattr(self, name)!r:.60}; it must be {expected_text}")
         object.__setattr__(self, "jitter_ms", (float(self.jitter_ms[0]), float(self.jitter_ms[1])))
         if not isinstance(self.loss, str):
             object.__setattr__(self, "loss", float(self.loss))
@@ -201,8 +201,8 @@ class Radio:
         )
 
     def _is_interval_valid(self) -> bool:
-        value = self.wake_interval_ms
-        return _is_number(value, 10_000) and (value == 0 or value >= 1)
+        interval_ms = self.wake_interval_ms
+        return _is_number(interval_ms, 10_000) and (interval_ms == 0 or interval_ms >= 1)
 
     @property
     def wake_interval_us(self) -> int:
@@ -246,20 +246,25 @@ class Radio:
         return 1.0 if self.loss == "none" else 1.0 - float(self.loss)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the radio as plain values; a field that a later version added is left out if it has its default."""
+        """Return the radio as plain values, ready for JSON.
+
+        A field that a later version added is left out if it has its default.
+        """
         values = {**asdict(self), "jitter_ms": list(self.jitter_ms)}
         at_default = {field.name for field in fields(self) if getattr(self, field.name) == field.default}
         return {name: value for name, value in values.items() if name not in ADDED & at_default}
 
     @staticmethod
     def from_dict(values: Any) -> Radio:
-        """Return the radio described by plain values. Raises ScenarioError that names the wrong field."""
-        known = [field.name for field in fields(Radio)]
+        """Return the radio described by the result of `to_dict`. Raises ScenarioError that names a wrong field."""
+        known_fields = [field.name for field in fields(Radio)]
         if not isinstance(values, Mapping):
-            raise ScenarioError(f"radio is {values!r}; it must be an object with fields: {', '.join(known)}")
+            raise ScenarioError(f"radio is {values!r}; it must be an object with fields: {', '.join(known_fields)}")
         for name in values:
-            if name not in known:
-                raise ScenarioError(f"radio has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}")
+            if name not in known_fields:
+                raise ScenarioError(
+                    f"radio has no field {name!r}{meant(name, known_fields)}; it has: {', '.join(known_fields)}"
+                )
         return Radio(**{**values, **({"jitter_ms": tuple(values["jitter_ms"])} if _has_jitter_list(values) else {})})
 
 
@@ -272,10 +277,10 @@ def count_fragments(frame_B: int, max_frame_B: int) -> int:
 
 def share_of_whole_frames(ratio: float, fragments: int) -> float:
     """Return the share of frames that arrive whole, over an arc that delivers this ``ratio`` of the fragments."""
-    share = ratio
+    arriving_share = ratio
     for _ in range(fragments - 1):
-        share *= ratio
-    return share
+        arriving_share *= ratio
+    return arriving_share
 
 
 def describe_long_frame(radio: Radio, protocol: Any, node: int, message: str, frame_B: int) -> str:
@@ -283,11 +288,12 @@ def describe_long_frame(radio: Radio, protocol: Any, node: int, message: str, fr
 
     ``node``: the sender's address. ``message``: the name of the message in the frame.
     """
-    name, limit = type(protocol).__name__, radio.longest_frame_B(protocol.max_fragments)
+    protocol_name, limit_B = type(protocol).__name__, radio.longest_frame_B(protocol.max_fragments)
     fragments = f"in up to {protocol.max_fragments} fragments" if protocol.max_fragments > 1 else "without fragments"
     return (
-        f"node {node} sends a frame of {frame_B} bytes ({message}); {name} sends at most {limit} {fragments}, as the "
-        f"radio's max_frame_B is {radio.max_frame_B}; use fewer attributes, a shorter payload, or max_frame_B=0"
+        f"node {node} sends a frame of {frame_B} bytes ({message}); {protocol_name} sends at most {limit_B} "
+        f"{fragments}, as the radio's max_frame_B is {radio.max_frame_B}; "
+        "use fewer attributes, a shorter payload, or max_frame_B=0"
     )
 
 

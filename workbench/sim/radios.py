@@ -62,7 +62,7 @@ def at86rf231(**fields: Any) -> Radio:
 
 
 def cc2340r5(**fields: Any) -> Radio:
-    """Return the CC2340R5 in 802.15.4 mode: 5.1 mA sending at 0 dBm, 5.3 mA receiving, at 3 V.
+    """Return the radio of the CC2340R5 in 802.15.4 mode: 5.1 mA sending at 0 dBm, 5.3 mA receiving, at 3 V.
 
     Source: its data sheet. The current while asleep is 0, as no figure was available.
     """
@@ -70,16 +70,16 @@ def cc2340r5(**fields: Any) -> Radio:
 
 
 def nrf52840(**fields: Any) -> Radio:
-    """Return the nRF52840 in 802.15.4 mode: 6.40 mA sending at 0 dBm, 6.53 mA receiving, at 3 V with DC/DC converter.
+    """Return the radio of the nRF52840 in 802.15.4 mode, at 3 V: 6.40 mA sending at 0 dBm, 6.53 mA receiving.
 
-    The currents are those of the whole chip. Source: product specification, I_RADIO_TX5 and I_RADIO_RX2. The current
-    while asleep is 0, as no figure of the maker was available.
+    The currents are those of the whole chip, with its DC/DC converter. Source: product specification, I_RADIO_TX5 and
+    I_RADIO_RX2. The current while asleep is 0, as no figure of the maker was available.
     """
     return _ieee_802_15_4(6.40, 6.53, 0.0, 3.0, fields)
 
 
 def stm32wb55(**fields: Any) -> Radio:
-    """Return the STM32WB55: 5.2 mA sending at 0 dBm, 4.5 mA receiving, at 3.3 V.
+    """Return the radio of the STM32WB55: 5.2 mA sending at 0 dBm, 4.5 mA receiving, at 3.3 V.
 
     Source: the energy model of OpenThread's network simulator.
     """
@@ -129,9 +129,11 @@ answer_for(__name__)
 def describe_radio(radio: Radio) -> str:
     """Return a text: the name of the most similar of `named_radios`, and the fields in which ``radio`` differs."""
     changed_fields = {
-        name: [item.name for item in fields(Radio) if getattr(radio, item.name) != getattr(known_radio, item.name)]
-        for name, known_radio in named_radios().items()
+        radio_name: [
+            item.name for item in fields(Radio) if getattr(radio, item.name) != getattr(known_radio, item.name)
+        ]
+        for radio_name, known_radio in named_radios().items()
     }
-    name, differences = min(changed_fields.items(), key=lambda entry: len(entry[1]))
-    texts = [f"{difference}={getattr(radio, difference)}" for difference in differences]
-    return f"{name} with {', '.join(texts)}" if texts else name
+    radio_name, differences = min(changed_fields.items(), key=lambda entry: len(entry[1]))
+    difference_texts = [f"{difference}={getattr(radio, difference)}" for difference in differences]
+    return f"{radio_name} with {', '.join(difference_texts)}" if difference_texts else radio_name

@@ -53,7 +53,8 @@ def range_queries(
     """Return ``count`` subscriptions, each at one of ``nodes``, to one interval of each dimension.
 
     The first starts at ``start_s``, each further one ``every_s`` later. ``longest`` is a share of the dimension in (0,
-    1]. Raises ScenarioError or ParameterError for arguments out of range.
+    1]; the module's docstring explains ``dimensions``, ``exponent`` and ``cells``. Raises ScenarioError or
+    ParameterError for arguments out of range.
     """
     if not is_whole(cells) or not 1 <= cells <= _MOST_CELLS:
         raise ScenarioError(f"cells is {cells!r:.60}; it must be a whole number from 1 to {_MOST_CELLS:,}")
@@ -62,16 +63,16 @@ def range_queries(
     _check_share("longest", longest)
     weights = list(accumulate(length**-exponent for length in range(1, cells + 1)))
     spaces = _read_dimensions(dimensions)
-    items = []
+    subscriptions = []
     for item_number, node, stream in _draw_items(nodes, count, seed, _QUERIES):
-        words = []
+        constraints = []
         for name, steps, low, high in spaces:
             length = 1 + min(cells - 1, bisect(weights, stream.uniform() * weights[-1]))
             width = max(1, round((high - low) * longest * length / cells))
             lowest = low + stream.below(high - low - width + 1)
-            words += [f"{name} GE {lowest / steps:.10g}", f"{name} LE {(lowest + width) / steps:.10g}"]
-        items.append(subscribe(node, ", ".join(words), start_s=start_s + item_number * every_s))
-    return items
+            constraints += [f"{name} GE {lowest / steps:.10g}", f"{name} LE {(lowest + width) / steps:.10g}"]
+        subscriptions.append(subscribe(node, ", ".join(constraints), start_s=start_s + item_number * every_s))
+    return subscriptions
 
 
 @checked
@@ -89,20 +90,23 @@ def range_events(
     The first is published at ``start_s``, each further one ``every_s`` later. Errors are as in `range_queries`.
     """
     spaces = _read_dimensions(dimensions)
-    items = []
+    publications = []
     for item_number, node, stream in _draw_items(nodes, count, seed, _EVENTS):
-        words = [f"{name} IS {(low + stream.below(high - low + 1)) / steps:.10g}" for name, steps, low, high in spaces]
-        items.append(publish(node, ", ".join(words), start_s=start_s + item_number * every_s))
-    return items
+        value_texts = [
+            f"{name} IS {(low + stream.below(high - low + 1)) / steps:.10g}" for name, steps, low, high in spaces
+        ]
+        publications.append(publish(node, ", ".join(value_texts), start_s=start_s + item_number * every_s))
+    return publications
 
 
 @checked
 def random_outage(
     nodes: Iterable[int], share: float, start_s: float, stop_s: float | None = None, *, seed: int = 1
 ) -> Outage:
-    """Return an outage of a share of ``nodes``, rounded and at least one, from ``start_s`` to ``stop_s``.
+    """Return an outage of random ``nodes`` from ``start_s`` to ``stop_s``.
 
-    ``stop_s=None``: to the end of the run.
+    ``stop_s=None``: to the end of the run. ``share``: the share of ``nodes`` that fail. Their number is rounded, and at
+    least one.
     """
     _check_share("share", share)
     nodes = _check_nodes(nodes)
@@ -112,7 +116,11 @@ def random_outage(
 
 
 def _draw_items(nodes: Iterable[int], count: int, seed: int, kind: int) -> Iterator[tuple[int, int, draws.Stream]]:
-    """Yield (number, node, random stream) for each of ``count`` items; each item has a stream of its own."""
+    """Yield (number, node, random stream) for each of ``count`` random workload items.
+
+    The node is drawn from ``nodes``. Each item has its own stream of random numbers; ``kind``, an integer, separates
+    the streams of different kinds of items.
+    """
     nodes = _check_nodes(nodes)
     if not is_whole(count) or count < 0:
         raise ScenarioError(f"count is {count!r:.60}; it must be a whole number, 0 or more")

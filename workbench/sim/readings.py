@@ -48,12 +48,14 @@ class Readings:
         times_us = _to_us(tuple(times_s))
         if not isinstance(values, Mapping) or not values:
             raise ScenarioError(f"values is {values!r:.60}; it must be {{key: values}}, such as {{'TEMP': [21.5, 22]}}")
-        columns = {str(key): _check_column(str(key), tuple(column), len(times_us)) for key, column in values.items()}
-        is_missing = np.all([np.isnan(column) for column in columns.values()], axis=0)
+        columns_of_key = {
+            str(key): _check_column(str(key), tuple(column), len(times_us)) for key, column in values.items()
+        }
+        is_missing = np.all([np.isnan(column) for column in columns_of_key.values()], axis=0)
         if is_missing.any():
             raise ScenarioError(f"the reading at {times_us[is_missing.argmax()] / 1e6} s has no value; leave it out")
         object.__setattr__(self, "times_s", tuple((times_us / 1e6).tolist()))
-        object.__setattr__(self, "values", tuple((key, _replace_nan(column)) for key, column in columns.items()))
+        object.__setattr__(self, "values", tuple((key, _replace_nan(column)) for key, column in columns_of_key.items()))
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -72,8 +74,10 @@ class Readings:
 
         The other parameters are not used; `SensorField` has the same method with them.
         """
-        index = max(0, bisect_right(self.times_us, round(time_s * 1e6)) - 1)
-        return ", ".join(f"{key} IS {column[index]}" for key, column in self.values if column[index] is not None)
+        time_index = max(0, bisect_right(self.times_us, round(time_s * 1e6)) - 1)
+        return ", ".join(
+            f"{key} IS {column[time_index]}" for key, column in self.values if column[time_index] is not None
+        )
 
     def count(self, start_us: int, stop_us: int) -> int:
         """Return the number of readings in [start_us, stop_us)."""
@@ -85,19 +89,21 @@ class Readings:
 
     @classmethod
     def from_dict(cls, form: Mapping[str, Any]) -> Readings:
-        """Return the readings that ``to_dict`` wrote. Raises ScenarioError for values of another form."""
+        """Return the readings that `to_dict` converted to plain values. Raises ScenarioError for other values."""
         if set(form) != {"times_s", "values"} or not isinstance(form["times_s"], list):
             raise ScenarioError(
                 f"readings have the fields {', '.join(map(str, form))}; they must have a list times_s, and values"
             )
-        values = form["values"]
-        if not isinstance(values, Mapping) or not all(isinstance(column, list) for column in values.values()):
-            raise ScenarioError("the values of readings must be an object with a list for each key")
-        return cls(form["times_s"], values)
+        values_of_key = form["values"]
+        if not isinstance(values_of_key, Mapping) or not all(
+            isinstance(column, list) for column in values_of_key.values()
+        ):
+            raise ScenarioError(f"values is {values_of_key!r:.60}; it must be an object with a list for each key")
+        return cls(form["times_s"], values_of_key)
 
     def __repr__(self) -> str:
-        lasts = f"{self.times_s[0]:g} to {self.times_s[-1]:g} s"
-        return f"Readings({len(self.times_s):,} of {', '.join(self.keys)}, {lasts})"
+        period_text = f"{self.times_s[0]:g} to {self.times_s[-1]:g} s"
+        return f"Readings({len(self.times_s):,} of {', '.join(self.keys)}, {period_text})"
 
 
 def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
@@ -106,8 +112,8 @@ def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
     if wrong is None:
         wrong = next((time for time in times_s if not 0 <= time <= LONGEST_S), None)
     if wrong is not None or not times_s:
-        shown = "no times" if wrong is None else repr(wrong)
-        raise ScenarioError(f"times_s has {shown:.40}; it must have numbers of seconds, 0 to {LONGEST_S:g}")
+        wrong_text = "no times" if wrong is None else repr(wrong)
+        raise ScenarioError(f"times_s has {wrong_text:.40}; it must have numbers of seconds, 0 to {LONGEST_S:g}")
     times_us = np.rint(np.array(times_s, float) * 1e6)
     wrong_positions = np.flatnonzero(np.diff(times_us) < 1)
     if len(wrong_positions):
@@ -117,7 +123,7 @@ def _to_us(times_s: tuple[Any, ...]) -> np.ndarray:
 
 
 def _select_values_to_check(column: tuple[Any, ...]) -> Iterable[Any]:
-    """Return ``column`` if its values must be checked one by one, or () if all are floats and integers."""
+    """Return the values that must be checked one by one: all of ``column``, or () if all are floats and integers."""
     return () if set(map(type, column)) <= {float, int} else column
 
 
@@ -131,7 +137,7 @@ def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
     except WorkbenchError as error:
         raise ScenarioError(f"values: {error}") from None
     if key.type == attributes.BLOB:
-        raise ScenarioError(f"{key.name} is a blob; readings need a key with numbers")
+        raise ScenarioError(f"values has the key {key.name}, a blob; readings must have keys with numbers")
     if len(column) != count:
         raise ScenarioError(
             f"{name} has {len(column)} values for {count} times; give one for each time, None if it is missing"
@@ -140,8 +146,8 @@ def _check_column(name: str, column: tuple[Any, ...], count: int) -> np.ndarray:
         if value is not None and not is_number(value) and value == value:
             raise ScenarioError(f"{key.name} has {value!r:.40}; its values are numbers, or None where one is missing")
     # Few of many values are distinct. Each distinct value becomes an attribute once, which checks and rounds it.
-    raw = np.array([math.nan if value is None else value for value in column], float)
-    distinct, inverse = np.unique(raw, return_inverse=True)
+    unrounded_values = np.array([math.nan if value is None else value for value in column], float)
+    distinct, inverse = np.unique(unrounded_values, return_inverse=True)
     return np.array([_rounded(key, value) for value in distinct.tolist()], float)[inverse]
 
 
@@ -155,6 +161,6 @@ def _rounded(key: Any, value: float) -> float:
 
 
 def _replace_nan(column: np.ndarray) -> Column:
-    missing = np.isnan(column)
+    is_nan = np.isnan(column)
     values = column.tolist()
-    return tuple(None if is_missing else value for is_missing, value in zip(missing.tolist(), values, strict=True))
+    return tuple(None if is_missing else value for is_missing, value in zip(is_nan.tolist(), values, strict=True))

@@ -56,27 +56,28 @@ class Columns:
     """
 
     def __init__(self, trace: pa.Table) -> None:
-        missing = [name for name in (*NUMBERS, *TEXTS) if name not in trace.column_names]
-        if missing:
+        missing_names = [name for name in (*NUMBERS, *TEXTS) if name not in trace.column_names]
+        if missing_names:
             raise DataError(
-                f"this table has no column {missing[0]!r}, so it is not a trace; run a scenario with record='trace'"
+                f"this table has no column {missing_names[0]!r}, so it is not a trace; "
+                "run a scenario with record='trace'"
             )
-        texts = _OnDemand(lambda name: codes(trace.column(name)))
+        codes_and_words = _OnDemand(lambda name: codes(trace.column(name)))
         self.rows = trace.num_rows
         self.numbers: Mapping[str, np.ndarray] = _OnDemand(lambda name: trace.column(name).to_numpy())
-        self.codes: Mapping[str, np.ndarray] = _OnDemand(lambda name: texts[name][0])
-        self.words: Mapping[str, list[str]] = _OnDemand(lambda name: texts[name][1])
+        self.codes: Mapping[str, np.ndarray] = _OnDemand(lambda name: codes_and_words[name][0])
+        self.words: Mapping[str, list[str]] = _OnDemand(lambda name: codes_and_words[name][1])
         self._at: np.ndarray | None = None  # the position in the whole trace of each row, in a `part`
         self._rows_of: dict[tuple[int, ...], np.ndarray] = {}  # codes of events -> rows
         self._events: np.ndarray | None = None  # the codes of events, in a narrow type for fast comparison
 
     def part(self, rows: np.ndarray) -> Columns:
         """Return `Columns` of a selection of rows; ``rows`` must ascend."""
-        part = copy(self)
-        part.rows, part._at, part._rows_of, part._events = len(rows), self.in_trace(rows), {}, None
-        part.numbers = _OnDemand(lambda name: self.numbers[name][rows])
-        part.codes = _OnDemand(lambda name: self.codes[name][rows])
-        return part
+        selection = copy(self)
+        selection.rows, selection._at, selection._rows_of, selection._events = len(rows), self.in_trace(rows), {}, None
+        selection.numbers = _OnDemand(lambda name: self.numbers[name][rows])
+        selection.codes = _OnDemand(lambda name: self.codes[name][rows])
+        return selection
 
     def in_trace(self, rows: np.ndarray) -> np.ndarray:
         """Convert row numbers of this table, which may be a `part` of the trace, to row numbers of the whole trace."""
@@ -119,7 +120,7 @@ class Columns:
         return self._events
 
     def _mark_codes(self, name: str, words: set[str]) -> np.ndarray:
-        """Return for each code of a text column whether its word is in ``words``; bool (codes,)."""
+        """Return an array bool (codes,) that is True at the codes of a text column whose text is in ``words``."""
         return np.array([word in words for word in self.words[name]] or [False])
 
     def code(self, name: str, word: str) -> int:
@@ -128,9 +129,10 @@ class Columns:
         return words.index(word) if word in words else -1
 
     def number_after(self, rows: np.ndarray, event: str) -> np.ndarray:
-        """Return for each of ``rows`` the number of rows of ``event`` in the interval that begins with it; int64 (r,).
+        """Count the rows of an event from each of ``rows`` (r,) up to the next of ``rows``; int64 (r,).
 
-        An interval ends before the next of the r ``rows``, or at the end of the table. ``rows`` must ascend.
+        The row itself is included, the next one is not. The last interval ends at the end of the table. ``rows`` must
+        ascend.
         """
         code = self.code("event", event)
         if not len(rows) or code < 0:
@@ -160,7 +162,7 @@ class Columns:
     # Columns of events
 
     def columns(self, event: str, *names: str) -> list[np.ndarray]:
-        """Return the named columns, restricted to an event's rows; a text column as codes into `words`."""
+        """Return the named columns at the rows of an event; a text column as codes, indices into ``words[name]``."""
         rows = self.where(event=event)
         return [(self.codes if name in TEXTS else self.numbers)[name][rows] for name in names]
 
@@ -190,15 +192,17 @@ def _as_set(words: str | Iterable[str]) -> set[str]:
 
 
 def codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
-    """Return (codes, words): a text column's distinct texts ``words``, and each row's index among these (n,)."""
+    """Return (codes, words): a text column as indices (n,) into the list ``words`` of its distinct texts."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     # A single chunk has one dictionary. Copying the codes of a long trace takes as long as computing its layers.
-    whole = column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
-    if isinstance(whole, pa.ChunkedArray):  # as returned by older releases of pyarrow
-        whole = pa.concat_arrays(whole.chunks) if whole.num_chunks else pa.array([], whole.type)
-    words = ["" if word is None else str(word) for word in whole.dictionary.to_pylist()]
-    indices = whole.indices
+    whole_column = column.chunk(0) if column.num_chunks == 1 else column.unify_dictionaries().combine_chunks()
+    if isinstance(whole_column, pa.ChunkedArray):  # as returned by older releases of pyarrow
+        whole_column = (
+            pa.concat_arrays(whole_column.chunks) if whole_column.num_chunks else pa.array([], whole_column.type)
+        )
+    words = ["" if word is None else str(word) for word in whole_column.dictionary.to_pylist()]
+    indices = whole_column.indices
     if indices.null_count:
         indices = indices.fill_null(0)
     return indices.to_numpy(zero_copy_only=False), words

@@ -38,7 +38,7 @@ class Run:
 
     @property
     def has_trace(self) -> bool:
-        """Whether the run has a full trace."""
+        """True if the run has a full trace."""
         return not self._recorder.metrics_only
 
     @cached_property

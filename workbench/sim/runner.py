@@ -47,7 +47,7 @@ def run(
     if record != "trace" or engine == "fast":
         option = 'record="metrics"' if record != "trace" else 'engine="fast"'
         raise ScenarioError(
-            f"{option} does not work on motes; leave it out: they need the reference engine and a trace"
+            f"{option} does not work on motes; leave it out: runs on motes use the reference engine and record a trace"
         )
     if not hasattr(on, "play"):
         raise ParameterError(f"on is {on!r:.60}; it must be motes, such as wb.motes.virtual()")
@@ -79,9 +79,10 @@ def play(
 
 
 def _make_run(scenario: Scenario, engine: str, recorder: Any, reason: str = "") -> Run:
-    """Return the `Run` with a recorder's rows. The scenario of a run that was stopped early has the shorter duration.
+    """Return the `Run` of a scenario, with the rows that a recorder has stored.
 
-    ``reason``: why the fast engine was not used.
+    If the run was stopped early, the duration of its scenario becomes the time of its end. ``reason``: why the fast
+    engine was not used, or "".
     """
     ended_us = recorder.ended_us
     played = scenario if ended_us is None else scenario.replace(duration_s=ended_us / 1e6)

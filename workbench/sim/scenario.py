@@ -74,7 +74,7 @@ class Scenario:
     def _check_nodes(self) -> None:
         nodes = self.topology.nodes
         if not nodes:
-            raise ScenarioError("the topology has no nodes")
+            raise ScenarioError("the topology has no nodes; it must have at least one")
         largest, limit = max(nodes), self.protocol.largest_address
         if largest > limit:
             name = self.protocol.public_class().__name__
@@ -111,8 +111,8 @@ class Scenario:
     def hash(self) -> str:
         """16 hex digits that identify the scenario: the same on any machine, and different for other scenarios."""
         content = file_format.to_dict(self, _digests[self.topology])
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        content_json = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+        return hashlib.sha256(content_json.encode()).hexdigest()[:16]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Scenario) and self.hash == other.hash
@@ -122,9 +122,9 @@ class Scenario:
 
     @cached_property
     def extent_m(self) -> tuple[float, float]:
-        """Width and height of the network's bounding box, in metres from the origin."""
-        positions = [data["pos"] for _, data in self.topology.nodes(data=True)]
-        return max(x for x, _ in positions), max(y for _, y in positions)
+        """The largest x and the largest y coordinate of the nodes, in metres."""
+        positions_m = [data["pos"] for _, data in self.topology.nodes(data=True)]
+        return max(x for x, _ in positions_m), max(y for _, y in positions_m)
 
     def __repr__(self) -> str:
         return (
@@ -144,11 +144,11 @@ class Scenario:
 
         Raises ScenarioError or ParameterError for an unknown path and a value that the scenario cannot have.
         """
-        values = {name: getattr(self, name) for name in FIELDS}
+        new_fields = {name: getattr(self, name) for name in FIELDS}
         # The changes of the network are applied together: with only some of them, its generator may fail.
         arguments = {path.partition(".")[2]: changes.pop(path) for path in [*changes] if path.startswith("topology.")}
         if arguments:
-            values["topology"] = recipes.regenerated(normal_form(changes.pop("topology", self.topology)), arguments)
+            new_fields["topology"] = recipes.regenerated(normal_form(changes.pop("topology", self.topology)), arguments)
         for path, value in changes.items():
             field_name, _, subpath = path.partition(".")
             if field_name not in FIELDS or (subpath and field_name not in ("protocol", "radio", "workload")):
@@ -156,20 +156,22 @@ class Scenario:
                     f"a scenario has no {path!r}{meant(path, self._list_paths())}; it has {', '.join(FIELDS)}, "
                     "and protocol.*, radio.*, topology.*, workload.N.*"
                 )
-            values[field_name] = _replace_value(values[field_name], field_name, subpath, value) if subpath else value
-        return Scenario(**values)
+            new_fields[field_name] = (
+                _replace_value(new_fields[field_name], field_name, subpath, value) if subpath else value
+            )
+        return Scenario(**new_fields)
 
     def _list_paths(self) -> list[str]:
         """Return the parameter paths that `replace` accepts, such as "protocol.ttl", except those of workload items."""
-        own = [f"protocol.{name}" for name in self.protocol.settings]
+        protocol_paths = [f"protocol.{name}" for name in self.protocol.settings]
         recipe = self.topology.graph.get("recipe") or {}
-        own += [f"topology.{name}" for name in recipes.argument_paths(recipe)]
-        return [*FIELDS, *own, *(f"radio.{field.name}" for field in fields(Radio))]
+        protocol_paths += [f"topology.{name}" for name in recipes.argument_paths(recipe)]
+        return [*FIELDS, *protocol_paths, *(f"radio.{field.name}" for field in fields(Radio))]
 
     def user_keys(self) -> list[list[Any]]:
-        """Return the attribute keys that the user has registered, and that workload or protocol use.
+        """Return the user's own attribute keys that the workload or the protocol uses.
 
-        Each is [number, name, type, unit, steps, minimum, maximum].
+        A key is [number, name, type, unit, steps, minimum, maximum].
         """
         used_keys = set()
         for item in self.workload:
@@ -197,7 +199,6 @@ def _count(number: int, noun: str) -> str:
 
 
 def _describe_wrong_protocol(value: Any) -> str:
-    """Return the error message for a value that is not a protocol."""
     if isinstance(value, type) and issubclass(value, Protocol):
         return f"protocol is the class {value.__name__}; it must be a protocol such as {value.__name__}()"
     example = next(iter(public_names.PROTOCOLS))
@@ -216,7 +217,10 @@ _normal_forms: WeakKeyDictionary[nx.Graph, nx.DiGraph] = WeakKeyDictionary()
 
 
 def normal_form(graph: Any) -> nx.DiGraph:
-    """Return a topology as scenarios store it: in normal form, frozen, and with its digest in the cache."""
+    """Return the topology of a scenario: a checked and frozen copy of ``graph``, or ``graph`` if it is such a copy.
+
+    The copies of frozen graphs are cached, as are the digests of all copies.
+    """
     if isinstance(graph, nx.DiGraph) and graph in _digests:
         return graph
     if isinstance(graph, nx.Graph) and graph in _normal_forms:
@@ -229,12 +233,12 @@ def normal_form(graph: Any) -> nx.DiGraph:
 
 
 def digest_of_network(graph: nx.Graph) -> str:
-    """Return the digest of a topology in normal form; graphs with equal digests make the same scenario."""
+    """Return the digest of a topology; scenarios are equal only if their topologies have equal digests."""
     return _digests[normal_form(graph)]
 
 
 def _names_keys(values: Mapping[Any, Any]) -> bool:
-    """Return whether a mapping is {attribute key: value}; keys are in capitals, unlike a sensor field's parameters."""
+    """Return whether the names in a mapping are attribute keys, in capitals, and not parameters of a sensor field."""
     return all(not isinstance(name, str) or name.isupper() for name in values)
 
 
@@ -247,13 +251,13 @@ def _replace_value(value: Any, field_name: str, path: str, new: Any) -> Any:
     item_number, _, name = path.partition(".")
     if not item_number.isdecimal() or int(item_number) >= len(value) or not name:
         raise ScenarioError(f"the workload has no {path!r}; write workload.N.field with N from 0 to {len(value) - 1}")
-    index = int(item_number)
-    kind, fields_ = next(iter(workload.to_dict(value[index]).items()))
+    item_index = int(item_number)
+    item_kind, fields_ = next(iter(workload.to_dict(value[item_index]).items()))
     if isinstance(new, SensorField | Readings):
         new = new.to_dict()
     elif isinstance(new, bytes):
         new = new.hex()
-    elif name == "what" and isinstance(new, Mapping) and kind == "publish" and _names_keys(new):
+    elif name == "what" and isinstance(new, Mapping) and item_kind == "publish" and _names_keys(new):
         new = attributes.to_text(attributes.describe(new))
-    new_item = workload.from_dict({kind: {**fields_, name: new}}, f"workload item {index}")
-    return (*value[:index], new_item, *value[index + 1 :])
+    new_item = workload.from_dict({item_kind: {**fields_, name: new}}, f"workload item {item_index}")
+    return (*value[:item_index], new_item, *value[item_index + 1 :])

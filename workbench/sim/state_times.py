@@ -72,10 +72,11 @@ _MANY_STEPS = 200_000  # from here on machine code is faster, although it has to
 
 
 class RadioLedger:
-    """A ledger of the time that each radio of a run spends in each state.
+    """A ledger that adds up the time that each radio of a run spends in each state.
 
-    ``first`` (nodes + 1,) and ``hearers`` (arcs,) are the network: node i is heard by hearers[first[i]:first[i + 1]].
-    ``phases_us`` (nodes,): with low-power listening, when each node first wakes up.
+    ``first`` (nodes + 1,) and ``hearers`` (arcs,) describe the network: the nodes that hear node i are
+    ``hearers[first[i] : first[i + 1]]``. ``phases_us`` (nodes,): with low-power listening, when each node first wakes
+    up.
     """
 
     def __init__(
@@ -85,16 +86,17 @@ class RadioLedger:
         radio: Any,
         phases_us: Sequence[int] | np.ndarray = (),
     ) -> None:
-        nodes = len(first) - 1
+        node_count = len(first) - 1
         self._first, self._hearers = np.asarray(first, np.int64), np.asarray(hearers, np.int64)
         self._interval_us = radio.wake_interval_us
-        self._phases_us = np.asarray(phases_us, np.int64) if self._interval_us else np.zeros(nodes, np.int64)
-        self._checks_us = np.zeros(nodes, np.int64)  # of wake-ups during intervals that the unions or failures cover
+        self._phases_us = np.asarray(phases_us, np.int64) if self._interval_us else np.zeros(node_count, np.int64)
+        # Of wake-ups during intervals that the unions or failures cover.
+        self._checks_us = np.zeros(node_count, np.int64)
         self._longest_overheard_us = radio.airtime_us(ADDRESS_B) if radio.overhearing == "address" else 1 << 60
-        self._unions_us = np.zeros(_BUSY * nodes, np.int64)
-        self._covered_us = np.zeros(_BUSY * nodes, np.int64)  # the latest end of the intervals in each union
-        self._off_us = np.zeros(nodes, np.int64)
-        self._failed_us = np.full(nodes, -1, np.int64)  # when a node failed; -1 for nodes that are up
+        self._unions_us = np.zeros(_BUSY * node_count, np.int64)
+        self._covered_us = np.zeros(_BUSY * node_count, np.int64)  # the latest end of the intervals in each union
+        self._off_us = np.zeros(node_count, np.int64)
+        self._failed_us = np.full(node_count, -1, np.int64)  # when a node failed; -1 for nodes that are up
         self._entries: list[tuple[int, int, int, int, int, int]] = []
         self._settle_at = _ENTRIES_AT_ONCE  # entries
 
@@ -102,8 +104,8 @@ class RadioLedger:
         """Add the interval [``start``, ``end``), in µs, of the radio of ``node``.
 
         ``receiver``: the receiver of a frame, BROADCAST or UNREACHABLE. ``kind``: FRAME, ACKNOWLEDGEMENT, WAIT, CHECK,
-        FAILURE, RECOVERY or STROBE. ``copy_us``: airtime of a copy of a strobe. ``now``: the present time, at most
-        ``start``.
+        FAILURE, RECOVERY or STROBE. ``copy_us``: the airtime of one copy in a strobe. ``now``: the present time, at
+        most ``start``.
         """
         self._entries.append((start, end, node, receiver, kind, copy_us))
         if len(self._entries) >= self._settle_at:
@@ -111,12 +113,12 @@ class RadioLedger:
             self._settle_at = max(_ENTRIES_AT_ONCE, 2 * len(self._entries))
 
     def settle(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Add up the entries that can no longer change at the time ``now``; return the remaining entries, in order."""
+        """Add up the ledger's entries that can no longer change after ``now``; return the other entries, in order."""
         _cut_transmissions(entries)
         entries = self._add_receptions(entries, now)
         is_open = _is_transmission(entries) & (entries["end"] > now)
-        horizon = min(now, int(entries["start"][is_open].min(initial=now)))
-        is_final = entries["start"] < horizon
+        first_open_us = min(now, int(entries["start"][is_open].min(initial=now)))
+        is_final = entries["start"] < first_open_us
         self._count(entries[is_final])
         return entries[~is_final]
 
@@ -125,17 +127,17 @@ class RadioLedger:
 
         ``entries``: the entries that are not added up yet, if they are stored outside the ledger.
         """
-        remaining = np.array(self._entries, ENTRY) if entries is None else entries
+        final_entries = np.array(self._entries, ENTRY) if entries is None else entries
         self._entries = []
-        _cut_transmissions(remaining)
-        remaining = self._add_receptions(remaining, 1 << 62)
-        self._count(remaining[remaining["start"] < end_us])
-        nodes = len(self._off_us)
-        unions_us, covered_us = self._unions_us.reshape(_BUSY, nodes), self._covered_us.reshape(_BUSY, nodes)
+        _cut_transmissions(final_entries)
+        final_entries = self._add_receptions(final_entries, 1 << 62)
+        self._count(final_entries[final_entries["start"] < end_us])
+        node_count = len(self._off_us)
+        unions_us, covered_us = self._unions_us.reshape(_BUSY, node_count), self._covered_us.reshape(_BUSY, node_count)
         unions_us -= np.maximum(covered_us - end_us, 0)
         is_failed = self._failed_us >= 0
         off_us = self._off_us + np.where(is_failed, end_us - self._failed_us, 0)
-        states_us = np.zeros((nodes, len(STATES)), np.int64)
+        states_us = np.zeros((node_count, len(STATES)), np.int64)
         states_us[:, :_BUSY] = np.diff(unions_us, axis=0, prepend=0).T
         states_us[:, _OFF] = off_us
         states_us[:, _IDLE] = end_us - off_us - unions_us[-1]
@@ -146,23 +148,25 @@ class RadioLedger:
         return states_us
 
     def _find_idle_checks(self, end_us: int, covered_us: np.ndarray) -> np.ndarray:
-        """Return how long each node, during low-power listening, was awake to check a free channel, in µs.
+        """Return how long, in µs, each node's checks at wake-ups took while no frame was in the air.
 
-        ``covered_us``: the end of each node's last busy interval.
+        ``end_us``: the end of the run. ``covered_us``: the end of each node's last busy interval.
         """
         idle_us = np.zeros(len(covered_us), np.int64)
         columns = self._phases_us, self._checks_us, covered_us, self._failed_us
-        for i, (phase, checked, covered, failed) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-            total = checks_us(phase, self._interval_us, end_us if failed < 0 else failed)
-            idle_us[i] = total - checked
-            if covered > end_us:
-                idle_us[i] += checks_between_us(phase, self._interval_us, end_us, covered)
+        for i, (phase, checked_us, covered_end_us, failed_us) in enumerate(
+            zip(*(c.tolist() for c in columns), strict=True)
+        ):
+            total_us = checks_us(phase, self._interval_us, end_us if failed_us < 0 else failed_us)
+            idle_us[i] = total_us - checked_us
+            if covered_end_us > end_us:
+                idle_us[i] += checks_between_us(phase, self._interval_us, end_us, covered_end_us)
         return idle_us
 
     def _add_receptions(self, entries: np.ndarray, now: int) -> np.ndarray:
-        """Return ``entries`` with a further entry for each node that woke up during a strobe that ended by ``now``.
+        """Return ``entries`` with new entries for the nodes that woke up during a finished strobe.
 
-        Such strobes become entries of the kind FRAME.
+        A strobe is finished if it ended by ``now``. Its own entry becomes an entry of the kind FRAME.
         """
         strobe_indices = np.flatnonzero((entries["kind"] == STROBE) & (entries["end"] <= now))
         if not len(strobe_indices):
@@ -170,10 +174,10 @@ class RadioLedger:
         strobes = entries[strobe_indices]
         entries["kind"][strobe_indices] = FRAME
         first_hearer = self._first[strobes["node"]]
-        counts = self._first[strobes["node"] + 1] - first_hearer
-        strobe = np.repeat(strobes, counts)
-        position = np.arange(len(strobe)) - np.repeat(np.cumsum(counts) - counts, counts)
-        hearers = self._hearers[np.repeat(first_hearer, counts) + position]
+        hearer_counts = self._first[strobes["node"] + 1] - first_hearer
+        strobe = np.repeat(strobes, hearer_counts)
+        position_in_group = np.arange(len(strobe)) - np.repeat(np.cumsum(hearer_counts) - hearer_counts, hearer_counts)
+        hearers = self._hearers[np.repeat(first_hearer, hearer_counts) + position_in_group]
         wakes_us = next_wake(self._phases_us[hearers], self._interval_us, strobe["start"])
         copies_us = strobe["copy_us"].astype(np.int64)
         ends_us = copy_end(strobe["start"], wakes_us, copies_us)
@@ -195,11 +199,11 @@ class RadioLedger:
         if len(entries) * (1 + degree) >= _MANY_STEPS:
             from workbench.sim.fast.ledger import add_up_compiled  # Not before: it loads numba.
 
-            columns: list[Any] = [entries[name] for name in _COLUMNS]
-            add_up_compiled(*columns, self._longest_overheard_us, self._interval_us, *arrays)
+            entry_columns: list[Any] = [entries[name] for name in _COLUMNS]
+            add_up_compiled(*entry_columns, self._longest_overheard_us, self._interval_us, *arrays)
             return
-        columns, lists = [entries[name].tolist() for name in _COLUMNS], [array.tolist() for array in arrays]
-        arguments: list[Any] = [*columns, self._longest_overheard_us, self._interval_us, *lists]
+        entry_columns, lists = [entries[name].tolist() for name in _COLUMNS], [array.tolist() for array in arrays]
+        arguments: list[Any] = [*entry_columns, self._longest_overheard_us, self._interval_us, *lists]
         add_up(*arguments)
         for array, values in zip(sums, lists, strict=False):
             array[:] = values
@@ -210,12 +214,15 @@ def _is_transmission(entries: np.ndarray) -> np.ndarray:
 
 
 def _cut_transmissions(entries: np.ndarray) -> None:
-    """End the transmissions of failed nodes at the time of their failure; ``entries`` are changed in place."""
-    for position in np.flatnonzero(entries["kind"] == FAILURE).tolist():
-        earlier, failed_us = entries[:position], entries["start"][position]
-        is_cut = _is_transmission(earlier) & (earlier["node"] == entries["node"][position])
-        is_cut &= earlier["end"] > failed_us
-        earlier["end"][is_cut] = np.maximum(earlier["start"][is_cut], failed_us)
+    """Shorten the transmissions during which their node failed: they end at the failure.
+
+    ``entries``: intervals of the ledger, changed in place.
+    """
+    for failure_index in np.flatnonzero(entries["kind"] == FAILURE).tolist():
+        earlier_entries, failed_us = entries[:failure_index], entries["start"][failure_index]
+        is_cut = _is_transmission(earlier_entries) & (earlier_entries["node"] == entries["node"][failure_index])
+        is_cut &= earlier_entries["end"] > failed_us
+        earlier_entries["end"][is_cut] = np.maximum(earlier_entries["start"][is_cut], failed_us)
 
 
 def add_up(
@@ -235,16 +242,17 @@ def add_up(
     hearers: Any,
     phases_us: Any,
 ) -> None:
-    """Add entries, in order of their start, to the unions of each node; see the module's docstring.
+    """Add entries of the ledger, in order of their start, to the totals of each node.
 
-    Takes lists or arrays, as Python is faster with lists and numba needs arrays. ``starts`` to ``kinds`` are the
-    columns of the entries. Union j of node i is ``unions_us[j * n + i]`` in a network of n nodes, and ``covered_us`` of
-    this index is the end of the union's last interval. ``unions_us`` to ``covered_checks_us`` are changed in place.
-    ``longest_overheard_us``: the longest time that a node overhears one frame. ``interval_us``: the interval of
-    wake-ups, or 0. ``first`` to ``phases_us``: see `RadioLedger`.
+    The module's docstring explains the unions, by which the totals are computed. Takes lists or arrays, as Python is
+    faster with lists and numba needs arrays. ``starts`` to ``kinds`` are the columns of the entries. Union j of node i
+    is ``unions_us[j * n + i]`` in a network of n nodes, and ``covered_us`` of this index is the end of the union's last
+    interval. ``unions_us`` to ``covered_checks_us`` are changed in place. ``longest_overheard_us``: the longest time
+    that a node overhears one frame. ``interval_us``: the interval of wake-ups, or 0. ``first`` to ``phases_us``: see
+    `RadioLedger`.
     """
-    count = len(off_us)
-    last_union = len(unions_us) - count
+    node_count = len(off_us)
+    last_union = len(unions_us) - node_count
     for entry in range(len(starts)):
         start, kind, sender = starts[entry], kinds[entry], nodes[entry]
         if kind == RECOVERY:
@@ -254,7 +262,7 @@ def add_up(
             continue
         if kind == FAILURE:
             failed_us[sender] = start
-            for union in range(sender, len(unions_us), count):
+            for union in range(sender, len(unions_us), node_count):
                 if covered_us[union] > start:
                     unions_us[union] -= covered_us[union] - start
                     if union >= last_union:
@@ -262,17 +270,17 @@ def add_up(
                         covered_checks_us[sender] -= cut_us
                     covered_us[union] = start
             continue
-        begin = first[sender]
+        first_hearer = first[sender]
         # The sender itself, then the nodes that hear it.
-        for arc in range(begin - 1, first[sender + 1] if kind == FRAME else begin):
+        for arc in range(first_hearer - 1, first[sender + 1] if kind == FRAME else first_hearer):
             i, state, end = sender, kind, ends[entry]
-            if arc >= begin:
+            if arc >= first_hearer:
                 i, state = hearers[arc], _RECEPTION
                 if receivers[entry] != BROADCAST and receivers[entry] != i:
                     state, end = _OVERHEARING, min(end, start + longest_overheard_us)
             if failed_us[i] >= 0:
                 continue
-            for union in range(state * count + i, len(unions_us), count):
+            for union in range(state * node_count + i, len(unions_us), node_count):
                 since = max(start, covered_us[union])
                 if end > since:
                     unions_us[union] += end - since

@@ -123,7 +123,7 @@ class Recorder:
         self.append: Callable[[tuple[Any, ...]], None] = self._cells.extend
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Append a row for each event of a protocol's node; a detail that consists of attributes becomes text."""
+        """Append a row for each event that a node reports; attributes in an event's detail are converted to text."""
         append = self.append
         for event in events:
             peer, message, origin, sequence, value, detail = event
@@ -217,9 +217,9 @@ class MetricsRecorder(Recorder):
         """Return (counts, bytes): for each (event, message, reason) the number of events and their bytes."""
         counts, sizes = self._counts.copy(), self._sizes.copy()
         counts["held", "", ""] += sum(holders.count(1) for holders in self._holders.values())
-        for message, (sent, sent_B, heard, heard_B) in self._traffic.items():
-            counts["sent", message, ""] += sent
-            counts["received", message, ""] += heard
+        for message, (sent_count, sent_B, heard_count, heard_B) in self._traffic.items():
+            counts["sent", message, ""] += sent_count
+            counts["received", message, ""] += heard_count
             sizes["sent", message, ""] += sent_B
             sizes["received", message, ""] += heard_B
         return +counts, +sizes
@@ -228,8 +228,8 @@ class MetricsRecorder(Recorder):
 def to_batch(cells: list[Any]) -> pa.RecordBatch:
     """Convert rows, stored as a flat list of cells, to an Arrow batch of columns."""
     arrays = []
-    for index, field in enumerate(SCHEMA):
-        column = cells[index :: len(SCHEMA)]
+    for column_index, field in enumerate(SCHEMA):
+        column = cells[column_index :: len(SCHEMA)]
         if field.type == _TEXT:
             arrays.append(pa.array(column, pa.string()).dictionary_encode())
         else:
@@ -247,21 +247,21 @@ def digest(table: pa.Table) -> str:
         column = table.column(field.name)
         hasher.update(field.name.encode())
         for first_row in range(0, len(column), _ROWS_PER_BATCH):
-            batch = column.slice(first_row, _ROWS_PER_BATCH)
+            column_batch = column.slice(first_row, _ROWS_PER_BATCH)
             if field.type == _TEXT:
-                hasher.update(_text_bytes(batch, is_last=first_row + len(batch) == len(column)))
+                hasher.update(_text_bytes(column_batch, is_last=first_row + len(column_batch) == len(column)))
             else:
-                hasher.update(np.ascontiguousarray(batch.to_numpy().astype("<i8", copy=False)).data)
+                hasher.update(np.ascontiguousarray(column_batch.to_numpy().astype("<i8", copy=False)).data)
     return hasher.hexdigest()
 
 
 def _text_bytes(column: pa.ChunkedArray, is_last: bool) -> memoryview:
     """Return a column of text as bytes, with a line break after each text except the last."""
-    whole = column.combine_chunks()
-    with_breaks = pa.array([text + "\n" for text in whole.dictionary.to_pylist()], pa.large_string())
-    _, offsets, data = with_breaks.take(whole.indices).buffers()
-    length = int(np.frombuffer(offsets, np.int64)[len(whole)])
-    return memoryview(data)[: length - is_last]
+    whole_column = column.combine_chunks()
+    with_breaks = pa.array([text + "\n" for text in whole_column.dictionary.to_pylist()], pa.large_string())
+    _, offsets, text_buffer = with_breaks.take(whole_column.indices).buffers()
+    length = int(np.frombuffer(offsets, np.int64)[len(whole_column)])
+    return memoryview(text_buffer)[: length - is_last]
 
 
 def tally(table: pa.Table) -> tuple[Counts, Sizes]:
@@ -271,18 +271,20 @@ def tally(table: pa.Table) -> tuple[Counts, Sizes]:
     """
     events, event_names = codes(table.column("event"))
     messages, message_names = codes(table.column("message"))
-    kinds = list(product(event_names, message_names))
+    event_message_pairs = list(product(event_names, message_names))
     size_B = table.column("size_B").to_numpy()
-    row_counts, total_B = np.zeros(len(kinds), np.int64), np.zeros(len(kinds), np.int64)
+    row_counts, total_B = np.zeros(len(event_message_pairs), np.int64), np.zeros(len(event_message_pairs), np.int64)
     # Chunks of this size fit in the processor's cache.
     for first_row in range(0, len(table), _ROWS_AT_ONCE):
-        chunk = slice(first_row, first_row + _ROWS_AT_ONCE)
-        kind = np.multiply(events[chunk], len(message_names), dtype=np.int64) + messages[chunk]
-        row_counts += np.bincount(kind, minlength=len(kinds))
-        total_B += np.bincount(kind, size_B[chunk], len(kinds)).astype(np.int64)
+        row_slice = slice(first_row, first_row + _ROWS_AT_ONCE)
+        pair_codes = np.multiply(events[row_slice], len(message_names), dtype=np.int64) + messages[row_slice]
+        row_counts += np.bincount(pair_codes, minlength=len(event_message_pairs))
+        total_B += np.bincount(pair_codes, size_B[row_slice], len(event_message_pairs)).astype(np.int64)
     counts: Counts = Counter()
     sizes: Sizes = Counter()
-    for (event, message), count, count_B in zip(kinds, row_counts.tolist(), total_B.tolist(), strict=True):
+    for (event, message), count, count_B in zip(
+        event_message_pairs, row_counts.tolist(), total_B.tolist(), strict=True
+    ):
         if event not in _COUNTED_SEPARATELY:
             counts[event, message, ""] += count
             sizes[event, message, ""] += count_B
@@ -316,10 +318,10 @@ def _count_reasons(
     used_codes = np.flatnonzero(np.bincount(details, minlength=len(texts)))
     new_code = np.zeros(len(texts), np.int64)
     new_code[used_codes] = np.arange(len(used_codes))
-    kind = np.multiply(messages, len(used_codes), dtype=np.int64) + new_code[details]
-    kinds = product(names, [texts[code] for code in used_codes.tolist()])
-    row_counts = np.bincount(kind, minlength=len(names) * len(used_codes)).tolist()
-    total_B = np.bincount(kind, table.column("size_B").to_numpy()[rows], len(row_counts)).tolist()
-    for (message, reason), count, count_B in zip(kinds, row_counts, total_B, strict=True):
+    pair_codes = np.multiply(messages, len(used_codes), dtype=np.int64) + new_code[details]
+    message_reason_pairs = product(names, [texts[code] for code in used_codes.tolist()])
+    row_counts = np.bincount(pair_codes, minlength=len(names) * len(used_codes)).tolist()
+    total_B = np.bincount(pair_codes, table.column("size_B").to_numpy()[rows], len(row_counts)).tolist()
+    for (message, reason), count, count_B in zip(message_reason_pairs, row_counts, total_B, strict=True):
         counts[event, message, reason] += count
         sizes[event, message, reason] += int(count_B)

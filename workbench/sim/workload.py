@@ -34,7 +34,11 @@ RECOVER, FAIL, SUBSCRIBE, UNSUBSCRIBE, PUBLISH, REINFORCE = range(6)
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One action at one node: (time_us, kind, node), the workload item that causes it and that item's number."""
+    """An action at one node.
+
+    ``kind``: a constant such as PUBLISH. ``item``: the workload item that causes the action. ``index``: the item's
+    position in the workload.
+    """
 
     time_us: int
     kind: int
@@ -47,7 +51,8 @@ class Action:
 class Subscribe:
     """A workload item: node(s) ``at`` subscribe to ``what`` at ``start_s``.
 
-    The subscription expires after ``expires_s``, or is ended at ``stop_s``.
+    The subscription expires ``expires_s`` later, or the nodes end it at ``stop_s``. ``match_all`` permits a
+    subscription without constraints.
     """
 
     at: At
@@ -68,7 +73,7 @@ class Subscribe:
                 yield Action(_to_us(self.stop_s), UNSUBSCRIBE, node, self, index)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
-        """Return the largest number of actions in a network of ``nodes`` nodes."""
+        """Return an upper limit of the number of actions that the item causes in a network of ``nodes`` nodes."""
         return _count_nodes(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
@@ -110,7 +115,7 @@ class Publish:
                 time_us += period_us
 
     def most_readings(self, nodes: int, duration_us: int) -> int:
-        """Return the number of publications in a network of ``nodes`` nodes during ``duration_us``.
+        """Return the number of publications of the item in a network of ``nodes`` nodes during ``duration_us``.
 
         With ``stagger``, the result is an upper limit: each node's last reading may be omitted.
         """
@@ -125,7 +130,7 @@ class Publish:
         return per_node * _count_nodes(self.at, nodes)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
-        """Return the largest number of actions in a network of ``nodes`` nodes."""
+        """Return an upper limit of the number of actions that the item causes in a network of ``nodes`` nodes."""
         return self.most_readings(nodes, duration_us)
 
 
@@ -153,7 +158,7 @@ class Outage:
                 yield Action(stop_us, RECOVER, node, self, index)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
-        """Return the largest number of actions in a network of ``nodes`` nodes."""
+        """Return an upper limit of the number of actions that the item causes in a network of ``nodes`` nodes."""
         return _count_nodes(self.at, nodes) * (1 if self.stop_s is None else 2)
 
 
@@ -181,7 +186,7 @@ class Reinforce:
                 yield Action(time_us, REINFORCE, node, self, index)
 
     def most_actions(self, nodes: int, duration_us: int) -> int:
-        """Return the number of actions in a network of ``nodes`` nodes."""
+        """Return an upper limit of the number of actions that the item causes in a network of ``nodes`` nodes."""
         return len(range(*self._times_us(duration_us))) * _count_nodes(self.at, nodes)
 
     def _times_us(self, duration_us: int) -> tuple[int, int, int]:
@@ -208,16 +213,17 @@ def subscribe(
 ) -> Subscribe:
     """Return an item: node ``at`` (a number, several, or "all") subscribes to ``what``.
 
-    Example: ``subscribe(at=1, what="TEMP GE 25")``. ``what``: text, or the result of ``wb.parse``.
+    Example: ``subscribe(at=1, what="TEMP GE 25")``. ``what``: text, or the result of ``wb.parse``. The other parameters
+    are fields of `Subscribe`.
     """
-    times = _check_period("expires_s", expires_s), *_check_interval(start_s, stop_s)
+    checked_times_s = _check_period("expires_s", expires_s), *_check_interval(start_s, stop_s)
     if isinstance(what, Mapping):
         raise ScenarioError(
             f"the parameter what is {what!r:.60}; it must compare values, in text such as {_suggest_comparison(what)!r}"
         )
     what, attributes = _as_text_and_attributes(what, "TEMP GE 25")
     attributes_module.check_subscription(attributes, match_all)
-    return Subscribe(_check_at(at), what, *times, _check_flag("match_all", match_all))
+    return Subscribe(_check_at(at), what, *checked_times_s, _check_flag("match_all", match_all))
 
 
 @checked
@@ -233,9 +239,10 @@ def publish(
     """Return an item: node ``at`` publishes ``what``, once or every ``every_s`` seconds.
 
     Example: ``publish(at=17, what="TEMP IS 26.5")``. ``what``: text; a mapping such as {"TEMP": 26.5}, or
-    ``wb.attributes(TEMP=26.5)``; a SensorField; or Readings.
+    ``wb.attributes(TEMP=26.5)``; a SensorField; or Readings. ``payload``: bytes sent with each reading. The other
+    parameters are fields of `Publish`.
     """
-    times = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
+    checked_times_s = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
     if _check_flag("stagger", stagger) and every_s is None:
         raise ScenarioError("stagger is True, but every_s is missing; stagger spreads the nodes over that period")
     if isinstance(what, Readings):
@@ -250,7 +257,7 @@ def publish(
     else:
         what, attributes = _as_text_and_attributes(what, "TEMP IS 25")
         attributes_module.check_publication(attributes)
-    return Publish(_check_at(at), what, *times, _check_payload(payload), stagger)
+    return Publish(_check_at(at), what, *checked_times_s, _check_payload(payload), stagger)
 
 
 @checked
@@ -272,10 +279,10 @@ def reinforce(
     Example: ``reinforce(at=1, what="TEMP GE 25, X LE 20, INTERVAL IS 1", start_s=10)``. ``what``: text, or the result
     of ``wb.parse``; it must lie within a subscription of the sink.
     """
-    times = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
+    checked_times_s = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
     what, attributes = _as_text_and_attributes(what, "TEMP GE 25, X LE 20")
     attributes_module.check_subscription(attributes, False)
-    return Reinforce(_check_at(at), what, *times)
+    return Reinforce(_check_at(at), what, *checked_times_s)
 
 
 _MAKERS: dict[str, Callable[..., Any]] = {
@@ -301,9 +308,9 @@ def expand(items: Iterable[Item], nodes: tuple[int, ...], duration_us: int, seed
 
 
 def to_dict(item: Item) -> dict[str, Any]:
-    """Return an item as plain values: {"subscribe": {...}}; fields that have their default are left out."""
+    """Return an item as plain values, ready for JSON: {"subscribe": {...}}. Fields with their default are left out."""
     kind = next(name for name, cls in KINDS.items() if isinstance(item, cls))
-    values: dict[str, Any] = {}
+    plain_values: dict[str, Any] = {}
     for field in fields(item):
         value = getattr(item, field.name)
         if value == field.default and type(value) is type(field.default):
@@ -314,18 +321,19 @@ def to_dict(item: Item) -> dict[str, Any]:
             value = value.to_dict()
         elif isinstance(value, tuple):
             value = list(value) if len(value) != 1 else value[0]
-        values[field.name] = value
-    return {kind: values}
+        plain_values[field.name] = value
+    return {kind: plain_values}
 
 
 def from_dict(values: Any, where: str = "workload item") -> Item:
-    """Return the item that plain values describe.
+    """Return the workload item that plain values describe, such as {"subscribe": {...}} from a JSON file.
 
-    Raises ScenarioError that begins with ``where`` and names the wrong field.
+    ``where``: the first words of an error message. Raises ScenarioError that begins with ``where`` and names the wrong
+    field.
     """
     if not isinstance(values, Mapping) or len(values) != 1 or next(iter(values)) not in KINDS:
-        kinds = "|".join(f'"{kind}"' for kind in KINDS)
-        raise ScenarioError(f"{where} is {values!r}; it must be {{{kinds}: {{...}}}}")
+        kinds = " or ".join(f'"{kind}"' for kind in KINDS)
+        raise ScenarioError(f"{where} is {values!r}; it must be an object with one key, {kinds}")
     ((kind, item_fields),) = values.items()
     if not isinstance(item_fields, Mapping):
         raise ScenarioError(f"{where}: {kind} is {item_fields!r}; it must be an object with fields")
@@ -343,15 +351,15 @@ def from_dict(values: Any, where: str = "workload item") -> Item:
 
 
 def _check_fields(where: str, kind: str, item_fields: Mapping[str, Any]) -> None:
-    known = {field.name: field.default for field in fields(KINDS[kind])}
+    known_fields = {field.name: field.default for field in fields(KINDS[kind])}
     for name in item_fields:
-        if name not in known:
+        if name not in known_fields:
             raise ScenarioError(
-                f"{where}: {kind} has no field {name!r}{meant(name, known)}; it has: {', '.join(known)}"
+                f"{where}: {kind} has no field {name!r}{meant(name, known_fields)}; it has: {', '.join(known_fields)}"
             )
-    for name, default in known.items():
+    for name, default in known_fields.items():
         if default is MISSING and name not in item_fields:
-            raise ScenarioError(f"{where}: {kind} lacks {name}; it has: {', '.join(known)}")
+            raise ScenarioError(f"{where}: {kind} lacks the field {name}; its fields are: {', '.join(known_fields)}")
 
 
 def keys_of(item: Item) -> set[int]:
@@ -359,24 +367,27 @@ def keys_of(item: Item) -> set[int]:
     what = getattr(item, "what", None)
     if isinstance(what, str):
         return {attribute.key for attribute in attributes_module.parse(what)}
-    names = what.keys if isinstance(what, Readings) else (what.key,) if what is not None else ()
-    return {attributes_module.key_of(name).number for name in names}
+    key_names = what.keys if isinstance(what, Readings) else (what.key,) if what is not None else ()
+    return {attributes_module.key_of(name).number for name in key_names}
 
 
 def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
     """Raise ScenarioError for an item at a node that the topology does not have."""
-    known = set(nodes)
+    known_nodes = set(nodes)
     for index, item in enumerate(items):
         for node in () if item.at == ALL else item.at:
-            if node not in known:
+            if node not in known_nodes:
                 raise ScenarioError(
                     f"workload item {index} is at node {node!r:.60}, which the topology does not have; "
-                    f"its {len(known)} nodes are numbered {min(known)} to {max(known)}"
+                    f"its {len(known_nodes)} nodes are numbered {min(known_nodes)} to {max(known_nodes)}"
                 )
 
 
 def describe_idle(items: Iterable[Item], nodes: Iterable[int]) -> str:
-    """Return a sentence that warns of a reinforcement that no subscription of its sink contains, or ""."""
+    """Return a warning about the first reinforcement without effect, or "".
+
+    A reinforcement has no effect at a node if no subscription of the node contains its constraints.
+    """
     items = list(items)
     all_nodes = tuple(nodes) if any(isinstance(item, Reinforce) for item in items) else ()
     for index, item in enumerate(items):
@@ -417,11 +428,11 @@ def describe_late(items: Iterable[Item], duration_s: float) -> str:
 def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
     """Raise ScenarioError if a workload makes more than MOST_ACTIONS actions in a network of this many nodes."""
     items = list(items)
-    count = sum(item.most_actions(nodes, duration_us) for item in items)
-    if count > MOST_ACTIONS:
+    action_count = sum(item.most_actions(nodes, duration_us) for item in items)
+    if action_count > MOST_ACTIONS:
         publications = sum(item.most_readings(nodes, duration_us) for item in items if isinstance(item, Publish))
         raise ScenarioError(
-            f"the workload makes {count:,} actions, {publications:,} of them publications; "
+            f"the workload makes {action_count:,} actions, {publications:,} of them publications; "
             f"a scenario has {MOST_ACTIONS:,} at most: choose a longer every_s, fewer nodes, or a shorter duration_s"
         )
 
@@ -430,11 +441,11 @@ def check_size(items: Iterable[Item], nodes: int, duration_us: int) -> None:
 
 
 def _check_interval(start_s: Any, stop_s: Any) -> tuple[float, float | None]:
-    start = _check_seconds("start_s", start_s, 0.0)
+    checked_start_s = _check_seconds("start_s", start_s, 0.0)
     stop = None if stop_s is None else _check_seconds("stop_s", stop_s, 0.0)
-    if stop is not None and stop < start:
-        raise ScenarioError(f"stop_s is {stop}, before start_s {start}; it must be start_s or later")
-    return start, stop
+    if stop is not None and stop < checked_start_s:
+        raise ScenarioError(f"stop_s is {stop}, before start_s {checked_start_s}; it must be start_s or later")
+    return checked_start_s, stop
 
 
 def _check_period(name: str, value: Any) -> float | None:
@@ -488,7 +499,10 @@ def _as_text_and_attributes(what: Any, example: str) -> tuple[str, tuple[Any, ..
 
 
 def _suggest_comparison(what: Mapping[Any, Any]) -> str:
-    """Return the text of a subscription to a mapping's values, for an error message; an example if they are invalid."""
+    """Return a valid subscription for an error message, such as "TEMP GE 25".
+
+    It compares the values of the mapping ``what``, or is an example if they are not valid.
+    """
     try:
         equal = (attribute._replace(operator=attributes_module.EQ) for attribute in attributes_module.describe(what))
         return attributes_module.to_text(tuple(equal)) or "TEMP GE 25"
@@ -501,12 +515,12 @@ def _check_at(at: Any) -> At:
         return ALL
     if is_whole(at):
         return (int(at),)
-    nodes = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, bytes, Mapping)) else ()
-    if not nodes or not all(is_whole(node) for node in nodes):
+    node_numbers = tuple(at) if isinstance(at, Iterable) and not isinstance(at, (str, bytes, Mapping)) else ()
+    if not node_numbers or not all(is_whole(node) for node in node_numbers):
         raise ScenarioError(f'at is {at!r:.60}; it must be a node number, a list of node numbers, or "all"')
-    if len(set(nodes)) < len(nodes):
+    if len(set(node_numbers)) < len(node_numbers):
         raise ScenarioError(f"at is {at!r:.60}; it must name each node once")
-    return tuple(int(node) for node in nodes)
+    return tuple(int(node) for node in node_numbers)
 
 
 def _to_us(seconds: float) -> int:

@@ -44,9 +44,10 @@ _IMPORTED = re.compile(rb"from workbench\.protocols import ([\w, ]+)")
 
 
 class Codes:
-    """A table of the code digests of a sweep's points. The user's code is digested once, when the sweep begins to run.
+    """A table of the code digests of a sweep's points.
 
-    ``measure`` is the sweep's measure function; the code of ``protocols`` is digested at once. Pickling keeps the
+    The user's code is digested once, when the sweep begins to run.
+    ``measure`` is the sweep's measure function; the constructor digests the code of ``protocols``. Pickling keeps the
     digests of the user's code, which is sent to workers by value. It drops the digests of the package: each worker
     computes them from its own package, so that a worker with a different package is noticed.
     """
@@ -85,8 +86,13 @@ class Codes:
         return self._pieces[identity][1]
 
     def __getstate__(self) -> dict[str, Any]:
-        own = {name: piece for (name, _), (_, piece) in self._pieces.items()}
-        return {"_measure": self._measure, "_pieces": {}, "_received": {**self._received, **own}, "_digests": {}}
+        digested_pieces = {name: piece for (name, _), (_, piece) in self._pieces.items()}
+        return {
+            "_measure": self._measure,
+            "_pieces": {},
+            "_received": {**self._received, **digested_pieces},
+            "_digests": {},
+        }
 
 
 def _digest_of_point(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piece], ...]) -> str:
@@ -96,10 +102,13 @@ def _digest_of_point(protocol: Protocol, pieces: tuple[tuple[str, user_code.Piec
 
 
 def folders_of(protocol: Protocol, pieces: Iterable[user_code.Piece]) -> set[str]:
-    """Return the names of the protocol folders to which a protocol's classes or ``pieces`` of user code refer."""
+    """Return the names of the protocol folders to which a protocol's classes, or the user's code, refer.
+
+    ``pieces`` are descriptions of the user's functions and classes.
+    """
     modules = {base.__module__ for base in type(protocol).__mro__} | {protocol.fast, protocol.metrics}
-    mentioned = {name for piece in pieces for name in piece.protocols}
-    return mentioned.union(*(_protocols_mentioned(module.encode()) for module in modules))
+    folders = {name for piece in pieces for name in piece.protocols}
+    return folders.union(*(_protocols_mentioned(module.encode()) for module in modules))
 
 
 @cache
@@ -118,24 +127,25 @@ def package_digest(protocols: frozenset[str]) -> str:
 
 def sources_of(protocols: Iterable[str]) -> dict[str, bytes]:
     """Return {folder: its sources as bytes} for these protocols and for all protocols to which their sources refer."""
-    queue = sorted(protocols)
-    seen, sources_by_name = set(queue), {}
-    while queue:
-        name = queue.pop()
+    waiting_names = sorted(protocols)
+    known_names, sources_by_name = set(waiting_names), {}
+    while waiting_names:
+        name = waiting_names.pop()
         content = sources(f"{_PROTOCOLS}/{name}")
         if content is None:
             continue  # A module beside the protocols' folders: `GENERIC` contains it.
         sources_by_name[name] = content
-        mentioned = _protocols_mentioned(content) - seen
-        seen |= mentioned
-        queue += sorted(mentioned)
+        new_names = _protocols_mentioned(content) - known_names
+        known_names |= new_names
+        waiting_names += sorted(new_names)
     return sources_by_name
 
 
 def sources(folder: str) -> bytes | None:
     """Return the names and contents of the modules in a folder as one string of bytes.
 
-    ``folder`` is an entry of `GENERIC`, or "protocols/NAME". Returns None if the package has no such folder.
+    ``folder`` is an entry of `GENERIC` ("draws" stands for the modules beside the folders), or "protocols/NAME".
+    Returns None if the package has no such folder.
     """
     root = resources.files(PACKAGE)
     protocol_name = folder.removeprefix(f"{_PROTOCOLS}/")
@@ -168,8 +178,8 @@ def _check_loaded(protocols: Iterable[str]) -> None:
 def _protocols_mentioned(text: bytes) -> set[str]:
     """Return the names of the protocols that a source mentions, in an import or as a module path in a string."""
     names = set(_MENTIONED.findall(text))
-    for listed in _IMPORTED.findall(text):
-        names.update(name.split()[0] for name in listed.split(b",") if name.strip())
+    for import_list in _IMPORTED.findall(text):
+        names.update(name.split()[0] for name in import_list.split(b",") if name.strip())
     return {name.decode() for name in names}
 
 
@@ -180,12 +190,12 @@ def _module_contents(folder: Traversable, is_deep: bool, without: tuple[str, ...
     """
     entries = {entry.name: entry for entry in folder.iterdir()}
     for name in sorted(entries):
-        stem, _, ending = name.rpartition(".")
+        stem, _, suffix = name.rpartition(".")
         if stem in LEFT_OUT or name in LEFT_OUT or stem in without:
             continue
-        if ending == "py":
+        if suffix == "py":
             yield name.encode() + b"\0" + entries[name].read_bytes().replace(b"\r\n", b"\n") + b"\0"
-        elif ending == "pyc" and f"{stem}.py" not in entries:
+        elif suffix == "pyc" and f"{stem}.py" not in entries:
             yield name.encode() + b"\0" + _compiled_digest(entries[name].read_bytes()) + b"\0"
         elif is_deep and name != "__pycache__" and entries[name].is_dir():
             yield name.encode() + b"/" + b"".join(_module_contents(entries[name], is_deep=True))

@@ -1,8 +1,8 @@
 """Designs: the points of a sweep. `Grid` has all combinations of its axes; `wb.plans` makes the other designs.
 
 A design maps the number of a point to the values of the varied parameters: path -> value, with paths as for
-`Scenario.replace`. It does not depend on a scenario. It stores nothing per point, so it is small, and it is pickled for
-workers.
+`Scenario.replace`. It does not depend on a scenario. Workers receive it pickled. A grid stores only its axes, so its
+pickle is small.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class Design:
         raise NotImplementedError
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path of a varied parameter: its value} for point ``number``: all paths, in any order."""
+        """Return {path: value} of all varied parameters at point ``number``, in any order."""
         raise NotImplementedError
 
     def labels(self, number: int) -> dict[str, Any]:
         """Return {path of a varied parameter: label of its value} for point ``number``.
 
-        The label, which tables show, is a number, text or boolean itself, and a short text for any other value.
+        Tables show labels. The label of a number, text or boolean is the value itself, of any other value a short text.
         """
         return {path: values.label(value) for path, value in self.overrides(number).items()}
 
@@ -141,7 +141,7 @@ class Grid(Design):
         return indices[::-1]
 
     def number(self, indices: Iterable[int]) -> int:
-        """Return the number of the point with these indices: the inverse of `indices`."""
+        """Return the number of the point whose values have these indices in their axes; the inverse of `indices`."""
         number = 0
         for axis, index in zip(self.axes, indices, strict=True):
             number = number * len(axis.values) + index
@@ -162,12 +162,12 @@ class Grid(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        These points contain each value of each axis, but of an axis with many values only about a thousand.
+        The points contain all values of each axis, or about a thousand values of a longer axis.
         """
-        longest = max(len(axis.values) for axis in self.axes)
-        steps = evenly(longest, _AXIS_PROBES)
-        diagonal = {self.number(step % len(axis.values) for axis in self.axes) for step in steps}
-        return sorted(diagonal | set(evenly(len(self), PROBES)))
+        most_values = max(len(axis.values) for axis in self.axes)
+        steps = evenly(most_values, _AXIS_PROBES)
+        covering_numbers = {self.number(step % len(axis.values) for axis in self.axes) for step in steps}
+        return sorted(covering_numbers | set(evenly(len(self), PROBES)))
 
     def text(self) -> str:
         """Return a text with each axis and its number of values: "protocol.ttl (5) × seed (30)"."""
@@ -176,11 +176,16 @@ class Grid(Design):
     def describe(self) -> dict[str, Any]:
         """Return the axes with their labels as JSON values, under the key "over".
 
-        For a long axis these are the first thousand labels, and the key "values" has the number of all.
+        Of a long axis only the first thousand labels are listed; then "values" is {path: number of all values}.
         """
-        labels: dict[str, Any] = {axis.path: list(axis.labels[:_MOST_VALUES]) for axis in self.axes}
+        listed_labels: dict[str, Any] = {axis.path: list(axis.labels[:_MOST_VALUES]) for axis in self.axes}
         lengths = {axis.path: len(axis.labels) for axis in self.axes if len(axis.labels) > _MOST_VALUES}
-        return {"design": "Grid", "points": len(self), "over": labels, **({"values": lengths} if lengths else {})}
+        return {
+            "design": "Grid",
+            "points": len(self),
+            "over": listed_labels,
+            **({"values": lengths} if lengths else {}),
+        }
 
 
 def grid(over: Mapping[str, Any]) -> Grid:
@@ -201,7 +206,9 @@ def axis(path: Any, choices: Any) -> Axis:
     Raises ScenarioError for an empty list, and for a repeated value.
     """
     if not isinstance(path, str):
-        raise ScenarioError(f'the path is {path!r:.80}; it must be a text such as "protocol.ttl" or "seed"')
+        raise ScenarioError(
+            f'the path of a varied parameter is {path!r:.80}; it must be a text such as "protocol.ttl" or "seed"'
+        )
     if isinstance(choices, (str, bytes, nx.Graph)) or not isinstance(choices, Iterable):
         raise ScenarioError(f"the values of {path} are {choices!r:.80}; they must be a list of values")
     if isinstance(choices, range) and choices:
@@ -223,9 +230,9 @@ def axis(path: Any, choices: Any) -> Axis:
 def _check_distinct(path: str, axis_values: Sequence[Any], labels: Sequence[Any]) -> None:
     first_index: dict[str, int] = {}
     for index, value in enumerate(axis_values):
-        earlier = first_index.setdefault(values.identity_text(value), index)
-        if earlier != index:
+        earlier_index = first_index.setdefault(values.identity_text(value), index)
+        if earlier_index != index:
             raise ScenarioError(
-                f"{path}={labels[earlier]} and {path}={labels[index]} are the same scenario; "
+                f"{path}={labels[earlier_index]} and {path}={labels[index]} are the same scenario; "
                 "each value of an axis may occur only once"
             )

@@ -11,7 +11,7 @@ Theory of operation
     holds for machine code. The timer is paused while machine code is loaded or compiled. A point that exceeds its
     memory gets a MemoryError, and its process runs no further point (`limits`).
 
-    This file is imported on both sides, and on workers of clusters, so it imports little at the top.
+    The process of the sweep, the server and the workers of clusters import this file, so it imports little at the top.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ class PointProcess:
         self.connection = connection
 
     def send_plan(self, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
-        """Send a packed plan (`user_code.pack`) and the limits of a point; both hold for all shares sent later."""
+        """Send a packed plan (`user_code.pack`) and the limits of a point, for all shares that are sent later."""
         self._send(packed, timeout_s, memory_MB)
 
     def send_share(self, numbers: list[int]) -> None:
-        """Send the numbers of points to run after all points sent earlier."""
+        """Send the numbers of further points, which run after all points sent earlier."""
         self._send(numbers)
 
     def _send(self, *content: Any) -> None:
@@ -91,10 +91,10 @@ class PointProcess:
         except OSError:  # The process ended in the middle of a message, or before one.
             raise EOFError from None
         kind, seconds = _BATCH.unpack_from(message)
-        content = message[_BATCH.size :]
+        content_bytes = message[_BATCH.size :]
         if kind == _ERROR:
-            raise WorkbenchError(content.decode())
-        return content, seconds
+            raise WorkbenchError(content_bytes.decode())
+        return content_bytes, seconds
 
     def end(self) -> End:
         """End the process, if it is still running, and return how it ended."""
@@ -123,13 +123,13 @@ class Server:
             )
         self._control, server_end = socket.socketpair()
         self._lock = threading.Lock()
-        path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
+        python_path = os.pathsep.join(folder or os.getcwd() for folder in sys.path)
         with server_end:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", f"from {__name__} import serve; serve({server_end.fileno()})"],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[server_end.fileno()],
-                env=os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1"},
+                env=os.environ | {"PYTHONPATH": python_path, "PYTHONUNBUFFERED": "1"},
                 start_new_session=True,  # Ctrl-C then reaches this process only, which ends its point processes.
             )
 
@@ -141,9 +141,10 @@ class Server:
         return PointProcess(self, pid, Connection(own_end.detach()))
 
     def end(self, pid: int) -> tuple[int, int, bool]:
-        """End a point process. Return (status as of `os.waitpid`, number of its running point, whether it was late).
+        """End a point process, and return (its exit status, number of its running point, whether the point was late).
 
-        The number is `_NO_POINT` if no point was running. Late means that a point exceeded its time limit.
+        The status is that of `os.waitpid`. The number is `_NO_POINT` if no point was running. A point is late if it
+        exceeded its time limit.
         """
         _, status, number, is_late = self._request(_END, pid, [])
         return status, number, is_late
@@ -152,7 +153,7 @@ class Server:
         try:
             with self._lock:
                 socket.send_fds(self._control, [_REQUEST.pack(kind, pid)], handles)
-                answer = self._control.recv(_ANSWER.size, socket.MSG_WAITALL)
+                answer_bytes = self._control.recv(_ANSWER.size, socket.MSG_WAITALL)
         except OSError as error:
             raise WorkbenchError(
                 f"the server of the sweep's processes has ended ({error}); run the sweep again"
@@ -160,11 +161,11 @@ class Server:
         except BaseException:
             self.close()  # After an interrupt within an answer, the next answer could not be separated from its rest.
             raise
-        if len(answer) < _ANSWER.size:
+        if len(answer_bytes) < _ANSWER.size:
             raise WorkbenchError(
                 f"the server of the sweep's processes has ended with status {self._process.wait()}; run the sweep again"
             )
-        return _ANSWER.unpack(answer)
+        return _ANSWER.unpack(answer_bytes)
 
     @property
     def is_alive(self) -> bool:
@@ -201,10 +202,10 @@ def serve(handle: int) -> None:
     with socket.socket(fileno=handle) as control:
         try:
             while request := socket.recv_fds(control, _REQUEST.size, 1):
-                content, handles, *_ = request
-                if len(content) < _REQUEST.size:
+                request_bytes, handles, *_ = request
+                if len(request_bytes) < _REQUEST.size:
                     return
-                kind, pid = _REQUEST.unpack(content)
+                kind, pid = _REQUEST.unpack(request_bytes)
                 answer = _fork(control, handles[0], shared_memory) if kind == _FORK else _end(pid, shared_memory)
                 control.sendall(_ANSWER.pack(*answer))
         except ConnectionError:
@@ -215,17 +216,21 @@ def serve(handle: int) -> None:
 
 
 def _fork(control: socket.socket, handle: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, bool]:
-    """Fork a point process that communicates over the socket ``handle``; return (its process number, 0, 0, False)."""
-    shared = mmap.mmap(-1, _NUMBER.size + limits.DEADLINE.size)
-    _NUMBER.pack_into(shared, 0, _NO_POINT)
-    limits.DEADLINE.pack_into(shared, _NUMBER.size, limits.NEVER)
+    """Fork a point process that communicates over the socket ``handle``; return (its process number, 0, 0, False).
+
+    The result has the fields of `_end`, because both answers use one format. ``shared_memory`` is {process number:
+    memory shared with the process}; the function adds the new process.
+    """
+    point_memory = mmap.mmap(-1, _NUMBER.size + limits.DEADLINE.size)
+    _NUMBER.pack_into(point_memory, 0, _NO_POINT)
+    limits.DEADLINE.pack_into(point_memory, _NUMBER.size, limits.NEVER)
     pid = os.fork()
     if pid == 0:
         os.setsid()  # A point that kills its process group then kills only its own process.
         control.close()
-        _run(Connection(handle), shared)
+        _run(Connection(handle), point_memory)
     os.close(handle)
-    shared_memory[pid] = shared
+    shared_memory[pid] = point_memory
     return pid, 0, 0, False
 
 
@@ -236,9 +241,12 @@ def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, 
     """
     os.kill(pid, signal.SIGKILL)  # No effect if the process has ended; its number is not reused before the waitpid.
     _, status = os.waitpid(pid, 0)
-    shared = shared_memory.pop(pid)
-    (number,), (deadline,) = _NUMBER.unpack_from(shared), limits.DEADLINE.unpack_from(shared, _NUMBER.size)
-    return pid, status, number, time.monotonic() >= deadline
+    point_memory = shared_memory.pop(pid)
+    (number,), (deadline_s,) = (
+        _NUMBER.unpack_from(point_memory),
+        limits.DEADLINE.unpack_from(point_memory, _NUMBER.size),
+    )
+    return pid, status, number, time.monotonic() >= deadline_s
 
 
 # In a point process
@@ -247,7 +255,7 @@ def _end(pid: int, shared_memory: dict[int, mmap.mmap]) -> tuple[int, int, int, 
 def _run(connection: Connection, shared: mmap.mmap) -> NoReturn:
     """Run the points that arrive over ``connection``, then exit: the main function of a point process.
 
-    It never returns, because the fork would then continue in the server's code.
+    The function never returns, because after a return the forked process would continue with the server's code.
     """
     status = 1
     try:
@@ -292,22 +300,22 @@ def _run_share(plan: Any, numbers: list[int], timer: limits.Timer, connection: C
     from workbench.sweeps.work import OUT_OF_MEMORY, run_point
 
     rows: list[Any] = []
-    flushed = time.perf_counter()
+    flushed_s = time.perf_counter()
     for number in numbers:
         _NUMBER.pack_into(shared, 0, number)
         timer.start()
         rows.append(run_point(plan, number))
         timer.stop()
         _NUMBER.pack_into(shared, 0, _NO_POINT)  # The point is not to blame if the process ends while rows are sent.
-        now = time.perf_counter()
+        now_s = time.perf_counter()
         is_out_of_memory = (rows[-1].error or "").startswith(OUT_OF_MEMORY)
-        if is_out_of_memory or now - flushed >= FLUSH_S:
-            _send_rows(connection, rows, now - flushed)
-            rows, flushed = [], now
+        if is_out_of_memory or now_s - flushed_s >= FLUSH_S:
+            _send_rows(connection, rows, now_s - flushed_s)
+            rows, flushed_s = [], now_s
         if is_out_of_memory:
             return False  # The next points would lack the memory that this one leaves in use.
     if rows:
-        _send_rows(connection, rows, time.perf_counter() - flushed)
+        _send_rows(connection, rows, time.perf_counter() - flushed_s)
     return True
 
 

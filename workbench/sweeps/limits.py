@@ -25,7 +25,7 @@ _CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.lim
 
 
 class Timer:
-    """A timer that ends this process if a point takes longer than ``timeout_s`` seconds (None: without a limit).
+    """A timer that ends this process if a point takes longer than ``timeout_s`` seconds (None: no limit).
 
     At the limit it sends SIGALRM, which a point may ignore or block. `KILL_AFTER_S` later a timer of Linux
     (``backstop``) sends SIGKILL. ``shared`` is memory shared with the server that forked this process. The timer
@@ -40,12 +40,12 @@ class Timer:
         self._shared, self._offset = shared, offset
 
     def start(self) -> None:
-        """Start the timer, since a point begins."""
+        """Start the timer, at the begin of a point."""
         if self._timeout_s is not None:
             self._arm(self._timeout_s, self._timeout_s + KILL_AFTER_S)
 
     def stop(self) -> None:
-        """Stop the timer, since the point has ended."""
+        """Stop the timer, at the end of a point."""
         if self._timeout_s is not None:
             self._arm(0.0, 0.0)
 
@@ -90,7 +90,7 @@ class Backstop:
 
     def __init__(self) -> None:
         if not sys.platform.startswith("linux"):
-            raise OSError(f"the timer that kills a process exists only on Linux; this is {sys.platform}")
+            raise OSError(f"the timer that kills a process needs Linux; this system is {sys.platform}")
         self._libc = ctypes.CDLL(None, use_errno=True)
         self._id = ctypes.c_void_p()
         event = _Sigevent(None, signal.SIGKILL, _BY_SIGNAL)
@@ -99,15 +99,15 @@ class Backstop:
 
     def arm(self, seconds: float) -> float:
         """Set the timer to kill this process after ``seconds`` (0.0 stops it); return the seconds that it had left."""
-        old, value = _Itimerspec(), _Timespec(int(seconds), int(seconds % 1 * 1e9))
-        setting = _Itimerspec(_Timespec(0, 0), value)
-        if self._libc.timer_settime(self._id, 0, ctypes.byref(setting), ctypes.byref(old)):
+        previous_setting, time_left = _Itimerspec(), _Timespec(int(seconds), int(seconds % 1 * 1e9))
+        new_setting = _Itimerspec(_Timespec(0, 0), time_left)
+        if self._libc.timer_settime(self._id, 0, ctypes.byref(new_setting), ctypes.byref(previous_setting)):
             raise OSError(ctypes.get_errno(), "cannot set the timer that kills this process (timer_settime)")
-        return old.value.seconds + old.value.nanoseconds / 1e9
+        return previous_setting.value.seconds + previous_setting.value.nanoseconds / 1e9
 
 
 def backstop() -> Backstop | None:
-    """Return a timer that kills this process, or None on a platform without it."""
+    """Return a `Backstop`, or None if this platform does not have such a timer."""
     with suppress(OSError, AttributeError):
         return Backstop()
     return None
@@ -116,25 +116,25 @@ def backstop() -> Backstop | None:
 def limit_memory(memory_MB: float | None) -> None:
     """Limit this process's memory to ``memory_MB`` megabytes above its present use.
 
-    None: the limit is `SHARE_OF_MEMORY` (a fraction) of the machine's memory. An allocation beyond the limit raises
-    MemoryError. On a platform that cannot limit memory, the function does nothing.
+    With None, the limit is the fraction `SHARE_OF_MEMORY` of the machine's memory. An allocation beyond the limit
+    raises MemoryError. On a platform that cannot limit memory, the function does nothing.
     """
     import resource
 
     allowed_B = SHARE_OF_MEMORY * machine_B() if memory_MB is None else memory_MB * 1e6
     with suppress(OSError, ValueError):
-        pages = int(Path("/proc/self/statm").read_text().split()[0])
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        limit_B = int(allowed_B) + pages * os.sysconf("SC_PAGE_SIZE")
-        if hard != resource.RLIM_INFINITY:
-            limit_B = min(limit_B, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (limit_B, hard))
+        used_pages = int(Path("/proc/self/statm").read_text().split()[0])
+        _, hard_limit_B = resource.getrlimit(resource.RLIMIT_AS)
+        limit_B = int(allowed_B) + used_pages * os.sysconf("SC_PAGE_SIZE")
+        if hard_limit_B != resource.RLIM_INFINITY:
+            limit_B = min(limit_B, hard_limit_B)
+        resource.setrlimit(resource.RLIMIT_AS, (limit_B, hard_limit_B))
 
 
 def machine_B() -> float:
     """Return the memory in bytes of this machine, or of its container if the container has less."""
-    sizes = [float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))]
+    sizes_B = [float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))]
     for path in _CGROUP_LIMITS:
         with suppress(OSError, ValueError):
-            sizes.append(float(Path(path).read_text()))
-    return min(sizes)
+            sizes_B.append(float(Path(path).read_text()))
+    return min(sizes_B)

@@ -28,8 +28,8 @@ _SHARES = ("ratio", "coverage", "share")
 def student_t(freedom: int) -> float:
     """Return the 97.5 % quantile of Student's t for ``freedom`` degrees of freedom.
 
-    Up to 30 degrees the quantile is read from a table. Above, it is the sum of the first terms of a series in
-    1 / freedom.
+    Up to 30 degrees the quantile is read from a table. For more degrees it is the sum of the first terms of a
+    series in 1 / ``freedom``.
     Source: M. Abramowitz, I. Stegun: Handbook of mathematical functions, 26.7.5.
     """
     if freedom <= len(_T_975):
@@ -46,18 +46,18 @@ def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame
     """
     import pandas as pd
 
-    keys = [by, x] if by is not None else [x]
-    largest = 1.0 if is_share(y, frame[y]) else math.inf
+    group_columns = [by, x] if by is not None else [x]
+    greatest_value = 1.0 if is_share(y, frame[y]) else math.inf
     rows = []
-    for names, values in frame.groupby(keys, sort=False, observed=True)[y]:
-        mean, half, runs = interval([float(value) for value in values.dropna()])
-        rows.append((*names, mean, *_clip(mean, half, largest), runs))
-    result = pd.DataFrame(rows, columns=[*keys, "mean", "low", "high", "runs"])
-    for key in reversed(keys):
-        if pd.api.types.is_numeric_dtype(result[key]):
-            result = result.sort_values(key, kind="stable")
-        elif key == by:
-            result = result.sort_values(key, kind="stable", key=_plan_order(result[key]))
+    for group_labels, values in frame.groupby(group_columns, sort=False, observed=True)[y]:
+        mean, half_width, runs = interval([float(value) for value in values.dropna()])
+        rows.append((*group_labels, mean, *_clip(mean, half_width, greatest_value), runs))
+    result = pd.DataFrame(rows, columns=[*group_columns, "mean", "low", "high", "runs"])
+    for group_column in reversed(group_columns):
+        if pd.api.types.is_numeric_dtype(result[group_column]):
+            result = result.sort_values(group_column, kind="stable")
+        elif group_column == by:
+            result = result.sort_values(group_column, kind="stable", key=_plan_order(result[group_column]))
     return result.reset_index(drop=True)
 
 
@@ -71,8 +71,8 @@ def is_share(metric: str, values: pd.Series) -> bool:
 
 def _plan_order(column: pd.Series) -> Any:
     """Return a sort key for pandas: the order in which values first occur in the column."""
-    order = {value: index for index, value in enumerate(column.unique())}
-    return lambda values: values.map(order)
+    position_by_value = {value: index for index, value in enumerate(column.unique())}
+    return lambda values: values.map(position_by_value)
 
 
 def interval(values: list[float]) -> tuple[float, float, int]:
@@ -92,8 +92,8 @@ def interval(values: list[float]) -> tuple[float, float, int]:
 
 def share_interval(values: list[float]) -> tuple[float, float, float]:
     """Return (mean, low, high) of shares; low and high bound the mean with 95 % confidence, clipped to [0, 1]."""
-    mean, half, _ = interval(values)
-    return (mean, *_clip(mean, half, 1.0))
+    mean, half_width, _ = interval(values)
+    return (mean, *_clip(mean, half_width, 1.0))
 
 
 def _clip(mean: float, half: float, largest: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""Statistics without an assumed distribution: bounds of percentiles, trends, and how many runs a claim needs.
+"""Statistics without an assumed distribution: bounds of percentiles, trends, and necessary numbers of runs.
 
 Theory of operation
     A percentile of a metric over all possible runs is bounded by order statistics of the available runs. Of n
@@ -43,9 +43,10 @@ class Trend(NamedTuple):
 
 
 def runs_needed(percentile: float = 50, confidence: float = 0.95) -> int:
-    """Return the smallest number of runs whose extreme value bounds a percentile on one side with this confidence.
+    """Return the smallest number of runs that bound a percentile on one side with this confidence.
 
-    ``percentile`` is in (0, 100), ``confidence`` in (0, 1). Raises ParameterError otherwise.
+    The bound is the smallest or the largest value of the runs. ``percentile`` is in (0, 100), ``confidence`` in (0, 1).
+    Raises ParameterError otherwise.
 
     >>> runs_needed(50), runs_needed(90)
     (5, 29)
@@ -64,15 +65,19 @@ def percentile_bounds(values: Sequence[float], percentile: float = 50, confidenc
     from scipy.stats import binom
 
     share = _share("percentile", percentile, 100)
-    tail = (1 - _share("confidence", confidence, 1)) / 2
-    ordered = np.sort([value for value in values if not math.isnan(value)])
-    count = len(ordered)
-    below = binom.cdf(np.arange(count), count, share)  # [k]: at most k values are below the percentile
-    low = int(np.count_nonzero(below <= tail)) - 1
-    high = int(np.argmax(below >= 1 - tail)) if count and below[-1] >= 1 - tail else count
+    tail_probability = (1 - _share("confidence", confidence, 1)) / 2
+    sorted_values = np.sort([value for value in values if not math.isnan(value)])
+    count = len(sorted_values)
+    probabilities = binom.cdf(np.arange(count), count, share)  # [k]: at most k values are below the percentile
+    low_index = int(np.count_nonzero(probabilities <= tail_probability)) - 1
+    high_index = (
+        int(np.argmax(probabilities >= 1 - tail_probability))
+        if count and probabilities[-1] >= 1 - tail_probability
+        else count
+    )
     return (
-        float(ordered[low]) if low >= 0 else math.nan,
-        float(ordered[high]) if high < count else math.nan,
+        float(sorted_values[low_index]) if low_index >= 0 else math.nan,
+        float(sorted_values[high_index]) if high_index < count else math.nan,
     )
 
 
@@ -84,31 +89,32 @@ def trend(times: Sequence[float], values: Sequence[float], first: int = 0) -> Tr
     """
     from scipy.stats import theilslopes
 
-    xs, ys = np.asarray(times, dtype=float)[first:], np.asarray(values, dtype=float)[first:]
-    if len(xs) != len(ys) or len(xs) < _FEWEST:
+    series_times, series_values = np.asarray(times, dtype=float)[first:], np.asarray(values, dtype=float)[first:]
+    if len(series_times) != len(series_values) or len(series_times) < _FEWEST:
         raise ParameterError(
-            f"times has {len(xs)} and values has {len(ys)} points from index {first} on; a trend needs at least "
-            f"{_FEWEST} of both"
+            f"times has {len(series_times)} and values has {len(series_values)} points from index {first} on; "
+            f"a trend needs equally many of both, at least {_FEWEST}"
         )
-    slope, _, low, high = theilslopes(ys, xs, alpha=0.95)
-    middle = abs(float(np.median(ys)))
-    scale = (xs[-1] - xs[0]) / middle if middle else 0.0
+    slope, _, low, high = theilslopes(series_values, series_times, alpha=0.95)
+    median = abs(float(np.median(series_values)))
+    scale = (series_times[-1] - series_times[0]) / median if median else 0.0
     return Trend(first, float(slope * scale), float(low * scale), float(high * scale))
 
 
 def converged(times: Sequence[float], values: Sequence[float], tolerance: float = 0.1) -> Trend | None:
     """Return the trend of a series after its warm-up, or None if the series does not converge.
 
-    The warm-up is the smallest of 0, 10, ... 50 % of the points after which the 95 % interval of the rest's relative
-    change is within ±``tolerance``. ``first`` of the result is the index of the first point after the warm-up.
+    The warm-up is 0, 10, 20, 30, 40 or 50 % of the points. It is the shortest one after which the 95 % interval of the
+    relative change of the remaining points is within ±``tolerance``. ``first`` of the result is the index of the first
+    point after the warm-up.
     """
     for step in range(_STEPS // 2 + 1):
-        first = step * len(times) // _STEPS
-        if len(times) - first < _FEWEST:
+        first_index = step * len(times) // _STEPS
+        if len(times) - first_index < _FEWEST:
             return None
-        rest = trend(times, values, first)
-        if -tolerance <= rest.low and rest.high <= tolerance:
-            return rest
+        trend_of_rest = trend(times, values, first_index)
+        if -tolerance <= trend_of_rest.low and trend_of_rest.high <= tolerance:
+            return trend_of_rest
     return None
 
 
@@ -116,9 +122,9 @@ def pairs_needed(differences: Sequence[float], power: float = 0.8) -> int:
     """Return the number of pairs of runs that are needed to show that a mean difference is not 0.
 
     ``differences`` are the paired differences of a first experiment, for example of ten seeds. With the returned number
-    of pairs, the 95 % interval of the mean excludes 0 with probability ``power``, if the mean and the deviation of
-    ``differences`` are the true ones. Raises ParameterError if fewer than two differences are given, or their mean
-    is 0.
+    of pairs, the 95 % interval of the mean excludes 0 with probability ``power``. This assumes that the mean and the
+    standard deviation of ``differences`` hold for all possible pairs. Raises ParameterError if fewer than two
+    differences are given, or if their mean is 0.
     """
     from scipy.stats import norm
 

@@ -54,9 +54,9 @@ class Point(NamedTuple):
 class Plan:
     """The content of a sweep that a worker needs to run a point by its number.
 
-    ``protocols`` are examples that contain all user code of the sweep, for runners that send it to workers. ``measure``
-    is a function from a run with its trace to further metrics, {name: number}. ``codes`` has the digests of the code.
-    With ``keeps_traces`` each row contains the trace of its run.
+    ``protocols`` are some of the sweep's protocols, which together refer to all user code of the sweep; runners send
+    this code to workers. ``measure`` is a function from a run with its trace to further metrics, {name: number}.
+    ``codes`` has the digests of the code. With ``keeps_traces`` each row contains the trace of its run.
     """
 
     scenario: Scenario
@@ -93,7 +93,7 @@ class Plan:
         return dict(sorted(self.design.overrides(number).items(), key=lambda override: override[0].count(".")))
 
     def scenario_of(self, number: int) -> Scenario:
-        """Return the scenario of point ``number``. Raises an error of the tuple `values.WRONG` if it is invalid."""
+        """Return the scenario of point ``number``. Raises one of the exceptions `values.WRONG` if it is invalid."""
         return self.scenario.replace(**self.overrides(number))
 
     def text_of(self, number: int) -> str:
@@ -108,7 +108,7 @@ class Plan:
     # Keys
 
     def fresh(self) -> Plan:
-        """Return a copy of the plan that digests the user's code again, since a filter may have been replaced."""
+        """Return a copy of the plan with new digests of the user's code, which may have been edited meanwhile."""
         return replace(self, codes=Codes(self.measure, self.protocols), _texts={}, _code={})
 
     def key(self, scenario: str, code: str) -> str:
@@ -121,8 +121,10 @@ class Plan:
     def point_key(self, number: int) -> str:
         """Return the key of point ``number``: 16 hex digits that differ from those of any other point of any plan."""
         overrides = self.design.overrides(number)
-        texts = [f"{path}={self._text_of_value(overrides[path])}" for path in sorted(overrides)]
-        return _hex(self.scenario.hash, *texts, self.engine, self._code_of(overrides), user_code.name_of(self.measure))
+        override_texts = [f"{path}={self._text_of_value(overrides[path])}" for path in sorted(overrides)]
+        return _hex(
+            self.scenario.hash, *override_texts, self.engine, self._code_of(overrides), user_code.name_of(self.measure)
+        )
 
     def code_of(self, number: int) -> str:
         """Return the digest of the code that a point runs, or "" if its protocol is invalid."""
@@ -153,13 +155,13 @@ class Plan:
             return repr(value)  # the same as JSON, but faster
         if isinstance(value, (bool, int, float, str)):
             return json.dumps(value)
-        entry = self._texts.get(id(value))
-        if entry is None:
+        cached_entry = self._texts.get(id(value))
+        if cached_entry is None:
             if len(self._texts) >= _MOST_CACHED:
                 self._texts.clear()
             # Holding the object keeps its id unique.
-            entry = self._texts[id(value)] = value, values.identity_text(value)
-        return entry[1]
+            cached_entry = self._texts[id(value)] = value, values.identity_text(value)
+        return cached_entry[1]
 
     def point(self, number: int) -> Point:
         """Return a point with its scenario's hash and the key of its result."""
@@ -169,7 +171,7 @@ class Plan:
 
 
 class Points(Sequence[Point]):
-    """The points of a plan; each is built on access."""
+    """A sequence of the points of a plan; a `Point` is built when it is accessed."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -235,7 +237,11 @@ def _build(plan: Plan, number: int) -> Scenario:
 
 
 def _invalid_override(plan: Plan, number: int) -> str:
-    """Return "path=label" of a value that is invalid by itself, or of all values if only their combination is."""
+    """Return "path=label" of the point's value that is invalid by itself.
+
+    If only the combination of the values is invalid, or the invalid value is not a label of the point, return the
+    labels of all values (`Plan.text_of`).
+    """
     labels = plan.labels(number)
     for path, value in plan.overrides(number).items():
         try:

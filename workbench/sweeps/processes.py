@@ -98,7 +98,10 @@ def cores() -> int:
 
 
 def check_limit(name: str, value: float | None, unit: str, below: float = float("inf")) -> None:
-    """Raise ScenarioError unless the limit ``value`` is None or a number above 0 and below ``below``."""
+    """Raise ScenarioError unless the limit ``value`` is None or a number above 0 and below ``below``.
+
+    The message contains ``name`` and ``unit``.
+    """
     if value is not None and not (isinstance(value, (int, float)) and 0 < value < below):
         raise ScenarioError(f"{name} is {value!r:.80}; it must be a number of {unit} above 0, or None")
 
@@ -110,11 +113,11 @@ def pack(plan: Plan) -> bytes:
     except WorkbenchError:
         raise
     except Exception as error:
-        names = {name for protocol in plan.protocols for name in user_code.of(protocol)}
-        unpicklable = ", ".join(sorted(names | ({"the measure"} if plan.measure else set()))) or "it"
+        code_names = {name for protocol in plan.protocols for name in user_code.of(protocol)}
+        unpicklable_text = ", ".join(sorted(code_names | ({"the measure"} if plan.measure else set()))) or "it"
         raise WorkbenchError(
-            f"the sweep cannot be sent to other processes: {unpicklable} cannot be pickled ({error}); open files and "
-            "similar resources inside the functions that use them, or use runner=LocalRunner()"
+            f"the sweep cannot be sent to other processes: {unpicklable_text} cannot be pickled ({error}); create "
+            "files, locks and similar objects inside the functions that use them, or use runner=LocalRunner()"
         ) from None
 
 
@@ -139,7 +142,7 @@ def _rows_of_result(plan: Plan, result: pa.RecordBatch | Failure) -> list[Row]:
 class _Member:
     """A point process of a group, with its unfinished shares (lists of points).
 
-    With ``is_new`` the process has not run points of another sweep.
+    ``is_new`` means that the process has not run points of an earlier sweep.
     """
 
     def __init__(self, process: PointProcess, is_new: bool) -> None:
@@ -148,14 +151,14 @@ class _Member:
         self.progress_s = time.monotonic()
 
     def send(self, share: list[int]) -> None:
-        """Send a share to the process."""
+        """Send a share (a list of points) to the process."""
         if not self.shares:
             self.progress_s = time.monotonic()
         self.shares.append(deque(share))
         self.process.send_share(share)
 
     def remove_finished(self, points: int) -> None:
-        """Remove the first ``points`` points, which are finished, from the first share."""
+        """Remove the first ``points`` points from the running share, because their rows have arrived."""
         self.progress_s = time.monotonic()
         for _ in range(points):
             self.shares[0].popleft()
@@ -166,8 +169,8 @@ class _Member:
 class ProcessGroup:
     """A group of worker processes, each of which runs part of a plan's points; a process that ends is replaced.
 
-    ``size`` is the number of processes, ``packed`` the plan as bytes (`pack`). The limits are those of
-    `ProcessRunner`.
+    ``size`` is the number of processes, ``packed`` the plan as bytes (`pack`). ``timeout_s`` and ``memory_MB``
+    limit each point, as for `ProcessRunner`.
     """
 
     def __init__(self, size: int, packed: bytes, timeout_s: float | None, memory_MB: float | None = None) -> None:
@@ -230,7 +233,8 @@ class ProcessGroup:
         self._ends_in_a_row += 1
         if self._ends_in_a_row > _ENDS_IN_A_ROW * self._size:
             raise WorkbenchError(
-                f"the sweep's processes end one after the other, the last by {cause}; use runner=LocalRunner()"
+                f"the sweep's processes end one after the other, the last by {cause}; run it with runner=LocalRunner() "
+                "to see the reason"
             )
         running_share, *waiting_shares = [list(share) for share in member.shares] or [[]]
         for share in waiting_shares:
@@ -251,14 +255,14 @@ class ProcessGroup:
 
     def doing(self) -> list[str]:
         """Return a short text on the work of each process, such as "point 12 for 3 s" or "idle"."""
-        now = time.monotonic()
+        now_s = time.monotonic()
         return [
-            f"point {member.shares[0][0]} for {now - member.progress_s:.0f} s" if member.shares else "idle"
+            f"point {member.shares[0][0]} for {now_s - member.progress_s:.0f} s" if member.shares else "idle"
             for member in self._members
         ]
 
     def kill(self) -> None:
-        """End the processes that have unfinished shares."""
+        """End the processes that still have points to run."""
         for member in [member for member in self._members if member.shares]:
             self._members.remove(member)
             with suppress(WorkbenchError):
@@ -281,7 +285,7 @@ class _Pool:
         self._timer: threading.Timer | None = None
 
     def process(self) -> tuple[PointProcess, bool]:
-        """Return (an idle or a new point process, whether it is new)."""
+        """Return (a point process, whether it is new); the process is an idle one if possible."""
         with self._lock:
             while self._idle:
                 process = self._idle.pop()
@@ -320,7 +324,7 @@ _pool = _Pool()
 
 
 def _replace_pool() -> None:
-    """Replace the pool in a fork of this process, which must not use its parent's server."""
+    """Replace the pool in a forked child of this process, which must not use the server of its parent."""
     global _pool
     _pool = _Pool()
 

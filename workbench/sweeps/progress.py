@@ -31,7 +31,7 @@ class Display:
 
 
 class TerminalLine(Display):
-    """A display as one line on stderr, which each update overwrites."""
+    """A display of progress on one line of stderr, which each update overwrites."""
 
     def __init__(self) -> None:
         self._width = 0
@@ -87,7 +87,7 @@ def _interrupt_cell() -> None:
 def display_for(wanted: bool | None) -> Display:
     """Return a bar in a notebook, a line in a terminal, and otherwise a `Display` that shows nothing.
 
-    ``wanted`` True: a line even without a terminal; False: nothing.
+    If ``wanted`` is True, a line is shown even without a terminal; if it is False, nothing is shown.
     """
     if wanted is False:
         return Display()
@@ -101,8 +101,8 @@ def display_for(wanted: bool | None) -> Display:
 
 def _in_notebook() -> bool:
     """Return whether this process is a Jupyter kernel, without importing IPython."""
-    interactive: Any = sys.modules.get("IPython")
-    shell = interactive.get_ipython() if interactive else None
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
     return shell is not None and getattr(shell, "kernel", None) is not None
 
 
@@ -140,12 +140,12 @@ class Progress:
 
     def update(self, points: float) -> None:
         """Update the display; ``points`` estimates the number of finished points that are not counted yet."""
-        now = time.perf_counter()
-        done = min(self.done + points, self.total)
+        now_s = time.perf_counter()
+        done_points = min(self.done + points, self.total)
         # An update takes longer than a short point, so updates are limited in rate.
-        if now - self._shown_s >= SHOWN_S or done == self.total:
-            self._shown_s = now
-            self._display.show(done / self.total, self._text(now, done))
+        if now_s - self._shown_s >= SHOWN_S or done_points == self.total:
+            self._shown_s = now_s
+            self._display.show(done_points / self.total, self._text(now_s, done_points))
 
     def _text(self, now: float, done: float) -> str:
         text = f"sweep: {done:.0f} of {self.total} points"
@@ -162,17 +162,18 @@ class Progress:
 
 
 class Pace:
-    """A measurement of the rate of finished points over the last minute; a slow start does not count for long.
+    """A measurement of the rate of finished points over the last `PACE_S` seconds.
 
-    Rows arrive in bursts, one for each task. The points of a burst took the time since the previous burst, so the
-    rate is computed between bursts. The time since the last burst counts only if it is longer than usual.
+    Points finish in bursts, because rows arrive in lists. The points of a burst took the time since the previous burst,
+    so the rate is computed from the first burst to the last one. The time since the last burst counts only if it is
+    longer than the usual distance of bursts.
     """
 
     def __init__(self) -> None:
         self._bursts: deque[tuple[float, int]] = deque()  # time (s), number of points up to this time
 
     def add(self, now: float, points: int) -> None:
-        """Record that a burst of points was finished at the time ``now`` in seconds."""
+        """Record that ``points`` more points are finished at the time ``now`` (in seconds)."""
         earlier_points = self._bursts[-1][1] if self._bursts else 0
         self._bursts.append((now, earlier_points + points))
         # At least two bursts stay, so that rare bursts still give a rate.
@@ -180,7 +181,7 @@ class Pace:
             self._bursts.popleft()
 
     def points_per_second(self, now: float) -> float:
-        """Return the rate in points a second, or 0.0 while it is unknown."""
+        """Return the rate in points a second at the time ``now`` (in seconds), or 0.0 while it is unknown."""
         if len(self._bursts) < 2:
             return 0.0
         (begin_s, begin_points), (last_s, last_points) = self._bursts[0], self._bursts[-1]
@@ -201,11 +202,11 @@ def _describe_workers(worker_texts: Sequence[str]) -> str:
     """Join the texts of the first workers, and add the number of further workers: " [point 1 for 3 s; and 9 more]"."""
     if not worker_texts:
         return ""
-    listed = "; ".join(worker_texts[:_MOST_WORKERS_SHOWN])
+    first_texts = "; ".join(worker_texts[:_MOST_WORKERS_SHOWN])
     return (
-        f" [{listed}; and {len(worker_texts) - _MOST_WORKERS_SHOWN} more]"
+        f" [{first_texts}; and {len(worker_texts) - _MOST_WORKERS_SHOWN} more]"
         if len(worker_texts) > _MOST_WORKERS_SHOWN
-        else f" [{listed}]"
+        else f" [{first_texts}]"
     )
 
 

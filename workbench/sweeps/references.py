@@ -61,13 +61,16 @@ def is_of_user(package: str) -> bool:
 
 
 def _is_library(path: Path) -> bool:
-    return any(part in _INSTALLED for part in path.parts) or any(folder in path.parents for folder in _LIBRARY)
+    return any(folder_name in _INSTALLED for folder_name in path.parts) or any(
+        folder in path.parents for folder in _LIBRARY
+    )
 
 
 class Walk:
     """A walk through the user's code, which visits each function, class and module once.
 
-    ``own`` are packages that count as the user's although they are installed. The attributes of a walk are
+    The *texts* of an object are strings that change whenever its code changes. ``own`` has packages that count as the
+    user's although they are installed. A walk has these attributes:
 
     packages     packages of the user's code that was reached
     modules      names of its modules, including modules that functions import when they are called
@@ -121,8 +124,8 @@ class Walk:
             if id(thing) in self._seen:  # It may contain itself.
                 return
             self._seen.add(id(thing))
-        parts = thing.items() if isinstance(thing, dict) else thing
-        texts = ["".join(self.texts(part)) for part in parts]
+        entries = thing.items() if isinstance(thing, dict) else thing
+        texts = ["".join(self.texts(entry)) for entry in entries]
         yield from sorted(texts) if isinstance(thing, (set, frozenset)) else texts
 
     def _object_texts(self, thing: Any) -> Iterator[str]:
@@ -180,10 +183,10 @@ class Walk:
             with suppress(ValueError):  # The cell is empty: the function around it has not assigned the name yet.
                 yield from self.texts(cell.cell_contents)
         names = list(_names_in(function.__code__))
-        used = [function.__globals__[name] for name in names if name in function.__globals__]
-        for thing in used:
-            yield from self.texts(thing)
-        modules = [thing for thing in used if isinstance(thing, ModuleType)]
+        used_objects = [function.__globals__[name] for name in names if name in function.__globals__]
+        for used_object in used_objects:
+            yield from self.texts(used_object)
+        modules = [used_object for used_object in used_objects if isinstance(used_object, ModuleType)]
         for module in self._imports(function):
             modules.append(module)
             yield from self.texts(module)
@@ -191,7 +194,7 @@ class Walk:
         self._note_untracked(function)
 
     def _attribute_texts(self, modules: list[ModuleType], names: list[str]) -> Iterator[str]:
-        """Yield the texts of the attributes called ``names`` in the user's ``modules`` and in their submodules."""
+        """Yield `texts` of the attributes called ``names`` of the user's ``modules`` and their submodules."""
         visited = set()
         while modules:
             module = modules.pop()
@@ -220,15 +223,15 @@ class Walk:
                     earlier_arguments.append(step.argval)
 
     def _module(self, name: str, package: str) -> ModuleType | None:
-        """Return the user's module ``name``, or None if that is a library or not a module.
+        """Import and return the module ``name``, or return None if it is not the user's or does not exist.
 
-        ``package`` is the package of the module with the import, to which a relative ``name`` refers.
+        ``package`` is the package of the module that contains the import; a relative ``name`` is relative to it.
         """
         # If an import fails, the walk ignores it: a point that executes the import fails with a message of its own.
         with suppress(Exception):
             name = importlib.util.resolve_name(name, package)
-            top = name.partition(".")[0]
-            if self._known.get(top) or is_of_user(top):
+            top_package = name.partition(".")[0]
+            if self._known.get(top_package) or is_of_user(top_package):
                 if name not in sys.modules and importlib.util.find_spec(name) is None:
                     return None
                 return importlib.import_module(name)
@@ -262,7 +265,7 @@ def _describe_untracked(step: dis.Instruction, names: dict[str, Any]) -> str:
 
 
 def _unwrap(thing: Any) -> Any:
-    """Return the function that ``thing`` (by `functools.wraps`, a cache or numba) wraps, or None if it wraps none."""
+    """Return the function that ``thing`` wraps (by `functools.wraps`, a cache or numba), or None without a wrapper."""
     if isinstance(thing, (FunctionType, type, ModuleType)):
         return None
     with suppress(Exception):
@@ -279,5 +282,5 @@ def codes_in(code: CodeType) -> Iterator[CodeType]:
 
 
 def _names_in(code: CodeType) -> Iterator[str]:
-    for part in codes_in(code):
-        yield from part.co_names
+    for nested_code in codes_in(code):
+        yield from nested_code.co_names

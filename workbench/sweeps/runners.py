@@ -19,8 +19,9 @@ class Runner(Protocol):
     """The interface of a runner, which runs points of a plan and yields their rows as the points finish."""
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Run the points ``numbers`` and yield lists of rows; yielded rows are stored even if the runner is stopped.
+        """Run the points ``numbers`` and yield lists of rows as the points finish.
 
+        The caller stores each list before it continues the iterator, so yielded rows survive an interruption.
         The runner may call ``report_progress`` with the estimated number of finished points whose rows it has not
         yielded yet. A runner may also have ``doing()``, which returns a short text on the work of each worker.
         """
@@ -58,8 +59,8 @@ def default_runner(plan: Plan, count: int) -> Runner:
 
 def _has_spark() -> bool:
     """Return whether this process has an active Spark session, without importing Spark."""
-    classic: Any = sys.modules.get("pyspark.core.context")
-    remote: Any = sys.modules.get("pyspark.sql.connect.session")
-    if classic is not None and classic.SparkContext._active_spark_context is not None:
+    classic_module: Any = sys.modules.get("pyspark.core.context")
+    connect_module: Any = sys.modules.get("pyspark.sql.connect.session")
+    if classic_module is not None and classic_module.SparkContext._active_spark_context is not None:
         return True
-    return remote is not None and remote.SparkSession.getActiveSession() is not None
+    return connect_module is not None and connect_module.SparkSession.getActiveSession() is not None

@@ -1,10 +1,11 @@
 """Division of a sweep's points into shares: lists of points that take about the same time.
 
 Theory of operation
-    Neighbors in a plan take about the same time, so points are taken in strides of the golden section. Any interval of
-    this walk is a fair sample of the plan, so the time of finished points predicts that of the rest. The walk is
-    computed, so a plan of millions of points needs no memory. The first shares are single points, to measure their
-    time. Shares then grow to their intended duration, and shrink again towards the end.
+    Neighbors in a plan take about the same time, so points are not taken in the order of the plan. Each step of the
+    order goes forward by the golden section of the number of points. Any interval of this order is a fair sample of the
+    plan, so the time of finished points predicts the time of the rest. The order is computed and not stored, so a plan
+    of millions of points needs no memory. The first shares are single points, to measure their time. Shares then grow
+    to their intended duration, and shrink again towards the end.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ class Shares:
     """A queue that divides the points ``numbers`` into shares (lists of points) of about ``goal_s`` seconds each.
 
     The points of a lost worker can be put back into the queue. Towards the end shares are shorter, but not below
-    ``least_s`` seconds, so that all workers end at about the same time. A share has at most ``growth`` times the number
-    of points measured so far.
+    ``least_s`` seconds, so that all workers end at about the same time. A share has at most ``growth`` times as
+    many points as were timed so far.
     """
 
     def __init__(self, numbers: Sequence[int], goal_s: float, least_s: float = 0.0, growth: int = _GROWTH) -> None:
@@ -39,15 +40,15 @@ class Shares:
     def take(self, workers: int) -> list[int]:
         """Return the points of the next share for one of ``workers`` workers.
 
-        The list is empty if the queue is empty at present.
+        The list is empty while the queue is empty; points that are put back fill the queue again.
         """
         if self._returned:
             return self._returned.popleft()
         points_left = len(self._numbers) - self._taken
         size = min(points_left, self._size(self._goal_s), max(self._size(self._least_s), points_left // (2 * workers)))
-        walk = range(self._taken, self._taken + size)
+        positions = range(self._taken, self._taken + size)
         self._taken += size
-        return [int(self._numbers[i * self._step % len(self._numbers)]) for i in walk]
+        return [int(self._numbers[position * self._step % len(self._numbers)]) for position in positions]
 
     def record_time(self, points: int, seconds: float) -> None:
         """Record that ``points`` finished points took ``seconds`` on their worker, to estimate the time of others."""
@@ -74,7 +75,10 @@ class Shares:
 
 
 def _stride(points: int) -> int:
-    """Return a step that visits all points: near the golden section of their number, and coprime to it."""
+    """Return the step with which points are taken: near the golden section of their number, and coprime to it.
+
+    Since it is coprime, steps modulo ``points`` visit each point once.
+    """
     step = max(1, round(points * _GOLDEN))
     while math.gcd(step, points) > 1:
         step += 1

@@ -1,8 +1,9 @@
 """Sources of the user's modules, for workers that import these texts instead of files on their disks.
 
 Code is sent by value where possible. Some objects (such as a cached function) are pickled by name only, and some
-modules are imported when a function is called: then a worker needs the module. It receives the source that the driver
-has loaded, so it needs no file. An edited file raises an error only on a worker that has to import it.
+modules are imported when a function is called. Then a worker needs the module, and imports it from the source text that
+the driver sends. If the file of a module was edited after the driver loaded it, a worker that imports the module raises
+an error.
 
 Installed packages and this one are not sent, because a worker already has them.
 """
@@ -47,18 +48,18 @@ def of_modules(names: Iterable[str]) -> dict[str, Source]:
     """
     is_users: dict[str, bool] = {}
     sources: dict[str, Source] = {}
-    queue, visited = list(names), {"__main__"}
-    while queue:
-        name = queue.pop()
-        top, module = name.partition(".")[0], sys.modules.get(name)
-        if name in visited or not isinstance(module, ModuleType):
+    waiting_names, visited_names = list(names), {"__main__"}
+    while waiting_names:
+        name = waiting_names.pop()
+        top_package, module = name.partition(".")[0], sys.modules.get(name)
+        if name in visited_names or not isinstance(module, ModuleType):
             continue
-        visited.add(name)
-        if top not in is_users:
-            is_users[top] = is_of_user(top)
-        if not is_users[top]:
+        visited_names.add(name)
+        if top_package not in is_users:
+            is_users[top_package] = is_of_user(top_package)
+        if not is_users[top_package]:
             continue
-        queue += {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
+        waiting_names += {name.rpartition(".")[0], *map(_module_of, list(vars(module).values()))}
         source = _source(module)
         if source is not None:
             sources[name] = source
@@ -120,9 +121,9 @@ def was_edited(module: Any) -> bool:
 
 def _process_began_s() -> float:
     """Return the start of this process in seconds of Unix time. Raises OSError on systems other than Linux."""
-    (booted,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
+    (boot_s,) = re.findall(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
     ticks = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-    return int(booted) + int(ticks) / os.sysconf("SC_CLK_TCK")
+    return int(boot_s) + int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def _is_current(module: ModuleType, source: Source) -> bool:
@@ -145,7 +146,7 @@ def _loaded_codes(module: ModuleType, path: str) -> Iterator[CodeType]:
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """An importer of modules from received sources."""
+    """An importer that loads modules from the source texts ``sources``, which a driver has sent, not from files."""
 
     def __init__(self, sources: Mapping[str, Source]) -> None:
         self._sources = sources

@@ -31,8 +31,8 @@ class Sweep:
     (topologies, protocols, radios, workloads). A dictionary in place of a list gives the values names:
     ``{"topology": {"sparse": a, "dense": b}}``. The points are all combinations; the last axis varies fastest.
 
-    ``measure`` is a function from a run to further metrics {name: number}, which become columns of the table. Its runs
-    record traces, which takes time and memory.
+    ``measure`` is a function from a run to further metrics {name: number}, which become columns of the table. With a
+    measure all runs record traces, which takes time and memory.
 
     ``keep`` is "metrics" or "trace". With "trace", ``run(out=folder)`` stores the traces of all runs beside the
     results, for `workbench.pipelines.traces`.
@@ -54,14 +54,14 @@ class Sweep:
         self._memory = MemoryStore()
 
     def remember(self, other: Sweep) -> None:
-        """Use the results that another sweep holds in memory, and store new ones there too."""
+        """Share the memory of another sweep: use the results in it, and add new results to it."""
         self._memory = other._memory
 
     @property
     def points(self) -> Points:
         """All points (`Point`) in the order of their numbers, each built on access.
 
-        Their keys depend on the user's code.
+        Each access to this property digests the user's code again, because the keys of the points depend on it.
         """
         return Points(self.plan.fresh())
 
@@ -121,16 +121,16 @@ class Sweep:
     def _report_failures(self, failed: list[Row], is_stored: bool) -> None:
         if not failed:
             return
-        first = f"{self.plan.text_of(failed[0].number)}: {failed[0].error}"
+        first_failure = f"{self.plan.text_of(failed[0].number)}: {failed[0].error}"
         if len(failed) == len(self):
             hint = "; run(retry=True) runs them again" if is_stored else ""
-            raise WorkbenchError(f"every point of the sweep failed, the first with {first}{hint}")
-        more = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
-        warnings.warn(f"{len(failed)} of {len(self)} points failed: {first}{more}", stacklevel=4)
+            raise WorkbenchError(f"every point of the sweep failed, the first with {first_failure}{hint}")
+        others_text = "" if len(failed) == 1 else f" and {len(failed) - 1} more, see the column error"
+        warnings.warn(f"{len(failed)} of {len(self)} points failed: {first_failure}{others_text}", stacklevel=4)
 
 
 def _run_checked(plan: Plan, runner: Runner, numbers: Sequence[int], tracker: Progress) -> Iterator[list[Row]]:
-    """Run the points ``numbers`` and yield the runner's lists of rows, after counting them in ``tracker``.
+    """Run the points ``numbers`` and yield the runner's lists of rows; ``tracker`` counts a list after it was stored.
 
     Raises WorkbenchError if the runner skips a point, or if a worker has other code than this process.
     """
@@ -143,19 +143,22 @@ def _run_checked(plan: Plan, runner: Runner, numbers: Sequence[int], tracker: Pr
             _check_code(plan, row, runner)
         yield rows
         tracker.advance(len(rows), sum(row.error is not None for row in rows))
-    missing = is_missing.count(1)
-    if missing:
-        first = plan.text_of(is_missing.index(1))
-        raise WorkbenchError(f"{runner!r} returned no row for {missing} points, the first of which is {first}")
+    missing_points = is_missing.count(1)
+    if missing_points:
+        first_missing = plan.text_of(is_missing.index(1))
+        raise WorkbenchError(
+            f"{runner!r} returned no row for {missing_points} points, the first of which is {first_missing}; its run() "
+            "must yield a row for each point"
+        )
 
 
 def _check_code(plan: Plan, row: Row, runner: Runner) -> None:
-    """Raise WorkbenchError if a result was computed by other code than this process has."""
+    """Raise WorkbenchError if a row was computed by code that differs from the code of this process."""
     if row.code and row.code != plan.code_of(row.number):
         raise WorkbenchError(
-            f"a worker of {runner!r} has other code than this process (the digest for {plan.text_of(row.number)} is "
-            f"{row.code} there, {plan.code_of(row.number)} here); install the same version of the package on both, or "
-            "restart this process"
+            f"a worker of {runner!r} has other code than this process: its digest for {plan.text_of(row.number)} is "
+            f"{row.code}, the digest here is {plan.code_of(row.number)}; install the same version of the package on "
+            "both, or restart this process"
         )
 
 
@@ -197,6 +200,6 @@ def _summary(tracker: Progress, points_run: int, place: str, untracked: Sequence
         text += f", {tracker.total - points_run} already in {place}"
     text += f", {tracker.failed} failed" if tracker.failed else ""
     if untracked:
-        more = f" and {len(untracked) - _MOST_NAMED} more" if len(untracked) > _MOST_NAMED else ""
-        text += f"; changes of these are not detected: {', '.join(untracked[:_MOST_NAMED])}{more}"
+        others_text = f" and {len(untracked) - _MOST_NAMED} more" if len(untracked) > _MOST_NAMED else ""
+        text += f"; changes of these are not detected: {', '.join(untracked[:_MOST_NAMED])}{others_text}"
     return text

@@ -71,7 +71,7 @@ class SweepTable:
         return [path for path in self.axes if self._frame[path].nunique(dropna=False) > 1]
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a frame with one row per point.
+        """Return a pandas frame with one row per point.
 
         Columns: point, each axis, seed, scenario (hash), engine, version, wall_s, error, each metric. ``version`` is
         the version of the workbench that ran the point. ``error`` is None, or the reason for a failure; then metrics
@@ -81,13 +81,14 @@ class SweepTable:
 
     @property
     def failed(self) -> pd.DataFrame:
-        """A frame of the points that failed: their point key, axes, seed and error."""
+        """A pandas frame of the points that failed: their point key, axes, seed and error."""
         frame = self._frame
         return frame.loc[frame["error"].notna(), ["point", *dict.fromkeys((*self.axes, "seed")), "error"]]
 
     def summary(self, x: str, y: str = "delivery_ratio", by: str | None = None) -> pd.DataFrame:
-        """Return the mean of ``y`` at each ``x`` (and ``by``) over all other parameters, with its 95 % interval.
+        """Return the mean of the metric ``y`` for each value of ``x`` (and ``by``), with its 95 % interval.
 
+        ``x`` and ``by`` are varied parameters; the mean is over all other parameters.
         Columns: by (if given), x, mean, low, high, runs. The interval of a single run is NaN.
         """
         self._check(x, y, by)
@@ -103,40 +104,44 @@ class SweepTable:
         return radio_note(self.plan)
 
     def _check(self, x: str, y: str, by: str | None) -> None:
-        varied = tuple(dict.fromkeys((*self.axes, "seed")))
+        varied_paths = tuple(dict.fromkeys((*self.axes, "seed")))
         for name in (x,) if by is None else (x, by):
-            if name not in varied:
+            if name not in varied_paths:
                 raise ParameterError(
-                    f"{name!r} was not varied in this sweep{meant(name, varied)}; its axes are {', '.join(varied)}"
+                    f"{name!r} was not varied in this sweep{meant(name, varied_paths)}; "
+                    f"its axes are {', '.join(varied_paths)}"
                 )
         if x == by:
             raise ParameterError(f"x and by are both {x!r}; they must be different")
-        numbers = ("wall_s", *self.metrics)
-        if y not in numbers:
+        metric_names = ("wall_s", *self.metrics)
+        if y not in metric_names:
             raise ParameterError(
-                f"{y!r} is not a metric of this sweep{meant(y, numbers)}; its metrics are {', '.join(numbers)}"
+                f"{y!r} is not a metric of this sweep{meant(y, metric_names)}; "
+                f"its metrics are {', '.join(metric_names)}"
             )
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        failed = sum(row.error is not None for row in self.rows)
+        failed_points = sum(row.error is not None for row in self.rows)
         text = f"SweepTable({len(self)} points over {', '.join(self.axes)}; {len(self.metrics)} metrics"
-        return text + (f"; {failed} failed)" if failed else ")") + ": to_pandas(), summary(x, y), plot(x, y)"
+        return (
+            text + (f"; {failed_points} failed)" if failed_points else ")") + ": to_pandas(), summary(x, y), plot(x, y)"
+        )
 
     def _repr_html_(self) -> str:
-        hidden = [name for name in ("point", "scenario", "engine", "version", "wall_s") if name in self._frame]
+        hidden_columns = [name for name in ("point", "scenario", "engine", "version", "wall_s") if name in self._frame]
         if not len(self.failed):
-            hidden.append("error")
-        table = self._frame.drop(columns=hidden).head(_ROWS_SHOWN).to_html(index=False, border=0, na_rep="–")
-        more = f", the first {_ROWS_SHOWN} of them here" if len(self) > _ROWS_SHOWN else ""
-        return f"<p>{escape(repr(self))}{more}</p>{table}"
+            hidden_columns.append("error")
+        table = self._frame.drop(columns=hidden_columns).head(_ROWS_SHOWN).to_html(index=False, border=0, na_rep="–")
+        shown_note = f", the first {_ROWS_SHOWN} of them here" if len(self) > _ROWS_SHOWN else ""
+        return f"<p>{escape(repr(self))}{shown_note}</p>{table}"
 
 
 def _metric(row: Row, name: str) -> float:
-    absent = 0.0 if row.error is None and name.startswith(COUNTS) else float("nan")
-    return row.metrics.get(name, absent)
+    absent_value = 0.0 if row.error is None and name.startswith(COUNTS) else float("nan")
+    return row.metrics.get(name, absent_value)
 
 
 _UNITS = (
@@ -170,35 +175,43 @@ class Texts(NamedTuple):
 def chart_texts(plan: Plan, varied: Iterable[str], x: str, y: str, by: str | None) -> Texts:
     """Return the texts of a chart of means of ``y`` over ``x``, with a line for each value of ``by``.
 
-    ``varied`` are the paths with more than one value; the note names those over which the means are computed.
+    ``varied`` has the paths with more than one value. The note names the paths over which the means are computed: all
+    of ``varied`` except ``x`` and ``by``.
     """
-    others = [path for path in varied if path not in (x, by)]
-    over = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in others)
-    note = (f"mean and 95 % confidence interval over {over}" if others else "one run each") + radio_note(plan)
+    averaged_paths = [path for path in varied if path not in (x, by)]
+    averaged_text = " and ".join(path.rpartition(".")[2].replace("_", " ") for path in averaged_paths)
+    note = (
+        f"mean and 95 % confidence interval over {averaged_text}" if averaged_paths else "one run each"
+    ) + radio_note(plan)
     return Texts(name_of(x, plan), name_of(y, plan), "" if by is None else name_of(by, plan), note)
 
 
 def radio_note(plan: Plan) -> str:
-    """Return the text to add to a chart's note: an ideal radio, protocols that know link qualities, their own retries.
+    """Return the remarks on radio, link qualities and retries to add to a chart's note; "" without remarks.
 
-    The text is "" if nothing applies.
+    The remarks state that the radio is ideal, which protocols know the link qualities (an oracle), and how often
+    protocols themselves repeat a frame.
     """
     paths = [path for path in plan.paths if path.partition(".")[0] in ("protocol", "radio", "topology")]
-    numbers = plan.design.probes() if paths else [0]
+    point_numbers = plan.design.probes() if paths else [0]
     # One point for each radio, network and protocol, because building a scenario takes time.
-    distinct_points = {tuple(str(plan.labels(number)[path]) for path in paths): number for number in numbers}
+    distinct_points = {tuple(str(plan.labels(number)[path]) for path in paths): number for number in point_numbers}
     scenarios = [plan.scenario_of(number) for number in distinct_points.values()]
-    has_ideal_radio = all(is_ideal(first.radio, second.topology) for first in scenarios for second in scenarios)
+    has_ideal_radio = all(
+        is_ideal(scenario.radio, other_scenario.topology) for scenario in scenarios for other_scenario in scenarios
+    )
     oracle_names = {
-        type(first.protocol).__name__ for first in scenarios if knows_links(first.radio, first.protocol, first.topology)
+        type(scenario.protocol).__name__
+        for scenario in scenarios
+        if knows_links(scenario.radio, scenario.protocol, scenario.topology)
     }
-    oracle = f"; {' and '.join(sorted(oracle_names))}: link qualities known (an oracle)" if oracle_names else ""
-    counts = {(type(first.protocol).__name__, own_retries(first.protocol)) for first in scenarios}
-    retries = ", ".join(f"{name} {count}" for name, count in sorted(counts) if count)
+    oracle_text = f"; {' and '.join(sorted(oracle_names))}: link qualities known (an oracle)" if oracle_names else ""
+    names_and_retries = {(type(scenario.protocol).__name__, own_retries(scenario.protocol)) for scenario in scenarios}
+    retries_text = ", ".join(f"{name} {count}" for name, count in sorted(names_and_retries) if count)
     return (
         ("; ideal radio (no loss, no collision)" if has_ideal_radio else "")
-        + oracle
-        + (f"; own retries: {retries}" if retries else "")
+        + oracle_text
+        + (f"; own retries: {retries_text}" if retries_text else "")
     )
 
 
@@ -217,8 +230,8 @@ def name_of(column: str, plan: Plan) -> str:
 
 
 def _parameter_unit(column: str, plan: Plan) -> str:
-    head, _, name = column.partition(".")
-    if head != "protocol":
+    section, _, name = column.partition(".")
+    if section != "protocol":
         return ""
     for protocol in (plan.scenario.protocol, *plan.protocols):
         units: dict[str, str] = {parameter.name: parameter.unit for parameter in protocol.parameters}

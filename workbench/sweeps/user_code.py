@@ -1,8 +1,8 @@
 """The user's own code in a sweep: functions named in a protocol's settings, its class, its metrics, a measure function.
 
 A scenario contains only the names of this code. So a sweep distinguishes results by a digest of the code: after a
-filter was edited, rows that were computed with it no longer apply. Workers that cannot import the code receive it by
-value.
+filter was edited, rows that were computed with its old code no longer apply. Workers that cannot import the code
+receive it by value.
 """
 
 from __future__ import annotations
@@ -116,13 +116,13 @@ def _digest(texts: Iterable[str]) -> str:
 def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] | None = None) -> bytes:
     """Return ``work``, such as a plan, and the user's code as bytes, which a worker reads with `unpack`.
 
-    The bytes contain classes and functions by value, the user's attribute keys, and the search path. Since everything
-    is sent by value, a worker needs neither the user's modules nor the data set of a testbed.
+    The bytes contain classes and functions by value, the user's attribute keys, and Python's search path. Networks are
+    also sent by value, so a worker needs neither the user's modules nor the data of a testbed.
     """
     from pyspark import cloudpickle
 
     protocols = tuple(protocols)
-    code = {name: code_object for protocol in protocols for name, code_object in of(protocol).items()}
+    code_by_name = {name: code_object for protocol in protocols for name, code_object in of(protocol).items()}
     registrations = [
         (component.register, name, code_object)
         for protocol in protocols
@@ -132,7 +132,7 @@ def pack(work: Any, protocols: Iterable[Protocol], measure: Callable[..., Any] |
     metrics = {protocol.metrics for protocol in protocols if protocol.metrics}
     modules = [(name, *_metrics_of_module(name)) for name in sorted(metrics) if name.partition(".")[0] != PACKAGE]
     plugin_metrics = [(name, module.measure, module.LOOKS_AT) for name, module in plugins.load_all("metrics").items()]
-    code_objects = [*code.values(), *([] if measure is None else [measure])]
+    code_objects = [*code_by_name.values(), *([] if measure is None else [measure])]
     walk = _walk(code_objects)
     content = (work, registrations, modules, plugin_metrics, _user_keys())
     try:
@@ -173,9 +173,9 @@ def _metrics_of_module(name: str) -> tuple[Any, Any]:
 
 
 def unpack(packed: bytes) -> Any:
-    """Register the user's code and attribute keys in this process, and return the ``work`` given to `pack`.
+    """Register the user's code and attribute keys in this process, and return the ``work`` that `pack` received.
 
-    Modules that an earlier plan installed are unloaded.
+    Modules that were received with an earlier plan are unloaded.
     """
     path, module_sources, content = pickle.loads(packed)
     # Modules of the previous plan may have the same names.
@@ -198,9 +198,9 @@ def unpack(packed: bytes) -> Any:
 
 
 def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str, ...]) -> None:
-    """Set the attributes ``measure`` and ``LOOKS_AT`` of the metrics module ``name``; create a missing module.
+    """Give the metrics module ``name`` the attributes that it has in the process of the sweep.
 
-    The values are those of the module in the process that runs the sweep.
+    ``measure`` is its function; ``looks_at`` names the events that this function reads. A missing module is created.
     """
     try:
         module = importlib.import_module(name)
@@ -211,17 +211,17 @@ def _provide_metrics(name: str, measure: Callable[..., Any], looks_at: tuple[str
 
 def _user_keys() -> list[tuple[Any, ...]]:
     """Return the attribute keys that the user has registered, as plain tuples."""
-    numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
+    key_numbers = range(attributes.FIRST_USER_KEY, attributes.LAST_USER_KEY + 1)
     # A key that is not registered has its number as name.
-    return [tuple(key) for key in map(attributes.key_of, numbers) if key.name != str(key.number)]
+    return [tuple(key) for key in map(attributes.key_of, key_numbers) if key.name != str(key.number)]
 
 
 @contextmanager
 def _pickling_by_value(cloudpickle: ModuleType, packages: Iterable[str]) -> Iterator[None]:
     """Make cloudpickle store objects of these packages by value, not by name, inside the context."""
     packages = set(packages) - {"__main__", PACKAGE}
-    registered = cloudpickle.list_registry_pickle_by_value()
-    modules = [sys.modules[name] for name in packages - registered if name in sys.modules]
+    registered_names = cloudpickle.list_registry_pickle_by_value()
+    modules = [sys.modules[name] for name in packages - registered_names if name in sys.modules]
     for module in modules:
         cloudpickle.register_pickle_by_value(module)
     try:

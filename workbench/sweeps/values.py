@@ -35,7 +35,7 @@ def is_unicode(text: str) -> bool:
 
 
 def normalize_topology(graph: Any) -> Any:
-    """Return a topology in its normal form, so that points need not check it again.
+    """Return a topology in the normal form of scenarios, so that each point need not check it again.
 
     An invalid topology is returned unchanged.
     """
@@ -56,7 +56,7 @@ def identity_text(value: Any) -> str:
 
 
 def _to_json_values(value: Any) -> Any:
-    """Return an object as JSON values that contain the name of its kind, since kinds may have equal fields."""
+    """Convert an object to JSON values that contain its type, because objects of two types may have equal fields."""
     if isinstance(value, nx.Graph):
         return {"network": digest_of_network(value)}
     if isinstance(value, Protocol):
@@ -75,15 +75,15 @@ def _to_json_values(value: Any) -> Any:
 def make_unique(labels: Iterable[Any]) -> list[Any]:
     """Return the labels with a number after each repeated text, which makes them unique: "Radio()", "Radio() #2"."""
     counts: dict[Any, int] = {}
-    distinct = []
+    unique_labels = []
     for label in labels:
         counts[label] = counts.get(label, 0) + 1
-        distinct.append(f"{label} #{counts[label]}" if counts[label] > 1 and isinstance(label, str) else label)
-    return distinct
+        unique_labels.append(f"{label} #{counts[label]}" if counts[label] > 1 and isinstance(label, str) else label)
+    return unique_labels
 
 
 def label(value: Any) -> Any:
-    """Return the label of a value in tables: a number, text or boolean itself, for other values a short text."""
+    """Return the label of a value in tables: the value itself if it is a number, text or boolean, else a short text."""
     if isinstance(value, (bool, int, float, str)):
         return value
     text = _describe(value)
@@ -94,8 +94,8 @@ def _describe(value: Any) -> str:
     if isinstance(value, nx.Graph):
         return _describe_topology(value)
     if isinstance(value, Radio):
-        changed = [f.name for f in fields(Radio) if getattr(value, f.name) != f.default]
-        return f"Radio({', '.join(f'{name}={getattr(value, name)}' for name in changed)})".removesuffix("()")
+        changed_names = [f.name for f in fields(Radio) if getattr(value, f.name) != f.default]
+        return f"Radio({', '.join(f'{name}={getattr(value, name)}' for name in changed_names)})".removesuffix("()")
     if isinstance(value, Protocol):
         return repr(value).removesuffix("()")
     if isinstance(value, Item):

@@ -1,4 +1,4 @@
-"""The run of one point of a sweep, and the row of its results. Workers import little else.
+"""The run of one point of a sweep, and the row of its results. Workers import little besides this module.
 
 Rows are sent between processes as Arrow batches of `ROW_SCHEMA`.
 """
@@ -65,7 +65,7 @@ class Row(NamedTuple):
 
     @property
     def version(self) -> str:
-        """The version of the package, or "" if unknown."""
+        """The version of the workbench that ran the point, or "" if it is unknown."""
         name, _, version = self.versions.partition(",")[0].partition(" ")
         return version if name == PACKAGE else ""
 
@@ -141,7 +141,7 @@ def run_point(plan: Plan, number: int) -> Row:
 
 
 def failed_row(plan: Plan, number: int, sentence: str) -> Row:
-    """Return the row of a point that killed its worker or did not end, with a sentence as error."""
+    """Return the row of a point that has no result, for example because it did not end; its error is ``sentence``."""
     return _begin_row(plan, number)[1]._replace(error=sentence)
 
 
@@ -168,22 +168,22 @@ def _versions() -> str:
 def _first_imports_s() -> float:
     """Import the modules that every run needs. Return the seconds that it took, or 0.0 if all were loaded already."""
     begin = time.perf_counter()
-    before = len(sys.modules)
+    modules_before = len(sys.modules)
     for name in _EVERY_RUN_NEEDS:
         importlib.import_module(name)
-    return time.perf_counter() - begin if len(sys.modules) > before else 0.0
+    return time.perf_counter() - begin if len(sys.modules) > modules_before else 0.0
 
 
 def _call_measure(measure: Measure, run: Any, metrics: dict[str, float]) -> dict[str, float]:
     measured = measure(run)
     try:
-        numbers = {str(name): float(value) for name, value in measured.items()}
+        metric_values = {str(name): float(value) for name, value in measured.items()}
     except (AttributeError, TypeError, ValueError):
         raise ScenarioError(f"the measure returned {measured!r:.80}; it must return {{name: number}}") from None
-    for name in numbers:
+    for name in metric_values:
         if name in metrics:
             raise ScenarioError(f"the measure returned the metric {name}, which every run has already; rename it")
-    return numbers
+    return metric_values
 
 
 def _check_name(name: str) -> None:
@@ -194,14 +194,17 @@ def _check_name(name: str) -> None:
 
 
 def _describe_error(error: Exception) -> str:
-    """Return an error as a sentence, with function, file and line unless it is a WorkbenchError without a cause."""
+    """Return an error as a sentence.
+
+    The sentence names the function, file and line of the error, unless it is a WorkbenchError without a cause.
+    """
     if isinstance(error, WorkbenchError) and error.__cause__ is None:
         return _shorten(_message_of(error))
     text = _message_of(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {_message_of(error)}"
     if isinstance(error.__cause__ or error, MemoryError):
         text = f"{OUT_OF_MEMORY}: the point exceeded its limit (memory_MB of the runner); {text}"
-    last = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
-    return f"{_shorten(text)} (in {last.name}, {last.filename} line {last.lineno})"
+    last_frame = traceback.extract_tb((error.__cause__ or error).__traceback__)[-1]
+    return f"{_shorten(text)} (in {last_frame.name}, {last_frame.filename} line {last_frame.lineno})"
 
 
 def _message_of(error: Exception) -> str:
@@ -213,9 +216,11 @@ def _message_of(error: Exception) -> str:
 
 def _shorten(text: str) -> str:
     """Cut the middle of a text longer than `LONGEST_ERROR` characters, and escape lone surrogates."""
-    left_out = len(text) - LONGEST_ERROR
-    if left_out > 0:
-        text = f"{text[: LONGEST_ERROR // 2]} [... {left_out:,} characters ...] {text[-LONGEST_ERROR // 2 :]}"
+    characters_left_out = len(text) - LONGEST_ERROR
+    if characters_left_out > 0:
+        text = (
+            f"{text[: LONGEST_ERROR // 2]} [... {characters_left_out:,} characters ...] {text[-LONGEST_ERROR // 2 :]}"
+        )
     return text.encode(errors="backslashreplace").decode()
 
 
@@ -228,5 +233,5 @@ def pack(trace: pa.Table) -> bytes:
 
 
 def unpack_batches(packed: Any) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a packed trace (bytes, or a file of them) in order, at most `ROWS_AT_ONCE` in a batch."""
+    """Yield the rows of a packed trace (bytes, or an open file) in order, at most `ROWS_AT_ONCE` in a batch."""
     yield from pa.ipc.open_stream(packed)

@@ -70,8 +70,12 @@ def with_node(graph: nx.DiGraph, position_m: tuple[float, float]) -> nx.DiGraph:
 
 def next_node(graph: nx.DiGraph) -> int:
     """Return the number of a new node: the largest number plus 1 or, above LARGEST_NODE, the smallest free number."""
-    largest = max(graph)
-    return largest + 1 if largest < LARGEST_NODE else next(node for node in range(len(graph) + 1) if node not in graph)
+    largest_node = max(graph)
+    return (
+        largest_node + 1
+        if largest_node < LARGEST_NODE
+        else next(node for node in range(len(graph) + 1) if node not in graph)
+    )
 
 
 def without(graph: nx.DiGraph, nodes: Iterable[int] = (), links: Iterable[Link] = ()) -> nx.DiGraph:
@@ -89,13 +93,13 @@ def without(graph: nx.DiGraph, nodes: Iterable[int] = (), links: Iterable[Link] 
     is_retained_arc = ~np.isin(arrays.arcs, ends).any(axis=1)
     if removed_arcs:
         is_retained_arc &= np.array([tuple(arc) not in removed_arcs for arc in arrays.arcs.tolist()], dtype=bool)
-    remaining = Arrays(
+    remaining_arrays = Arrays(
         arrays.nodes[is_retained_node],
         arrays.positions_m[is_retained_node],
         arrays.arcs[is_retained_arc],
         arrays.pdr[is_retained_arc],
     )
-    return _build_edited(graph, remaining, removed_nodes)
+    return _build_edited(graph, remaining_arrays, removed_nodes)
 
 
 def with_links(graph: nx.DiGraph, pdr: Mapping[Link, float]) -> nx.DiGraph:
@@ -108,7 +112,7 @@ def with_links(graph: nx.DiGraph, pdr: Mapping[Link, float]) -> nx.DiGraph:
     _find_rows(arrays, {node for link in pdr for node in link})
     for transmitter, receiver in pdr:
         if transmitter == receiver:
-            raise ParameterError(f"Link is {transmitter} -> {receiver}; it must join two different nodes.")
+            raise ParameterError(f"The link is {transmitter} -> {receiver}; a link must join two different nodes.")
     ratios = [number("pdr", ratio, 0, 1) for ratio in pdr.values()]
     is_retained_arc = np.array([tuple(arc) not in pdr for arc in arrays.arcs.tolist()], dtype=bool)
     arcs = np.concatenate((arrays.arcs[is_retained_arc], np.array(list(pdr), dtype=np.int64).reshape(-1, 2)))

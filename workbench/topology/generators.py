@@ -85,12 +85,12 @@ def disc(nodes: int, width_m: float, height_m: float, radius_m: float = 20.0, se
     for attempt in range(_DISC_TRIES):
         positions = _random_positions(arguments, attempt)
         pairs = pairs_within(positions, radius_m)
-        isolated = np.count_nonzero(np.bincount(pairs.ravel(), minlength=len(positions)) == 0)
-        if isolated == 0 or len(positions) == 1:
+        isolated_count = np.count_nonzero(np.bincount(pairs.ravel(), minlength=len(positions)) == 0)
+        if isolated_count == 0 or len(positions) == 1:
             graph = _build_lossless(positions, pairs, recipe)
             if nx.is_weakly_connected(graph):  # every link goes both ways
                 return graph
-        elif isolated > _HOPELESS:
+        elif isolated_count > _HOPELESS:
             break
     raise ParameterError(_describe_disconnected(arguments, radius_m))
 
@@ -137,11 +137,12 @@ def from_positions(
     propagation   if it is given, delivery ratios come from distance, shadowing and walls as in `random_geometric` and
                   `office`, and ``radius_m`` is ignored; arcs with a delivery ratio below ``min_pdr`` are omitted
     walls         segments ((x0_m, y0_m), (x1_m, y1_m)), each of which attenuates by ``wall_dB``
-    seed          of the shadowing; ``attempt`` is the attempt of an office's floor, if the positions are from an office
+    seed          seed of the shadowing
+    attempt       number of the attempt at which `office` found the positions; 0 for other positions
     """
-    known = read_positions(positions)
-    nodes = np.array(sorted(known))
-    positions_m = round_positions([known[node] for node in nodes.tolist()])
+    position_of_node = read_positions(positions)
+    nodes = np.array(sorted(position_of_node))
+    positions_m = round_positions([position_of_node[node] for node in nodes.tolist()])
     rows = [[node, x, y] for node, (x, y) in zip(nodes.tolist(), positions_m.tolist(), strict=True)]
     recipe: dict[str, Any] = {"kind": "from_positions", "positions": rows}
     if propagation is None:
@@ -167,10 +168,13 @@ def as_propagation(value: object, default: Propagation) -> Propagation:
         return default
     if isinstance(value, Propagation):
         return value
-    known = asdict(default)
-    if not isinstance(value, Mapping) or not set(value) <= set(known):
-        raise ParameterError(f"propagation is {value!r:.60}; it must be a Propagation with {', '.join(known)}.")
-    return Propagation(**{**known, **value})
+    default_values = asdict(default)
+    if not isinstance(value, Mapping) or not set(value) <= set(default_values):
+        raise ParameterError(
+            f"propagation is {value!r:.60}; it must be a Propagation, or a mapping with some of the keys "
+            f"{', '.join(default_values)}."
+        )
+    return Propagation(**{**default_values, **value})
 
 
 def _check_spacing(spacing_m: float, nodes: int) -> float:

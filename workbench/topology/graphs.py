@@ -54,7 +54,10 @@ class Network(nx.DiGraph):
 
 
 def _describe_details(graph: nx.DiGraph) -> str:
-    """Return a text with the range of delivery ratios and, for an unedited network, the generator's call."""
+    """Return a text with the range of delivery ratios and the call of the generator.
+
+    The range is left out if all links deliver all frames, the call if the network was edited.
+    """
     pdr = [value for _, _, value in graph.edges(data="pdr") if is_number(value)]
     ratios = f", delivery ratios {min(pdr):.2g} to {max(pdr):.2g}" if pdr and min(pdr) < 1 else ""
     recipe = graph.graph.get("recipe")
@@ -63,8 +66,12 @@ def _describe_details(graph: nx.DiGraph) -> str:
             return ratios
     except ScenarioError:
         return ratios
-    plain = {name: value for name, value in recipe.items() if name != "kind" and isinstance(value, (str, Real))}
-    return f"{ratios}, {recipe.get('kind')}({', '.join(f'{name}={value!r}' for name, value in plain.items())})"
+    plain_arguments = {
+        name: value for name, value in recipe.items() if name != "kind" and isinstance(value, (str, Real))
+    }
+    return (
+        f"{ratios}, {recipe.get('kind')}({', '.join(f'{name}={value!r}' for name, value in plain_arguments.items())})"
+    )
 
 
 def round_positions(positions_m: npt.ArrayLike) -> np.ndarray:
@@ -80,7 +87,11 @@ def round_pdr(pdr: npt.ArrayLike) -> np.ndarray:
 def build(
     nodes: npt.ArrayLike, positions_m: npt.ArrayLike, arcs: npt.ArrayLike, pdr: npt.ArrayLike, **attributes: Any
 ) -> nx.DiGraph:
-    """Return a graph in normal form from arrays in any order; ``attributes`` and the digest go into ``graph.graph``."""
+    """Return a graph in normal form (see the module) from arrays whose rows may be in any order.
+
+    ``nodes`` is (n,), ``positions_m`` (n, 2), ``arcs`` (m, 2) with (transmitter, receiver), ``pdr`` (m,). The graph's
+    attributes, ``graph.graph``, are ``attributes`` and the digest.
+    """
     return _to_graph(_sorted(nodes, positions_m, arcs, pdr), attributes)
 
 
@@ -92,13 +103,13 @@ def digest(graph: nx.Graph) -> str:
 def digest_of(arrays: Arrays) -> str:
     """Return the digest of a topology given as arrays."""
     sha = hashlib.sha256(b"topology 1 %d %d " % (len(arrays.nodes), len(arrays.arcs)))
-    for values, steps in (
+    for numbers, steps in (
         (arrays.nodes, 1),
         (arrays.positions_m, _POSITION_STEPS),
         (arrays.arcs, 1),
         (arrays.pdr, _PDR_STEPS),
     ):
-        sha.update(np.rint(values * steps).astype("<i8").tobytes())
+        sha.update(np.rint(numbers * steps).astype("<i8").tobytes())
     return sha.hexdigest()
 
 
@@ -116,14 +127,17 @@ def check(graph: nx.Graph) -> nx.DiGraph:
         graph_attributes["walls"] = check_walls(graph_attributes["walls"])
     if "recipe" in graph.graph and graph.graph.get("digest") == digest_of(arrays):
         graph_attributes["recipe"] = graph.graph["recipe"]
-    missing = [node for node, attributes in graph.nodes(data=True) if attributes.get("pos") is None]
-    if missing and len(missing) < len(arrays.nodes):
-        graph_attributes["positions_estimated"] = sorted(int(node) for node in missing)
+    nodes_without_pos = [node for node, attributes in graph.nodes(data=True) if attributes.get("pos") is None]
+    if nodes_without_pos and len(nodes_without_pos) < len(arrays.nodes):
+        graph_attributes["positions_estimated"] = sorted(int(node) for node in nodes_without_pos)
     return _to_graph(arrays, graph_attributes)
 
 
 def to_arrays(graph: nx.Graph) -> Arrays:
-    """Return the contents of a networkx graph as arrays in normal form. Raises ScenarioError if it is not usable."""
+    """Return the contents of a networkx graph as arrays in normal form.
+
+    Raises ScenarioError if the graph cannot be a topology, for example if it has no nodes or parallel links.
+    """
     if not isinstance(graph, nx.Graph):
         raise ScenarioError(f"The topology is a {type(graph).__name__}; it must be a networkx graph.")
     if graph.is_multigraph():
@@ -170,8 +184,8 @@ def whole(name: str, value: Any, minimum: int, maximum: int) -> int:
 def number(name: str, value: Any, minimum: float, maximum: float, unit: str = "") -> float:
     """Return ``value`` as a float. Raises ParameterError unless it is a number in [minimum, maximum]."""
     if not is_number(value) or not minimum <= value <= maximum:
-        allowed = f"{minimum:g} to {maximum:g} {unit}".rstrip()
-        raise ParameterError(f"{name} is {value!r:.60}; it must be a number from {allowed}.")
+        allowed_range = f"{minimum:g} to {maximum:g} {unit}".rstrip()
+        raise ParameterError(f"{name} is {value!r:.60}; it must be a number from {allowed_range}.")
     return float(value)
 
 
@@ -219,7 +233,7 @@ def _node(node: Any) -> int:
 
 
 def _links(graph: nx.Graph) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return (transmitters, receivers, pdr) in the graph's own order."""
+    """Return (transmitters, receivers, pdr) of all links as arrays, in the order of ``graph.edges``."""
     transmitters, receivers, qualities = [], [], []
     for transmitter, receiver, attributes in graph.edges(data=True):
         pdr = attributes.get("pdr", 1.0)
@@ -251,7 +265,7 @@ def _warn_of_other_attributes(graph: nx.Graph) -> None:
 
 def _positions(graph: nx.Graph, nodes: list[int]) -> list[tuple[float, float]]:
     """Return the positions (x_m, y_m) of ``nodes``; estimate missing positions, or lay out all if none is given."""
-    known: dict[int, tuple[float, float]] = {}
+    known_positions: dict[int, tuple[float, float]] = {}
     for node, position in graph.nodes(data="pos"):
         if position is not None:
             coordinates_m = coordinates(position)
@@ -259,9 +273,9 @@ def _positions(graph: nx.Graph, nodes: list[int]) -> list[tuple[float, float]]:
                 raise ScenarioError(
                     f"The topology's node {node} has pos {position!r:.60}; it must be (x_m, y_m), two finite numbers."
                 )
-            known[int(node)] = coordinates_m
-    if not known:
-        known = lay_out(graph)
-    elif len(known) < len(nodes):
-        known = {**known, **estimate_positions(graph, known)}
-    return [known[node] for node in nodes]
+            known_positions[int(node)] = coordinates_m
+    if not known_positions:
+        known_positions = lay_out(graph)
+    elif len(known_positions) < len(nodes):
+        known_positions = {**known_positions, **estimate_positions(graph, known_positions)}
+    return [known_positions[node] for node in nodes]

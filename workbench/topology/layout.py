@@ -31,19 +31,20 @@ def lay_out(graph: nx.Graph) -> dict[int, tuple[float, float]]:
     nodes = sorted(graph)
     undirected = graph.to_undirected(as_view=True) if graph.is_directed() else graph
     hops = _hops_to_pivots(undirected, nodes)
-    points = _principal_axes(hops) + 0.05 * _sunflower(len(nodes))
+    coordinates = _principal_axes(hops) + 0.05 * _sunflower(len(nodes))
     if hops.shape[0] == hops.shape[1]:
-        points = _majorize(points, hops)
-    points = (points - points.min(axis=0)) * HOP_M
-    return {int(node): (x, y) for node, (x, y) in zip(nodes, points.tolist(), strict=True)}
+        coordinates = _majorize(coordinates, hops)
+    coordinates = (coordinates - coordinates.min(axis=0)) * HOP_M
+    return {int(node): (x, y) for node, (x, y) in zip(nodes, coordinates.tolist(), strict=True)}
 
 
 def estimate_positions(graph: nx.Graph, known: dict[int, tuple[float, float]]) -> dict[int, tuple[float, float]]:
     """Return {node: (x_m, y_m)} for the nodes not in ``known``: the mean position of their five best neighbors.
 
-    The quality of a neighbor is the mean pdr of both directions; neighbors as good as the fifth count too. A node
-    without placed neighbors is placed after its neighbors, or in the middle of all known nodes. Each position is
-    shifted by 0.3 m, so that nodes with the same neighbors remain distinguishable.
+    The quality of a neighbor is the mean pdr of both directions; neighbors as good as the fifth count too. If no
+    neighbor of a node has a position yet, the node is placed in a later round, after its neighbors. If that never
+    happens, the node is placed in the middle of all known nodes. Each position is shifted by 0.3 m, so that nodes with
+    the same neighbors remain distinguishable.
     """
     known_positions = dict(known)
     estimated: dict[int, tuple[float, float]] = {}
@@ -65,8 +66,8 @@ def _best_neighbors(graph: nx.Graph, node: int, known_positions: dict[int, tuple
         neighbor = receiver if transmitter == node else transmitter
         if neighbor in known_positions:
             quality[neighbor] = quality.get(neighbor, 0.0) + graph.edges[transmitter, receiver].get("pdr", 1.0)
-    ranked = sorted(quality.values(), reverse=True)[:_BEST_NEIGHBORS]
-    return sorted(neighbor for neighbor in quality if quality[neighbor] >= ranked[-1])
+    best_qualities = sorted(quality.values(), reverse=True)[:_BEST_NEIGHBORS]
+    return sorted(neighbor for neighbor in quality if quality[neighbor] >= best_qualities[-1])
 
 
 def _arcs_around(graph: nx.Graph, node: int) -> list[tuple[int, int]]:
@@ -81,23 +82,34 @@ def _shift(position: np.ndarray, index: int) -> tuple[float, float]:
 
 
 def _hops_to_pivots(graph: nx.Graph, nodes: list[int]) -> np.ndarray:
-    """Return hop distances (nodes, pivots); unless all nodes are pivots, each pivot is farthest from earlier pivots."""
+    """Return the hop distances of all nodes to pivots, as an array (nodes, pivots).
+
+    In small networks every node is a pivot. Otherwise each pivot is the node farthest from the earlier pivots. A node
+    without a path to a pivot counts as one hop farther than all others.
+    """
     index = {node: row for row, node in enumerate(nodes)}
     pivots = len(nodes) if len(nodes) <= _SMALL else _PIVOTS
     hops = np.full((len(nodes), pivots), np.nan)
-    nearest = np.full(len(nodes), np.inf)
+    hops_to_nearest_pivot = np.full(len(nodes), np.inf)
     for column in range(pivots):
-        pivot = column if pivots == len(nodes) else (int(np.argmax(nearest)) if column else 0)
+        pivot = column if pivots == len(nodes) else (int(np.argmax(hops_to_nearest_pivot)) if column else 0)
         for node, distance in nx.single_source_shortest_path_length(graph, nodes[pivot]).items():
             hops[index[node], column] = distance
-        nearest = np.minimum(nearest, np.where(np.isnan(hops[:, column]), np.inf, hops[:, column]))
+        hops_to_nearest_pivot = np.minimum(
+            hops_to_nearest_pivot, np.where(np.isnan(hops[:, column]), np.inf, hops[:, column])
+        )
     return np.nan_to_num(hops, nan=np.nanmax(hops) + 1)
 
 
 def _principal_axes(hops: np.ndarray) -> np.ndarray:
-    """Return coordinates (nodes, 2) in hops, by pivot multidimensional scaling."""
-    squared = hops**2
-    centred = -0.5 * (squared - squared.mean(axis=0) - squared.mean(axis=1, keepdims=True) + squared.mean())
+    """Return coordinates (nodes, 2) whose distances approximate ``hops``, by pivot multidimensional scaling.
+
+    ``hops`` (nodes, pivots) is the result of `_hops_to_pivots`.
+    """
+    squared_hops = hops**2
+    centred = -0.5 * (
+        squared_hops - squared_hops.mean(axis=0) - squared_hops.mean(axis=1, keepdims=True) + squared_hops.mean()
+    )
     matrix = centred.T @ centred
     columns = []
     for axis in range(2):

@@ -32,11 +32,11 @@ def from_links(path_or_frame: object, positions: object = None, min_pdr: float =
     """
     min_pdr = number("min_pdr", min_pdr, 0, 1)
     links = read_links(path_or_frame)
-    known = {} if positions is None else read_positions(positions)
-    known, estimated_nodes = _complete_positions(links, known)
+    known_positions = {} if positions is None else read_positions(positions)
+    known_positions, estimated_nodes = _complete_positions(links, known_positions)
     path = str(path_or_frame) if isinstance(path_or_frame, str | Path) else None
     return _build_network(
-        links, known, estimated_nodes, min_pdr, {"kind": "from_links", "path": path, "min_pdr": min_pdr}
+        links, known_positions, estimated_nodes, min_pdr, {"kind": "from_links", "path": path, "min_pdr": min_pdr}
     )
 
 
@@ -66,14 +66,14 @@ def testbed(
         max_range_m = number("max_range_m", max_range_m, 0.001, LARGEST_COORDINATE_M, "m")
     data_set = datasets.named(name)
     links, positions_3d_m = _read_testbed(data_set.name)
-    known, moved_nodes = _separate(positions_3d_m)
-    known, estimated_nodes = _complete_positions(links, known)
+    flat_positions, moved_nodes = _separate(positions_3d_m)
+    flat_positions, estimated_nodes = _complete_positions(links, flat_positions)
     if max_range_m is not None or attenuation_dB > 0:
-        links = _attenuate(links, _in_space(data_set.name, positions_3d_m, known), max_range_m, attenuation_dB)
+        links = _attenuate(links, _in_space(data_set.name, positions_3d_m, flat_positions), max_range_m, attenuation_dB)
     recipe: dict[str, Any] = {"kind": "testbed", "name": data_set.name, "min_pdr": min_pdr}
     recipe |= {"max_range_m": max_range_m, "attenuation_dB": attenuation_dB}
     attributes = {"positions_moved": moved_nodes} if moved_nodes else {}
-    return _build_network(links, known, estimated_nodes, min_pdr, recipe, **attributes)
+    return _build_network(links, flat_positions, estimated_nodes, min_pdr, recipe, **attributes)
 
 
 def _read_testbed(name: str) -> tuple[list[tuple[int, int, float]], dict[int, tuple[float, float, float]]]:
@@ -87,10 +87,10 @@ def _read_testbed(name: str) -> tuple[list[tuple[int, int, float]], dict[int, tu
         return links, {row.node: (row.x_m, row.y_m, 0.0) for row in rows}
     positions_3d_m = {}
     if "positions" in files:
-        known = read_positions(files["positions"])
+        flat_positions = read_positions(files["positions"])
         rows = read_rows(files["positions"], ("node", "z_m"), "positions")
         heights = {int(row.values[0]): row.values[1] for row in rows}
-        positions_3d_m = {node: (x, y, _parse_height(heights[node])) for node, (x, y) in known.items()}
+        positions_3d_m = {node: (x, y, _parse_height(heights[node])) for node, (x, y) in flat_positions.items()}
     return read_links(files["links"]), positions_3d_m
 
 
@@ -105,9 +105,10 @@ def _parse_height(text: Any) -> float:
 def _in_space(
     name: str, positions_3d_m: dict[int, tuple[float, float, float]], known: dict[int, tuple[float, float]]
 ) -> dict[int, tuple[float, float, float]]:
-    """Return {node: (x_m, y_m, z_m)} of every node; nodes without a measured position get the mean height.
+    """Return {node: (x_m, y_m, z_m)} of every node in ``known``.
 
-    ``known``: {node: (x_m, y_m)} of every node, measured or estimated.
+    ``positions_3d_m`` has the measured positions. Any other node has its position in ``known``, {node: (x_m, y_m)},
+    and the mean height of the measured nodes. Raises DataError if the testbed ``name`` has no measured positions.
     """
     if not positions_3d_m:
         raise DataError(f"Data set {name} has no positions on this machine; max_range_m and attenuation_dB need them.")
@@ -121,16 +122,20 @@ def _attenuate(
     max_range_m: float | None,
     attenuation_dB: float,
 ) -> list[tuple[int, int, float]]:
-    """Return the links with delivery ratios reduced for weaker transmitters, and 0 for links that are too long."""
+    """Return the links (transmitter, receiver, pdr) with reduced delivery ratios.
+
+    Each ratio is reduced as if all transmitters were weaker by ``attenuation_dB``. Links longer than ``max_range_m``
+    have the ratio 0.
+    """
     length_m = np.array(
         [math.dist(positions_3d_m[transmitter], positions_3d_m[receiver]) for transmitter, receiver, _ in links]
     )
     propagation = Propagation()
     snr_dB = propagation.snr_dB(length_m)
     at_full_power = packet_reception(snr_dB, propagation.frame_B)
-    share = packet_reception(snr_dB - attenuation_dB, propagation.frame_B) / np.maximum(at_full_power, 1e-9)
-    share[length_m > (math.inf if max_range_m is None else max_range_m)] = 0.0
-    shares_of_links = zip(links, share.tolist(), strict=True)
+    retained_shares = packet_reception(snr_dB - attenuation_dB, propagation.frame_B) / np.maximum(at_full_power, 1e-9)
+    retained_shares[length_m > (math.inf if max_range_m is None else max_range_m)] = 0.0
+    shares_of_links = zip(links, retained_shares.tolist(), strict=True)
     return [(transmitter, receiver, pdr * link_share) for (transmitter, receiver, pdr), link_share in shares_of_links]
 
 
@@ -138,12 +143,12 @@ def _separate(
     positions_3d_m: dict[int, tuple[float, float, float]],
 ) -> tuple[dict[int, tuple[float, float]], list[int]]:
     """Return ({node: (x_m, y_m)}, moved nodes): a node above another is shifted in proportion to its height."""
-    lowest: dict[tuple[float, float], float] = {}
+    lowest_z_m: dict[tuple[float, float], float] = {}
     for x, y, z in positions_3d_m.values():
-        lowest[x, y] = min(z, lowest.get((x, y), z))
-    shift = {node: _SHIFT_PER_M * (z - lowest[x, y]) for node, (x, y, z) in positions_3d_m.items()}
-    positions = {node: (x + shift[node], y + shift[node]) for node, (x, y, _) in positions_3d_m.items()}
-    return positions, sorted(node for node in shift if shift[node] > 0)
+        lowest_z_m[x, y] = min(z, lowest_z_m.get((x, y), z))
+    shift_m = {node: _SHIFT_PER_M * (z - lowest_z_m[x, y]) for node, (x, y, z) in positions_3d_m.items()}
+    positions = {node: (x + shift_m[node], y + shift_m[node]) for node, (x, y, _) in positions_3d_m.items()}
+    return positions, sorted(node for node in shift_m if shift_m[node] > 0)
 
 
 def _complete_positions(

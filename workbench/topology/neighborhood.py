@@ -20,9 +20,9 @@ def pairs_within(positions_m: np.ndarray, radius_m: float) -> np.ndarray:
     reach = radius_m + _TOUCHING_M
     sorted_nodes, starts, counts, cells = _sort_into_cells(positions_m, reach)
     pairs = [_select_close_pairs(positions_m, _pairs_inside(sorted_nodes, starts, counts), reach)]
-    for offset in _HALF_OF_THE_CELLS_AROUND:
+    for cell_offset in _HALF_OF_THE_CELLS_AROUND:
         pairs.append(
-            _select_close_pairs(positions_m, _pairs_across(sorted_nodes, starts, counts, cells, offset), reach)
+            _select_close_pairs(positions_m, _pairs_across(sorted_nodes, starts, counts, cells, cell_offset), reach)
         )
     return np.concatenate(pairs)
 
@@ -33,8 +33,8 @@ def _sort_into_cells(positions_m: np.ndarray, reach: float) -> tuple[np.ndarray,
     Returns (sorted_nodes, starts, counts, cells): the nodes sorted by cell (n,), and for each occupied cell the
     position of its first node in ``sorted_nodes`` (c,), its number of nodes (c,) and its grid coordinates (c, 2).
     """
-    extent = float(np.ptp(positions_m, axis=0).max())
-    size = max(reach, extent / 1e6)  # keeps cell numbers small; a cell may be larger than the reach
+    extent_m = float(np.ptp(positions_m, axis=0).max())
+    size = max(reach, extent_m / 1e6)  # keeps cell numbers small; a cell may be larger than the reach
     cell_of_node = np.floor((positions_m - positions_m.min(axis=0)) / size).astype(np.int64)
     sorted_nodes = np.lexsort((cell_of_node[:, 1], cell_of_node[:, 0]))
     cells, starts, counts = np.unique(cell_of_node[sorted_nodes], axis=0, return_index=True, return_counts=True)
@@ -65,10 +65,10 @@ def _pairs_across(
 
 def _expand(sorted_nodes: np.ndarray, index: np.ndarray, first: np.ndarray, count: np.ndarray) -> np.ndarray:
     """Return the pairs of ``sorted_nodes[index[i]]`` with each of ``sorted_nodes[first[i] : first[i] + count[i]]``."""
-    total = int(count.sum())
-    if total > 2 * MOST_ARCS:
+    pair_count = int(count.sum())
+    if pair_count > 2 * MOST_ARCS:
         raise ParameterError(
-            f"The radius gives about {2 * total:,} links; at most {MOST_ARCS:,} are allowed. Use a smaller radius."
+            f"The radius gives about {2 * pair_count:,} links; at most {MOST_ARCS:,} are allowed. Use a smaller radius."
         )
     return np.column_stack((sorted_nodes[np.repeat(index, count)], sorted_nodes[ranges(first, count)]))
 
@@ -82,5 +82,5 @@ def _select_close_pairs(positions_m: np.ndarray, pairs: np.ndarray, reach: float
 
 def mean_degree(nodes: int, width_m: float, height_m: float, radius_m: float) -> float:
     """Return the mean number of neighbors of ``nodes`` spread evenly over an area, without regard to its border."""
-    reached_m2 = min(math.pi * radius_m**2, 2 * radius_m * min(width_m, height_m), width_m * height_m)
-    return (nodes - 1) * reached_m2 / (width_m * height_m)
+    reached_area_m2 = min(math.pi * radius_m**2, 2 * radius_m * min(width_m, height_m), width_m * height_m)
+    return (nodes - 1) * reached_area_m2 / (width_m * height_m)

@@ -74,24 +74,25 @@ def office(
 
 
 def attempt_of(recipe: Mapping[str, Any], positions_m: np.ndarray) -> int:
-    """Return the number of the attempt (0, 1, ...) at which an office's recipe gave these positions (n, 2).
+    """Return the number of the attempt (0, 1, ...) at which `office` drew these positions (n, 2) from its recipe.
 
-    Raises ParameterError if no attempt gives them.
+    Raises ParameterError if no attempt gives these positions.
     """
     for attempt in range(_TRIES):
         floor = Floor(recipe["rooms"] // 2, (recipe["seed"], attempt))
         if np.array_equal(floor.place(recipe["nodes"]), positions_m):
             return attempt
-    raise ParameterError("positions are not those of the office's recipe; pass the network as it was generated")
+    raise ParameterError("positions_m is not what the office's recipe generates; pass the network as it was generated")
 
 
 Segment = list[tuple[float, float]]
 
 
 class Floor:
-    """The floor plan of one attempt: ``columns`` modules on each side of the corridor, walls (w, 2, 2) in metres.
+    """A random floor plan, with ``columns`` modules on each side of the corridor.
 
-    A module is a square of 6 m x 6 m; a room consists of one or several modules.
+    A module is a square of 6 m x 6 m; a room consists of one or several modules. ``draw`` is (seed, attempt), which
+    determines the plan. ``walls`` (w, 2, 2) has the end points of the walls in m.
     """
 
     module_m, depth_m, corridor_m = 6.0, 6.0, 2.4
@@ -127,29 +128,37 @@ class Floor:
             yield [(x, y), (self.width_m, y)]
 
     def _sides(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return (bottom, top) of the lower and of the upper row of rooms."""
+        """Return ((bottom, top), (bottom, top)): the y coordinates in m of the lower and of the upper row of rooms."""
         return (0.0, self.depth_m), (self.depth_m + self.corridor_m, self.height_m)
 
     def place(self, nodes: int) -> np.ndarray:
-        """Return the positions (n, 2) of ``nodes`` motes in the corridor and the modules, sorted from left to right."""
+        """Draw positions (n, 2) in m for ``nodes`` motes, some in the corridor and the others in the rooms.
+
+        The positions are sorted from left to right.
+        """
         in_corridor = min(nodes, max(1, round(_CORRIDOR_SHARE * nodes)))
-        spread = uniforms(key_of(self.draw, POSITION), np.arange(2 * nodes)).reshape(-1, 2)
-        positions = np.concatenate((self._in_corridor(spread[:in_corridor]), self._in_rooms(spread[in_corridor:])))
+        uniform_draws = uniforms(key_of(self.draw, POSITION), np.arange(2 * nodes)).reshape(-1, 2)
+        positions = np.concatenate(
+            (self._in_corridor(uniform_draws[:in_corridor]), self._in_rooms(uniform_draws[in_corridor:]))
+        )
         positions = round_positions(positions)
         return positions[np.lexsort((positions[:, 1], positions[:, 0]))]
 
     def _in_corridor(self, spread: np.ndarray) -> np.ndarray:
-        """Return positions along the corridor, within its middle half; ``spread`` (n, 2) are draws in [0, 1)."""
+        """Return positions (n, 2) in m, spread along the corridor and at most a quarter of its width from its axis.
+
+        ``spread`` (n, 2) has draws in [0, 1).
+        """
         step_m = self.width_m / len(spread)
         x = (np.arange(len(spread)) + 0.3 + 0.4 * spread[:, 0]) * step_m
         y = self.height_m / 2 + (spread[:, 1] - 0.5) * self.corridor_m / 2
         return np.column_stack((x, y))
 
     def _in_rooms(self, spread: np.ndarray) -> np.ndarray:
-        """Return positions in the modules, which are filled in a random order; ``spread`` (n, 2) are draws in [0, 1).
+        """Return positions (n, 2) in m in the modules of the rooms; ``spread`` (n, 2) has draws in [0, 1).
 
-        The numbers of motes in two modules differ by at most one. The motes of a module take its four quarters in turn,
-        so that they are not on top of each other.
+        The modules get motes in turn, in a random order, so their numbers of motes differ by at most one. The motes of
+        a module take its four quarters in turn, so that they are not on top of each other.
         """
         modules = 2 * self.columns
         draw = uniforms(key_of(self.draw, ROOM), 2 * self.columns + np.arange(2 * modules)).reshape(2, modules)
@@ -157,10 +166,10 @@ class Floor:
         index = np.arange(len(spread))
         module = module_order[index % modules]
         quarter = np.array(_QUARTERS)[(first_quarter[module] + index // modules) % 4]
-        inner = np.array((self.module_m - 2 * _FROM_WALL_M, self.depth_m - 2 * _FROM_WALL_M))
+        inner_size_m = np.array((self.module_m - 2 * _FROM_WALL_M, self.depth_m - 2 * _FROM_WALL_M))
         bottoms = np.array([bottom for bottom, _ in self._sides()])
         corners = np.column_stack(((module % self.columns) * self.module_m, bottoms[module // self.columns]))
-        return corners + _FROM_WALL_M + (quarter + 0.2 + 0.6 * spread) * inner / 2
+        return corners + _FROM_WALL_M + (quarter + 0.2 + 0.6 * spread) * inner_size_m / 2
 
 
 def _is_strongly_connected(nodes: int, arcs: np.ndarray) -> bool:

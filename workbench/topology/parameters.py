@@ -1,7 +1,7 @@
-"""Parameter tables of the network generators, from which forms are built.
+"""Parameter tables of the network generators, from which the user interface builds its forms.
 
-Ranges suit a slider and are narrower than those of the generators. The tables have the generators' names and defaults.
-A parameter without a default has the value of a small network.
+A table has the names and defaults of a generator's parameters, and a range for each. The ranges suit a slider and are
+narrower than those of the generators. A parameter without a default has the value of a small network.
 """
 
 from collections.abc import Mapping
@@ -114,16 +114,16 @@ def of_network(graph: nx.DiGraph) -> dict[str, Parameter]:
     kind, present_values = recipe["kind"], values_of(recipe["kind"], recipe)
     table = {entry.name: entry for entry in table_of(kind)}
     table |= {f"propagation.{entry.name}": entry for entry in PROPAGATION.get(kind, ())}
-    unset = {name for name, value in recipe.items() if value is None}
+    unset_arguments = {name for name, value in recipe.items() if value is None}
     return {
         f"topology.{path}": table[path]._replace(default=present_values[table[path].name])
         for path in argument_paths(recipe)
-        if path in table and path not in unset
+        if path in table and path not in unset_arguments
     }
 
 
 def values_of(kind: str, recipe: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return {parameter: value} of generator ``kind``: the recipe's values, and defaults for other parameters."""
+    """Return {parameter: value} of generator ``kind``: values from ``recipe``, and defaults for all others."""
     recipe = recipe or {}
     arguments = {**recipe, **(recipe.get("propagation") or {})}
     table = (*table_of(kind), *PROPAGATION.get(kind, ()))

@@ -76,21 +76,24 @@ class Propagation:
         return self.transmit_power_dBm - loss_dB - self.noise_dBm
 
     def range_m(self, pdr: float, luck_dB: float = 0.0) -> float:
-        """Return the greatest distance in m at which a link ``luck_dB`` better than the mean link still has ``pdr``."""
+        """Return the greatest distance in m at which a link still has the delivery ratio ``pdr``.
+
+        ``luck_dB`` is the gain of the link over a link without shadowing, in dB.
+        """
         spare_dB = float(self.snr_dB(1.0)) + luck_dB - _snr_needed_dB(pdr, self.frame_B)
         return float(10 ** min(9.0, max(0.0, spare_dB) / (10 * self.exponent)))
 
     @property
     def greatest_luck_dB(self) -> float:
-        """The greatest gain, in dB, of any link over the mean link."""
+        """The largest possible random gain of a link, in dB: shadowing and asymmetry, both cut off."""
         return CUT_OFF * (self.shadowing_dB + self.asymmetry_dB)
 
 
 def packet_reception(snr_dB: npt.ArrayLike, frame_B: int) -> np.ndarray:
     """Return the share of frames of ``frame_B`` bytes received at a signal-to-noise ratio in dB (any shape)."""
     snr = 10 ** (np.clip(snr_dB, -40, 40) / 10)
-    terms = _SIGNED_BINOMIALS * np.exp(20 * np.asarray(snr)[..., None] * (1 / _ORDERS - 1))
-    bit_error_rate = np.clip(8 / 15 / 16 * terms.sum(axis=-1), 0.0, 0.5)
+    series_terms = _SIGNED_BINOMIALS * np.exp(20 * np.asarray(snr)[..., None] * (1 / _ORDERS - 1))
+    bit_error_rate = np.clip(8 / 15 / 16 * series_terms.sum(axis=-1), 0.0, 0.5)
     return (1 - bit_error_rate) ** (8 * frame_B)
 
 
@@ -119,7 +122,10 @@ def links_between(
 
 
 def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
-    """Return for each of the segments (p, 2, 2) whether it crosses the wall (2, 2); a common end point may count."""
+    """Return for each of the segments (p, 2, 2) whether it crosses the wall (2, 2).
+
+    If a segment only touches the wall, rounding decides.
+    """
     wall_sides = _side(segments[:, 0], segments[:, 1], wall[0]) * _side(segments[:, 0], segments[:, 1], wall[1])
     node_sides = _side(wall[0], wall[1], segments[:, 0]) * _side(wall[0], wall[1], segments[:, 1])
     return (wall_sides < 0) & (node_sides < 0)
@@ -127,16 +133,17 @@ def _cross(segments: np.ndarray, wall: np.ndarray) -> np.ndarray:
 
 def _side(start: np.ndarray, end: np.ndarray, point: np.ndarray) -> np.ndarray:
     """Return the sign of the side of the line from start to end on which the point lies."""
-    along, across = end - start, point - start
-    return np.sign(along[..., 0] * across[..., 1] - along[..., 1] * across[..., 0])
+    line_vector, point_vector = end - start, point - start
+    return np.sign(line_vector[..., 0] * point_vector[..., 1] - line_vector[..., 1] * point_vector[..., 0])
 
 
 def draw_links(
     pairs: np.ndarray, snr_dB: np.ndarray, propagation: Propagation, draw: tuple[int, int], min_pdr: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw (arcs (m, 2), pdr (m,)) for ``pairs`` (p, 2) of nodes whose mean links have ``snr_dB`` (p,).
+    """Draw the links of ``pairs`` (p, 2) of nodes; return arcs (m, 2) and their delivery ratios (m,).
 
-    ``draw`` is (seed, attempt). The draws of a link depend only on ``draw`` and on the link's two nodes.
+    ``snr_dB`` (p,) is the signal-to-noise ratio of a pair without shadowing. Arcs that deliver less than ``min_pdr``
+    are omitted. ``draw`` is (seed, attempt). The draws of a link depend only on ``draw`` and on the link's two nodes.
     """
     lower_node, higher_node = pairs.min(axis=1), pairs.max(axis=1)
     shadowing = propagation.shadowing_dB * normals(link_keys(draw, SHADOWING, lower_node, higher_node))
@@ -151,25 +158,28 @@ def draw_links(
 
 
 def _snr_needed_dB(pdr: float, frame_B: int) -> float:
-    """Return the signal-to-noise ratio at which the reception curve reaches ``pdr``, by bisection."""
-    low, high = -40.0, 40.0
+    """Return the signal-to-noise ratio at which the share of received frames is ``pdr``, found by bisection."""
+    low_dB, high_dB = -40.0, 40.0
     for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if packet_reception(middle, frame_B) < pdr else (low, middle)
-    return low
+        middle_dB = (low_dB + high_dB) / 2
+        low_dB, high_dB = (middle_dB, high_dB) if packet_reception(middle_dB, frame_B) < pdr else (low_dB, middle_dB)
+    return low_dB
 
 
 # Array versions of workbench.draws: the same numbers as its scalar functions.
 
 
 def key_of(draw: tuple[int, int], purpose: int) -> int:
-    """Return the key of the draws for one purpose; ``draw`` is (seed, attempt)."""
+    """Return the key of random draws for a ``purpose``, such as POSITION or ROOM; ``draw`` is (seed, attempt)."""
     seed, attempt = draw
     return draws.make_key(seed, purposes.TOPOLOGY, purpose, attempt)
 
 
 def link_keys(draw: tuple[int, int], purpose: int, transmitters: npt.ArrayLike, receivers: npt.ArrayLike) -> np.ndarray:
-    """Return ``draws.make_key(seed, TOPOLOGY, purpose, attempt, transmitter, receiver)`` for arrays of nodes."""
+    """Return a 64-bit key of random draws for each pair (transmitter, receiver) of two arrays of nodes.
+
+    The key is ``draws.make_key(seed, TOPOLOGY, purpose, attempt, transmitter, receiver)``; ``draw`` is (seed, attempt).
+    """
     keys = np.array([key_of(draw, purpose)], dtype=np.uint64)
     for nodes in (transmitters, receivers):
         keys = mix64(keys ^ mix64(np.asarray(nodes).astype(np.uint64) + _GOLDEN))
@@ -177,13 +187,16 @@ def link_keys(draw: tuple[int, int], purpose: int, transmitters: npt.ArrayLike, 
 
 
 def uniforms(keys: int | np.ndarray, counters: npt.ArrayLike) -> np.ndarray:
-    """Return ``draws.uniform(key, counter)`` for a key or array of keys and an array of counters, broadcast."""
+    """Return uniform random numbers in [0, 1), each determined by a key and a counter.
+
+    ``keys`` and ``counters`` are broadcast. The numbers equal ``draws.uniform(key, counter)``.
+    """
     counters = np.atleast_1d(np.asarray(counters)).astype(np.uint64)
-    mixed = mix64(np.asarray(keys, dtype=np.uint64) + (counters + np.uint64(1)) * _GOLDEN)
-    return (mixed >> np.uint64(11)).astype(float) / (1 << 53)
+    random_bits = mix64(np.asarray(keys, dtype=np.uint64) + (counters + np.uint64(1)) * _GOLDEN)
+    return (random_bits >> np.uint64(11)).astype(float) / (1 << 53)
 
 
 def normals(keys: np.ndarray) -> np.ndarray:
-    """Return one draw from the normal distribution, cut off at three standard deviations, for each key."""
+    """Return a standard normal number, cut off at ±3, for each key of random draws."""
     radius = np.sqrt(-2.0 * np.log(1.0 - uniforms(keys, 0)))
     return np.clip(radius * np.cos(2.0 * np.pi * uniforms(keys, 1)), -CUT_OFF, CUT_OFF)

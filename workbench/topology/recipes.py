@@ -41,7 +41,10 @@ KINDS: dict[str, Callable[..., nx.DiGraph]] = {
 
 
 def generator_of(kind: Any) -> Any:
-    """Return the generator of a kind, from the workbench or a plug-in, or None for an unknown kind."""
+    """Return the generator function of this name, or None if it is unknown.
+
+    ``kind`` is the kind in a recipe, such as "grid". Plug-ins can add generators.
+    """
     if not isinstance(kind, str):
         return None
     if kind in KINDS:
@@ -79,44 +82,44 @@ def to_dict(graph: nx.Graph) -> dict[str, Any]:
         return {"recipe": recipe, "digest": digest}
     positions = zip(arrays.nodes.tolist(), arrays.positions_m.tolist(), strict=True)
     arcs = zip(arrays.arcs.tolist(), arrays.pdr.tolist(), strict=True)
-    full: dict[str, Any] = {"nodes": [[node, x, y] for node, (x, y) in positions]}
-    full["links"] = [[transmitter, receiver, pdr] for (transmitter, receiver), pdr in arcs]
+    stored_form: dict[str, Any] = {"nodes": [[node, x, y] for node, (x, y) in positions]}
+    stored_form["links"] = [[transmitter, receiver, pdr] for (transmitter, receiver), pdr in arcs]
     if walls:
-        full["walls"] = wall_rows
-    return full
+        stored_form["walls"] = wall_rows
+    return stored_form
 
 
 def from_dict(form: object) -> nx.DiGraph:
-    """Return the network of the plain values that ``to_dict`` returned.
+    """Return the network that ``form`` describes, a dictionary in the form that `to_dict` returns.
 
-    Raises ScenarioError for invalid values, and if a recipe now gives a network with another digest. Raises DataError,
-    with where to get the data, for a testbed whose data are not on this machine.
+    Raises ScenarioError for an invalid dictionary, and for a recipe whose network no longer has the stored digest.
+    Raises DataError for a testbed whose data are not on this machine; the message names their source.
     """
     if not isinstance(form, Mapping):
         raise ScenarioError(
             f"The topology is {form!r:.60}; it must be an object with a recipe, or with nodes and links."
         )
-    known = {"recipe", "digest", "nodes", "links", "walls"}
-    unknown_fields = sorted(str(key) for key in form if key not in known)
+    known_fields = {"recipe", "digest", "nodes", "links", "walls"}
+    unknown_fields = sorted(str(key) for key in form if key not in known_fields)
     if unknown_fields:
         raise ScenarioError(
-            f"The topology has a field {unknown_fields[0]!r:.60}; it may have {', '.join(sorted(known))}."
+            f"The topology has a field {unknown_fields[0]!r:.60}; it may have {', '.join(sorted(known_fields))}."
         )
     if "recipe" in form and len(form) > 1 + ("digest" in form):
         raise ScenarioError("The topology has a recipe and also nodes, links or walls; it must have one or the other.")
     graph = _from_recipe(form["recipe"]) if "recipe" in form else _from_lists(form)
-    expected = form.get("digest")
-    if expected is not None and expected != graph.graph["digest"]:
+    old_digest = form.get("digest")
+    if old_digest is not None and old_digest != graph.graph["digest"]:
         raise ScenarioError(
             f"The topology differs from the stored one (digest {graph.graph['digest'][:12]}..., stored "
-            f"{str(expected)[:12]}...): its recipe, its data or this version of the workbench has changed; store its "
+            f"{str(old_digest)[:12]}...): its recipe, its data or this version of the workbench has changed; store its "
             "nodes and links instead."
         )
     return graph
 
 
 def regenerated(graph: nx.Graph, changes: Mapping[str, Any]) -> nx.DiGraph:
-    """Return the network of a recipe in which some arguments are changed, frozen.
+    """Return a network from the generator of ``graph`` with some arguments changed; the result is read-only.
 
     graph     a network from a generator, unedited
     changes   {argument: value}; "propagation.exponent" is the exponent of the argument ``propagation``
@@ -127,24 +130,28 @@ def regenerated(graph: nx.Graph, changes: Mapping[str, Any]) -> nx.DiGraph:
     if recipe is None:
         raise ScenarioError(
             f"The topology of {len(graph)} nodes was not made by a generator, or was edited since, so "
-            f"'topology.{next(iter(changes))}' cannot be changed; pass whole networks as the topology."
+            f"'topology.{next(iter(changes))}' cannot be changed; give each network as a whole: topology=network."
         )
     new_recipe = json.loads(json.dumps(recipe))
     for path, value in changes.items():
-        *outer, name = path.split(".")
+        *outer_names, name = path.split(".")
         arguments = new_recipe
-        for key in outer:
+        for key in outer_names:
             arguments = arguments.get(key)
             if not isinstance(arguments, dict):
                 break
         if not isinstance(arguments, dict) or name not in arguments or name == "kind":
-            known = ", ".join(f"topology.{known_path}" for known_path in argument_paths(recipe))
-            raise ScenarioError(f"The topology's recipe {recipe['kind']} has no topology.{path}; it has {known}.")
+            known_paths = ", ".join(f"topology.{known_path}" for known_path in argument_paths(recipe))
+            raise ScenarioError(
+                f"'topology.{path}' is not an argument of the generator {recipe['kind']}; it has {known_paths}."
+            )
         arguments[name] = value
     try:
         text = json.dumps(new_recipe)
     except (TypeError, ValueError, RecursionError):
-        raise ScenarioError(f"The changes {changes!r:.60} of the topology must be numbers or texts.") from None
+        raise ScenarioError(
+            f"The changes of the topology are {changes!r:.60}; their values must be numbers or texts."
+        ) from None
     return _generate_once(text)
 
 
@@ -153,7 +160,7 @@ def argument_paths(recipe: Mapping[str, Any]) -> list[str]:
     paths = []
     for name, value in recipe.items():
         if isinstance(value, Mapping):
-            paths += [f"{name}.{inner}" for inner in value]
+            paths += [f"{name}.{inner_name}" for inner_name in value]
         elif name != "kind" and not isinstance(value, list):
             paths.append(name)
     return paths
@@ -182,9 +189,9 @@ def _from_recipe(recipe: Any) -> nx.DiGraph:
     generator = generator_of(kind)
     if generator is None:
         kinds = (*KINDS, *plugins.names("topologies", KINDS), "from_positions")
-        hint = meant(kind, kinds)
+        suggestion = meant(kind, kinds)
         raise ScenarioError(
-            f"The topology's recipe has the kind {kind!r:.60}{hint}; it must be one of {', '.join(kinds)}."
+            f"The topology's recipe has the kind {kind!r:.60}{suggestion}; it must be one of {', '.join(kinds)}."
         )
     arguments = {str(name): value for name, value in recipe.items() if name != "kind"}
     return _call(str(kind), generator, arguments)
@@ -200,8 +207,8 @@ def _call(kind: str, generator: Callable[..., nx.DiGraph], arguments: dict[str, 
     parameters = inspect.signature(generator).parameters
     for name in arguments:
         if name not in parameters:
-            known = ", ".join(parameters)
-            raise ScenarioError(f"The topology's recipe {kind} has no argument {name!r:.60}; it has {known}.")
+            known_arguments = ", ".join(parameters)
+            raise ScenarioError(f"The topology's recipe {kind} has no argument {name!r:.60}; it has {known_arguments}.")
     for name, parameter in parameters.items():
         if name not in arguments and parameter.default is parameter.empty:
             raise ScenarioError(f"The topology's recipe {kind} lacks the argument {name}.")
@@ -252,7 +259,9 @@ def _check_links(rows: Any, nodes: set[int]) -> list[list[Any]]:
                 f"Entry {index} of the topology's links is {row!r:.60}; it must be [transmitter, receiver, pdr]."
             )
         if not (_is_node(row[0]) and _is_node(row[1]) and {row[0], row[1]} <= nodes) or row[0] == row[1]:
-            raise ScenarioError(f"Entry {index} of the topology's links is {row!r:.60}; it must join two of its nodes.")
+            raise ScenarioError(
+                f"Entry {index} of the topology's links is {row!r:.60}; it must join two different nodes in nodes."
+            )
         if (row[0], row[1]) in known_links:
             raise ScenarioError(f"Entry {index} of the topology's links repeats {row[0]} -> {row[1]}; keep one.")
         known_links.add((row[0], row[1]))

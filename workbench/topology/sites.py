@@ -32,8 +32,8 @@ PLACES = ("spread", "random")
 def spread(graph: nx.Graph, count: int) -> tuple[int, ...]:
     """Return ``count`` nodes far apart, first the node in the middle; ties go to the lowest number.
 
-    Each site takes one search. A node without a path from any site counts as farthest. Raises ParameterError if
-    ``count`` exceeds the nodes.
+    Each site takes one search of the network. A node without a path from the earlier sites counts as farthest. Raises
+    ParameterError if ``count`` is larger than the number of nodes.
 
     >>> from workbench.topology import line
     >>> spread(line(9), 3)
@@ -44,8 +44,8 @@ def spread(graph: nx.Graph, count: int) -> tuple[int, ...]:
     nodes = np.array(sorted(graph))
     row = {node: i for i, node in enumerate(nodes.tolist())}
     positions = np.array([graph.nodes[node]["pos"] for node in nodes.tolist()])
-    middle = (positions.min(axis=0) + positions.max(axis=0)) / 2
-    sites = [int(nodes[np.argmin(np.hypot(*(positions - middle).T))])]
+    middle_m = (positions.min(axis=0) + positions.max(axis=0)) / 2
+    sites = [int(nodes[np.argmin(np.hypot(*(positions - middle_m).T))])]
     hops = np.full(len(nodes), np.inf)
     while True:
         for node, distance in nx.single_source_shortest_path_length(graph, sites[-1]).items():
@@ -59,15 +59,16 @@ def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
     """Return the network with nodes numbered from 0: the nodes of ``first``, then the others in their order.
 
     So parameters with node numbers, such as ``roots=(0, 1, 2)``, have the same meaning in different networks. The new
-    network is stored link by link. Raises ParameterError for an unknown or repeated node.
+    network has no recipe, so a scenario stores all its nodes and links. Raises ParameterError for an unknown or
+    repeated node.
     """
     graph = check(graph)
     first = list(first)
     for node in first:
         if not is_whole(node) or node not in graph:
-            raise ParameterError(f"the parameter first contains {node!r:.60}, which is not a node of this network")
+            raise ParameterError(f"`first` contains {node!r:.60}, which is not a node of this network; remove it")
     if len(set(first)) < len(first):
-        raise ParameterError(f"the parameter first is {first!r:.60}; it must name each node once")
+        raise ParameterError(f"`first` is {first!r:.60}; it must not contain a node twice")
     first_nodes = set(first)
     nodes_in_order = [*first, *(node for node in sorted(graph) if node not in first_nodes)]
     return check(nx.relabel_nodes(graph, {node: new_number for new_number, node in enumerate(nodes_in_order)}))
@@ -77,9 +78,10 @@ def renumbered(graph: nx.Graph, first: Iterable[int]) -> nx.DiGraph:
 def field_with_roots(nodes: int, count: int, roots: str = "spread", seed: int = 1) -> nx.DiGraph:
     """Return a connected random network as dense as 1500 nodes in 500 m x 200 m, with links up to 20 m.
 
-    The first ``count`` nodes are intended as roots. With ``roots="spread"`` they are the result of `spread`: node 0
-    is in the middle, and node 1 farthest from it. A smaller ``count`` gives the first of these roots. With "random"
-    the first ``count`` nodes are at random positions. Raises ParameterError for other values.
+    The first ``count`` nodes are intended as the roots of a protocol's trees. With ``roots="spread"`` they are the
+    result of `spread`: node 0 is in the middle, and node 1 is farthest from node 0. A smaller ``count`` gives the
+    beginning of this list. With ``roots="random"`` the roots are at random positions, as all other nodes are.
+    Raises ParameterError for other values.
     """
     if roots not in PLACES:
         raise ParameterError(f"roots is {roots!r:.60}; it must be one of {', '.join(PLACES)}")

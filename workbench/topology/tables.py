@@ -11,7 +11,7 @@ from workbench.topology.graphs import LARGEST_NODE, coordinates
 
 
 class Row(NamedTuple):
-    """The requested columns of one row, and the row's location for messages."""
+    """The values of the requested columns in one row of a table, and the row's location for messages."""
 
     location: str
     values: tuple[Any, ...]
@@ -48,21 +48,21 @@ _COUNTS = {"heard", "sent"}
 
 def _average_links(source: object) -> list[tuple[int, int, float]]:
     """Return the links of a table with packet counts; the rows of a link are averaged, weighted by ``sent``."""
-    sums: dict[tuple[int, int], tuple[float, float]] = {}
+    weighted_sums: dict[tuple[int, int], tuple[float, float]] = {}
     for row in read_rows(source, ("transmitter", "receiver", "pdr", "sent"), "links"):
         link = _ends_in(row)
-        pdr, sent = _ratio_in(row, row.values[2]), _float(row.values[3])
-        if sent is None or sent <= 0:
+        pdr, sent_count = _ratio_in(row, row.values[2]), _float(row.values[3])
+        if sent_count is None or sent_count <= 0:
             raise DataError(f"{row.location}, column sent: {row.values[3]!r:.60}; it must be a number above 0.")
-        weighted, weight = sums.get(link, (0.0, 0.0))
-        sums[link] = weighted + pdr * sent, weight + sent
-    if not sums:
+        weighted_sum, weight = weighted_sums.get(link, (0.0, 0.0))
+        weighted_sums[link] = weighted_sum + pdr * sent_count, weight + sent_count
+    if not weighted_sums:
         raise DataError(f"{_describe_source(source, 'links')} has no rows; it needs a row for each link.")
-    return [(*link, min(1.0, weighted / weight)) for link, (weighted, weight) in sums.items()]
+    return [(*link, min(1.0, weighted_sum / weight)) for link, (weighted_sum, weight) in weighted_sums.items()]
 
 
 def _ends_in(row: Row) -> tuple[int, int]:
-    """Return (transmitter, receiver), the first two cells of a row."""
+    """Return (transmitter, receiver), the first two cells of a row. Raises DataError if both are the same node."""
     transmitter, receiver = (node_in(row, *cell) for cell in zip(("transmitter", "receiver"), row.values, strict=False))
     if transmitter == receiver:
         raise DataError(f"{row.location}: node {transmitter} has a link to itself; remove the row.")
@@ -124,7 +124,7 @@ def read_rows(source: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
         yield from _frame_rows(source, columns, what)
     else:
-        raise DataError(f"The {what} are a {type(source).__name__}; they must be a CSV file or a pandas DataFrame.")
+        raise DataError(f"The table of {what} is of type {type(source).__name__}; give a CSV file or a DataFrame.")
 
 
 def node_in(row: Row, column: str, value: Any) -> int:
@@ -147,10 +147,10 @@ def _ratio_in(row: Row, value: Any) -> float:
 def _float(value: Any) -> float | None:
     """Return a value as a finite float, or None; numbers with underscores, which Python accepts, give None."""
     try:
-        result = None if isinstance(value, str) and "_" in value else float(value)
+        number = None if isinstance(value, str) and "_" in value else float(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return result if result is not None and abs(result) < float("inf") else None
+    return number if number is not None and abs(number) < float("inf") else None
 
 
 def _is_blank(value: Any) -> bool:
@@ -188,7 +188,7 @@ def _file_rows(path: Path, columns: tuple[str, ...]) -> Iterator[Row]:
 
 
 def _select_cells(cells: list[str], indices: list[int]) -> tuple[str | None, ...]:
-    """Return the cells of a row at ``indices``; None for cells beyond the end of a short row."""
+    """Return the cells of a row at ``indices``, or None for an index beyond the end of the row."""
     return tuple(cells[index].strip() if index < len(cells) else None for index in indices)
 
 
@@ -196,13 +196,13 @@ def _frame_rows(frame: Any, columns: tuple[str, ...], table_name: str) -> Iterat
     names = [str(name) for name in frame.columns]
     for name in columns:
         _find_column(names, name, f"The {table_name} table")
-    values = [frame[name].tolist() for name in columns]
-    for label, row in zip(frame.index.tolist(), zip(*values, strict=True), strict=True):
+    column_values = [frame[name].tolist() for name in columns]
+    for label, row in zip(frame.index.tolist(), zip(*column_values, strict=True), strict=True):
         yield Row(f"{table_name} table, row {label}", row)
 
 
 def _find_column(header: list[str], name: str, owner: str) -> int:
     if name not in header:
-        present = ", ".join(header)[:200] or "none"
-        raise DataError(f"{owner} has no column {name!r}; its columns are: {present}.")
+        present_columns = ", ".join(header)[:200] or "none"
+        raise DataError(f"{owner} has no column {name!r}; its columns are: {present_columns}.")
     return header.index(name)

@@ -26,7 +26,7 @@ View of a stream of readings::
 Views of many runs, drawn from the tables that `workbench.pipelines` computes from their traces::
 
     load_map(loads, topology, metric="sent")    the load of each node on a map: the mean over runs, and a band
-    latency_chart(distributions)                the latency that each percentage of the deliveries does not exceed
+    latency_chart(distributions)                percentiles of the latency of deliveries
 
 The views of a single protocol are in its package ``views``, such as `workbench.tinymq.views`. A figure that only one
 lesson or paper needs is stored beside that notebook.

@@ -35,16 +35,16 @@ def workload(run: Any) -> str:
     the text is only the number of its items.
     """
     items = list(getattr(getattr(run, "scenario", run), "workload", ()) or ())
-    texts = [text for item in items if (text := _describe_item(item))]
-    if 0 < len(texts) <= 3:
-        return "; ".join(texts)
+    item_texts = [item_text for item in items if (item_text := _describe_item(item))]
+    if 0 < len(item_texts) <= 3:
+        return "; ".join(item_texts)
     return f"{len(items)} items of workload" if items else ""
 
 
 def _describe_item(item: Any) -> str:
     kind = type(item).__name__.lower()
-    at, content = getattr(item, "at", None), getattr(item, "what", None)
-    if content is None or at is None:
+    nodes, content = getattr(item, "at", None), getattr(item, "what", None)
+    if content is None or nodes is None:
         return ""
     verbs = {
         "subscribe": ("subscribes to", "subscribe to"),
@@ -53,8 +53,8 @@ def _describe_item(item: Any) -> str:
     }.get(kind)
     if verbs is None:
         return ""
-    node_list = [at] if isinstance(at, (int, str)) else list(at)
-    if at == "all":
+    node_list = [nodes] if isinstance(nodes, (int, str)) else list(nodes)
+    if nodes == "all":
         subject, verb = "all nodes", verbs[1]
     elif len(node_list) == 1:
         subject, verb = f"node {node_list[0]}", verbs[0]
@@ -68,8 +68,8 @@ def _describe_item(item: Any) -> str:
 def key_numbers(run: Any) -> list[tuple[str, str]]:
     """Return (label, formatted value) for each metric of `KEY_METRICS` whose value in the run is finite."""
     metrics = run.metrics
-    values = [(label, form, float(metrics[name])) for name, label, form in KEY_METRICS if name in metrics]
-    return [(label, form.format(value)) for label, form, value in values if math.isfinite(value)]
+    values = [(label, template, float(metrics[name])) for name, label, template in KEY_METRICS if name in metrics]
+    return [(label, template.format(value)) for label, template, value in values if math.isfinite(value)]
 
 
 def conditions(run: Any) -> str:

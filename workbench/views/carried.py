@@ -39,11 +39,12 @@ def carries_record(view: Callable[P, Drawn]) -> Callable[P, Drawn]:
 
 
 def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
-    """Return the drawing with the record of one or more sweep tables attached.
+    """Return the drawing with a record attached, which states how to reproduce the sweeps that the drawing shows.
 
-    ``drawn``: names of the metrics that the drawing shows. The drawing is returned unchanged if a table is not a
-    `SweepTable`. It is also unchanged if the sweeps measure their runs with different functions, because then no common
-    record exists.
+    tables: the table of a sweep, or a list of tables.
+    drawn: names of the metrics that the drawing shows.
+    The drawing is returned without a record if a table is not a `SweepTable`, or if the sweeps measure their runs with
+    different functions.
     """
     from workbench.sweeps.table import SweepTable
 
@@ -54,8 +55,8 @@ def carries_sweep(tables: Any, drawing: Drawing, *drawn: str) -> Drawing:
     if not table_list or not is_one_measure:
         return drawing
     first_table, *other_tables = table_list
-    pairs = [(table.rows, table.plan) for table in other_tables]
-    return attach_record(drawing, first_table.rows, first_table.plan, *drawn, others=pairs)
+    other_results = [(table.rows, table.plan) for table in other_tables]
+    return attach_record(drawing, first_table.rows, first_table.plan, *drawn, others=other_results)
 
 
 def _record_of(subject: Any) -> Callable[[], Mapping[str, Any]] | None:

@@ -89,11 +89,11 @@ def category_chart(
     lines = [_check_series(item) for item in series]
     offsets = [0.0 if len(lines) == 1 else SPREAD * (index / (len(lines) - 1) - 0.5) for index in range(len(lines))]
     shifted = [_shift_apart(line, offset) for line, offset in zip(lines, offsets, strict=True)]
-    available = (width - 90) / max(len(names), 1) - 8
-    widest = max((text_width(name, SIZE) for name in names), default=0)
-    angle = 0.0 if widest <= available else TURN
+    available_px = (width - 90) / max(len(names), 1) - 8
+    widest_name_px = max((text_width(name, SIZE) for name in names), default=0)
+    angle = 0.0 if widest_name_px <= available_px else TURN
     frame = _Frame(shifted, None, width, height, False, bool(note), _count_legend_rows(lines, width))
-    frame.name_categories(names, angle, widest)
+    frame.name_categories(names, angle, widest_name_px)
     return _draw_chart(shifted, frame, "", x_label, y_label, note, width, height)
 
 
@@ -140,9 +140,10 @@ def steps_chart(
 
 
 def _visible_steps(columns: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return the indices of the visible steps: in each pixel column, the step with the largest value and the last step.
+    """Return the indices of the steps of a step line that are drawn, ascending.
 
-    ``columns``: the x position of each step in px. The result is ascending.
+    In each column of pixels, these are the step with the largest value and the last step. ``columns``: the x position
+    of each step in px. ``values``: the value of each step.
     """
     pixel = np.floor(columns).astype(np.int64)
     by_value = np.lexsort((values, pixel))
@@ -215,8 +216,8 @@ class _Frame:
         self.x_ticks = [tick for tick in self.x_ticks if self.x0 <= tick <= self.x1]
         margin = 0.04 * (self.x1 - self.x0)
         self.x0, self.x1 = self.x0 - margin, self.x1 + margin
-        widest = max((text_width(label, SIZE) for label in labels(self.y_ticks)), default=0)
-        self.left = 14 + SIZE + 8 + widest + 6
+        widest_label_px = max((text_width(label, SIZE) for label in labels(self.y_ticks)), default=0)
+        self.left = 14 + SIZE + 8 + widest_label_px + 6
         self.legend_y = 14.0 + (24 if has_title else 6)
         self.top = self.legend_y + 17 * legend_rows + 2
         self.right = width - 18.0
@@ -275,10 +276,10 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 
 def labels(values: Sequence[float]) -> list[str]:
     """Return numbers as axis labels. All labels have as many decimals as the number that needs the most."""
-    texts = [f"{value:.6g}" for value in values]
-    if any("e" in text for text in texts):
-        return texts
-    decimals = max((len(text.partition(".")[2]) for text in texts), default=0)
+    label_texts = [f"{value:.6g}" for value in values]
+    if any("e" in text for text in label_texts):
+        return label_texts
+    decimals = max((len(text.partition(".")[2]) for text in label_texts), default=0)
     return [f"{value:,.{decimals}f}" for value in values]
 
 
@@ -297,11 +298,11 @@ def _draw_axes(drawing: Drawing, frame: _Frame, x_label: str, y_label: str) -> N
         elif x - label_width / 2 > next_free:
             drawing.text(x, frame.bottom + 6 + SIZE, label, size=SIZE, anchor="middle")
             next_free = x + label_width / 2 + 6
-    middle = (frame.left + frame.right) / 2
-    below = drawing.height - (34 if frame.has_note else 18)
-    drawing.text(middle, below + 5, x_label, size=SIZE + 1, anchor="middle")
-    middle = (frame.top + frame.bottom) / 2
-    drawing.text(8 + SIZE, middle, y_label, size=SIZE + 1, anchor="middle", turn=90)
+    axis_center = (frame.left + frame.right) / 2
+    label_y = drawing.height - (34 if frame.has_note else 18)
+    drawing.text(axis_center, label_y + 5, x_label, size=SIZE + 1, anchor="middle")
+    axis_center = (frame.top + frame.bottom) / 2
+    drawing.text(8 + SIZE, axis_center, y_label, size=SIZE + 1, anchor="middle", turn=90)
 
 
 def _finite_runs(line: Series, columns: Sequence[Sequence[float]]) -> list[list[tuple[float, ...]]]:
@@ -340,8 +341,8 @@ def _draw_line(drawing: Drawing, frame: _Frame, line: Series, index: int) -> Non
         if len(points) > 1:
             drawing.polyline(points, colour=colour, width=1.8)
         if line.marks and len(points) <= MOST_MARKS:
-            for (x, y), (at, _) in zip(points, run, strict=True):
-                drawing.marker(marker, x, y, 3.4, colour, palette.BACKGROUND, 0.8, tooltips.get(at, ""))
+            for (x, y), (tooltip_x, _) in zip(points, run, strict=True):
+                drawing.marker(marker, x, y, 3.4, colour, palette.BACKGROUND, 0.8, tooltips.get(tooltip_x, ""))
 
 
 def _entry_width(line: Series) -> float:

@@ -71,15 +71,15 @@ def hex_lines(data: bytes, ranges: Iterable[ByteRange]) -> str:
     together cover all bytes.
     """
     lines: list[list[str]] = [[] for _ in range(0, min(len(data), MOST_BYTES), PER_LINE)]
-    at = 0
-    for part in ranges:
-        style = f"background:{part.colour};box-shadow:inset 1px 0 {palette.BACKGROUND}"
-        title = html.escape(part.title, quote=True)
-        while at < min(part.end, MOST_BYTES):
-            line = at // PER_LINE
-            until = min(part.end, (line + 1) * PER_LINE)
-            lines[line].append(f'<span style="{style}" title="{title}">{data[at:until].hex(" ")}</span>')
-            at = until
+    offset = 0
+    for field_range in ranges:
+        style = f"background:{field_range.colour};box-shadow:inset 1px 0 {palette.BACKGROUND}"
+        title = html.escape(field_range.title, quote=True)
+        while offset < min(field_range.end, MOST_BYTES):
+            line = offset // PER_LINE
+            stop = min(field_range.end, (line + 1) * PER_LINE)
+            lines[line].append(f'<span style="{style}" title="{title}">{data[offset:stop].hex(" ")}</span>')
+            offset = stop
     line_texts = [
         f'<span class="offset">{PER_LINE * index:5d}</span>  ' + " ".join(line) for index, line in enumerate(lines)
     ]

@@ -206,7 +206,10 @@ class Drawing:
         self.items.append(Polygon(tuple(points), **look))
 
     def frame(self, x: float, y: float, frame_width: float, frame_height: float, **look: Any) -> None:
-        """Add a rectangle, given its upper left corner and its size; ``look`` may contain the outline's ``width``."""
+        """Add a rectangle, given its upper left corner and its size.
+
+        Unlike `rectangle`, this method accepts the ``width`` of the outline in ``look``, as `polygon` does.
+        """
         self.polygon([(x, y), (x + frame_width, y), (x + frame_width, y + frame_height), (x, y + frame_height)], **look)
 
     def cross(self, x: float, y: float, radius: float, **look: Any) -> None:
@@ -273,9 +276,9 @@ class Drawing:
 
     def crosses(self, centers: np.ndarray, radius: float, **look: Any) -> None:
         """Add a `cross` at each position in ``centers``, shape (crosses, 2)."""
-        both = np.tile(centers, 2)
-        down, up = np.array([-1, -1, 1, 1]) * radius, np.array([-1, 1, 1, -1]) * radius
-        self.segments(np.stack([both + down, both + up], axis=1).reshape(-1, 4), **look)
+        doubled_centers = np.tile(centers, 2)
+        falling, rising = np.array([-1, -1, 1, 1]) * radius, np.array([-1, 1, 1, -1]) * radius
+        self.segments(np.stack([doubled_centers + falling, doubled_centers + rising], axis=1).reshape(-1, 4), **look)
 
     def markers(
         self,
@@ -288,13 +291,13 @@ class Drawing:
         opacity: float = 1.0,
     ) -> None:
         """Add a `marker` at each position in ``centers``, shape (markers, 2)."""
-        look: dict[str, Any] = {"fill": fill, "stroke": stroke, "width": width, "opacity": opacity}
+        style: dict[str, Any] = {"fill": fill, "stroke": stroke, "width": width, "opacity": opacity}
         if kind == "circle":
-            self.circles(centers, radius, **look)
+            self.circles(centers, radius, **style)
         elif kind == "x":
             self.crosses(centers, 0.8 * radius, colour=fill, width=0.45 * radius, opacity=opacity)
         else:
-            self.polygons(centers[:, None, :] + radius * np.array(_MARKERS[kind]), **look)
+            self.polygons(centers[:, None, :] + radius * np.array(_MARKERS[kind]), **style)
 
     # Writing
 
@@ -317,13 +320,14 @@ class Drawing:
 
     def to_html(self) -> str:
         """Return the drawing as an SVG element for a page. It follows the light or dark theme of the page."""
-        body = "\n".join(self.elements())
-        return self.frame_svg(body, themed(body, self.background))
+        elements_svg = "\n".join(self.elements())
+        return self.frame_svg(elements_svg, themed(elements_svg, self.background))
 
     def frame_svg(self, body: str, style: str = "") -> str:
-        """Return an SVG document with the elements in ``body``.
+        """Return the SVG document of a drawing, or its SVG element for an HTML page.
 
-        With a ``style``, as from `themed`, return an SVG element for a page instead.
+        body: the SVG elements of the items.
+        style: "" for a document; for a page, the style sheet that `themed` returns.
         """
         size = f'width="{self.width:g}" height="{self.height:g}" viewBox="0 0 {self.width:g} {self.height:g}"'
         title = f"<title>{escape(self.title)}</title>\n" if self.title else ""
@@ -339,8 +343,8 @@ class Drawing:
 
         if not 0 < scale <= 16:
             raise ParameterError(f"to_png: scale is {scale!r}; it must be a number above 0 and at most 16")
-        data = png(self.in_dark() if dark else self, scale)
-        return carriers.add_to_png(data, to_text(self.record())) if self.record else data
+        png_bytes = png(self.in_dark() if dark else self, scale)
+        return carriers.add_to_png(png_bytes, to_text(self.record())) if self.record else png_bytes
 
     def save(self, path: str | Path, scale: float = 2, dark: bool = False) -> Path:
         """Write the drawing to an .svg or .png file, as the suffix of the path requires, and return the path.
@@ -398,8 +402,8 @@ def _spell_character(character: str) -> str:
     if character.isascii() or character in _IN_FONT:
         return character
     decomposed = unicodedata.normalize("NFKD", character).replace("\N{FRACTION SLASH}", "/")
-    plain = "".join(c for c in decomposed if c.isascii())
-    return _SPELLINGS.get(character) or plain or "?"
+    ascii_text = "".join(c for c in decomposed if c.isascii())
+    return _SPELLINGS.get(character) or ascii_text or "?"
 
 
 def text_width(text: str, size: float = 12.0) -> float:
@@ -420,11 +424,18 @@ def _head_triangles(ends: np.ndarray, head: float | np.ndarray, at: float) -> np
 
     The parameters are those of `Drawing.arrows`.
     """
-    start, direction = ends[:, :2], ends[:, 2:] - ends[:, :2]
-    along = direction / np.hypot(direction[:, :1], direction[:, 1:]) * np.reshape(head, (-1, 1))
-    side = 0.42 * np.stack([-along[:, 1], along[:, 0]], axis=1)
-    middle = start + at * direction
-    return np.stack([middle + along / 2, middle - along / 2 + side, middle - along / 2 - side], axis=1)
+    start_points, direction = ends[:, :2], ends[:, 2:] - ends[:, :2]
+    head_vectors = direction / np.hypot(direction[:, :1], direction[:, 1:]) * np.reshape(head, (-1, 1))
+    side_vectors = 0.42 * np.stack([-head_vectors[:, 1], head_vectors[:, 0]], axis=1)
+    head_centers = start_points + at * direction
+    return np.stack(
+        [
+            head_centers + head_vectors / 2,
+            head_centers - head_vectors / 2 + side_vectors,
+            head_centers - head_vectors / 2 - side_vectors,
+        ],
+        axis=1,
+    )
 
 
 def _item_in_dark(item: Item) -> Item:
@@ -513,8 +524,8 @@ def _close_element(element: str, tooltip: str) -> str:
 
 def _svg_segment(item: Segment) -> list[str]:
     x0, y0, x1, y1 = map(_format_number, (item.x0, item.y0, item.x1, item.y1))
-    look = _line_style(item.colour, item.width, item.opacity)
-    return [f'<line x1="{x0}" y1="{y0}" x2="{x1}" y2="{y1}" {look}{_dash_attribute(item)}/>']
+    line_style = _line_style(item.colour, item.width, item.opacity)
+    return [f'<line x1="{x0}" y1="{y0}" x2="{x1}" y2="{y1}" {line_style}{_dash_attribute(item)}/>']
 
 
 def _svg_circle(item: Circle) -> list[str]:
@@ -523,8 +534,8 @@ def _svg_circle(item: Circle) -> list[str]:
 
 
 def _svg_polyline(item: Polyline) -> list[str]:
-    look = _line_style(item.colour, item.width, item.opacity)
-    return [f'<polyline points="{_svg_points(item.points)}" fill="none" stroke-linejoin="round" {look}/>']
+    line_style = _line_style(item.colour, item.width, item.opacity)
+    return [f'<polyline points="{_svg_points(item.points)}" fill="none" stroke-linejoin="round" {line_style}/>']
 
 
 def _svg_polygon(item: Polygon) -> list[str]:
@@ -536,9 +547,10 @@ def _svg_polygon(item: Polygon) -> list[str]:
 
 
 def _path_data(numbers: np.ndarray, shape: str) -> list[str]:
-    """Return the ``d`` attributes of SVG paths that draw a shape for each row of numbers.
+    """Return the ``d`` attributes of SVG paths that draw the same shape many times.
 
-    ``shape``: the path of one shape, with % in place of each number of a row.
+    ``numbers``: a row for each shape. ``shape``: the path of one shape, with % in place of each number of a row. Each
+    SVG path draws at most `SHAPES_PER_PATH` shapes.
     """
     rows = np.round(numbers, 1) + 0.0  # + 0.0 turns -0 into 0
     template = shape.replace("%", "%g")
@@ -547,22 +559,22 @@ def _path_data(numbers: np.ndarray, shape: str) -> list[str]:
 
 
 def _svg_segments(item: Segments) -> list[str]:
-    look = f'fill="none" {_line_style(item.colour, item.width, item.opacity)}{_dash_attribute(item)}'
-    return [f'<path d="{d}" {look}/>' for d in _path_data(item.ends, "M% %L% %")]
+    line_style = f'fill="none" {_line_style(item.colour, item.width, item.opacity)}{_dash_attribute(item)}'
+    return [f'<path d="{d}" {line_style}/>' for d in _path_data(item.ends, "M% %L% %")]
 
 
 def _svg_circles(item: Circles) -> list[str]:
     radius, diameter = _format_number(item.radius), _format_number(2 * item.radius)
     shape = f"M% %a{radius} {radius} 0 1 0 {diameter} 0a{radius} {radius} 0 1 0-{diameter} 0"
-    look = _area_style(item) + _dash_attribute(item)
-    return [f'<path d="{d}" {look}/>' for d in _path_data(item.centers - (item.radius, 0), shape)]
+    area_style = _area_style(item) + _dash_attribute(item)
+    return [f'<path d="{d}" {area_style}/>' for d in _path_data(item.centers - (item.radius, 0), shape)]
 
 
 def _svg_polygons(item: Polygons) -> list[str]:
     count, corners, _ = item.corners.shape
     shape = "M% %" + "L% %" * (corners - 1) + "Z"
-    look = f'stroke-linejoin="round" {_area_style(item)}'
-    return [f'<path d="{d}" {look}/>' for d in _path_data(item.corners.reshape(count, 2 * corners), shape)]
+    area_style = f'stroke-linejoin="round" {_area_style(item)}'
+    return [f'<path d="{d}" {area_style}/>' for d in _path_data(item.corners.reshape(count, 2 * corners), shape)]
 
 
 def _svg_text(item: Text) -> list[str]:
@@ -570,10 +582,10 @@ def _svg_text(item: Text) -> list[str]:
     turn = f' transform="rotate({_format_number(-item.turn)} {x} {y})"' if item.turn else ""
     weight = ' font-weight="600"' if item.bold else ""
     halo = f' stroke="{item.halo}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"' if item.halo else ""
-    look = (
+    text_style = (
         f'font-size="{_format_number(item.size)}" fill="{item.colour}" text-anchor="{item.anchor}"{weight}{halo}{turn}'
     )
-    return [f'<text x="{x}" y="{y}" {look}>{escape(item.text)}</text>']
+    return [f'<text x="{x}" y="{y}" {text_style}>{escape(item.text)}</text>']
 
 
 _SVG: dict[type, Callable[[Any], list[str]]] = {

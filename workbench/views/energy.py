@@ -52,8 +52,8 @@ def lifetime_map(
 ) -> Drawing:
     """Draw a map with a disc for each node: its area is proportional to the charge in the states that `plot` draws."""
     drawn_states = _choose_states(energy, states)
-    hidden = [TITLES[state] for state in COLOURS if state not in drawn_states]
-    metric = "charge in mC" + (f", without {', '.join(hidden)}," if hidden else "")
+    hidden_titles = [TITLES[state] for state in COLOURS if state not in drawn_states]
+    metric = "charge in mC" + (f", without {', '.join(hidden_titles)}," if hidden_titles else "")
     loads = energy.charge_mC[drawn_states].sum(axis=1).rename(metric).reset_index()
     loads[f"{metric}_low"] = loads[f"{metric}_high"] = loads[metric]
     return load_map(loads, energy.run.scenario.topology, metric, width, dark)
@@ -66,7 +66,7 @@ def _choose_states(energy: Energy, states: Sequence[str] | None) -> list[str]:
     for state in states:
         if state not in COLOURS:
             raise ParameterError(
-                f"state is {state!r}{meant(state, list(COLOURS))}; it must be one of {', '.join(COLOURS)}"
+                f"states has {state!r}{meant(state, list(COLOURS))}; each state must be one of {', '.join(COLOURS)}"
             )
     return [state for state in COLOURS if state in states]
 
@@ -77,10 +77,10 @@ def _share(energy: Energy, state: str) -> float:
 
 
 def _describe_hidden(energy: Energy, drawn_states: list[str]) -> str:
-    hidden = [
+    hidden_texts = [
         f"{TITLES[state]}, {_share(energy, state):.2%} of the charge" for state in COLOURS if state not in drawn_states
     ]
-    return f"not drawn: {'; '.join(hidden)}" if hidden else ""
+    return f"not drawn: {'; '.join(hidden_texts)}" if hidden_texts else ""
 
 
 def _draw_bars(charge_mC: pd.DataFrame, note: str, width: int, height: int) -> Drawing:
@@ -88,26 +88,26 @@ def _draw_bars(charge_mC: pd.DataFrame, note: str, width: int, height: int) -> D
     top = _draw_legend(drawing, list(charge_mC.columns)) + 10
     bottom, right = height - (62.0 if note else 46.0), width - 18.0
     marks = ticks(0.0, float(charge_mC.sum(axis=1).max()) or 1.0, 6)
-    texts = labels(marks)
-    left = 28 + SIZE + max(text_width(text, SIZE) for text in texts)
-    for mark, text in zip(marks, texts, strict=True):
+    tick_labels = labels(marks)
+    plot_left = 28 + SIZE + max(text_width(label, SIZE) for label in tick_labels)
+    for mark, label in zip(marks, tick_labels, strict=True):
         y = bottom - (bottom - top) * mark / marks[-1]
-        drawing.segment(left, y, right, y, colour=palette.GRID, width=1)
-        drawing.text(left - 6, y + 0.36 * SIZE, text, size=SIZE, anchor="end")
-    slot = (right - left) / len(charge_mC)
+        drawing.segment(plot_left, y, right, y, colour=palette.GRID, width=1)
+        drawing.text(plot_left - 6, y + 0.36 * SIZE, label, size=SIZE, anchor="end")
+    slot = (right - plot_left) / len(charge_mC)
     label_step = math.ceil(max(text_width(str(node), SIZE) for node in charge_mC.index) * 1.4 / slot)
-    for position, (node, values) in enumerate(charge_mC.iterrows()):
-        x0, x1 = left + (position + 0.1) * slot, left + (position + 0.9) * slot
+    for position, (node, charges) in enumerate(charge_mC.iterrows()):
+        x0, x1 = plot_left + (position + 0.1) * slot, plot_left + (position + 0.9) * slot
         y = bottom
-        for state, value in values.items():
+        for state, value in charges.items():
             rise = (bottom - top) * value / marks[-1]
             corners = [(x0, y), (x1, y), (x1, y - rise), (x0, y - rise)]
             drawing.polygon(corners, fill=COLOURS[state], tooltip=f"node {node}, {TITLES[state]}: {value:,.4g} mC")
             y -= rise
         if position % label_step == 0:
             drawing.text((x0 + x1) / 2, bottom + 6 + SIZE, str(node), size=SIZE, anchor="middle")
-    drawing.segment(left, bottom, right, bottom, colour=palette.OUTLINE, width=1)
-    drawing.text((left + right) / 2, bottom + 34, "node", size=SIZE + 1, anchor="middle")
+    drawing.segment(plot_left, bottom, right, bottom, colour=palette.OUTLINE, width=1)
+    drawing.text((plot_left + right) / 2, bottom + 34, "node", size=SIZE + 1, anchor="middle")
     drawing.text(8 + SIZE, (top + bottom) / 2, "charge (mC)", size=SIZE + 1, anchor="middle", turn=90)
     drawing.text(14, height - 9, note, size=SIZE - 1, colour=palette.FAINT_TEXT)
     return drawing

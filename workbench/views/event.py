@@ -15,8 +15,8 @@ Event = tuple[int, int]
 
 def events_of(columns: Columns) -> list[Event]:
     """Return the events of a trace as (origin, sequence), in the order of their creation."""
-    rows = columns.where(event="originated")
-    return list(dict.fromkeys(columns.tuples(rows, "origin", "sequence")))
+    originated_rows = columns.where(event="originated")
+    return list(dict.fromkeys(columns.tuples(originated_rows, "origin", "sequence")))
 
 
 def chosen_event(columns: Columns, event: Event | None) -> Event:
@@ -46,6 +46,6 @@ def of_event(columns: Columns, event: Event | None) -> Columns:
     is_about = (columns["origin"] == origin) & (columns["sequence"] == sequence)
     is_about[columns.where(message="")] = True
     # A published reading has no event number yet; only its node shows that it may belong to this event.
-    published = columns.where(event="published")
-    is_about[published] = columns["node"][published] == origin
+    published_rows = columns.where(event="published")
+    is_about[published_rows] = columns["node"][published_rows] == origin
     return columns.part(np.flatnonzero(is_about))

@@ -48,16 +48,16 @@ def page_html(run: Any, extra: Iterable[tuple[str, str, Any]] = (), event: tuple
     head_html, figures_html = _embed_figures([figure for _, _, figure in sections])
     head_html += _record_elements(run, [figure for _, _, figure in sections])
     payload = pack(see(run, event), dissect_first(run))
-    parts = [player_html(payload, name_of(payload), level=SMALL)]
-    parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
-    parts.append(f"<section><h2>Metrics</h2>{_metrics_html(run)}{_scenario_html(run)}</section>")
+    page_parts = [player_html(payload, name_of(payload), level=SMALL)]
+    page_parts.append(f"<noscript><p>The player needs JavaScript.</p>{rich.summary_html(run)}</noscript>")
+    page_parts.append(f"<section><h2>Metrics</h2>{_metrics_html(run)}{_scenario_html(run)}</section>")
     for (title, text, _), figure in zip(sections, figures_html, strict=True):
         paragraph = f"<p>{html.escape(text)}</p>" if text else ""
-        parts.append(f"<section><h2>{html.escape(title)}</h2>{paragraph}{figure}</section>")
-    parts.append(f"<footer>{html.escape(_footer_text(run))}</footer>")
+        page_parts.append(f"<section><h2>{html.escape(title)}</h2>{paragraph}{figure}</section>")
+    page_parts.append(f"<footer>{html.escape(_footer_text(run))}</footer>")
     name = html.escape(caption.title(run))
     title = f"<title>{name}</title><style>{browser_file('page.css')}</style>"
-    return f"{_HEAD}{title}{head_html}</head><body><main><h1>{name}</h1>{''.join(parts)}</main></body></html>\n"
+    return f"{_HEAD}{title}{head_html}</head><body><main><h1>{name}</h1>{''.join(page_parts)}</main></body></html>\n"
 
 
 def _check_figure(title: str, figure: Any) -> Any:
@@ -118,16 +118,16 @@ def _scenario_html(run: Any) -> str:
     Return "" if the JSON is longer than `LONGEST_SCENARIO`, as with measured links.
     """
     to_json = getattr(run.scenario, "to_json", None)
-    text = to_json() if to_json else ""
-    if not text or len(text) > LONGEST_SCENARIO:
+    json_text = to_json() if to_json else ""
+    if not json_text or len(json_text) > LONGEST_SCENARIO:
         return ""
     summary = "The scenario: save it as scenario.json and run it again with <code>workbench run scenario.json</code>"
-    return f"<details><summary>{summary}</summary><pre>{html.escape(text)}</pre></details>"
+    return f"<details><summary>{summary}</summary><pre>{html.escape(json_text)}</pre></details>"
 
 
 def _footer_text(run: Any) -> str:
     from workbench import __version__
 
     digest = str(getattr(run.scenario, "hash", ""))
-    parts = [f"workbench {__version__}", f"{run.engine} engine", f"scenario {digest}" if digest else ""]
-    return " · ".join(part for part in parts if part)
+    facts = [f"workbench {__version__}", f"{run.engine} engine", f"scenario {digest}" if digest else ""]
+    return " · ".join(fact for fact in facts if fact)

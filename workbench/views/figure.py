@@ -73,7 +73,7 @@ def draw(
     scene = LayerScene(view, time_us, width, layers, message)
     map_ = scene.draw()
     strips = strips_drawing(scene, width)
-    parts = [
+    drawings = [
         _draw_heading(view.run, time_us, width, _path_sentence(view, time_us, message, scene)),
         map_,
         strips,
@@ -82,9 +82,9 @@ def draw(
         curves_drawing(view.curves if layers is None else (), view.duration_us, time_us, width),
     ]
     page = Drawing(width, 0, title=caption.title(view.run))
-    for part in parts:
-        page.add(part, 0, page.height)
-        page.height += part.height
+    for drawing_part in drawings:
+        page.add(drawing_part, 0, page.height)
+        page.height += drawing_part.height
     return page.in_dark() if dark else page
 
 
@@ -112,23 +112,26 @@ def _path_sentence(view: RunView, time_us: int, message: int | None, scene: Laye
 
 
 def _draw_heading(run: Any, time_us: int, width: int, path_sentence: str) -> Drawing:
-    """Draw the title and the time, then the workload, the conditions, the key numbers and ``path_sentence``."""
-    numbers = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
-    lines = [caption.workload(run), caption.conditions(run) + (f" · {numbers}" if numbers else "")]
+    """Draw the heading of a figure: title, time, workload, conditions and key numbers.
+
+    ``path_sentence``: the last line, a sentence about the message whose path is drawn, or "".
+    """
+    number_texts = " · ".join(f"{name} {number}" for name, number in caption.key_numbers(run))
+    lines = [caption.workload(run), caption.conditions(run) + (f" · {number_texts}" if number_texts else "")]
     if time_us < run.scenario.duration_s * 1e6:
         lines.append(_counts_text(run.trace, time_us))
     lines.append(path_sentence)
     drawing = Drawing(width, 0)
     clock = f"t = {time_us / 1e6:,.3f} s"
     drawing.text(width - MARGIN, 26, clock, size=14, anchor="end")
-    available = width - 3 * MARGIN - text_width(clock, 14)
+    title_width = width - 3 * MARGIN - text_width(clock, 14)
     y = 26.0
-    for line in _wrap(caption.title(run), 15, available):
+    for line in _wrap(caption.title(run), 15, title_width):
         drawing.text(MARGIN, y, line, size=15, bold=True)
         y += 18
     for line in lines:
-        for piece in _wrap(line, SMALL, width - 2 * MARGIN):
-            drawing.text(MARGIN, y, piece, size=SMALL, colour=palette.FAINT_TEXT)
+        for text_line in _wrap(line, SMALL, width - 2 * MARGIN):
+            drawing.text(MARGIN, y, text_line, size=SMALL, colour=palette.FAINT_TEXT)
             y += 15
     drawing.height = y - 6
     return drawing
@@ -138,8 +141,8 @@ def _counts_text(trace: Any, time_us: int) -> str:
     """Return a text with the number of deliveries and transmissions up to a time, or "" before the trace begins."""
     row_count = int(np.searchsorted(trace.column("time_us").to_numpy(), time_us, "right"))
     counts = {
-        entry["values"]: entry["counts"]
-        for entry in trace.column("event").slice(0, row_count).value_counts().to_pylist()
+        value_count["values"]: value_count["counts"]
+        for value_count in trace.column("event").slice(0, row_count).value_counts().to_pylist()
     }
     if not row_count:
         return ""

@@ -24,13 +24,13 @@ DELIVERED = Look("delivered", palette.DELIVERED, 2.2, 15, 2.6)
 
 @dataclass(frozen=True)
 class Sent:
-    """The frames of a trace in order, and their outcome. Each array has shape (frames,) unless stated.
+    """The frames of a trace in order, and how many nodes received or lost each. Arrays have shape (frames,) by default.
 
     columns: the trace.
     rows: the row of each frame in the trace.
     of: for each row of the trace, the index of the last frame sent up to it, -1 before the first frame; shape (rows of
         the trace,).
-    from_us, until_us: begin and end of the frame's transmission, at most the end of the run.
+    from_us, until_us: begin and end of the frame's transmission; a frame that the end of the run cuts off ends there.
     received, lost: number of nodes that received or lost the frame.
     reason: why the addressee of a unicast frame lost it, as a code of ``columns.words["detail"]``; -1 for other frames.
     """
@@ -46,26 +46,35 @@ class Sent:
 
 
 def sent_frames(columns: Columns, duration_us: int) -> Sent:
-    """Return the frames of a trace with their outcome.
+    """Return the frames of a trace, with the number of nodes that received or lost each frame.
 
-    In a trace, the rows of a frame's receivers follow the row of the frame. So each row belongs to the last frame
-    before it.
+    In a trace, a frame has a row "sent", and rows "received" or "lost" of its receivers follow. So each row belongs to
+    the last row "sent" before it.
     """
-    rows = columns.where(event="sent")
-    end = columns["time_us"][rows]
-    start = np.minimum(end - np.maximum(columns["value"][rows], 1), duration_us - 1)
+    frame_rows = columns.where(event="sent")
+    end_us = columns["time_us"][frame_rows]
+    start_us = np.minimum(end_us - np.maximum(columns["value"][frame_rows], 1), duration_us - 1)
     frame_of_row = np.zeros(columns.rows, np.int32)
-    frame_of_row[rows] = 1
+    frame_of_row[frame_rows] = 1
     frame_of_row = np.cumsum(frame_of_row, out=frame_of_row) - 1
-    losses = columns.where(event="lost")
-    received, lost = (columns.number_after(rows, event) for event in ("received", "lost"))
-    frame_of_loss = frame_of_row[losses]
-    is_addressee = frame_of_loss >= 0
-    if len(rows):
-        is_addressee &= columns["node"][losses] == columns["peer"][rows[np.maximum(frame_of_loss, 0)]]
-    reason = np.full(len(rows), -1)
-    reason[frame_of_loss[is_addressee]] = columns.codes["detail"][losses[is_addressee]]
-    return Sent(columns, rows, frame_of_row, start, np.minimum(end, duration_us), received, lost, reason)
+    loss_rows = columns.where(event="lost")
+    received_counts, lost_counts = (columns.number_after(frame_rows, event) for event in ("received", "lost"))
+    frame_of_loss = frame_of_row[loss_rows]
+    is_at_addressee = frame_of_loss >= 0
+    if len(frame_rows):
+        is_at_addressee &= columns["node"][loss_rows] == columns["peer"][frame_rows[np.maximum(frame_of_loss, 0)]]
+    reason_codes = np.full(len(frame_rows), -1)
+    reason_codes[frame_of_loss[is_at_addressee]] = columns.codes["detail"][loss_rows[is_at_addressee]]
+    return Sent(
+        columns,
+        frame_rows,
+        frame_of_row,
+        start_us,
+        np.minimum(end_us, duration_us),
+        received_counts,
+        lost_counts,
+        reason_codes,
+    )
 
 
 def clock_of(sent: Sent, duration_us: int) -> PlaybackClock:
@@ -81,10 +90,10 @@ def frame_layers(recorded: Recorded, sent: Sent, paths: MessagePaths, quiet: Col
     quiet: names of the messages that are drawn faintly.
     """
     columns, clock, duration_us = recorded.columns, recorded.clock, recorded.duration_us
-    visible = np.minimum(clock.visible_until(sent.from_us, sent.until_us), duration_us)
+    visible_until_us = np.minimum(clock.visible_until(sent.from_us, sent.until_us), duration_us)
     return [
-        _frames_layer(recorded, sent, visible, paths, quiet),
-        _losses_layer(columns, sent, visible, clock, duration_us),
+        _frames_layer(recorded, sent, visible_until_us, paths, quiet),
+        _losses_layer(columns, sent, visible_until_us, clock, duration_us),
         _deliveries_layer(columns, clock, duration_us),
     ]
 
@@ -94,20 +103,28 @@ def _frames_layer(
 ) -> Layer:
     columns = recorded.columns
     is_quiet = np.array([message in quiet for message in columns.words["message"]] or [False])
-    shown = sampled(~is_quiet[columns.codes["message"][sent.rows]], MOST)
-    rows = sent.rows[shown]
-    look, looks = _make_looks(recorded, rows, quiet)
-    text, words = _describe_outcomes(columns, sent, shown)
-    columns_of_layer = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence")}
-    columns_of_layer |= {"from_us": sent.from_us[shown], "until_us": visible_us[shown], "value": sent.until_us[shown]}
-    columns_of_layer |= {"weight": np.where(sent.reason[shown] >= 0, LOST_AT, 1.0), "look": look, "text": text}
+    drawn_frames = sampled(~is_quiet[columns.codes["message"][sent.rows]], MOST)
+    frame_rows = sent.rows[drawn_frames]
+    look_indices, looks = _make_looks(recorded, frame_rows, quiet)
+    text_indices, outcome_texts = _describe_outcomes(columns, sent, drawn_frames)
+    columns_of_layer = {name: columns[name][frame_rows] for name in ("node", "peer", "origin", "sequence")}
     columns_of_layer |= {
-        "size": columns["size_B"][rows],
-        "row": columns.in_trace(rows),
-        "path": paths_of(columns, rows, paths),
+        "from_us": sent.from_us[drawn_frames],
+        "until_us": visible_us[drawn_frames],
+        "value": sent.until_us[drawn_frames],
     }
-    notes = _omission_note("frames", len(rows), len(sent.rows))
-    return Layer("frames", table(**columns_of_layer), looks, words=words, notes=notes)
+    columns_of_layer |= {
+        "weight": np.where(sent.reason[drawn_frames] >= 0, LOST_AT, 1.0),
+        "look": look_indices,
+        "text": text_indices,
+    }
+    columns_of_layer |= {
+        "size": columns["size_B"][frame_rows],
+        "row": columns.in_trace(frame_rows),
+        "path": paths_of(columns, frame_rows, paths),
+    }
+    notes = _omission_note("frames", len(frame_rows), len(sent.rows))
+    return Layer("frames", table(**columns_of_layer), looks, words=outcome_texts, notes=notes)
 
 
 def _omission_note(plural: str, drawn_count: int, total: int) -> tuple[str, ...]:
@@ -123,13 +140,13 @@ def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) ->
     unicast frames. ``quiet``: names of the messages that are drawn faintly.
     """
     columns = recorded.columns
-    kind = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
-    kinds, look = unique_inverse(kind)
+    frame_kinds = columns.codes["message"][rows].astype(np.int64) * 2 + (columns["peer"][rows] >= 0)
+    kinds, look_indices = unique_inverse(frame_kinds)
     looks = []
-    for code in kinds.tolist():
-        message = columns.words["message"][code // 2]
+    for kind_number in kinds.tolist():
+        message = columns.words["message"][kind_number // 2]
         colour = palette.message_colour(message, recorded.colours)
-        is_unicast, is_quiet = code % 2 == 1, message in quiet
+        is_unicast, is_quiet = kind_number % 2 == 1, message in quiet
         chip = QUIET if is_quiet else PACKETS if is_unicast else BROADCASTS
         size, least_px = (0.85, 8.0) if is_unicast else (3.2, 22.0)
         if is_quiet:
@@ -138,24 +155,31 @@ def _make_looks(recorded: Recorded, rows: np.ndarray, quiet: Collection[str]) ->
         mark = "packet" if is_unicast else "wave"
         alpha = 0.5 if is_quiet else 1.0
         looks.append(Look(message, colour, size, least_px, width, alpha, mark=mark, chip=chip))
-    return look, tuple(looks)
+    return look_indices, tuple(looks)
 
 
 def _describe_outcomes(columns: Columns, sent: Sent, shown: np.ndarray) -> tuple[np.ndarray, list[str]]:
     """Return (for each frame the index of a text about its outcome, or -1; the texts).
 
-    ``shown``: indices of the frames in ``sent``. A unicast frame is received, lost, or neither (-1). For a broadcast
-    frame, the text states how many of its neighbors heard it.
+    ``shown``: indices of the frames in ``sent``. The text of a unicast frame states whether the addressee received it,
+    or why it was lost; a frame with neither outcome has no text (-1). The text of a broadcast frame states how many of
+    the nodes that it reached received it.
     """
     is_unicast = columns["peer"][sent.rows[shown]] >= 0
-    received, lost, reason = sent.received[shown], sent.lost[shown], sent.reason[shown]
+    received_counts, lost_counts, reason = sent.received[shown], sent.lost[shown], sent.reason[shown]
     reasons, reason_index = unique_inverse(reason)
-    words = ["received", *(f"lost: {columns.words['detail'][code]}" if code >= 0 else "" for code in reasons.tolist())]
-    text = np.where(reason >= 0, reason_index + 1, np.where(received > 0, 0, -1))
-    factor = int((received + lost).max(initial=0)) + 1
-    pairs, code = unique_inverse(received * factor + received + lost)
-    heard_texts = [f"heard by {pair // factor} of {pair % factor}" for pair in pairs.tolist()]
-    return np.where(is_unicast, text, code + len(words)), [*words, *heard_texts]
+    outcome_texts = [
+        "received",
+        *(
+            f"lost: {columns.words['detail'][reason_code]}" if reason_code >= 0 else ""
+            for reason_code in reasons.tolist()
+        ),
+    ]
+    text_indices = np.where(reason >= 0, reason_index + 1, np.where(received_counts > 0, 0, -1))
+    factor = int((received_counts + lost_counts).max(initial=0)) + 1
+    count_keys, heard_indices = unique_inverse(received_counts * factor + received_counts + lost_counts)
+    heard_texts = [f"heard by {count_key // factor} of {count_key % factor}" for count_key in count_keys.tolist()]
+    return np.where(is_unicast, text_indices, heard_indices + len(outcome_texts)), [*outcome_texts, *heard_texts]
 
 
 def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndarray:
@@ -180,35 +204,45 @@ def paths_of(columns: Columns, rows: np.ndarray, paths: MessagePaths) -> np.ndar
 def _losses_layer(
     columns: Columns, sent: Sent, visible_us: np.ndarray, clock: PlaybackClock, duration_us: int
 ) -> Layer:
-    """Return the layer of lost frames.
+    """Return the layer of lost frames, with a row for each frame and node that lost the frame.
 
-    A loss is shown from the time in ``visible_us`` at which the mark of its frame disappears. In the layer's table, the
-    weight of a loss is 1 at the node to which a unicast frame was addressed, otherwise 0.
+    ``visible_us``: the time at which the mark of each frame disappears; the marks of its losses appear then. A row has
+    the weight 1 if the frame was addressed to the node, otherwise 0.
     """
-    lost = columns.where(event="lost")
-    frame_of_loss = sent.of[lost]
+    loss_rows = columns.where(event="lost")
+    frame_of_loss = sent.of[loss_rows]
     frame_rows = np.append(sent.rows, 0)[np.maximum(frame_of_loss, 0)]
     is_unicast = (
-        (frame_of_loss >= 0) & (columns["peer"][frame_rows] == columns["node"][lost])
-        if len(lost)
+        (frame_of_loss >= 0) & (columns["peer"][frame_rows] == columns["node"][loss_rows])
+        if len(loss_rows)
         else frame_of_loss > 0
     )
-    shown = sampled(is_unicast, MOST)
-    rows, frame_of_loss = lost[shown], frame_of_loss[shown]
-    start = np.where(
-        frame_of_loss >= 0, np.append(visible_us, 0)[np.maximum(frame_of_loss, 0)], columns["time_us"][rows]
+    drawn_losses = sampled(is_unicast, MOST)
+    drawn_rows, frame_of_loss = loss_rows[drawn_losses], frame_of_loss[drawn_losses]
+    start_us = np.where(
+        frame_of_loss >= 0, np.append(visible_us, 0)[np.maximum(frame_of_loss, 0)], columns["time_us"][drawn_rows]
     )
-    start = np.minimum(start, duration_us - 1)
-    text, words = columns.coded("detail", rows)
-    values = {
-        "node": columns["node"][rows],
-        "peer": columns["peer"][rows],
-        "from_us": start,
-        "weight": is_unicast[shown],
+    start_us = np.minimum(start_us, duration_us - 1)
+    reason_codes, reason_texts = columns.coded("detail", drawn_rows)
+    table_columns = {
+        "node": columns["node"][drawn_rows],
+        "peer": columns["peer"][drawn_rows],
+        "from_us": start_us,
+        "weight": is_unicast[drawn_losses],
     }
-    values |= {"until_us": np.minimum(clock.visible_until(start, start), duration_us), "text": text}
-    notes = _omission_note("losses", len(rows), len(lost))
-    return Layer("losses", table(**values, row=columns.in_trace(rows)), (LOST,), "loss", words=words, notes=notes)
+    table_columns |= {
+        "until_us": np.minimum(clock.visible_until(start_us, start_us), duration_us),
+        "text": reason_codes,
+    }
+    notes = _omission_note("losses", len(drawn_rows), len(loss_rows))
+    return Layer(
+        "losses",
+        table(**table_columns, row=columns.in_trace(drawn_rows)),
+        (LOST,),
+        "loss",
+        words=reason_texts,
+        notes=notes,
+    )
 
 
 def _deliveries_layer(columns: Columns, clock: PlaybackClock, duration_us: int) -> Layer:
@@ -216,10 +250,10 @@ def _deliveries_layer(columns: Columns, clock: PlaybackClock, duration_us: int) 
 
     The column ``value`` of its table is the number of the subscription to which the event was delivered.
     """
-    rows = columns.where(event="delivered")
-    start = np.minimum(columns["time_us"][rows], duration_us - 1)
-    until = np.minimum(clock.visible_until(start, start), duration_us)
-    values = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
-    values |= {"from_us": start, "until_us": until, "row": columns.in_trace(rows)}
-    shown_deliveries, notes = thinned(table(**values), MOST, "deliveries")
+    delivery_rows = columns.where(event="delivered")
+    start_us = np.minimum(columns["time_us"][delivery_rows], duration_us - 1)
+    until_us = np.minimum(clock.visible_until(start_us, start_us), duration_us)
+    table_columns = {name: columns[name][delivery_rows] for name in ("node", "peer", "origin", "sequence", "value")}
+    table_columns |= {"from_us": start_us, "until_us": until_us, "row": columns.in_trace(delivery_rows)}
+    shown_deliveries, notes = thinned(table(**table_columns), MOST, "deliveries")
     return Layer("deliveries", shown_deliveries, (DELIVERED,), "ring", notes=notes)

@@ -66,11 +66,13 @@ class NodeState:
 
     def _repr_html_(self) -> str:
         heading = f"<b>node {self.node}</b> ({html.escape(self.role)}) at {self.time_us / 1e6:,.3f} s"
-        parts = [_html_table(f"{title} ({len(rows)})", header, rows) for title, (header, rows) in self.tables.items()]
-        parts += [matrix_html(size, pivots) for size, pivots in self.matrices if size <= LARGEST_MATRIX]
+        html_tables = [
+            _html_table(f"{title} ({len(rows)})", header, rows) for title, (header, rows) in self.tables.items()
+        ]
+        html_tables += [matrix_html(size, pivots) for size, pivots in self.matrices if size <= LARGEST_MATRIX]
         counted = [(name, f"{count:,}") for name, count in self.counters.items()]
-        parts.append(_html_table("Counters", (), counted) if counted else "")
-        return f'{_STYLE}<div class="wb-node wb-themed">{heading}{"".join(parts)}</div>'
+        html_tables.append(_html_table("Counters", (), counted) if counted else "")
+        return f'{_STYLE}<div class="wb-node wb-themed">{heading}{"".join(html_tables)}</div>'
 
 
 def inspect_node(run: Any, node: int, time_s: float | None = None) -> NodeState:
@@ -79,7 +81,7 @@ def inspect_node(run: Any, node: int, time_s: float | None = None) -> NodeState:
     Raises DataError for an unknown node, ParameterError for a time outside the run.
     """
     if node not in run.scenario.topology:
-        raise DataError(f"inspect_node: node is {node!r}; the nodes of this network are run.scenario.topology.nodes")
+        raise DataError(f"inspect_node: node is {node!r}; it must be one of the nodes in run.scenario.topology.nodes")
     return node_state(see(run), run.trace, node, time_us_of(run, time_s, "inspect_node"))
 
 
@@ -114,8 +116,8 @@ def _role_of(view: RunView, node: int, time_us: int) -> str:
     looks = [NODE_LOOK]
     for layer in view.layers:
         indices = layer.column("look")[_rows_at_node(layer, node, time_us)] if layer.looks else ()
-        shown = [layer.looks[look] for look in np.unique(indices).tolist()]
-        looks += [look for look in shown if (look.mark or layer.mark) == "node"]
+        node_looks = [layer.looks[look] for look in np.unique(indices).tolist()]
+        looks += [look for look in node_looks if (look.mark or layer.mark) == "node"]
     return min(looks, key=lambda look: look.rank).label
 
 
@@ -123,16 +125,16 @@ def count(trace: pa.Table, node: int, time_us: int) -> dict[str, int]:
     """Count the rows of a trace about a node up to a time: {"sent data": 3, "dropped duplicate": 7, ...}."""
     columns = Columns(trace)
     # A trace is in order of time, so the rows up to a time are its first rows.
-    until = int(np.searchsorted(columns["time_us"], time_us, "right"))
-    node_rows = np.flatnonzero(columns["node"][:until] == node)
+    row_stop = int(np.searchsorted(columns["time_us"], time_us, "right"))
+    node_rows = np.flatnonzero(columns["node"][:row_stop] == node)
     counters: dict[str, int] = {}
     for event, label, column in COUNTED:
         rows = node_rows[columns.text("event", node_rows) == event]
         if not column and len(rows):
             counters[label] = len(rows)
         elif len(rows):
-            values, counts = np.unique(columns.text(column, rows), return_counts=True)
-            counters |= {f"{label} {value}".strip(): int(n) for value, n in zip(values, counts, strict=True)}
+            kind_names, counts = np.unique(columns.text(column, rows), return_counts=True)
+            counters |= {f"{label} {value}".strip(): int(n) for value, n in zip(kind_names, counts, strict=True)}
     return counters
 
 
@@ -149,7 +151,10 @@ def _cell_text(layer: Layer, name: str, form: str, row: int) -> str:
 
 
 def write(value: float, how: str) -> str:
-    """Return a number as text. ``how``: one of the formats of `layers.Section`; ``words.js`` has the same rules."""
+    """Return a number as text. ``how``: a format of `layers.Section`, such as "time" for µs, which become s.
+
+    The player has the same rules, in ``words.js``.
+    """
     if how == "node":
         return "–" if value < 0 else f"{value:.0f}"
     if how == "use":
@@ -164,8 +169,8 @@ def write(value: float, how: str) -> str:
 
 
 def _decoding_matrix(layer: Layer, row: int) -> tuple[int, tuple[int, ...]]:
-    value, weight = layer.column("value")[row], layer.column("weight")[row]
-    return round(float(value / weight)), tuple(map(int, layer.words[layer.column("text")[row]].split()))
+    rank, weight = layer.column("value")[row], layer.column("weight")[row]
+    return round(float(rank / weight)), tuple(map(int, layer.words[layer.column("text")[row]].split()))
 
 
 def matrix_html(generation_size: int, pivots: Sequence[int]) -> str:

@@ -157,11 +157,11 @@ class Section(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A panel below the map: a diagram with horizontal lanes, in which rows with the mark "strip" are bars.
+    """A diagram below the map with horizontal lanes, in which a layer's rows with the mark "strip" are bars.
 
     low, high: range of the x axis.
     lanes: names of the lanes, from the top.
-    bits: number of binary digits in which values are written; 0 means decimal.
+    bits: number of binary digits in which values on the x axis are written; 0 means decimal.
     """
 
     title: str
@@ -249,7 +249,7 @@ class MessagePath(NamedTuple):
 
 
 class MessagePaths(NamedTuple):
-    """All messages whose paths can be drawn. The column ``path`` of a table has indices of ``paths``.
+    """All messages whose paths can be drawn. The column ``path`` of a layer's table contains indices of ``paths``.
 
     is_newest: whether the path of the newest message is drawn while the user has selected no message. If it is False,
         no path is drawn then.
@@ -292,14 +292,14 @@ def table(rows: int = 0, /, **columns: Any) -> Table:
 
     ``rows``: the number of rows. It is needed only if ``from_us`` or ``until_us`` is left out, which is 0 then.
     """
-    result = {name: np.asarray(column, COLUMNS[name][0]) for name, column in columns.items()}
+    arrays = {name: np.asarray(column, COLUMNS[name][0]) for name, column in columns.items()}
     for name in ("from_us", "until_us"):
-        result.setdefault(name, np.zeros(rows, np.int64))
-    start = result["from_us"]
-    if len(start) > 1 and (start[1:] < start[:-1]).any():
-        by_time = argsort(start)
-        result = {name: column[by_time] for name, column in result.items()}
-    return result
+        arrays.setdefault(name, np.zeros(rows, np.int64))
+    start_us = arrays["from_us"]
+    if len(start_us) > 1 and (start_us[1:] < start_us[:-1]).any():
+        by_time = argsort(start_us)
+        arrays = {name: column[by_time] for name, column in arrays.items()}
+    return arrays
 
 
 def select(source: Table, rows: np.ndarray) -> Table:
@@ -325,11 +325,11 @@ def as_spans(kind: Any, source: Table, words: Sequence[str] = (), rows: np.ndarr
 
     The columns ``key`` and ``text`` are indices into ``words``; the tuples contain the words.
     """
-    listed = []
+    column_values = []
     for name in kind._fields:
         values = source[name][rows].tolist()
-        listed.append([words[code] for code in values] if name in ("key", "text") else values)
-    return list(map(kind._make, zip(*listed, strict=True)))
+        column_values.append([words[code] for code in values] if name in ("key", "text") else values)
+    return list(map(kind._make, zip(*column_values, strict=True)))
 
 
 @dataclass(frozen=True)

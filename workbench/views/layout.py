@@ -81,16 +81,17 @@ _cache: WeakKeyDictionary[nx.Graph, dict[Any, Any]] = WeakKeyDictionary()
 def _compute_once(graph: nx.Graph, key: Any, make: Callable[[], Any]) -> Any:
     if not nx.is_frozen(graph):
         return make()
-    values = _cache.setdefault(graph, {})
-    if key not in values:
-        values[key] = make()
-    return values[key]
+    cached_values = _cache.setdefault(graph, {})
+    if key not in cached_values:
+        cached_values[key] = make()
+    return cached_values[key]
 
 
 def lay_out(graph: nx.Graph, links_per_node: int = LINKS_PER_NODE) -> Layout:
     """Return the layout of a topology, with at most ``links_per_node`` links of each node.
 
-    The graph has ``pos`` for nodes, ``pdr`` for arcs and walls in ``graph.graph["walls"]``; positions may be missing.
+    The positions of nodes are their attribute ``pos``, the delivery ratios of arcs their attribute ``pdr``, and walls
+    are in ``graph.graph["walls"]``. If a node has no position, all nodes are placed on a circle; a note states this.
     """
     return _compute_once(graph, ("plan", links_per_node), lambda: thinned(whole(graph), links_per_node))
 
@@ -104,8 +105,8 @@ def whole(graph: nx.Graph) -> Layout:
         positions = nx.circular_layout(sorted(graph.nodes), scale=10.0)
         notes.append("This network has no positions; its nodes are drawn on a circle.")
     elif graph.graph.get("positions_estimated"):
-        estimated = graph.graph["positions_estimated"]
-        nodes = f"{len(estimated)} nodes" if isinstance(estimated, (list, tuple)) else "some nodes"
+        estimated_nodes = graph.graph["positions_estimated"]
+        nodes = f"{len(estimated_nodes)} nodes" if isinstance(estimated_nodes, (list, tuple)) else "some nodes"
         notes.append(f"The positions of {nodes} are estimated from link quality, not measured.")
     xy = np.array([positions[node] for node in ids.tolist()], dtype=float).reshape(-1, 2)
     walls = np.array(graph.graph.get("walls") or [], dtype=float).reshape(-1, 4)
@@ -159,13 +160,13 @@ def _list_links(graph: nx.DiGraph, plan: Layout) -> dict[str, np.ndarray]:
     links = (link for _, neighbors in adjacency for link in neighbors.values())
     pdr = np.fromiter((link.get("pdr", 1.0) for link in links), float, sum(counts))
     senders = np.repeat(plan.indices(np.array([node for node, _ in adjacency])), counts)
-    ends = np.stack([senders, plan.indices(np.fromiter(receivers, np.int64, sum(counts)))], axis=1)
-    low, high = ends.min(axis=1), ends.max(axis=1)
-    key, pair = unique_inverse(low * len(plan.ids) + high)
-    is_up = ends[:, 0] < ends[:, 1]
-    pdr_ab, pdr_ba = np.zeros(len(key)), np.zeros(len(key))
-    pdr_ab[pair[is_up]], pdr_ba[pair[~is_up]] = pdr[is_up], pdr[~is_up]
-    return {"a": key // len(plan.ids), "b": key % len(plan.ids), "pdr_ab": pdr_ab, "pdr_ba": pdr_ba}
+    link_ends = np.stack([senders, plan.indices(np.fromiter(receivers, np.int64, sum(counts)))], axis=1)
+    low, high = link_ends.min(axis=1), link_ends.max(axis=1)
+    pair_keys, pair_numbers = unique_inverse(low * len(plan.ids) + high)
+    is_forward = link_ends[:, 0] < link_ends[:, 1]
+    pdr_ab, pdr_ba = np.zeros(len(pair_keys)), np.zeros(len(pair_keys))
+    pdr_ab[pair_numbers[is_forward]], pdr_ba[pair_numbers[~is_forward]] = pdr[is_forward], pdr[~is_forward]
+    return {"a": pair_keys // len(plan.ids), "b": pair_keys % len(plan.ids), "pdr_ab": pdr_ab, "pdr_ba": pdr_ba}
 
 
 def _select_best_links(links: dict[str, np.ndarray], plan: Layout, per_node: int) -> dict[str, np.ndarray]:
@@ -178,9 +179,9 @@ def _select_best_links(links: dict[str, np.ndarray], plan: Layout, per_node: int
     length = np.hypot(plan.x_m[a] - plan.x_m[b], plan.y_m[a] - plan.y_m[b])
     quality = np.round((links["pdr_ab"] + links["pdr_ba"]) / 2, 1)
     count = len(a)
-    ends = np.concatenate([a, b])
+    link_ends = np.concatenate([a, b])
     link = np.concatenate([np.arange(count), np.arange(count)])
-    by_quality = np.lexsort((length[link], -quality[link], ends))
-    ends = ends[by_quality]
-    best = np.unique(link[by_quality][cumcount(ends) < per_node])
-    return {name: column[best] for name, column in links.items()}
+    by_quality = np.lexsort((length[link], -quality[link], link_ends))
+    link_ends = link_ends[by_quality]
+    best_links = np.unique(link[by_quality][cumcount(link_ends) < per_node])
+    return {name: column[best_links] for name, column in links.items()}

@@ -78,10 +78,10 @@ def swatch(drawing: Drawing, entry: Entry, x: float, y: float) -> None:
         kind, colour, _ = entry
         SYMBOLS.get(kind, _draw_plain_line)(drawing, Look(colour=colour), x, y)
     elif entry.shades and entry.mark in ("node", "disc"):
-        for at, shade in zip(
+        for bar_x, shade in zip(
             (-6, 0, 6), (entry.shades[0], entry.shades[len(entry.shades) // 2], entry.shades[-1]), strict=True
         ):
-            drawing.circle(x + at, y, 4.4, fill=shade, stroke=palette.OUTLINE, width=0.8)
+            drawing.circle(x + bar_x, y, 4.4, fill=shade, stroke=palette.OUTLINE, width=0.8)
     else:
         colour = entry.shades[len(entry.shades) // 2] if entry.shades else entry.look.colour
         faded_colour = palette.blend(palette.BACKGROUND, colour, max(entry.look.alpha, 0.35))
@@ -108,9 +108,9 @@ def _draw_cross(drawing: Drawing, look: Look, x: float, y: float) -> None:
 
 def _draw_line(drawing: Drawing, look: Look, x: float, y: float) -> None:
     width = min(max(10 * look.size if look.size < 1 else 1.4, 0.8 * look.least), 6.0)
-    half = 10 - width / 2
+    half_length = 10 - width / 2
     dash = (4.0, 3.0) if look.is_dashed else ()
-    drawing.segment(x - half, y, x + half, y, colour=look.colour, width=width, dash=dash)
+    drawing.segment(x - half_length, y, x + half_length, y, colour=look.colour, width=width, dash=dash)
 
 
 def _draw_half_link(drawing: Drawing, look: Look, x: float, y: float) -> None:

@@ -1,10 +1,10 @@
 """Views of many runs at once, drawn from the tables that functions of `workbench.pipelines` compute from traces.
 
     load_map(loads, topology, metric="sent")  the load of each node on a map: a disc for the mean over runs
-    latency_chart(distributions)              the latency that each percentage of the deliveries does not exceed
+    latency_chart(distributions)              percentiles of the latency of deliveries
 
-Both show also the band that contains nine of ten runs. They accept pandas and Spark frames: either with a row for each
-run (column ``scenario``), or already averaged over runs.
+Both functions also draw a band that contains nine of ten runs. They accept pandas and Spark frames: frames with rows
+for each run (column ``scenario``), or frames that are already averaged over runs.
 """
 
 from __future__ import annotations
@@ -43,33 +43,36 @@ _BAND = "from the 5th to the 95th percentile of the runs"
 
 
 def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = WIDTH, dark: bool = False) -> Drawing:
-    """Draw the load of each node of a network: a disc for its mean over runs, and two rings around nine of ten runs.
+    """Draw the load of each node on a map: a disc for the mean over runs, two rings for the band of nine of ten runs.
+
+    The areas of discs and rings are proportional to the loads.
 
     loads: the table from `pipelines.load_per_node`, or any frame with the columns ``node`` and ``metric``. It must also
-    have a column ``scenario``, or two columns named as ``metric`` with ``_low`` and ``_high``: the ends of the band.
-    The areas of discs and rings are proportional to the loads. dark: draw for a dark background. Raises ParameterError
-    for a missing column, or for nodes that the topology lacks.
+        have a column ``scenario``, or the ends of the band in two columns, such as "sent_low" and "sent_high".
+    metric: name of the column with the loads.
+    dark: draw for a dark background.
+    Raises ParameterError for a missing column, or for nodes that the topology lacks.
     """
     frame = _average_over_runs(loads, "node", metric, "load_map")
     plan = lay_out(topology)
     node_indices = plan.indices(frame["node"].to_numpy())
     if (node_indices < 0).any():
-        unknown = frame["node"][node_indices < 0].tolist()
+        unknown_nodes = frame["node"][node_indices < 0].tolist()
         raise ParameterError(
-            f"load_map: the loads include node {unknown[0]}, which is not in the topology; "
+            f"load_map: the loads include node {unknown_nodes[0]}, which is not in the topology; "
             "give the topology of the runs"
         )
-    numbers = np.zeros((3, len(plan.ids)))
-    numbers[:, node_indices] = frame[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
+    band_and_mean = np.zeros((3, len(plan.ids)))
+    band_and_mean[:, node_indices] = frame[[f"{metric}_low", metric, f"{metric}_high"]].to_numpy(float).T
     runs = _count_runs(frame)
-    scene = _LoadScene(plan, width, numbers, runs)
-    parts = [
-        _draw_heading(plan, numbers, runs, LOADS.get(metric, metric), topology, width),
+    scene = _LoadScene(plan, width, band_and_mean, runs)
+    drawings = [
+        _draw_heading(plan, band_and_mean, runs, LOADS.get(metric, metric), topology, width),
         scene.draw(),
         _draw_legend(scene, width),
     ]
     page = Drawing(width, 0, title=f"Load of each node: {LOADS.get(metric, metric)}")
-    for part in parts:
+    for part in drawings:
         page.add(part, 0, page.height)
         page.height += part.height
     return page.in_dark() if dark else page
@@ -83,11 +86,14 @@ def latency_chart(
     height: int = 380,
     dark: bool = False,
 ) -> Drawing:
-    """Draw the latency that a given percentage of the deliveries does not exceed, as mean over runs with a band.
+    """Draw percentiles of the latency: x is a percentage of the deliveries, y the latency that these do not exceed.
+
+    A line is the mean over runs; the band around the line contains nine of ten runs.
 
     distributions: the table from `pipelines.latency_distribution`, or a mapping of names to such tables, each drawn as
-    one line. most_ms: end of the latency axis; longer latencies are drawn at the edge. Raises ParameterError for a
-    frame without the columns ``percent`` and ``latency_ms``.
+        one line.
+    most_ms: end of the latency axis; longer latencies are drawn at the edge.
+    Raises ParameterError for a frame without the columns ``percent`` and ``latency_ms``.
     """
     by_name = distributions if isinstance(distributions, Mapping) else {"": distributions}
     frames = {
@@ -118,8 +124,8 @@ def latency_chart(
 def _average_over_runs(loads: Any, key: str, metric: str, view: str) -> pd.DataFrame:
     """Return a pandas frame sorted by ``key``, with the mean of a metric over runs and the ends of its band.
 
-    Its columns are ``key``, ``metric``, and ``metric`` with ``_low`` and ``_high``. ``view``: name of the calling
-    function, for error messages. Raises ParameterError for a missing column.
+    The frame has the columns "node", "sent", "sent_low" and "sent_high" if ``key`` is "node" and ``metric`` is "sent".
+    ``view``: name of the calling function, for error messages. Raises ParameterError for a missing column.
     """
     if {"scenario", key, metric} <= set(loads.columns):
         loads = band(loads, loads, (key,), (metric,), "0" if key == "node" else "NULL")
@@ -140,7 +146,8 @@ def _count_runs(frame: pd.DataFrame) -> int:
 class _LoadScene(Scene):
     """A picture of a network in which the area of each node is proportional to its load.
 
-    ``numbers``: low end of the band, mean and high end, shape (3, nodes). With only one run, no band is drawn.
+    ``numbers``: for each node the low end of the band, the mean load and the high end of the band, shape (3, nodes).
+    The band contains nine of ten runs; with only one run, it is not drawn.
     """
 
     def __init__(self, plan: Layout, width: int, numbers: np.ndarray, runs: int) -> None:
@@ -176,7 +183,7 @@ class _LoadScene(Scene):
             self.drawing.circle(x, y, low, stroke=palette.BACKGROUND, width=0.8)
 
     def colour(self, load: float) -> str:
-        """Return the colour for a load. The last of `COLOURS` is the colour of the largest mean load."""
+        """Return the colour of `COLOURS` for a load; the last colour is for the largest mean load of a node."""
         return COLOURS[round((len(COLOURS) - 1) * load / (self.mean.max() or 1.0))]
 
     def _name_busiest(self) -> None:

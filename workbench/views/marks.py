@@ -3,9 +3,9 @@
     moment(view, time_us, names, message)   returns the rows to draw, in a `Group` for each look
     LayerScene(view, time_us, width)        draws these groups with `draw()`, and collects the entries of the legend
 
-Each group is drawn with arrays, so the cost depends on the number of looks and little on the number of rows. Lengths of
-looks are multiples of a node's diameter, with a minimum in px of the player. Lines are slightly thinner than in the
-player, by the factor `PEN`.
+A look (`layers.Look`) is a style. Each group is drawn with arrays, so the cost depends on the number of looks and
+little on the number of rows. The lengths in a look are multiples of a node's diameter, with a minimum in px. Lines are
+thinner than in the player, by the factor `PEN`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LINK, WALL = Look("link (darker: better)", palette.LINK_GOOD), Look("wall", pale
 
 
 class Group(NamedTuple):
-    """Rows of a layer with the same style (``look``) and mark. ``rows``: their indices in the table, ascending."""
+    """Rows of a layer with the same style (``look``) and mark. ``rows``: indices in the layer's table, ascending."""
 
     layer: Layer
     look: Look
@@ -55,18 +55,18 @@ class Group(NamedTuple):
 
     @property
     def chip(self) -> str:
-        """The name of the player's button that shows and hides these rows."""
+        """The name of the player's button that shows and hides the rows of the group."""
         return self.look.chip or self.layer.name
 
     @property
     def level(self) -> int:
-        """The position of these rows in the order of drawing: lower levels are drawn first (see `LEVELS`)."""
+        """The position of the group in the order of drawing: lower levels are drawn first (see `layers.LEVELS`)."""
         if self.layer.level is not None and self.mark == self.layer.mark:
             return self.layer.level
         return LEVELS[self.mark]
 
     def column(self, name: str) -> np.ndarray:
-        """Return a column of the layer's table, only for these rows; shape (rows,)."""
+        """Return the values of a column of the layer's table in the rows of the group, shape (rows,)."""
         return self.layer.column(name)[self.rows]
 
 
@@ -83,8 +83,9 @@ def chips(view: RunView) -> dict[str, bool]:
 def path_at(view: RunView, time_us: int, message: int | None) -> int:
     """Return the index of the message whose path is drawn, or -1 for no path.
 
-    It is ``message`` if that is not None. Otherwise it is the message that began last before ``time_us``, provided that
-    ``view.paths.is_newest`` is true. Raises ParameterError for an unknown message.
+    ``message``: the index of a message; a negative index counts from the end. None: if ``view.paths.is_newest``, the
+    message that began last, at ``time_us`` or earlier; otherwise no message. Raises ParameterError for an unknown
+    message.
     """
     paths = view.paths.paths
     if message is not None:
@@ -93,8 +94,10 @@ def path_at(view: RunView, time_us: int, message: int | None) -> int:
                 f"network_drawing: message is {message!r}; this run has paths of {len(paths)} messages, numbered from 0"
             )
         return message % len(paths)
-    begun = [index for index, path in enumerate(paths) if path.from_us <= time_us]
-    return max(begun, key=lambda index: paths[index].from_us) if begun and view.paths.is_newest else -1
+    begun_messages = [index for index, path in enumerate(paths) if path.from_us <= time_us]
+    return (
+        max(begun_messages, key=lambda index: paths[index].from_us) if begun_messages and view.paths.is_newest else -1
+    )
 
 
 def moment(
@@ -103,8 +106,7 @@ def moment(
     """Return the rows to draw at a time, as groups in the order of drawing.
 
     names: names of the player's buttons whose layers are drawn; None: the layers that are visible at first.
-    message: index of the message whose path is drawn; None: the newest message if ``view.paths.is_newest``, else no
-        path.
+    message: index of the message whose path is drawn; None: as for `path_at`.
     has_room: whether the map has space for layers with ``is_detail``.
     Raises ParameterError for an unknown name or message.
     """
@@ -115,33 +117,33 @@ def moment(
             raise ParameterError(
                 f"network_drawing: layer {name!r} is not in this run{hint}; its layers are {', '.join(button_names)}"
             )
-    selected = path_at(view, time_us, message)
+    path_index = path_at(view, time_us, message)
     groups = []
     for layer in view.layers:
         if layer.is_detail and not has_room:
             continue
-        for group in _group_rows(layer, time_us, selected):
+        for group in _group_rows(layer, time_us, path_index):
             if group.chip in names if names is not None else layer.is_on:
                 groups.append(group)
     return sorted(groups, key=lambda group: group.level)
 
 
 def _group_rows(layer: Layer, time_us: int, message: int) -> Iterator[Group]:
-    rows = layer.alive(time_us)
+    alive_rows = layer.alive(time_us)
     if layer.of_path:
-        rows = rows[layer.column("path")[rows] == message] if message >= 0 else rows[:0]
-    look = layer.column("look")[rows]
-    for index in np.unique(look).tolist():
+        alive_rows = alive_rows[layer.column("path")[alive_rows] == message] if message >= 0 else alive_rows[:0]
+    look_indices = layer.column("look")[alive_rows]
+    for index in np.unique(look_indices).tolist():
         style = layer.looks[index] if index < len(layer.looks) else Look()
         mark = style.mark or layer.mark
         if mark:
-            yield Group(layer, style, mark, rows[look == index])
+            yield Group(layer, style, mark, alive_rows[look_indices == index])
 
 
 def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    """Return a list of (colour, indices of the entries of ``weight`` in that colour), in order of weight.
+    """Return a list of (colour, indices of the entries of ``weight`` in that colour), in order of ascending weight.
 
-    Without a scale of colours in the layer, the list has a single entry: the colour of the look.
+    The colours come from the layer's scale. If the layer has no scale, all entries have the colour of the look.
     """
     if layer.scale is None:
         return [(look.colour, np.arange(len(weight)))]
@@ -151,8 +153,9 @@ def shades(layer: Layer, look: Look, weight: np.ndarray) -> list[tuple[str, np.n
 
 
 class LayerScene(Scene):
-    """A picture of a run at one time. ``groups``: the rows to draw, as returned by `moment`.
+    """A picture of a run at one time, drawn from the layers of the run.
 
+    groups: the rows of layers to draw, as returned by `moment`.
     samples, scales: the entries and the colour bars of the legend, for the layers that are drawn.
     """
 
@@ -191,20 +194,20 @@ class LayerScene(Scene):
         """Return the entries of the legend: nodes, links and walls, then all other marks."""
         base = [Sample("line", LINK)] if len(self.plan.links["a"]) else []
         base += [Sample("line", WALL)] if len(self.walls) else []
-        order = {id(layer): index for index, layer in enumerate(self.view.layers)}
-        samples = [self.samples[key] for key in sorted(self.samples, key=lambda key: order.get(key[0], -1))]
+        layer_positions = {id(layer): index for index, layer in enumerate(self.view.layers)}
+        samples = [self.samples[key] for key in sorted(self.samples, key=lambda key: layer_positions.get(key[0], -1))]
         nodes = sorted((sample for sample in samples if sample.mark == "node"), key=lambda sample: sample.look.rank)
         return [*nodes, *base, *(sample for sample in samples if sample.mark != "node")]
 
     def explain(self, group: Group) -> None:
-        """Add an entry for the style (look) of a group to the legend, and a bar for its scale of colours, if any."""
+        """Add a group to the legend: an entry if its look has a label, and a colour bar if its layer has a scale."""
         scale = group.layer.scale
         if scale is not None and scale.label and scale not in self.scales:
             self.scales.append(scale)
         if group.look.label:
-            shown = scale.colours if scale is not None else ()
+            scale_colours = scale.colours if scale is not None else ()
             key = (id(group.layer), group.mark, group.look.label, group.look.colour)
-            self.samples.setdefault(key, Sample(group.mark, group.look, tuple(shown)))
+            self.samples.setdefault(key, Sample(group.mark, group.look, tuple(scale_colours)))
 
     # Lengths and positions
 
@@ -212,7 +215,7 @@ class LayerScene(Scene):
         return max(look.size * self.diameter, PEN * look.least)
 
     def _line_width(self, look: Look) -> float:
-        """Return the width of a line in px. A line in the default look is 1 px wide in the player."""
+        """Return the width in px of the lines of a look; a look of size 1, the default, has the minimum width."""
         return max(look.size * self.diameter if look.size < 1 else 0.0, PEN * look.least)
 
     def _indices_of(self, group: Group, name: str = "node") -> np.ndarray:
@@ -227,68 +230,78 @@ class LayerScene(Scene):
         Rows are left out if one of their nodes is not in the layout.
         """
         node, peer = self._indices_of(group), self._indices_of(group, "peer")
-        rows = np.flatnonzero((node >= 0) & (peer >= 0))
-        return np.concatenate([self._positions_of(node[rows]), self._positions_of(peer[rows])], axis=1), rows
+        line_rows = np.flatnonzero((node >= 0) & (peer >= 0))
+        return np.concatenate(
+            [self._positions_of(node[line_rows]), self._positions_of(peer[line_rows])], axis=1
+        ), line_rows
 
     def _centers_by_colour(self, group: Group) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield (colour, centers of the nodes with rows in that colour), without nodes that are not in the layout."""
+        """Yield for each colour of a group's rows (colour, centers of the rows' nodes in px, shape (nodes, 2)).
+
+        Rows about nodes that are not in the layout are left out.
+        """
         node_indices = self._indices_of(group)
-        rows = np.flatnonzero(node_indices >= 0)
-        for colour, shade_rows in shades(group.layer, group.look, group.column("weight")[rows]):
-            yield colour, self._positions_of(node_indices[rows[shade_rows]])
+        node_rows = np.flatnonzero(node_indices >= 0)
+        for colour, shade_rows in shades(group.layer, group.look, group.column("weight")[node_rows]):
+            yield colour, self._positions_of(node_indices[node_rows[shade_rows]])
 
     def _avoid_lines(self, ends: np.ndarray) -> None:
-        """Add points on these lines to ``band``, the points that the names of nodes should not cover."""
+        """Add nine points on each line to ``band``, so that the names of nodes are not written over the line."""
         for share in np.linspace(0.1, 0.9, 9):
             self.band += [(x, y) for x, y in (ends[:, :2] + share * (ends[:, 2:] - ends[:, :2])).tolist()]
 
     # Marks
 
     def _draw_lines(self, group: Group) -> None:
-        ends, rows = self._line_ends(group)
+        ends, line_rows = self._line_ends(group)
         dash = (4.0, 4.0) if group.look.is_dashed else ()
-        look: dict[str, Any] = {"width": self._line_width(group.look), "opacity": group.look.alpha, "dash": dash}
-        for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
-            self.drawing.segments(ends[chosen], colour=colour, **look)
+        line_style: dict[str, Any] = {"width": self._line_width(group.look), "opacity": group.look.alpha, "dash": dash}
+        for colour, shade_rows in shades(group.layer, group.look, group.column("weight")[line_rows]):
+            self.drawing.segments(ends[shade_rows], colour=colour, **line_style)
         self._avoid_lines(ends[:MOST_LINES_AVOIDED])
 
     def _draw_halves(self, group: Group) -> None:
-        ends, rows = self._line_ends(group)
+        ends, line_rows = self._line_ends(group)
         ends[:, 2:] = (ends[:, :2] + ends[:, 2:]) / 2
-        for colour, chosen in shades(group.layer, group.look, group.column("weight")[rows]):
-            look: dict[str, Any] = {"width": self._line_width(group.look), "opacity": group.look.alpha}
-            self.drawing.segments(ends[chosen], colour=colour, **look)
+        for colour, shade_rows in shades(group.layer, group.look, group.column("weight")[line_rows]):
+            line_style: dict[str, Any] = {"width": self._line_width(group.look), "opacity": group.look.alpha}
+            self.drawing.segments(ends[shade_rows], colour=colour, **line_style)
 
     def _draw_arrows(self, group: Group) -> None:
         look = group.look
-        ends, rows = self._line_ends(group)
-        weight = group.column("weight")[rows]
-        thick = 0.65 * self._line_width(look)
+        ends, line_rows = self._line_ends(group)
+        weight = group.column("weight")[line_rows]
+        base_width = 0.65 * self._line_width(look)
         for colour, indices in shades(group.layer, look, weight):
-            for heavy in np.unique(weight[indices]) if group.layer.scale is None else np.zeros(1):
-                arrow_rows = indices[weight[indices] == heavy] if group.layer.scale is None else indices
-                shifted = self._shift_lines(ends[arrow_rows], look.lane)
-                self._draw_arrow_group(shifted, look, colour, thick * (1 + 0.5 * heavy), 1 + 0.12 * heavy)
+            for line_weight in np.unique(weight[indices]) if group.layer.scale is None else np.zeros(1):
+                arrow_rows = indices[weight[indices] == line_weight] if group.layer.scale is None else indices
+                shifted_ends = self._shift_lines(ends[arrow_rows], look.lane)
+                self._draw_arrow_group(
+                    shifted_ends, look, colour, base_width * (1 + 0.5 * line_weight), 1 + 0.12 * line_weight
+                )
         if group.layer.of_path:
             self._avoid_lines(ends[:MOST_LINES_AVOIDED])
 
     def _draw_arrow_group(self, ends: np.ndarray, look: Look, colour: str, width: float, growth: float) -> None:
-        shown: dict[str, Any] = {"colour": colour, "width": width, "opacity": look.alpha}
+        arrow_style: dict[str, Any] = {"colour": colour, "width": width, "opacity": look.alpha}
         if not look.head:
-            self.drawing.segments(ends, **shown)
+            self.drawing.segments(ends, **arrow_style)
             return
         length = np.hypot(ends[:, 2] - ends[:, 0], ends[:, 3] - ends[:, 1])
         head = np.minimum(max(1.3 * self.node, 3.5), 0.5 * length) * growth * (0.7 + 0.3 * look.least)
-        self.drawing.arrows(ends, head, look.head, **shown)
+        self.drawing.arrows(ends, head, look.head, **arrow_style)
 
     def _shift_lines(self, ends: np.ndarray, lane: float) -> np.ndarray:
-        """Return lines shortened to the edges of their nodes and shifted to their right by ``lane`` node diameters."""
+        """Return lines that end at the edges of nodes instead of their centers, shifted to the right.
+
+        ends: x0, y0, x1, y1 of each line in px. lane: the shift, as a multiple of a node's diameter.
+        """
         direction = ends[:, 2:] - ends[:, :2]
         length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
-        clear = np.minimum(self.node / length, 0.4)
-        right = lane * self.diameter * np.stack([-direction[:, 1], direction[:, 0]], axis=1) / length
+        node_share = np.minimum(self.node / length, 0.4)
+        offset = lane * self.diameter * np.stack([-direction[:, 1], direction[:, 0]], axis=1) / length
         return np.concatenate(
-            [ends[:, :2] + clear * direction + right, ends[:, 2:] - 1.3 * clear * direction + right], axis=1
+            [ends[:, :2] + node_share * direction + offset, ends[:, 2:] - 1.3 * node_share * direction + offset], axis=1
         )
 
     def _draw_discs(self, group: Group) -> None:
@@ -301,55 +314,57 @@ class LayerScene(Scene):
     def _draw_rings(self, group: Group) -> None:
         look = group.look
         for colour, centers in self._centers_by_colour(group):
-            shown: dict[str, Any] = {"stroke": colour, "width": PEN * look.width, "opacity": look.alpha}
+            ring_style: dict[str, Any] = {"stroke": colour, "width": PEN * look.width, "opacity": look.alpha}
             dash = (3.0, 2.0) if look.is_dashed else ()
-            self.drawing.circles(centers, self._look_length(look) / 2, dash=dash, **shown)
+            self.drawing.circles(centers, self._look_length(look) / 2, dash=dash, **ring_style)
 
     def _draw_crosses(self, group: Group) -> None:
         look = group.look
         for colour, centers in self._centers_by_colour(group):
-            shown: dict[str, Any] = {"colour": colour, "width": PEN * look.width, "opacity": look.alpha}
-            self.drawing.crosses(centers, 0.8 * self._look_length(look) / 2, **shown)
+            cross_style: dict[str, Any] = {"colour": colour, "width": PEN * look.width, "opacity": look.alpha}
+            self.drawing.crosses(centers, 0.8 * self._look_length(look) / 2, **cross_style)
 
     def _elapsed_share(self, group: Group) -> np.ndarray:
-        """Return the share of each row's interval that has elapsed, 0 to 1."""
-        start, end = group.column("from_us"), group.column("until_us")
-        return (self.time_us - start) / np.maximum(end - start, 1)
+        start_us, end_us = group.column("from_us"), group.column("until_us")
+        return (self.time_us - start_us) / np.maximum(end_us - start_us, 1)
 
     def _draw_widening_rings(self, group: Group) -> None:
         node_indices, look = self._indices_of(group), group.look
-        for node_index, share in zip(node_indices.tolist(), self._elapsed_share(group).tolist(), strict=True):
+        for node_index, elapsed_share in zip(node_indices.tolist(), self._elapsed_share(group).tolist(), strict=True):
             if node_index >= 0:
-                radius = self.node + (self._look_length(look) / 2 - self.node) * share**0.5
-                opacity = look.alpha * (0.95 - 0.7 * share)
-                shown: dict[str, Any] = {"stroke": look.colour, "width": PEN * look.width, "opacity": opacity}
-                self.drawing.circle(self.x[node_index], self.y[node_index], radius, **shown)
+                radius = self.node + (self._look_length(look) / 2 - self.node) * elapsed_share**0.5
+                opacity = look.alpha * (0.95 - 0.7 * elapsed_share)
+                ring_style: dict[str, Any] = {"stroke": look.colour, "width": PEN * look.width, "opacity": opacity}
+                self.drawing.circle(self.x[node_index], self.y[node_index], radius, **ring_style)
 
     def _draw_packets(self, group: Group) -> None:
-        """Draw each frame as a dot on its way to the receiver, with a tail towards the sender."""
-        ends, rows = self._line_ends(group)
-        weight = group.column("weight")[rows]
-        share = (self._elapsed_share(group)[rows] * np.where(weight > 0, weight, 1))[:, None]
+        """Draw each frame as a dot between its sender and its receiver, with a tail towards the sender.
+
+        The distance of the dot from the sender is proportional to the elapsed share of the frame's interval.
+        """
+        ends, line_rows = self._line_ends(group)
+        weight = group.column("weight")[line_rows]
+        dot_share = (self._elapsed_share(group)[line_rows] * np.where(weight > 0, weight, 1))[:, None]
         direction = ends[:, 2:] - ends[:, :2]
         length = np.maximum(np.hypot(direction[:, :1], direction[:, 1:]), 1e-9)
-        tail = np.maximum(share - np.minimum(0.3, 5 * self.node / length), 0)
-        dots, look = ends[:, :2] + share * direction, group.look
-        shown: dict[str, Any] = {"colour": look.colour, "width": 2.2 * min(look.size, 1.0), "opacity": look.alpha}
-        self.drawing.segments(np.concatenate([ends[:, :2] + tail * direction, dots], axis=1), **shown)
+        tail_share = np.maximum(dot_share - np.minimum(0.3, 5 * self.node / length), 0)
+        dots, look = ends[:, :2] + dot_share * direction, group.look
+        tail_style: dict[str, Any] = {"colour": look.colour, "width": 2.2 * min(look.size, 1.0), "opacity": look.alpha}
+        self.drawing.segments(np.concatenate([ends[:, :2] + tail_share * direction, dots], axis=1), **tail_style)
         rim = palette.BACKGROUND if look.alpha >= 1 else None
         self.drawing.markers(
             "circle", dots, self._look_length(look) / 2, look.colour, rim, PEN * look.width, look.alpha
         )
 
     def _draw_losses(self, group: Group) -> None:
-        """Draw a cross on the link of each lost frame, smaller and fainter if the node was not the addressee."""
-        ends, rows = self._line_ends(group)
-        at = ends[:, 2:] + LOST_AT * (ends[:, :2] - ends[:, 2:])
-        is_unicast = group.column("weight")[rows] > 0
+        """Draw a cross on the link of each lost frame; it is small and faint if the receiver was not the addressee."""
+        ends, line_rows = self._line_ends(group)
+        centers = ends[:, 2:] + LOST_AT * (ends[:, :2] - ends[:, 2:])
+        is_unicast = group.column("weight")[line_rows] > 0
         radius, look = 0.8 * self._look_length(group.look) / 2, group.look
-        shown: dict[str, Any] = {"colour": look.colour, "width": PEN * look.width}
-        self.drawing.crosses(at[is_unicast], radius, **shown)
-        self.drawing.crosses(at[~is_unicast], 0.5 * radius, **{**shown, "width": 1.0, "opacity": 0.5})
+        cross_style: dict[str, Any] = {"colour": look.colour, "width": PEN * look.width}
+        self.drawing.crosses(centers[is_unicast], radius, **cross_style)
+        self.drawing.crosses(centers[~is_unicast], 0.5 * radius, **{**cross_style, "width": 1.0, "opacity": 0.5})
 
     def _draw_nodes(self, groups: list[Group]) -> None:
         """Draw every node once, in the style (look) with the lowest rank.
@@ -357,19 +372,19 @@ class LayerScene(Scene):
         Of several rows with that rank, the row with the largest weight is drawn.
         """
         count = len(self.plan.ids)
-        best = np.full(count, np.inf)
-        looks: list[tuple[Look, Group | None, str]] = [(NODE_LOOK, None, NODE_LOOK.colour)]
+        lowest_ranks = np.full(count, np.inf)
+        drawn_styles: list[tuple[Look, Group | None, str]] = [(NODE_LOOK, None, NODE_LOOK.colour)]
         look_index = np.zeros(count, np.int64)
         for group in groups:
             node_indices, weight = self._indices_of(group), group.column("weight")
             for colour, shade_rows in shades(group.layer, group.look, weight):
                 indices = node_indices[shade_rows][node_indices[shade_rows] >= 0]
                 # Shades are in order from light to heavy, so the last one of a rank is the heaviest.
-                indices = indices[group.look.rank <= best[indices]]
-                best[indices], look_index[indices] = group.look.rank, len(looks)
-                looks.append((group.look, group, colour))
-        for group_index in sorted(np.unique(look_index).tolist(), key=lambda index: -looks[index][0].rank):
-            look, source, colour = looks[group_index]
+                indices = indices[group.look.rank <= lowest_ranks[indices]]
+                lowest_ranks[indices], look_index[indices] = group.look.rank, len(drawn_styles)
+                drawn_styles.append((group.look, group, colour))
+        for group_index in sorted(np.unique(look_index).tolist(), key=lambda index: -drawn_styles[index][0].rank):
+            look, source_group, colour = drawn_styles[group_index]
             node_indices = np.flatnonzero(look_index == group_index)
             width = 0.8 if self.is_roomy else 0.4
             radius = self._look_length(look) / 2
@@ -378,31 +393,34 @@ class LayerScene(Scene):
                 self.marked_nodes += [
                     (node_index, look.label.removesuffix(" node")) for node_index in node_indices.tolist()
                 ]
-            if source is not None:
-                self.explain(source)
+            if source_group is not None:
+                self.explain(source_group)
             else:
                 self.samples[0, "node", "", ""] = Sample("node", look)
 
     # Texts
 
     def _write_texts(self, groups: list[Group]) -> None:
-        """Write labels, and the names of nodes with a special marker, where they cover as little as possible."""
+        """Write labels and the names of marked nodes, such as sinks, where they cover as little as possible.
+
+        ``groups``: the groups with the mark "label". Many labels or many names are left out.
+        """
         labels: dict[int, list[str]] = {}
         # Labels that the player draws below a node come first, so that its number precedes its key.
         for group in sorted(groups, key=lambda group: group.look.size):
-            for node_index, word in self._label_texts(group):
-                labels.setdefault(node_index, []).append(str(group.layer.words[word]))
+            for node_index, text_index in self._label_texts(group):
+                labels.setdefault(node_index, []).append(str(group.layer.words[text_index]))
         taken_boxes: list[Box] = []
         most_labels = MOST_LABELS * (2 if self.is_chosen else 1)
-        for node_index, texts in labels.items() if len(labels) <= most_labels else ():
-            self.write(node_index, ": ".join(texts), taken_boxes, is_required=False)
+        for node_index, label_texts in labels.items() if len(labels) <= most_labels else ():
+            self.write(node_index, ": ".join(label_texts), taken_boxes, is_required=False)
         named_nodes = sorted((node_index, role) for node_index, role in self.marked_nodes if node_index not in labels)
         for node_index, role in named_nodes if len(named_nodes) <= MOST_NAMES else ():
             self.write(node_index, f"{role} {self.plan.ids[node_index]}".strip(), taken_boxes)
 
     def _label_texts(self, group: Group) -> Iterator[tuple[int, int]]:
-        """Return pairs (index of the node, index in the layer's ``words``) for the rows of a group that have a text."""
-        node_indices, text = self._indices_of(group), group.column("text")
-        rows = np.flatnonzero((node_indices >= 0) & (text >= 0))
+        """Return (index of a node, index of its text in the layer's ``words``) for each row of a group with a text."""
+        node_indices, text_indices = self._indices_of(group), group.column("text")
+        text_rows = np.flatnonzero((node_indices >= 0) & (text_indices >= 0))
         self.explain(group)
-        return zip(node_indices[rows].tolist(), text[rows].tolist(), strict=True)
+        return zip(node_indices[text_rows].tolist(), text_indices[text_rows].tolist(), strict=True)

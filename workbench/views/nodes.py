@@ -37,19 +37,19 @@ def node_layers(recorded: Recorded) -> list[Layer]:
     """
     columns, duration_us = recorded.columns, recorded.duration_us
     subscriptions, subscription_texts = subscribed(columns, duration_us)
-    held, notes = thinned(holding(columns, duration_us), MOST, "changes of holders of an event")
+    holder_table, notes = thinned(holding(columns, duration_us), MOST, "changes of holders of an event")
     roles = [
         (0, failing(columns, duration_us)),
         (1, subscriptions),
         (2, publishing(columns, duration_us)),
-        (3, held),
+        (3, holder_table),
     ]
-    merged = {
+    role_table = {
         name: np.concatenate([layer_table[name] for _, layer_table in roles])
         for name in ("node", "from_us", "until_us")
     }
-    merged["look"] = np.concatenate([np.full(len(layer_table["from_us"]), look) for look, layer_table in roles])
-    layers = [Layer("nodes", table(**merged), LOOKS, "node", notes=notes)]
+    role_table["look"] = np.concatenate([np.full(len(layer_table["from_us"]), look) for look, layer_table in roles])
+    layers = [Layer("nodes", table(**role_table), LOOKS, "node", notes=notes)]
     if len(subscriptions["from_us"]):
         layers.append(Layer("nodes", subscriptions, section=SUBSCRIPTIONS, words=subscription_texts))
     filtered = filtering(recorded.run.scenario.protocol, duration_us)
@@ -62,18 +62,24 @@ def node_layers(recorded: Recorded) -> list[Layer]:
 
 
 def filtering(protocol: Any, duration_us: int) -> Table:
-    """Return the table (see `layers`) of the nodes with a filter. Filters that all nodes have are left out."""
-    parts = protocol.parts() if hasattr(protocol, "parts") else []
-    nodes = sorted({node for part in parts for node in part.at or ()})
+    """Return a layer's table with a row for each node that a filter of the protocol lists; each lasts the whole run.
+
+    Filters at all nodes do not list nodes, so they are left out.
+    """
+    filters = protocol.parts() if hasattr(protocol, "parts") else []
+    nodes = sorted({node for node_filter in filters for node in node_filter.at or ()})
     return table(len(nodes), node=nodes, until_us=np.full(len(nodes), duration_us))
 
 
 def running_on(kinds: Mapping[int, str], duration_us: int) -> tuple[Table, list[str]]:
-    """Return (a table with the kind of mote on which each node runs, the names of these kinds)."""
-    words = sorted(set(kinds.values()))
-    until = np.full(len(kinds), duration_us)
-    text = [words.index(kind) for kind in kinds.values()]
-    return table(len(kinds), node=list(kinds), until_us=until, text=text), words
+    """Return (a table with the kind of mote on which each node runs, the names of these kinds).
+
+    ``kinds``: {node: name of the kind}. The column ``text`` of the table has indices of the names.
+    """
+    kind_names = sorted(set(kinds.values()))
+    until_us = np.full(len(kinds), duration_us)
+    kind_indices = [kind_names.index(kind) for kind in kinds.values()]
+    return table(len(kinds), node=list(kinds), until_us=until_us, text=kind_indices), kind_names
 
 
 def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
@@ -85,33 +91,49 @@ def subscribed(columns: Columns, duration_us: int) -> tuple[Table, list[str]]:
     value: the time when it expires, in µs; -1 means never.
     text: index of its attributes in the list.
     """
-    rows = columns.where(event=("subscribed", "unsubscribed"))
-    keys = row_keys(columns["node"][rows], columns["sequence"][rows])
-    opening, until = opened(keys, columns["time_us"][rows], columns.says("event", rows, "subscribed"))
-    rows = rows[opening]
-    start, value = columns["time_us"][rows], columns["value"][rows]
-    until = np.where(value > start, np.minimum(until, value), until)
-    result = {"node": columns["node"][rows], "sequence": columns["sequence"][rows], "value": value}
-    text, words = columns.coded("detail", rows)
-    return within(table(**result, from_us=start, until_us=until, text=text), duration_us), words
+    subscription_rows = columns.where(event=("subscribed", "unsubscribed"))
+    keys = row_keys(columns["node"][subscription_rows], columns["sequence"][subscription_rows])
+    opening_rows, until_us = opened(
+        keys, columns["time_us"][subscription_rows], columns.says("event", subscription_rows, "subscribed")
+    )
+    subscription_rows = subscription_rows[opening_rows]
+    start_us, value = columns["time_us"][subscription_rows], columns["value"][subscription_rows]
+    until_us = np.where(value > start_us, np.minimum(until_us, value), until_us)
+    table_columns = {
+        "node": columns["node"][subscription_rows],
+        "sequence": columns["sequence"][subscription_rows],
+        "value": value,
+    }
+    text_codes, attribute_texts = columns.coded("detail", subscription_rows)
+    return within(
+        table(**table_columns, from_us=start_us, until_us=until_us, text=text_codes), duration_us
+    ), attribute_texts
 
 
 def failing(columns: Columns, duration_us: int) -> Table:
     """Return a table of the intervals in which nodes were down."""
-    rows = columns.where(event=("failed", "recovered"))
-    is_failure = columns.says("event", rows, "failed")
-    opening, until = opened(columns["node"][rows], columns["time_us"][rows], is_failure)
-    rows = rows[opening]
-    result = {"node": columns["node"][rows], "from_us": columns["time_us"][rows], "until_us": until}
-    return within(table(**result), duration_us)
+    failure_rows = columns.where(event=("failed", "recovered"))
+    is_failure = columns.says("event", failure_rows, "failed")
+    opening_rows, until_us = opened(columns["node"][failure_rows], columns["time_us"][failure_rows], is_failure)
+    failure_rows = failure_rows[opening_rows]
+    table_columns = {
+        "node": columns["node"][failure_rows],
+        "from_us": columns["time_us"][failure_rows],
+        "until_us": until_us,
+    }
+    return within(table(**table_columns), duration_us)
 
 
 def publishing(columns: Columns, duration_us: int) -> Table:
     """Return a table of the nodes that publish. A node becomes a source with its first publication."""
-    rows = columns.where(event="published")
-    nodes, first = unique_index(columns["node"][rows])
-    result = {"node": nodes, "from_us": columns["time_us"][rows][first], "until_us": np.full(len(nodes), duration_us)}
-    return within(table(**result), duration_us)
+    publication_rows = columns.where(event="published")
+    nodes, first_indices = unique_index(columns["node"][publication_rows])
+    table_columns = {
+        "node": nodes,
+        "from_us": columns["time_us"][publication_rows][first_indices],
+        "until_us": np.full(len(nodes), duration_us),
+    }
+    return within(table(**table_columns), duration_us)
 
 
 def holding(columns: Columns, duration_us: int) -> Table:
@@ -119,13 +141,13 @@ def holding(columns: Columns, duration_us: int) -> Table:
 
     A node counts as holder of an event until the origin of the event makes its next event.
     """
-    held = columns.where(event="held")
+    held_rows = columns.where(event="held")
     sinks = np.unique(columns["node"][columns.where(event="subscribed")])
-    held = held[~np.isin(columns["node"][held], sinks)]
-    origins, start = columns["origin"][held], columns["time_us"][held]
-    until = until_next_event(columns, origins, held, duration_us)
-    result = {"node": columns["node"][held], "origin": origins, "from_us": start, "until_us": until}
-    return within(table(**result), duration_us)
+    held_rows = held_rows[~np.isin(columns["node"][held_rows], sinks)]
+    origins, start_us = columns["origin"][held_rows], columns["time_us"][held_rows]
+    until_us = until_next_event(columns, origins, held_rows, duration_us)
+    table_columns = {"node": columns["node"][held_rows], "origin": origins, "from_us": start_us, "until_us": until_us}
+    return within(table(**table_columns), duration_us)
 
 
 def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, duration_us: int) -> np.ndarray:
@@ -136,9 +158,9 @@ def until_next_event(columns: Columns, origins: np.ndarray, rows: np.ndarray, du
 
     ``rows``: indices of rows of the trace, such as the rows "held"; ``origins``: the origin of the event in each row.
     """
-    originated = columns.where(event="originated")
+    originated_rows = columns.where(event="originated")
     row_count = np.int64(columns.rows + 1)
-    event_keys = np.sort(columns["origin"][originated] * row_count + originated)
+    event_keys = np.sort(columns["origin"][originated_rows] * row_count + originated_rows)
     next_index = np.searchsorted(event_keys, origins * row_count + rows)
     next_keys = np.append(event_keys, -1)[next_index]
     is_followed = (next_keys >= 0) & (next_keys // row_count == origins)

@@ -109,9 +109,14 @@ def show_live(run: Any) -> None:
 
 
 def _problem_sentences(run: Any) -> list[str]:
-    """Return the run's last problems as sentences. If the run ended early, the first sentence states when."""
-    ended = [f"The run ended early, at {run.now_s:g} s."] if not run.is_running and run.error is not None else []
-    return [*ended, *(f"{note}." for note in run.notes[-MOST_NOTES:])]
+    """Return the newest problems of a run on motes as sentences, at most `MOST_NOTES`.
+
+    If the run ended early, another sentence at the begin of the list states when.
+    """
+    end_sentences = (
+        [f"The run ended early, at {run.now_s:g} s."] if not run.is_running and run.error is not None else []
+    )
+    return [*end_sentences, *(f"{note}." for note in run.notes[-MOST_NOTES:])]
 
 
 def _follow_run(run: Any) -> None:

@@ -49,14 +49,17 @@ SERIES_MARKERS = ("circle", "square", "triangle", "diamond", "circle", "square",
 
 
 def message_colour(message: str, colours: Mapping[str, str]) -> str:
-    """Return the colour of messages of this name; ``colours``: {name: colour} of the protocol. Others are neutral."""
+    """Return the colour of messages with the name ``message``: a neutral colour if ``colours`` lacks the name.
+
+    ``colours``: {name of a message: colour} of the protocol.
+    """
     return colours.get(message, OTHER_MESSAGE)
 
 
 def blend(background: str, foreground: str, share: float) -> str:
     """Return a mixture of two ``#rrggbb`` colours. ``share``: 0 gives the background, 1 the foreground."""
     mixed = [round(b + (f - b) * share) for b, f in zip(rgb(background), rgb(foreground), strict=True)]
-    return "#" + "".join(f"{part:02X}" for part in mixed)
+    return "#" + "".join(f"{channel:02X}" for channel in mixed)
 
 
 def rgb(colour: str) -> tuple[int, int, int]:
@@ -99,18 +102,18 @@ READABLE = 3.0  # the least contrast of marks
 @lru_cache(maxsize=4096)
 def in_dark(colour: str) -> str:
     """Return the colour that replaces a ``#rrggbb`` colour of the light page on a dark page."""
-    known = _DARK_GRAYS.get(colour.upper())
-    if known is not None:
-        return known
+    dark_gray = _DARK_GRAYS.get(colour.upper())
+    if dark_gray is not None:
+        return dark_gray
     lightness, a, b = _to_oklab(rgb(colour))
     chroma = math.hypot(a, b)
     strength = min(max((chroma - _GRAY) / (_STRONG - _GRAY), 0.0), 1.0)
     mirrored = _LIGHTEST - (_LIGHTEST - _DARKEST) * lightness
     lightened = max(lightness, _READABLE + 0.3 * (_READABLE - lightness))
-    result = strength * lightened + (1 - strength) * mirrored
+    dark_lightness = strength * lightened + (1 - strength) * mirrored
     # A colour that is readable on white must be readable on black.
-    least = _READABLE_GRAY if contrast(colour, BACKGROUND) >= READABLE else 0.0
-    return _from_oklab(max(result, least), a, b)
+    least_lightness = _READABLE_GRAY if contrast(colour, BACKGROUND) >= READABLE else 0.0
+    return _from_oklab(max(dark_lightness, least_lightness), a, b)
 
 
 def contrast(colour: str, other: str) -> float:
@@ -120,7 +123,7 @@ def contrast(colour: str, other: str) -> float:
 
 
 def _luminance(colour: str) -> float:
-    red, green, blue = (_to_linear(part) for part in rgb(colour))
+    red, green, blue = (_to_linear(channel) for channel in rgb(colour))
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
@@ -134,7 +137,7 @@ def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
 
     The length of the vector (a, b) is the chroma, its angle the hue.
     """
-    red, green, blue = (_to_linear(part) for part in parts)
+    red, green, blue = (_to_linear(channel) for channel in parts)
     long = math.cbrt(0.4122214708 * red + 0.5363325363 * green + 0.0514459929 * blue)
     medium = math.cbrt(0.2119034982 * red + 0.6806995451 * green + 0.1073969566 * blue)
     short = math.cbrt(0.0883024619 * red + 0.2817188376 * green + 0.6299787005 * blue)
@@ -147,11 +150,11 @@ def _to_oklab(parts: tuple[int, int, int]) -> tuple[float, float, float]:
 
 def _from_oklab(lightness: float, a: float, b: float) -> str:
     """Return an OKLab colour as ``#rrggbb``, with as much of its chroma as this lightness allows."""
-    for share in range(20, -1, -1):
-        parts = _oklab_to_linear(lightness, a * share / 20, b * share / 20)
-        if all(-0.0005 <= part <= 1.0005 for part in parts):
+    for chroma_step in range(20, -1, -1):
+        linear_channels = _oklab_to_linear(lightness, a * chroma_step / 20, b * chroma_step / 20)
+        if all(-0.0005 <= channel <= 1.0005 for channel in linear_channels):
             break
-    return "#" + "".join(f"{_to_8_bit(part):02X}" for part in parts)
+    return "#" + "".join(f"{_to_8_bit(channel):02X}" for channel in linear_channels)
 
 
 def _oklab_to_linear(lightness: float, a: float, b: float) -> tuple[float, float, float]:

@@ -60,15 +60,15 @@ def _draw_strips(drawing: Drawing, panel: Panel, group: Group, left: float, top:
     is_bar = lane == np.floor(lane)
     y1 = y0 + np.where(is_bar, BAR, THIN)
     corners = np.stack([x0, y0, x1, y0, x1, y1, x0, y1], axis=1).reshape(-1, 4, 2)
-    for colour, rows in shades(group.layer, group.look, group.column("weight")):
-        rim = palette.BACKGROUND if is_bar[rows].any() else None
-        drawing.polygons(corners[rows], fill=colour, stroke=rim, width=0.8, opacity=group.look.alpha)
-        for row in rows[is_bar[rows]].tolist():
+    for colour, shade_rows in shades(group.layer, group.look, group.column("weight")):
+        rim = palette.BACKGROUND if is_bar[shade_rows].any() else None
+        drawing.polygons(corners[shade_rows], fill=colour, stroke=rim, width=0.8, opacity=group.look.alpha)
+        for row in shade_rows[is_bar[shade_rows]].tolist():
             node = int(group.column("node")[row])
-            text, bar_width = str(node), x1[row] - x0[row]
-            if node >= 0 and text_width(text, SMALL) * 1.06 + 4 < bar_width:
+            node_text, bar_width = str(node), x1[row] - x0[row]
+            if node >= 0 and text_width(node_text, SMALL) * 1.06 + 4 < bar_width:
                 ink = palette.ink_on(colour)
-                drawing.text((x0[row] + x1[row]) / 2, y0[row] + 15, text, size=SMALL, anchor="middle", colour=ink)
+                drawing.text((x0[row] + x1[row]) / 2, y0[row] + 15, node_text, size=SMALL, anchor="middle", colour=ink)
 
 
 def curves_drawing(curves: Sequence[Curves], duration_us: int, time_us: int, width: int) -> Drawing:

@@ -4,10 +4,10 @@
 
 Theory of operation
     A publication is identified by its origin and sequence number. It makes a hop from ``peer`` to ``node`` when the
-    node gets hold of it from that neighbor, or receives it in a unicast frame. A kind of message carries publications
-    if messages of that name are originated, held or delivered anywhere in the run; so an interest that happens to have
-    the same number is not part of a path. A path ends at a node that drops the publication without having held it
-    before.
+    trace has a row that ``node`` holds the publication from that neighbor, or receives it in a unicast frame. Messages
+    of other kinds, such as interests, may have the same origin and number. They are not part of a path: a kind of
+    message carries publications only if the trace has rows "originated", "held" or "delivered" of that kind. A path
+    ends at a node that drops the publication without having held it before.
 """
 
 from __future__ import annotations
@@ -38,32 +38,36 @@ def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]
     ``sent``: the frames of the trace. Without publications, the list is empty.
     """
     columns = recorded.columns
-    originated = columns.where(event="originated")
-    originated = originated[first_rows(row_keys(columns["origin"][originated], columns["sequence"][originated]))]
-    if not len(originated):
+    originated_rows = columns.where(event="originated")
+    originated_rows = originated_rows[
+        first_rows(row_keys(columns["origin"][originated_rows], columns["sequence"][originated_rows]))
+    ]
+    if not len(originated_rows):
         return NO_PATHS, []
     carriers = _find_carriers(columns)
-    rows, look, path = _collect_steps(columns, originated, carriers, sent)
-    drawn_count = _count_drawn(path, len(originated))
-    shown = path < drawn_count
+    step_rows, look_indices, path_indices = _collect_steps(columns, originated_rows, carriers, sent)
+    drawn_count = _count_drawn(path_indices, len(originated_rows))
+    is_drawn = path_indices < drawn_count
     notes = (
-        (f"Of {len(originated):,} publications the first {drawn_count:,} can be followed.",)
-        if drawn_count < len(originated)
+        (f"Of {len(originated_rows):,} publications the first {drawn_count:,} can be followed.",)
+        if drawn_count < len(originated_rows)
         else ()
     )
-    paths = MessagePaths(_message_paths(columns, originated[:drawn_count], carriers), is_newest=False, notes=notes)
-    path_table, words = _path_table(columns, rows[shown], look[shown], path[shown], recorded.duration_us)
-    return paths, [Layer("message path", path_table, LOOKS, "arrow", words=words, of_path=True)]
+    paths = MessagePaths(_message_paths(columns, originated_rows[:drawn_count], carriers), is_newest=False, notes=notes)
+    path_table, detail_texts = _path_table(
+        columns, step_rows[is_drawn], look_indices[is_drawn], path_indices[is_drawn], recorded.duration_us
+    )
+    return paths, [Layer("message path", path_table, LOOKS, "arrow", words=detail_texts, of_path=True)]
 
 
 def _find_carriers(columns: Columns) -> np.ndarray:
-    """Return for each name of messages whether they carry publications; bool, shape (message names,)."""
-    rows = columns.where(event=("originated", "held", "delivered"))
-    return np.bincount(columns.codes["message"][rows], minlength=len(columns.words["message"])) > 0
+    """Mark the names of messages that carry publications; bool, shape (message names of the trace,)."""
+    carrier_rows = columns.where(event=("originated", "held", "delivered"))
+    return np.bincount(columns.codes["message"][carrier_rows], minlength=len(columns.words["message"])) > 0
 
 
 def _message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarray) -> tuple[MessagePath, ...]:
-    names = [columns.words["message"][code] for code in np.flatnonzero(carriers).tolist()]
+    names = [columns.words["message"][message_code] for message_code in np.flatnonzero(carriers).tolist()]
     return tuple(
         MessagePath(
             f"publication {sequence} of node {origin}", time_us, tuple((origin, sequence, name) for name in names)
@@ -73,13 +77,14 @@ def _message_paths(columns: Columns, originated: np.ndarray, carriers: np.ndarra
 
 
 def _count_drawn(path: np.ndarray, paths: int) -> int:
-    """Return the number of publications, from the first on, whose paths are drawn: at least 1, at most `MOST_PATHS`.
+    """Return the number of publications whose paths are drawn; the paths of all later publications are omitted.
 
-    Their paths have at most `MOST_ROWS` rows in total. ``path``: index of each row's publication; ``paths``: number of
-    publications.
+    It is at least 1 and at most `MOST_PATHS`. The paths of two or more have at most `MOST_ROWS` rows in total.
+
+    ``path``: for each row of a path the index of its publication. ``paths``: number of publications.
     """
-    rows = np.cumsum(np.bincount(path, minlength=paths))
-    return int(np.clip(np.searchsorted(rows, MOST_ROWS, "right"), 1, min(paths, MOST_PATHS)))
+    row_totals = np.cumsum(np.bincount(path, minlength=paths))
+    return int(np.clip(np.searchsorted(row_totals, MOST_ROWS, "right"), 1, min(paths, MOST_PATHS)))
 
 
 def _collect_steps(
@@ -103,14 +108,16 @@ def _find_hops(columns: Columns, carriers: np.ndarray, sent: Sent) -> np.ndarray
 
     ``carriers``: whether messages of each name carry publications (`_find_carriers`).
     """
-    held = columns.where(event="held")
-    received = columns.where(event="received")
-    received = received[carriers[columns.codes["message"][received]]]
+    held_rows = columns.where(event="held")
+    received_rows = columns.where(event="received")
+    received_rows = received_rows[carriers[columns.codes["message"][received_rows]]]
     is_unicast = np.append(columns["peer"][sent.rows] >= 0, False)  # the last entry is for rows before all frames
-    rows = np.concatenate([held[columns["peer"][held] >= 0], received[is_unicast[sent.of[received]]]])
+    hop_rows = np.concatenate(
+        [held_rows[columns["peer"][held_rows] >= 0], received_rows[is_unicast[sent.of[received_rows]]]]
+    )
     # A first reception also makes the node hold the publication; the two rows are one hop.
-    key_columns = [columns[name][rows] for name in ("node", "peer", "origin", "sequence", "time_us")]
-    return rows[first_rows(row_keys(*key_columns))]
+    key_columns = [columns[name][hop_rows] for name in ("node", "peer", "origin", "sequence", "time_us")]
+    return hop_rows[first_rows(row_keys(*key_columns))]
 
 
 def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
@@ -124,9 +131,9 @@ def _find_drops(columns: Columns, originated: np.ndarray) -> np.ndarray:
     keys, key = unique_inverse(row_keys(*(columns[name][both] for name in ("origin", "sequence", "node"))))
     since_us = np.full(len(keys), FOREVER_US)
     np.minimum.at(since_us, key[: len(holds)], columns["time_us"][holds])
-    dropped = key[len(holds) :]
-    first_drops = np.flatnonzero(since_us[dropped] >= columns["time_us"][drops])
-    return drops[first_drops[first_rows(dropped[first_drops])]]
+    drop_keys = key[len(holds) :]
+    first_drops = np.flatnonzero(since_us[drop_keys] >= columns["time_us"][drops])
+    return drops[first_drops[first_rows(drop_keys[first_drops])]]
 
 
 def _publication_of(columns: Columns, originated: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -134,22 +141,33 @@ def _publication_of(columns: Columns, originated: np.ndarray, rows: np.ndarray) 
 
     The index refers to ``originated``, the rows at which the publications were made.
     """
-    return find_last(*((columns["origin"][selected], columns["sequence"][selected]) for selected in (rows, originated)))
+    return find_last(
+        *((columns["origin"][chosen_rows], columns["sequence"][chosen_rows]) for chosen_rows in (rows, originated))
+    )
 
 
 def _path_table(
     columns: Columns, rows: np.ndarray, look: np.ndarray, path: np.ndarray, duration_us: int
 ) -> tuple[Table, list[str]]:
-    """Return (the table of the paths' layer, its texts). Every row lasts until the end of the run.
+    """Return (table of the layer of message paths, texts of the table). Every row lasts until the end of the run.
 
-    ``look``, ``path``: for each of ``rows`` of the trace, the index of its look and of its publication.
+    rows: the rows of the trace for which the table has a row.
+    look: for each of these rows the index of its style in `LOOKS`.
+    path: for each of these rows the index of its publication.
     """
     node, peer = columns["node"][rows], columns["peer"][rows]
     is_hop, is_end = look == HOPPED, look == DROPPED
-    text, words = columns.coded("detail", rows[is_end])
+    detail_codes, detail_texts = columns.coded("detail", rows[is_end])
     text_codes = np.full(len(rows), -1)
-    text_codes[is_end] = text
-    start = np.minimum(columns["time_us"][rows], duration_us - 1)
-    result = {name: columns[name][rows] for name in ("origin", "sequence")}
-    result |= {"node": np.where(is_hop, peer, node), "peer": np.where(is_hop, node, peer), "look": look, "path": path}
-    return table(**result, text=text_codes, from_us=start, until_us=np.full(len(rows), duration_us)), words
+    text_codes[is_end] = detail_codes
+    start_us = np.minimum(columns["time_us"][rows], duration_us - 1)
+    table_columns = {name: columns[name][rows] for name in ("origin", "sequence")}
+    table_columns |= {
+        "node": np.where(is_hop, peer, node),
+        "peer": np.where(is_hop, node, peer),
+        "look": look,
+        "path": path,
+    }
+    return table(
+        **table_columns, text=text_codes, from_us=start_us, until_us=np.full(len(rows), duration_us)
+    ), detail_texts

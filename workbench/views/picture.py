@@ -53,13 +53,15 @@ def of_network(graph: nx.Graph, **_options: Any) -> dict[str, Any]:
 def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
     """Return the mimebundle of a scenario: plain text, and HTML with the picture."""
     picture = Picture(scenario.topology, scenario.workload)
-    details = " · ".join(part for part in (caption.workload(scenario), caption.conditions(scenario)) if part)
+    details = " · ".join(
+        caption_text for caption_text in (caption.workload(scenario), caption.conditions(scenario)) if caption_text
+    )
     heading = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(details)}</p>"
-    drawing, notes = picture.draw().to_html(), _notes_html(picture)
+    drawing, notes_html = picture.draw().to_html(), _notes_html(picture)
     next_step = "<code>scenario.run()</code> runs it."
     return {
         "text/plain": repr(scenario),
-        "text/html": f"{heading}{drawing}<p>{notes}<br>{next_step}</p>",
+        "text/html": f"{heading}{drawing}<p>{notes_html}<br>{next_step}</p>",
     }
 
 
@@ -72,21 +74,24 @@ def _summarize(graph: nx.Graph, plan: Layout) -> str:
     area = f"{np.ptp(plan.x_m):,.4g} × {np.ptp(plan.y_m):,.4g} m"
     pdr = np.stack([plan.links["pdr_ab"], plan.links["pdr_ba"]])
     delivers = pdr > 0
-    pairs, one_way = int(delivers.any(axis=0).sum()), int((delivers[0] != delivers[1]).sum())
-    if not pairs:
+    pair_count, one_way_count = int(delivers.any(axis=0).sum()), int((delivers[0] != delivers[1]).sum())
+    if not pair_count:
         return f"{caption.nodes(graph)} without a link; {area}."
-    links = f"{pairs:,} {'link' if pairs == 1 else 'links'}{f', {one_way:,} of them one-way' if one_way else ''}"
+    one_way_note = f", {one_way_count:,} of them one-way" if one_way_count else ""
+    links = f"{pair_count:,} {'link' if pair_count == 1 else 'links'}{one_way_note}"
     links += f", delivering {_describe_delivery(pdr[delivers])}"
-    parts = (nx.number_weakly_connected_components if graph.is_directed() else nx.number_connected_components)(graph)
-    components = f" It is in {parts:,} parts without a link between them." if parts > 1 else ""
-    return f"{caption.nodes(graph)}: {links}; {2 * pairs / len(graph):.1f} neighbors a node; {area}.{components}"
+    part_count = (nx.number_weakly_connected_components if graph.is_directed() else nx.number_connected_components)(
+        graph
+    )
+    components = f" It is in {part_count:,} parts without a link between them." if part_count > 1 else ""
+    return f"{caption.nodes(graph)}: {links}; {2 * pair_count / len(graph):.1f} neighbors a node; {area}.{components}"
 
 
 def _describe_delivery(pdr: np.ndarray) -> str:
-    worst, best = float(pdr.min()), float(pdr.max())
-    if worst == best:
-        return "everything" if worst == 1 else f"{worst:.0%} of frames"
-    return f"{worst:.0%} to {best:.0%} of frames (median {float(np.median(pdr)):.0%})"
+    worst_pdr, best_pdr = float(pdr.min()), float(pdr.max())
+    if worst_pdr == best_pdr:
+        return "everything" if worst_pdr == 1 else f"{worst_pdr:.0%} of frames"
+    return f"{worst_pdr:.0%} to {best_pdr:.0%} of frames (median {float(np.median(pdr)):.0%})"
 
 
 class Picture(Scene):
@@ -109,8 +114,8 @@ class Picture(Scene):
     def draw(self) -> Drawing:
         """Return the map with its legend below."""
         self._draw_links()
-        marked = np.union1d(self.roles[SOURCE], self.roles[SINK])
-        self._draw_plain_nodes(np.setdiff1d(np.arange(len(self.plan.ids)), marked))
+        marked_nodes = np.union1d(self.roles[SOURCE], self.roles[SINK])
+        self._draw_plain_nodes(np.setdiff1d(np.arange(len(self.plan.ids)), marked_nodes))
         for look in (SOURCE, SINK):
             self._draw_marks(look, self.roles[look])
         self._draw_marks(OFF, self.roles[OFF])
@@ -131,9 +136,9 @@ class Picture(Scene):
         by_kind = {"subscribe": SINK, "publish": SOURCE, "outage": OFF}
         nodes: dict[Look, list[int]] = {SINK: [], SOURCE: [], OFF: []}
         for item in workload:
-            at = self.plan.ids.tolist() if isinstance(item.at, str) else item.at
+            item_nodes = self.plan.ids.tolist() if isinstance(item.at, str) else item.at
             # The nodes of a reinforcement are sinks anyway.
-            nodes[by_kind.get(type(item).__name__.lower(), SINK)] += at
+            nodes[by_kind.get(type(item).__name__.lower(), SINK)] += item_nodes
         node_indices = {
             look: np.unique(self.plan.indices(np.array(node_list, np.int64))) for look, node_list in nodes.items()
         }
@@ -153,7 +158,10 @@ class Picture(Scene):
             self.entries.append(Sample("node", NODE_LOOK))
 
     def _draw_dots(self, look: Look, node_indices: np.ndarray) -> None:
-        """Draw nodes as dots. Lines of length 0 with round ends are quicker to draw than many circles."""
+        """Draw nodes as dots, and add their look to the legend; of many nodes, draw every n-th one.
+
+        A dot is a line of length 0 with round ends, which is quicker to draw than a circle.
+        """
         step = -(-len(node_indices) // MOST_DOTS)
         if step > 1:
             self.notes.append(f"Of these nodes, one in {step} is drawn.")

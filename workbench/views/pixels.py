@@ -45,7 +45,7 @@ class Pens(NamedTuple):
     zoom: float
 
     def of(self, opacity: float) -> Any:
-        """Return the object that draws items with this opacity, 0 to 1."""
+        """Return the Pillow object that draws items with this opacity: ``opaque`` for 1, ``blending`` for less."""
         return self.opaque if opacity >= 1 else self.blending
 
 
@@ -77,18 +77,18 @@ def _draw_lines(ends: np.ndarray, item: Segment | Segments | Polyline, pens: Pen
     """Draw lines with round ends. Each line is a single shape, so that translucent lines have an even colour."""
     dash = getattr(item, "dash", ())
     if dash:
-        ends = np.array([piece for row in ends.tolist() for piece in _split_dashes(row, dash)]).reshape(-1, 4)
+        ends = np.array([dash_ends for row in ends.tolist() for dash_ends in _split_dashes(row, dash)]).reshape(-1, 4)
     _draw_outlines(ends * pens.zoom, item.width * pens.zoom, _ink(item.colour, item.opacity), pens.of(item.opacity))
 
 
 def _draw_outlines(ends: np.ndarray, width: float, ink: tuple[int, ...], pen: Any) -> None:
-    half = max(width, 1.0) / 2
-    corners = 2 if half < 2 else 8
+    half_width = max(width, 1.0) / 2
+    corners = 2 if half_width < 2 else 8
     angle = np.arctan2(ends[:, 3] - ends[:, 1], ends[:, 2] - ends[:, 0])[:, None]
     turn = np.linspace(-math.pi / 2, math.pi / 2, corners + 1)
     angles = np.concatenate([angle + turn, angle + math.pi + turn], axis=1)
     positions = np.repeat(ends[:, [2, 3, 0, 1]].reshape(-1, 2, 2), corners + 1, axis=1)
-    outlines = positions + half * np.stack([np.cos(angles), np.sin(angles)], axis=2)
+    outlines = positions + half_width * np.stack([np.cos(angles), np.sin(angles)], axis=2)
     for outline in outlines.reshape(len(ends), 4 * (corners + 1)).tolist():
         pen.polygon(outline, fill=ink)
 
@@ -98,14 +98,14 @@ def _split_dashes(row: list[float], dash: tuple[float, ...]) -> list[tuple[float
     length = math.hypot(x1 - x0, y1 - y0)
     if not length:
         return [(x0, y0, x1, y1)]
-    pieces, start, index = [], 0.0, 0
-    while start < length:
-        end = min(start + dash[index % len(dash)], length)
+    dashes, start_px, index = [], 0.0, 0
+    while start_px < length:
+        end_px = min(start_px + dash[index % len(dash)], length)
         if index % 2 == 0:
-            a, b = start / length, end / length
-            pieces.append((x0 + a * (x1 - x0), y0 + a * (y1 - y0), x0 + b * (x1 - x0), y0 + b * (y1 - y0)))
-        start, index = end, index + 1
-    return pieces
+            a, b = start_px / length, end_px / length
+            dashes.append((x0 + a * (x1 - x0), y0 + a * (y1 - y0), x0 + b * (x1 - x0), y0 + b * (y1 - y0)))
+        start_px, index = end_px, index + 1
+    return dashes
 
 
 def _draw_circle(item: Circle, pens: Pens) -> None:
@@ -119,12 +119,12 @@ def _draw_circles(item: Circles, pens: Pens) -> None:
 def _draw_discs(centers: Any, item: Circle | Circles, pens: Pens) -> None:
     zoom = pens.zoom
     # SVG draws half of a stroke's width outside of the shape, Pillow all of it inside.
-    outer = (item.radius + (item.width / 2 if item.stroke else 0)) * zoom
+    outer_radius = (item.radius + (item.width / 2 if item.stroke else 0)) * zoom
     fill = _ink(item.fill, item.opacity) if item.fill else None
     outline = _ink(item.stroke, item.opacity) if item.stroke else None
     width, pen = max(1, round(item.width * zoom)) if item.stroke else 0, pens.of(item.opacity)
     for x, y in centers:
-        box = (x * zoom - outer, y * zoom - outer, x * zoom + outer, y * zoom + outer)
+        box = (x * zoom - outer_radius, y * zoom - outer_radius, x * zoom + outer_radius, y * zoom + outer_radius)
         if item.dash:
             _draw_dashed_ring(pen, box, item, outline, width)
         else:

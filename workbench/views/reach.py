@@ -29,17 +29,20 @@ def hop_layer(columns: Columns, duration_us: int) -> Layer:
     The darkest shade is for one hop, the lightest for the largest number of hops in the run. A node counts as holder of
     an event until the origin of the event makes its next event.
     """
-    rows = columns.where(event="held")
-    rows = rows[columns["value"][rows] > 0]
-    until = until_next_event(columns, columns["origin"][rows], rows, duration_us)
-    hops = columns["value"][rows]
+    held_rows = columns.where(event="held")
+    held_rows = held_rows[columns["value"][held_rows] > 0]
+    until_us = until_next_event(columns, columns["origin"][held_rows], held_rows, duration_us)
+    hops = columns["value"][held_rows]
     max_hops = int(hops.max(initial=1))
     intervals = table(
-        node=columns["node"][rows], from_us=columns["time_us"][rows], until_us=until, weight=hops / max_hops
+        node=columns["node"][held_rows],
+        from_us=columns["time_us"][held_rows],
+        until_us=until_us,
+        weight=hops / max_hops,
     )
-    shown, notes = thinned(within(intervals, duration_us), MOST, "holders of an event")
+    drawn_table, notes = thinned(within(intervals, duration_us), MOST, "holders of an event")
     scale = Scale("hops from the publisher", _COLOURS, "1" if max_hops > 1 else "", f"{max_hops}")
-    return Layer("wave front", shown, (_HOLDS,), scale=scale, notes=notes)
+    return Layer("wave front", drawn_table, (_HOLDS,), scale=scale, notes=notes)
 
 
 def reach_curves(recorded: Recorded) -> list[Curves]:
@@ -48,12 +51,12 @@ def reach_curves(recorded: Recorded) -> list[Curves]:
     With several publishers, the curve is the mean over their newest events. Return [] if no node holds an event.
     """
     columns, duration_us = recorded.columns, recorded.duration_us
-    held = holding(columns, duration_us)
-    if not len(held["from_us"]):
+    held_intervals = holding(columns, duration_us)
+    if not len(held_intervals["from_us"]):
         return []
     sinks = np.unique(columns["node"][columns.where(event="subscribed")])
-    possible_holders = max(len(recorded.plan.ids) - len(sinks), 1) * len(np.unique(held["origin"]))
-    times = np.unique(np.concatenate([[0], held["from_us"], held["until_us"]]))
+    possible_holders = max(len(recorded.plan.ids) - len(sinks), 1) * len(np.unique(held_intervals["origin"]))
+    times = np.unique(np.concatenate([[0], held_intervals["from_us"], held_intervals["until_us"]]))
     times = times[times < duration_us][:: max(1, -(-len(times) // MOST_TIMES))]
-    share = 100 * running(held, times) / possible_holders
-    return [Curves("reach", "nodes (%)", (Line("hold the newest event", palette.RANK_HIGH, times, share),))]
+    reach_percent = 100 * running(held_intervals, times) / possible_holders
+    return [Curves("reach", "nodes (%)", (Line("hold the newest event", palette.RANK_HIGH, times, reach_percent),))]

@@ -25,16 +25,18 @@ def bundle(run: Any, **_options: Any) -> dict[str, Any]:
 
 def summary_html(run: Any) -> str:
     """Return a run's title, workload, key numbers and metrics as HTML, with the calls that show more."""
-    facts = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
+    facts = " · ".join(
+        caption_text for caption_text in (caption.workload(run), caption.conditions(run)) if caption_text
+    )
     advice = hint(run.metrics["delivery_ratio"]).replace("run.explain()", "<code>run.explain()</code>")
-    numbers = " · ".join(f"{name} {value}" for name, value in caption.key_numbers(run))
+    number_texts = " · ".join(f"{name} {value}" for name, value in caption.key_numbers(run))
     next_steps = (
         "<code>run.show()</code> plays it, <code>run.figure(time_s=…)</code> draws the network at a time"
         if getattr(run, "has_trace", True)
         else "It has no trace; <code>scenario.run()</code> records one."
     )
     return (
-        f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(facts)}<br>{html.escape(numbers)}"
+        f"<p><strong>{html.escape(caption.title(run))}</strong><br>{html.escape(facts)}<br>{html.escape(number_texts)}"
         f"{advice and '<br>'}{advice}</p>"
         f"{folded_metrics(run)}<p>{next_steps}</p>"
     )

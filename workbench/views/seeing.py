@@ -1,7 +1,9 @@
-"""The layers of a run, which all views draw: layers of its protocol, and layers that every run has.
+"""Functions that return the layers of a run, from which all views draw the run.
 
-see(run, event=None)       returns them in a `RunView`
-LayerBuilder(run, event)   returns them in a quick `RunView` without the slow parts, and in a whole one
+Some layers are those of the run's protocol; the others exist for every run. A `RunView` contains all of them.
+
+see(run, event=None)       returns the `RunView` of a run, or of a single event of the run
+LayerBuilder(run, event)   builds a preview quickly, without message paths and texts, and the whole `RunView` later
 """
 
 from __future__ import annotations
@@ -51,11 +53,11 @@ class LayerBuilder:
         self._paths = next((item for item in self._items if isinstance(item, MessagePaths)), None)
 
     def preview(self) -> RunView:
-        """Return the layers without the paths of messages, unless the protocol defines these paths itself."""
+        """Return a `RunView` without message paths, except paths that the protocol defines itself."""
         return self._make_view(self._paths or NO_PATHS, [])
 
     def whole(self) -> RunView:
-        """Return all layers, with their texts."""
+        """Return the `RunView` with all layers, message paths and texts."""
         self._items = [item.whole() if isinstance(item, Layer) else item for item in self._items]
         if self._paths is not None:
             return self._make_view(self._paths, [])
@@ -63,19 +65,19 @@ class LayerBuilder:
 
     def _make_view(self, paths: MessagePaths, path_layers: list[Layer]) -> RunView:
         plan, quiet = self._recorded.plan, quiet_messages(self._run.scenario.protocol)
-        shown = [
+        shown_layers = [
             *self._nodes,
             *(item for item in self._items if isinstance(item, Layer)),
             *path_layers,
             *frame_layers(self._recorded, self._sent, paths, quiet),
         ]
-        notes = [*plan.notes, *(note for layer in shown for note in layer.notes), *paths.notes]
+        notes = [*plan.notes, *(note for layer in shown_layers for note in layer.notes), *paths.notes]
         return RunView(
             run=self._run,
             plan=plan,
             clock=self._recorded.clock,
             duration_us=self._recorded.duration_us,
-            layers=tuple(shown),
+            layers=tuple(shown_layers),
             curves=tuple(item for item in self._items if isinstance(item, Curves)),
             paths=paths,
             notes=tuple(dict.fromkeys(notes)),

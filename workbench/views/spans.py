@@ -30,8 +30,8 @@ FOREVER_US = 1 << 62
 def changed(keys: np.ndarray, *values: np.ndarray) -> np.ndarray:
     """Mark each row that is the first of its key, or differs from the previous row of this key; bool, shape (rows,)."""
     is_new = np.empty(len(keys), bool)
-    order = argsort(keys)
-    is_new[order] = mark_first(keys[order], *(value[order] for value in values))
+    key_order = argsort(keys)
+    is_new[key_order] = mark_first(keys[key_order], *(value[key_order] for value in values))
     return is_new
 
 
@@ -40,11 +40,11 @@ def until_next(keys: np.ndarray, times_us: np.ndarray, end_us: int, order: np.nd
 
     order: `argsort` of the keys, if the caller has computed it already.
     """
-    until = np.full(len(keys), end_us, np.int64)
+    until_us = np.full(len(keys), end_us, np.int64)
     order = argsort(keys) if order is None else order
     is_followed = keys[order[1:]] == keys[order[:-1]]
-    until[order[:-1][is_followed]] = times_us[order[1:][is_followed]]
-    return until
+    until_us[order[:-1][is_followed]] = times_us[order[1:][is_followed]]
+    return until_us
 
 
 def opened(
@@ -85,32 +85,43 @@ def overlaps(
 ) -> Overlaps:
     """Return every overlap of a row with an interval of the same key, ordered by row, then by time.
 
-    Rows have ``keys``, ``from_us`` and ``until_us``; the intervals have the ``other_`` arrays. Intervals of one key
-    must not overlap each other; rows may. The number of keys times the time from the first row to the last, in µs, must
-    be below 2^62.
+    keys, from_us, until_us: key, begin and end of each row. Rows may overlap each other.
+    other_keys, other_from_us, other_until_us: key, begin and end of each interval. Intervals of the same key must not
+        overlap each other.
+    The number of keys times the time in µs from the first begin to the last end of the rows must be below 2^62.
     """
     by_key = lexsort((other_from_us, other_keys))
     distinct_keys, interval_numbers = unique_inverse(other_keys[by_key])
     key_numbers = find_sorted(keys, distinct_keys)
-    rows = np.flatnonzero(key_numbers >= 0)
-    low, high = int(from_us[rows].min(initial=FOREVER_US)), int(until_us[rows].max(initial=-FOREVER_US))
-    scale = max(high - low, 0) + 3
+    matched_rows = np.flatnonzero(key_numbers >= 0)
+    low_us, high_us = (
+        int(from_us[matched_rows].min(initial=FOREVER_US)),
+        int(until_us[matched_rows].max(initial=-FOREVER_US)),
+    )
+    scale = max(high_us - low_us, 0) + 3
 
     def position(numbers: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-        return numbers * scale + (np.clip(times_us, low - 1, high + 1) - (low - 1))
+        return numbers * scale + (np.clip(times_us, low_us - 1, high_us + 1) - (low_us - 1))
 
     # Intervals that end after a row begins, up to those that begin before it ends.
     start_index = np.searchsorted(
-        position(interval_numbers, other_until_us[by_key]), position(key_numbers[rows], from_us[rows]), "right"
+        position(interval_numbers, other_until_us[by_key]),
+        position(key_numbers[matched_rows], from_us[matched_rows]),
+        "right",
     )
     stop_index = np.searchsorted(
-        position(interval_numbers, other_from_us[by_key]), position(key_numbers[rows], until_us[rows]), "left"
+        position(interval_numbers, other_from_us[by_key]),
+        position(key_numbers[matched_rows], until_us[matched_rows]),
+        "left",
     )
-    count = np.maximum(stop_index - start_index, 0)
-    row, interval = np.repeat(rows, count), by_key[ranges(start_index, count)]
-    start, end = np.maximum(from_us[row], other_from_us[interval]), np.minimum(until_us[row], other_until_us[interval])
-    lasting = start < end
-    return Overlaps(row[lasting], interval[lasting], start[lasting], end[lasting])
+    overlap_counts = np.maximum(stop_index - start_index, 0)
+    overlap_rows, interval = np.repeat(matched_rows, overlap_counts), by_key[ranges(start_index, overlap_counts)]
+    start_us, end_us = (
+        np.maximum(from_us[overlap_rows], other_from_us[interval]),
+        np.minimum(until_us[overlap_rows], other_until_us[interval]),
+    )
+    is_lasting = start_us < end_us
+    return Overlaps(overlap_rows[is_lasting], interval[is_lasting], start_us[is_lasting], end_us[is_lasting])
 
 
 def without(table: Table, outages: Table) -> Table:
@@ -121,27 +132,32 @@ def without(table: Table, outages: Table) -> Table:
     by_node = lexsort((outages["from_us"], outages["node"]))
     node, down_us, up_us = (outages[name][by_node] for name in ("node", "from_us", "until_us"))
     # A node is up before its first outage, between its outages, and after the last one.
-    is_down = np.isin(table["node"], node)
+    has_outages = np.isin(table["node"], node)
     is_first = mark_first(node)
-    firsts = np.flatnonzero(is_first)
-    until = np.full(len(node), FOREVER_US)
-    until[:-1] = np.where(is_first[1:], FOREVER_US, down_us[1:])
-    keys = np.concatenate([node[firsts], node])
-    begins = np.concatenate([np.full(len(firsts), -FOREVER_US), up_us])
-    ends = np.concatenate([down_us[firsts], until])
-    affected = np.flatnonzero(is_down)
-    rows = select(table, affected)
-    uptimes = overlaps(rows["node"], rows["from_us"], rows["until_us"], keys, begins, ends)
-    divided = select(table, affected[uptimes.row]) | {"from_us": uptimes.from_us, "until_us": uptimes.until_us}
-    all_rows = {name: np.concatenate([table[name][~is_down], divided[name]]) for name in table}
+    first_outages = np.flatnonzero(is_first)
+    next_down_us = np.full(len(node), FOREVER_US)
+    next_down_us[:-1] = np.where(is_first[1:], FOREVER_US, down_us[1:])
+    keys = np.concatenate([node[first_outages], node])
+    up_from_us = np.concatenate([np.full(len(first_outages), -FOREVER_US), up_us])
+    up_until_us = np.concatenate([down_us[first_outages], next_down_us])
+    affected_rows = np.flatnonzero(has_outages)
+    affected_table = select(table, affected_rows)
+    uptimes = overlaps(
+        affected_table["node"], affected_table["from_us"], affected_table["until_us"], keys, up_from_us, up_until_us
+    )
+    divided_table = select(table, affected_rows[uptimes.row]) | {
+        "from_us": uptimes.from_us,
+        "until_us": uptimes.until_us,
+    }
+    all_rows = {name: np.concatenate([table[name][~has_outages], divided_table[name]]) for name in table}
     return select(all_rows, argsort(all_rows["from_us"]))
 
 
 def within(table: Table, duration_us: int) -> Table:
     """Return the rows of a table that begin before the end of the run; rows that last longer are cut there."""
-    until = np.minimum(table["until_us"], duration_us)
-    lasting = table["from_us"] < until
-    return select({**table, "until_us": until}, lasting)
+    cut_until_us = np.minimum(table["until_us"], duration_us)
+    is_lasting = table["from_us"] < cut_until_us
+    return select({**table, "until_us": cut_until_us}, is_lasting)
 
 
 def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
@@ -151,26 +167,26 @@ def sampled(is_vital: np.ndarray, most: int) -> np.ndarray:
     """
     if len(is_vital) <= most:
         return np.arange(len(is_vital))
-    remaining = most
+    remaining_rows = most
     selections = []
-    for rows, share in ((np.flatnonzero(is_vital), most - most // 6), (np.flatnonzero(~is_vital), most)):
-        selections.append(rows[:: max(1, -(-len(rows) // max(min(share, remaining), 1)))])
-        remaining -= len(selections[-1])
+    for class_rows, row_limit in ((np.flatnonzero(is_vital), most - most // 6), (np.flatnonzero(~is_vital), most)):
+        selections.append(class_rows[:: max(1, -(-len(class_rows) // max(min(row_limit, remaining_rows), 1)))])
+        remaining_rows -= len(selections[-1])
     return np.sort(np.concatenate(selections))
 
 
 def thinned(table: Table, most: int, plural: str) -> tuple[Table, tuple[str, ...]]:
     """Return (a table with at most ``most`` rows, a tuple with a sentence about omitted rows).
 
-    A larger table is reduced to every n-th row; otherwise the tuple is empty. ``plural``: noun for the rows in
-    the sentence, such as "deliveries".
+    A larger table is reduced to every n-th row. For any other table, the tuple is empty. ``plural``: noun for the rows
+    in the sentence, such as "deliveries".
     """
-    rows = len(table["from_us"])
-    if rows <= most:
+    row_count = len(table["from_us"])
+    if row_count <= most:
         return table, ()
-    step = -(-rows // most)
-    note = f"Of {rows:,} {plural} one in {step} is drawn; all of them are counted."
-    return select(table, np.arange(0, rows, step)), (note,)
+    step = -(-row_count // most)
+    omission_note = f"Of {row_count:,} {plural} one in {step} is drawn; all of them are counted."
+    return select(table, np.arange(0, row_count, step)), (omission_note,)
 
 
 def running(intervals: Table, times_us: np.ndarray, values: np.ndarray | None = None) -> np.ndarray:
@@ -178,10 +194,12 @@ def running(intervals: Table, times_us: np.ndarray, values: np.ndarray | None = 
 
     With ``values``, a number for each interval, return the sum of the values of these intervals instead.
     """
-    change = np.zeros(len(times_us) + 1, np.int64)
+    count_changes = np.zeros(len(times_us) + 1, np.int64)
     for name, sign in (("from_us", 1), ("until_us", -1)):
-        change += sign * np.bincount(np.searchsorted(times_us, intervals[name]), values, len(change)).astype(np.int64)
-    return np.cumsum(change[:-1])
+        count_changes += sign * np.bincount(
+            np.searchsorted(times_us, intervals[name]), values, len(count_changes)
+        ).astype(np.int64)
+    return np.cumsum(count_changes[:-1])
 
 
 def joined(intervals: Table, *names: str) -> Table:
@@ -196,5 +214,5 @@ def joined(intervals: Table, *names: str) -> Table:
     latest_end = np.maximum.accumulate(key * scale + intervals["until_us"])
     is_first = mark_first(key)
     is_first[1:] = (key * scale + intervals["from_us"])[1:] > latest_end[:-1]
-    last = np.flatnonzero(np.append(is_first[1:], True))[: len(key)]
-    return select(intervals, is_first) | {"until_us": (latest_end - key * scale)[last]}
+    last_rows = np.flatnonzero(np.append(is_first[1:], True))[: len(key)]
+    return select(intervals, is_first) | {"until_us": (latest_end - key * scale)[last_rows]}

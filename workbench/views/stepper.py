@@ -56,14 +56,14 @@ class Stepper:
 
     def to_html(self) -> str:
         """Return the slider with the drawing below it, as one element for a page."""
-        last = len(self.drawings) - 1
-        body = "\n".join(_group_svg(spans, elements, last) for spans, elements in merged(self.drawings))
-        picture = self.drawings[0].frame_svg(body, themed(body, self.drawings[0].background))
+        last_step = len(self.drawings) - 1
+        group_svg = "\n".join(_group_svg(spans, elements, last_step) for spans, elements in merged(self.drawings))
+        picture = self.drawings[0].frame_svg(group_svg, themed(group_svg, self.drawings[0].background))
         names, description = html.escape(json.dumps(self.names)), html.escape(self.description)
         controls = (
             '<div class="wb-steps" hidden>'
             f'<button type="button" {OWN_KEYS} aria-label="previous">◀</button><label>{description}</label>'
-            f'<input type="range" {OWN_KEYS} min="0" max="{last}" value="{last}" aria-label="{description}">'
+            f'<input type="range" {OWN_KEYS} min="0" max="{last_step}" value="{last_step}" aria-label="{description}">'
             f'<button type="button" {OWN_KEYS} aria-label="next">▶</button><output></output></div>'
         )
         script = Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
@@ -90,14 +90,14 @@ def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
             elements_so_far, spans, elements, _match_elements(elements, elements_so_far), step
         )
     grouped = groupby(zip(spans, elements_so_far, strict=True), key=lambda pair: pair[0])
-    return [(shown, [element for _, element in group]) for shown, group in grouped]
+    return [(group_spans, [element for _, element in group]) for group_spans, group in grouped]
 
 
 def _match_elements(elements: Sequence[str], all_elements: Sequence[str]) -> list[int]:
-    """Return for each element the index of the same element in ``all_elements``, or -1 if it has no match.
+    """Return for each element the index of an equal element in ``all_elements``, or -1 if it has no match.
 
-    The indices of the matches ascend. The n-th of several equal elements matches only the n-th element in
-    ``all_elements`` that is equal.
+    The indices of the matches ascend. An element can occur several times: its n-th occurrence can only match the n-th
+    occurrence in ``all_elements``.
     """
     indices: dict[str, list[int]] = {}
     for index, element in enumerate(all_elements):
@@ -117,20 +117,20 @@ def _match_elements(elements: Sequence[str], all_elements: Sequence[str]) -> lis
 
 def _longest_ascent(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the longest subsequence of the pairs whose second numbers ascend."""
-    ends: list[int] = []  # the smallest last number of an ascent of each length, and the index of its pair
-    last_index: list[int] = []
-    previous: list[int] = []
+    ascent_ends: list[int] = []  # the smallest last number of an ascent of each length
+    end_indices: list[int] = []  # the index of the pair with that number
+    previous_indices: list[int] = []
     for index, (_, second_number) in enumerate(pairs):
-        length = bisect_left(ends, second_number)
-        previous.append(last_index[length - 1] if length else -1)
-        if length == len(ends):
-            ends.append(second_number)
-            last_index.append(index)
-        ends[length], last_index[length] = second_number, index
-    ascent, index = [], last_index[-1] if last_index else -1
+        length = bisect_left(ascent_ends, second_number)
+        previous_indices.append(end_indices[length - 1] if length else -1)
+        if length == len(ascent_ends):
+            ascent_ends.append(second_number)
+            end_indices.append(index)
+        ascent_ends[length], end_indices[length] = second_number, index
+    ascent, index = [], end_indices[-1] if end_indices else -1
     while index >= 0:
         ascent.append(pairs[index])
-        index = previous[index]
+        index = previous_indices[index]
     return ascent[::-1]
 
 
@@ -142,34 +142,37 @@ def _insert_step(
     ``all_elements``, ``spans``: the elements so far, and the steps at which each is shown. ``matches``: for each new
     element its index in ``all_elements``, or -1.
     """
-    result: list[str] = []
-    shown: list[Spans] = []
+    merged_elements: list[str] = []
+    merged_spans: list[Spans] = []
     copied = 0
     for element, match in zip(elements, matches, strict=True):
         if match < 0:
-            result.append(element)
-            shown.append([(step, step)])
+            merged_elements.append(element)
+            merged_spans.append([(step, step)])
             continue
-        *earlier_spans, (begin, end) = spans[match]
-        result += all_elements[copied : match + 1]
-        shown += [
+        *earlier_spans, (first_step, last_step) = spans[match]
+        merged_elements += all_elements[copied : match + 1]
+        merged_spans += [
             *spans[copied:match],
             [
                 *earlier_spans,
-                *([(begin, step)] if end == step - 1 else [(begin, end), (step, step)]),
+                *([(first_step, step)] if last_step == step - 1 else [(first_step, last_step), (step, step)]),
             ],
         ]
         copied = match + 1
-    return [*result, *all_elements[copied:]], [*shown, *spans[copied:]]
+    return [*merged_elements, *all_elements[copied:]], [*merged_spans, *spans[copied:]]
 
 
 def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
-    """Return the SVG of elements in a group with the attribute ``data-steps``, such as "0-3 7".
+    """Return the SVG of elements in a group, whose attribute ``data-steps`` lists their steps, such as "0-3 7".
 
-    ``spans``: intervals (first, last) of the steps at which they are shown. ``last``: the number of the last step.
+    ``spans``: intervals (first, last) of the steps at which the elements are shown. ``last``: the number of the last
+    step. Elements that are shown at all steps are returned without a group.
     """
-    body = "\n".join(elements)
+    elements_svg = "\n".join(elements)
     if spans == [(0, last)]:
-        return body
-    steps = " ".join(f"{first}-{end}" if end > first else f"{first}" for first, end in spans)
-    return f'<g data-steps="{steps}"{"" if spans[-1][1] == last else " hidden"}>\n{body}\n</g>'
+        return elements_svg
+    steps = " ".join(
+        f"{first_step}-{last_step}" if last_step > first_step else f"{first_step}" for first_step, last_step in spans
+    )
+    return f'<g data-steps="{steps}"{"" if spans[-1][1] == last else " hidden"}>\n{elements_svg}\n</g>'

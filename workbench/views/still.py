@@ -1,4 +1,4 @@
-"""The base of static pictures of a network: positions on the page, links, walls and labels.
+"""The base class of static pictures of a network, which computes positions on the page and draws links and labels.
 
 Scene(plan, width)    the base class; `marks.LayerScene` draws a run's layers on such a scene
 """
@@ -26,7 +26,7 @@ class Scene:
     x, y: positions of the nodes in px, float64, shape (nodes,).
     node: radius of a node in px.
     walls: ends of the walls in px, shape (walls, 4).
-    band: points that names should not cover.
+    band: points (x, y) in px on lines of the picture, which the names of nodes should not cover.
     """
 
     def __init__(self, plan: Layout, width: int, tallest: float = TALLEST) -> None:
@@ -56,8 +56,8 @@ class Scene:
         width_factor = 0.6 if self.node < 3 else 1.0
         for level in np.unique(shade).tolist():
             pdr = level / LINK_SHADES
-            look = {"colour": palette.link_colour(pdr), "width": width_factor * (0.4 + 0.5 * pdr)}
-            self.drawing.segments(ends[shade == level], **look)
+            line_style = {"colour": palette.link_colour(pdr), "width": width_factor * (0.4 + 0.5 * pdr)}
+            self.drawing.segments(ends[shade == level], **line_style)
         self.drawing.segments(self.walls, colour=palette.WALL, width=2)
 
     def _draw_scale_bar(self) -> None:
@@ -65,8 +65,8 @@ class Scene:
         right, y = self.width - MARGIN, self.height - 5
         left = right - length_m * self.scale
         self.drawing.segment(left, y, right, y, colour=palette.FAINT_TEXT, width=1.6)
-        look = {"size": SMALL, "anchor": "end", "colour": palette.FAINT_TEXT}
-        self.drawing.text(left - 5, y + 3.5, f"{length_m:g} m", **look)
+        text_style = {"size": SMALL, "anchor": "end", "colour": palette.FAINT_TEXT}
+        self.drawing.text(left - 5, y + 3.5, f"{length_m:g} m", **text_style)
 
     # Labels
 
@@ -76,7 +76,7 @@ class Scene:
         ``width``: the width of the name in px.
         """
         x, y, gap = self.x[node_index], self.y[node_index], 1.6 * self.node + 3
-        corners = [
+        upper_left_corners = [
             (x - width / 2, y - gap - SMALL),
             (x - width / 2, y + gap),
             (x + gap, y - SMALL / 2),
@@ -86,7 +86,7 @@ class Scene:
             (x + 0.7 * gap, y + 0.7 * gap),
             (x - 0.7 * gap - width, y + 0.7 * gap),
         ]
-        return [((left, top, left + width, top + SMALL), left, top + 0.82 * SMALL) for left, top in corners]
+        return [((left, top, left + width, top + SMALL), left, top + 0.82 * SMALL) for left, top in upper_left_corners]
 
     def _penalty(self, box: Box, taken_boxes: Sequence[Box]) -> float:
         """Return the penalty of a name in ``box``, for leaving the page and for covering names, nodes, lines or walls.
@@ -97,18 +97,18 @@ class Scene:
         margin = self.node + 1
         penalty = 100.0 * (left < 2 or right > self.width - 2 or top < 0 or bottom > self.height)
         penalty += OVER_A_NAME * sum(left < r and right > l and top < b and bottom > t for l, t, r, b in taken_boxes)  # noqa: E741
-        over = (
+        is_overlapped = (
             (self.x > left - margin) & (self.x < right + margin) & (self.y > top - margin) & (self.y < bottom + margin)
         )
-        penalty += 4.0 * float(over.sum())
+        penalty += 4.0 * float(is_overlapped.sum())
         penalty += 0.5 * self._count_covered(box)
         x0, y0, x1, y1 = self.walls.T
-        crossed = np.maximum(np.minimum(x0, x1), left) <= np.minimum(np.maximum(x0, x1), right)
-        crossed &= np.maximum(np.minimum(y0, y1), top) <= np.minimum(np.maximum(y0, y1), bottom)
-        return penalty + 4.0 * float(crossed.sum())
+        is_crossed = np.maximum(np.minimum(x0, x1), left) <= np.minimum(np.maximum(x0, x1), right)
+        is_crossed &= np.maximum(np.minimum(y0, y1), top) <= np.minimum(np.maximum(y0, y1), bottom)
+        return penalty + 4.0 * float(is_crossed.sum())
 
     def _count_covered(self, box: Box) -> int:
-        """Return how many points of ``band``, which names should not cover, are inside a box."""
+        """Return the number of points of ``band`` inside a box; a name in this box would cover these points."""
         if len(self._band) != len(self.band):
             self._band = np.array(self.band)
         left, top, right, bottom = box
@@ -123,8 +123,8 @@ class Scene:
         """
         boxes = self._candidate_boxes(place, text_width(text, SMALL))
         penalties = [self._penalty(box, taken) for box, _, _ in boxes]
-        best = int(np.argmin(penalties))
-        if is_required or penalties[best] < OVER_A_NAME:
-            box, x, y = boxes[best]
+        best_index = int(np.argmin(penalties))
+        if is_required or penalties[best_index] < OVER_A_NAME:
+            box, x, y = boxes[best_index]
             taken.append(box)
             self.drawing.text(x, y, text, size=SMALL, halo=palette.BACKGROUND, bold=bold)

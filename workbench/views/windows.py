@@ -64,7 +64,8 @@ def _select_key(windows: pd.DataFrame, key: str | None) -> tuple[pd.DataFrame, s
     if key is None:
         key = str(counts.idxmax()) if len(counts) else ""
     elif key not in counts.index:
-        raise ParameterError(f"key is {key!r}; the windows have readings of {', '.join(counts.index) or 'no key'}")
+        keys = ", ".join(counts.index) or "no key, because they are empty"
+        raise ParameterError(f"key is {key!r}; the windows have readings of {keys}")
     return windows[windows["key"] == key], key
 
 
@@ -85,7 +86,9 @@ def _group_name(values: Any) -> str:
 
 
 def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool) -> Series:
-    """Return the series of one group: a point in the middle of each window, and a gap for missing windows.
+    """Return the means of one group of windows as a `Series` with this name.
+
+    A point is in the middle of each window; the line has a gap where windows are missing.
 
     ``begin_s``: the time that is 0 on the x axis. ``has_band``: whether the series has the range of the readings.
     """
@@ -102,32 +105,34 @@ def _mean_series(name: str, frame: pd.DataFrame, begin_s: float, has_band: bool)
 
 
 def drawing_of(following: Any, key: str | None = None) -> Drawing:
-    """Draw the windows that a stream of `wb.pipelines.follow` has closed so far."""
+    """Draw the windows of time that a stream of `wb.pipelines.follow` has completed so far."""
     windows = following.windows()
-    readings, late = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
+    reading_count, late_count = int(windows["count"].sum() + windows["late"].sum()), int(windows["late"].sum())
     length_s = following.settings.every_us / 1e6
     state = "goes on" if following.is_running else "has ended"
-    note = f"windows of {length_s:g} s with {readings:,} readings, {late:,} of them late; {state}"
+    window_note = f"windows of {length_s:g} s with {reading_count:,} readings, {late_count:,} of them late; {state}"
     if following.error is not None:
-        note = f"ended early: {following.error}"
-    return windows_chart(windows, key, note if len(windows) else f"no window of {length_s:g} s is closed; {state}")
+        window_note = f"ended early: {following.error}"
+    return windows_chart(
+        windows, key, window_note if len(windows) else f"no window of {length_s:g} s is closed; {state}"
+    )
 
 
 def chart(following: Any, key: str | None = None) -> Drawing | None:
-    """Draw the windows of a followed stream: in a notebook a chart that is updated, elsewhere a static drawing.
+    """Draw a stream of readings, averaged in windows of time; in a notebook, update the chart as windows are added.
 
     ``following``: the stream that `wb.pipelines.follow` returned. ``key``: the key of the readings to draw; None: the
-    key with the most readings. In a notebook, return None.
+    key with the most readings. Returns None in a notebook, where the chart is displayed, and otherwise the drawing.
     """
     drawing = drawing_of(following, key)
     if not in_notebook():
         return drawing
     from IPython.display import display
 
-    shown = display(drawing, display_id=True)
+    display_handle = display(drawing, display_id=True)
     # The thread outlives the cell that started it. Its updates find the output by the output's id. A program that
     # executes a notebook without a page accepts only messages of the running cell.
-    thread = threading.Thread(target=_update_chart, args=(following, key, shown), name="chart", daemon=True)
+    thread = threading.Thread(target=_update_chart, args=(following, key, display_handle), name="chart", daemon=True)
     thread.start()
     following.charts.append(thread)
     return None
@@ -141,9 +146,9 @@ def _update_chart(following: Any, key: str | None, shown: Any) -> None:
     drawn_parts, is_running = -1, True
     while is_running:
         began_s = time.perf_counter()
-        is_running, parts = following.is_running, following.parts
-        if parts > drawn_parts or not is_running:
-            drawn_parts = parts
+        is_running, part_count = following.is_running, following.parts
+        if part_count > drawn_parts or not is_running:
+            drawn_parts = part_count
             try:
                 shown.update(drawing_of(following, key))
             except Exception as error:

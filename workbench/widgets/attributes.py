@@ -154,16 +154,16 @@ class Attributes(Panel):
             self._offer_rows(tuple(item for item in attributes if item is not None))
 
     def _offer_rows(self, attributes: tuple[Attribute, ...]) -> None:
-        text = to_text(attributes)
+        attributes_text = to_text(attributes)
         with quiet(self):
-            self._text.value = text
+            self._text.value = attributes_text
         try:
-            self._parse_text(text)
+            self._parse_text(attributes_text)
         except WorkbenchError as error:
             self.error = str(error)
             return
         self.error = ""
-        self.offer(text)
+        self.offer(attributes_text)
 
     def _add_row(self) -> None:
         visible_rows = self.rows
@@ -171,16 +171,16 @@ class Attributes(Panel):
         row = self._row_pool[len(visible_rows)]
         with quiet(self):
             row.list_keys(_key_names())
-            last = visible_rows[-1].attribute() if visible_rows else None
-            row.show(last or parse(_INITIAL_TEXTS[self.kind] or "TEMP EQ_ANY")[0])
+            last_attribute = visible_rows[-1].attribute() if visible_rows else None
+            row.show(last_attribute or parse(_INITIAL_TEXTS[self.kind] or "TEMP EQ_ANY")[0])
             self._rows.children = (*visible_rows, row)
         self._row_edited()
 
     def _remove_row(self, row: _Row) -> None:
-        remaining = tuple(other for other in self.rows if other is not row)
+        remaining_rows = tuple(other for other in self.rows if other is not row)
         self._row_pool.remove(row)
         self._row_pool.append(row)
-        self._rows.children = remaining
+        self._rows.children = remaining_rows
         self._row_edited()
 
     def _reread_text(self, _: Any) -> None:
@@ -192,20 +192,23 @@ class Attributes(Panel):
         self._message.value = error_html(change.new)
 
     def _compare_with_others(self, _: Any = None) -> None:
-        others = tuple(self.against)
-        self._matches.value = _comparison_html(self, others) if others else ""
+        compared_items = tuple(self.against)
+        self._matches.value = _comparison_html(self, compared_items) if compared_items else ""
 
     def matches(self) -> tuple[tuple[str, bool, str], ...]:
-        """Return (label, whether it matches, the reason if it does not) for each item in ``against``."""
-        results = []
+        """Compare the panel's attributes with the items in ``against``, at most the first `_MOST_COMPARED`.
+
+        Returns (label of the item, whether it matches, the reason if it does not match) for each item.
+        """
+        comparisons = []
         for label, text in tuple(self.against)[:_MOST_COMPARED]:
             subscription, publication = (text, self.value) if self.kind == PUBLICATION else (self.value, text)
             try:
                 reason = why_not(subscription, publication, self.protocol)
             except WorkbenchError as error:
                 reason = str(error)
-            results.append((label, not reason, reason))
-        return tuple(results)
+            comparisons.append((label, not reason, reason))
+        return tuple(comparisons)
 
 
 def why_not(subscription: str, publication: str, protocol: Protocol | None = None) -> str:
@@ -221,19 +224,20 @@ def why_not(subscription: str, publication: str, protocol: Protocol | None = Non
 
 
 def _comparison_html(panel: Attributes, all_items: tuple[tuple[str, str], ...]) -> str:
-    results = panel.matches()
+    comparisons = panel.matches()
     plural = "subscriptions" if panel.kind == PUBLICATION else "publications"
-    count = sum(is_match for _, is_match, _ in results)
-    lines = [f"<li class='wb-match'>✓ {html.escape(label)}</li>" for label, is_match, _ in results if is_match]
+    count = sum(is_match for _, is_match, _ in comparisons)
+    lines = [f"<li class='wb-match'>✓ {html.escape(label)}</li>" for label, is_match, _ in comparisons if is_match]
     lines += [
         f"<li class='wb-no-match'>✗ {html.escape(label)}<br>{html.escape(reason)}</li>"
-        for label, is_match, reason in results
+        for label, is_match, reason in comparisons
         if not is_match
     ]
-    omitted = f"; {len(all_items) - len(results):,} more are not compared" if len(all_items) > len(results) else ""
-    return (
-        f"<div class='wb-matches'>Matches {count} of {len(results)} {plural}{omitted}.<ul>{''.join(lines)}</ul></div>"
+    omitted = (
+        f"; {len(all_items) - len(comparisons):,} more are not compared" if len(all_items) > len(comparisons) else ""
     )
+    summary = f"Matches {count} of {len(comparisons)} {plural}{omitted}."
+    return f"<div class='wb-matches'>{summary}<ul>{''.join(lines)}</ul></div>"
 
 
 def _key_names() -> tuple[str, ...]:
@@ -260,22 +264,22 @@ class _Row(widgets.HBox):
 
     def list_keys(self, names: tuple[str, ...]) -> None:
         """Offer these keys in the menu; the selected key remains selected."""
-        selected = self.key.value
-        options = names if selected in names or selected is None else (*names, selected)
-        if self.key.options != options:
+        selected_name = self.key.value
+        menu_names = names if selected_name in names or selected_name is None else (*names, selected_name)
+        if self.key.options != menu_names:
             self._is_setting = True
-            self.key.options = options
-            self.key.value = selected
+            self.key.options = menu_names
+            self.key.value = selected_name
             self._is_setting = False
 
     def show(self, attribute: Attribute) -> None:
         self._is_setting = True
-        parts = to_text((attribute,)).split(None, 2)
-        if parts[0] not in self.key.options:
-            self.key.options = (*self.key.options, parts[0])
-        self.key.value = parts[0]
+        text_fields = to_text((attribute,)).split(None, 2)
+        if text_fields[0] not in self.key.options:
+            self.key.options = (*self.key.options, text_fields[0])
+        self.key.value = text_fields[0]
         self._offer_operators(OPERATOR_NAMES[attribute.operator])
-        self.number.value = parts[2] if len(parts) > 2 else ""
+        self.number.value = text_fields[2] if len(text_fields) > 2 else ""
         self.number.disabled = attribute.operator == EQ_ANY
         self._is_setting = False
         self._show_message("")
@@ -287,7 +291,7 @@ class _Row(widgets.HBox):
         """
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         codes = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
-        names = ["IS"] if self._kind == PUBLICATION else [str(OPERATOR_NAMES[code]) for code in codes]
+        names = ["IS"] if self._kind == PUBLICATION else [str(OPERATOR_NAMES[operator_code]) for operator_code in codes]
         self.operator.options = [(_SIGNS[name], name) for name in names]
         self.operator.value = operator if operator in names else names[0] if len(names) == 1 else "EQ"
         is_app = key.number == APP
@@ -310,9 +314,9 @@ class _Row(widgets.HBox):
         """Return the attribute in this row. If it is invalid, show the error and return None."""
         any_value = self.operator.value == "EQ_ANY"
         self.number.disabled = any_value
-        text = f"{self.key.value} {self.operator.value} {'' if any_value else self._value_text()}"
+        attribute_text = f"{self.key.value} {self.operator.value} {'' if any_value else self._value_text()}"
         try:
-            attributes = parse(text)
+            attributes = parse(attribute_text)
             if len(attributes) != 1:
                 raise AttributeFormatError(f"{self.number.value} is more than one value; give one value in each row")
         except WorkbenchError as error:
@@ -322,10 +326,10 @@ class _Row(widgets.HBox):
         return attributes[0]
 
     def _value_text(self) -> str:
-        """Return the value in the text form of attributes. Here the user may enter a blob without quotes."""
-        text = self.number.value.strip()
+        """Return the value that the user entered, with quotes added around a blob without quotes."""
+        value_text = self.number.value.strip()
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
-        return f'"{text}"' if key.type == BLOB and not text.startswith(('"', "0x")) else text
+        return f'"{value_text}"' if key.type == BLOB and not value_text.startswith(('"', "0x")) else value_text
 
     def _show_message(self, sentence: str) -> None:
         self.error = sentence

@@ -44,16 +44,16 @@ def _shown_metrics(metrics: Any) -> list[str]:
         for name in metrics.index
         if name not in (*FIRST, *_ALWAYS_LEFT_OUT) and not name.startswith((*_DETAILS, *_IN_TABLE))
     ]
-    shown = [name for name in other_names if name not in _IF_NONZERO or metrics[name]]
-    return [name for name in (*FIRST, *shown) if name in metrics.index and not math.isnan(metrics[name])]
+    shown_names = [name for name in other_names if name not in _IF_NONZERO or metrics[name]]
+    return [name for name in (*FIRST, *shown_names) if name in metrics.index and not math.isnan(metrics[name])]
 
 
 def _card_html(name: str, run: Any, old_metrics: Any, second: Any) -> str:
     metrics = run.metrics
-    shown, value_now = shown_as(name, run.scenario.protocol), float(metrics[name])
-    value = written(shown, value_now)
-    text, is_better = (
-        change(shown, float(old_metrics[name]), value_now)
+    metric_style, value_now = shown_as(name, run.scenario.protocol), float(metrics[name])
+    value_text = written(metric_style, value_now)
+    change_text, is_better = (
+        change(metric_style, float(old_metrics[name]), value_now)
         if old_metrics is not None and name in old_metrics
         else ("", None)
     )
@@ -62,12 +62,12 @@ def _card_html(name: str, run: Any, old_metrics: Any, second: Any) -> str:
     if name == "delivery_ratio":
         extra = f"<small>{metrics['delivered']:,.0f} of {metrics['expected']:,.0f}</small>"
     if second is not None and name in second.metrics:
-        second_value = f"{_protocol_name(second)}: {written(shown, float(second.metrics[name]))}"
+        second_value = f"{_protocol_name(second)}: {written(metric_style, float(second.metrics[name]))}"
         extra += f"<small class='wb-second'>{html.escape(second_value)}</small>"
     return (
-        f"<div class='wb-card' role='listitem' title='{html.escape(shown.meaning, quote=True)}'>"
-        f"<span>{html.escape(shown.title)}</span><b>{html.escape(value)}</b>"
-        f"<em class='{kind}'>{html.escape(text)}</em>{extra}</div>"
+        f"<div class='wb-card' role='listitem' title='{html.escape(metric_style.meaning, quote=True)}'>"
+        f"<span>{html.escape(metric_style.title)}</span><b>{html.escape(value_text)}</b>"
+        f"<em class='{kind}'>{html.escape(change_text)}</em>{extra}</div>"
     )
 
 
@@ -77,16 +77,19 @@ _SHARES = ("%",)
 
 
 def written(shown: Shown, value: float) -> str:
-    """Format the value of a metric: shares in percent, large numbers with separators, "–" for NaN."""
+    """Format the value of a metric: shares in percent, large numbers with separators, "–" for NaN.
+
+    ``shown``: how the metric is displayed, such as its unit.
+    """
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞"
     if shown.unit in _SHARES:
         return f"{100 * value:.1f}".removesuffix(".0") + " %"
     if value == int(value) or abs(value) >= 1000:
-        text = f"{value:,.0f}"
+        number_text = f"{value:,.0f}"
     else:
-        text = f"{value:.3g}"
-    return f"{text} {shown.unit}".strip()
+        number_text = f"{value:.3g}"
+    return f"{number_text} {shown.unit}".strip()
 
 
 def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
@@ -100,13 +103,13 @@ def change(shown: Shown, before: float, now: float) -> tuple[str, bool | None]:
     is_up = now > before
     arrow = "▲" if is_up else "▼"
     if shown.unit in _SHARES:
-        amount = f"{100 * abs(now - before):.1f}".removesuffix(".0") + " points"
+        amount_text = f"{100 * abs(now - before):.1f}".removesuffix(".0") + " points"
     elif before:
-        amount = f"{100 * abs(now / before - 1):.0f} %" if abs(now / before) < 10 else f"{now / before:.0f}×"
+        amount_text = f"{100 * abs(now / before - 1):.0f} %" if abs(now / before) < 10 else f"{now / before:.0f}×"
     else:
-        amount = ""
-    better = shown.is_more_better
-    return f"{arrow} {amount}".strip(), None if better is None else is_up == better
+        amount_text = ""
+    is_more_better = shown.is_more_better
+    return f"{arrow} {amount_text}".strip(), None if is_more_better is None else is_up == is_more_better
 
 
 # Two runs side by side
@@ -126,11 +129,11 @@ class Differences(widgets.HTML):
         super().__init__(_ALONE)
 
     def show_none(self) -> None:
-        """Show how to compare two runs, because only one run exists."""
+        """Show a hint that explains how to compare two runs; for a lab with a single run."""
         self.value = _ALONE
 
     def show_live(self) -> None:
-        """Show that a run on motes is not compared."""
+        """Show a notice that a run on motes cannot be compared with another run."""
         self.value = _LIVE
 
     def show(self, first: Any, second: Any) -> None:
@@ -139,25 +142,33 @@ class Differences(widgets.HTML):
         if names[0] == names[1]:
             names = [f"{names[0]} A", f"{names[1]} B"]
         index = [*first.metrics.index, *(name for name in second.metrics.index if name not in first.metrics.index)]
-        rows = "".join(
+        rows_html = "".join(
             _row_html(_describe_metric(name, first, second), _metric_or_nan(first, name), _metric_or_nan(second, name))
             for name in index
         )
         header_cells = "".join(f"<th scope='col'>{html.escape(name)}</th>" for name in ("", *names, "second / first"))
-        table = f"<table class='wb-differences'><thead><tr>{header_cells}</tr></thead><tbody>{rows}</tbody></table>"
-        equal = _EQUAL if first.metrics.equals(second.metrics) else ""
-        self.value = table + equal + _conditions_html(dict(zip(names, (first.scenario, second.scenario), strict=True)))
+        table = (
+            f"<table class='wb-differences'><thead><tr>{header_cells}</tr></thead><tbody>{rows_html}</tbody></table>"
+        )
+        equality_note = _EQUAL if first.metrics.equals(second.metrics) else ""
+        self.value = (
+            table + equality_note + _conditions_html(dict(zip(names, (first.scenario, second.scenario), strict=True)))
+        )
 
 
 def _conditions_html(scenarios: dict[str, Any]) -> str:
-    """Return HTML with the conditions of each protocol, which a reader must know to compare the numbers.
+    """Return an HTML list of the conditions under which each protocol ran, such as an ideal radio, and of warnings.
 
     ``scenarios``: {name of the protocol: its scenario}.
     """
-    compared = [conditions(scenario, name) for name, scenario in scenarios.items()]
-    general = shared(scenarios)
-    advice = " “Radio and time” has losses, collisions, carrier sense and retries." if general else ""
-    lines = [*([general + advice] if general else []), *warnings(compared), *map(str, compared)]
+    protocol_conditions = [conditions(scenario, name) for name, scenario in scenarios.items()]
+    common_conditions = shared(scenarios)
+    advice = " “Radio and time” has losses, collisions, carrier sense and retries." if common_conditions else ""
+    lines = [
+        *([common_conditions + advice] if common_conditions else []),
+        *warnings(protocol_conditions),
+        *map(str, protocol_conditions),
+    ]
     items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
     return f"<h4>Conditions</h4><ul class='wb-said'>{items}</ul>"
 
@@ -177,9 +188,9 @@ def _metric_or_nan(run: Any, name: str) -> float:
 def _row_html(shown: Shown, first: float, second: float) -> str:
     if math.isnan(first) and math.isnan(second):
         return ""
-    best = _better_index(shown.is_more_better, first, second)
+    best_index = _better_index(shown.is_more_better, first, second)
     cells = "".join(
-        f"<td{' class=wb-best' if index == best else ''}>{html.escape(written(shown, value))}</td>"
+        f"<td{' class=wb-best' if index == best_index else ''}>{html.escape(written(shown, value))}</td>"
         for index, value in enumerate((first, second))
     )
     ratio = f"{second / first:.2f}" if first and math.isfinite(first) and math.isfinite(second) else ""

@@ -42,17 +42,20 @@ class Compare(widgets.HBox):
             self.show(runs)
 
     def show(self, runs: tuple[Run, ...], **live: Any) -> None:
-        """Show one or two runs in the players. ``live``: as for `PlayerView.feed`."""
+        """Show one or two runs in the players. ``live``: as for `PlayerView`."""
         self.preview(runs, **live)
         self.complete()
 
     def complete(self) -> None:
-        """Show the whole runs after `preview`."""
+        """Show the whole runs in all players, after `preview` showed only one time of the runs."""
         for player in self.players:
             player.complete()
 
     def preview(self, runs: tuple[Run, ...], **live: Any) -> None:
-        """Show one or two runs, only at the time that the players display now. ``live``: as for `PlayerView.feed`."""
+        """Show one or two runs, but only at the time that the players display now; `complete` shows the whole runs.
+
+        ``live``: as for `PlayerView`.
+        """
         self.cancel()
         for run, player in zip(runs, self.players, strict=False):
             player.preview(run, **live)

@@ -33,12 +33,12 @@ def without(items: tuple[Any, ...], index: int) -> tuple[Any, ...]:
 
 def moved(items: tuple[Any, ...], index: int, to: int) -> tuple[Any, ...]:
     """Return the items in a new order: the item at ``index`` is moved to the index ``to``."""
-    others = without(items, index)
-    return (*others[:to], items[index], *others[to:])
+    other_items = without(items, index)
+    return (*other_items[:to], items[index], *other_items[to:])
 
 
 def replaced(items: tuple[Any, ...], index: int, item: Any) -> tuple[Any, ...]:
-    """Return the items with another item at ``index``."""
+    """Return a copy of ``items`` in which ``item`` replaces the item at ``index``."""
     return (*items[:index], item, *items[index + 1 :])
 
 
@@ -50,16 +50,17 @@ def nodes_of(text: str) -> str | tuple[int, ...]:
     if text.strip().lower() == ALL:
         return ALL
     nodes: dict[int, None] = {}  # in their order, each once
-    for part in filter(None, re.split(r"[,;\s]+", text.strip())):
-        match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", part, re.ASCII)
+    for range_text in filter(None, re.split(r"[,;\s]+", text.strip())):
+        match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", range_text, re.ASCII)
         if not match:
             raise ParameterError(
-                f'{part!r:.40} is not a node or a range; write numbers, as in "0, 5" or "3-7", or "all"'
+                f'{range_text!r:.40} is not a node or a range; write numbers, as in "0, 5" or "3-7", or "all"'
             )
         first_node, last_node = int(match[1]), int(match[2] or match[1])
         if not 0 <= last_node - first_node < 100_000:
             raise ParameterError(
-                f"{part} is not a range of nodes; it must go from a lower to a higher number, 100,000 nodes at most"
+                f"{range_text} is not a range of nodes; "
+                "it must go from a lower to a higher number, 100,000 nodes at most"
             )
         nodes.update(dict.fromkeys(range(first_node, last_node + 1)))
     if not nodes:
@@ -77,14 +78,14 @@ def known_nodes(
     """
     network_nodes = set(nodes)
     accepted_nodes = () if isinstance(accepted, str) else accepted
-    missing = (
+    missing_nodes = (
         []
         if at == ALL or not network_nodes
         else [node for node in at if node not in network_nodes and node not in accepted_nodes]
     )
-    if missing:
+    if missing_nodes:
         raise ParameterError(
-            f"node {missing[0]} is not in the network; its {len(network_nodes)} nodes are numbered "
+            f"node {missing_nodes[0]} is not in the network; its {len(network_nodes)} nodes are numbered "
             f"{min(network_nodes)} to {max(network_nodes)}"
         )
     return at
@@ -108,7 +109,7 @@ def nodes_text(at: str | tuple[int, ...] | None) -> str:
 
 @contextmanager
 def quiet(panel: Any) -> Iterator[None]:
-    """Enter a context in which changes of a panel's controls do not count as the user's input."""
+    """Enter a context in which the program changes a panel's controls: the panel ignores these changes."""
     was_drawing, panel._is_drawing = panel._is_drawing, True
     try:
         yield
@@ -118,11 +119,11 @@ def quiet(panel: Any) -> Iterator[None]:
 
 def button(label: str, reason: str, action: Callable[[], None], **layout: Any) -> widgets.Button:
     """Return a button as wide as its label, with the tooltip ``reason``, that calls ``action()``."""
-    result = widgets.Button(
+    new_button = widgets.Button(
         description=label, tooltip=reason, layout={"width": "auto", "align_self": "flex-start", **layout}
     )
-    result.on_click(lambda _: action())
-    return result
+    new_button.on_click(lambda _: action())
+    return new_button
 
 
 def error_html(sentence: str) -> str:
@@ -135,12 +136,15 @@ def status_html(sentence: str, is_error: bool = False) -> str:
     """Return a status or error message as HTML, or "" if it is empty."""
     if is_error or not sentence:
         return error_html(sentence)
-    text = html.escape(sentence, quote=True)
-    return f"<span class='wb-said' role='status' title='{text}'>{text}</span>"
+    escaped_sentence = html.escape(sentence, quote=True)
+    return f"<span class='wb-said' role='status' title='{escaped_sentence}'>{escaped_sentence}</span>"
 
 
 def words(text: str = "", **layout: str) -> widgets.HTML:
-    """Return a widget that shows HTML. Other widgets share its layout and style (`shared`), so do not change them."""
+    """Return a widget that shows the HTML ``text``; ``layout``: CSS properties, such as ``width="8em"``.
+
+    Do not change the layout and the style of the widget: other widgets share them.
+    """
     names = " ".join(f"{name}: {value};" for name, value in layout.items())
     return widgets.HTML(
         text,
@@ -197,23 +201,23 @@ class Lines(widgets.VBox):
         self._buttons = tuple(button(*arguments) for arguments in buttons)
         self._empty = words(html.escape(empty))
         self._hidden_note = words()
-        row = widgets.HBox(self._buttons, layout={"flex_flow": "row wrap"})
-        super().__init__((self._empty, self._list, self._hidden_note, row))
+        button_row = widgets.HBox(self._buttons, layout={"flex_flow": "row wrap"})
+        super().__init__((self._empty, self._list, self._hidden_note, button_row))
         self._is_setting = False
         self._list.observe(self._line_selected, "index")
         self.observe(self._draw_selection, "selected")
 
     def show(self, lines: list[str], selected: int) -> None:
         """Show these lines and select the line at index ``selected``."""
-        shown = lines[:MOST_LINES]
+        shown_lines = lines[:MOST_LINES]
         self._is_setting = True
         try:
-            if self._list.options != tuple(shown):
-                self._list.options = tuple(shown)
-            self._list.rows = min(10, max(3, len(shown)))
+            if self._list.options != tuple(shown_lines):
+                self._list.options = tuple(shown_lines)
+            self._list.rows = min(10, max(3, len(shown_lines)))
         finally:
             self._is_setting = False
-        hidden_count = len(lines) - len(shown)
+        hidden_count = len(lines) - len(shown_lines)
         self._hidden_note.value = f"{hidden_count:,} more are not listed." if hidden_count else ""
         self.selected = min(selected, len(lines) - 1)
         self._draw_selection()
@@ -249,9 +253,9 @@ class ListPanel(Panel):
     selected = traitlets.Int(-1)
 
     def _make_list(self, label: str, empty: str, noun: str) -> None:
-        """Make the list, ``_lines``, and the button ``_move_button``.
+        """Make the list of items and the button that moves the selected item to the nodes selected on the map.
 
-        The button moves the selected item to the nodes that are selected on the map.
+        label: label of the list. empty: text that an empty list shows. noun: name of an item, such as "filter".
         """
         self._lines = Lines(label, self._list_actions(), empty)
         self._move_button = button(

@@ -67,7 +67,7 @@ class Field(widgets.HBox):
         close_all(self)
 
     def show(self, value: Any) -> None:
-        """Show a value, and discard invalid input even if the value is the field's present one."""
+        """Set the field's value and show it in place of the present input, which may be invalid."""
         if self.value == value:
             self._write_control(value)
         self.value = value
@@ -132,15 +132,15 @@ def why_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
     ``fields()`` returns the fields.
     """
-    result = widgets.ToggleButton(description="? Why", layout={"width": "auto"})
-    result.tooltip = "Show the reason for each default"
+    toggle_button = widgets.ToggleButton(description="? Why", layout={"width": "auto"})
+    toggle_button.tooltip = "Show the reason for each default"
 
     def explain(change: Any) -> None:
         for field in fields():
             field.is_explained = change.new
 
-    result.observe(explain, "value")
-    return result
+    toggle_button.observe(explain, "value")
+    return toggle_button
 
 
 def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
@@ -148,15 +148,15 @@ def vary_button(fields: Callable[[], Iterable[Field]]) -> widgets.ToggleButton:
 
     ``fields()`` returns the fields.
     """
-    result = widgets.ToggleButton(description="↔ Vary", layout={"width": "auto"})
-    result.tooltip = "Choose what a sweep varies: each field gets a button"
+    toggle_button = widgets.ToggleButton(description="↔ Vary", layout={"width": "auto"})
+    toggle_button.tooltip = "Choose what a sweep varies: each field gets a button"
 
     def offer(change: Any) -> None:
         for field in fields():
             field.is_offered = change.new and is_plain(field.parameter)
 
-    result.observe(offer, "value")
-    return result
+    toggle_button.observe(offer, "value")
+    return toggle_button
 
 
 def is_plain(parameter: Parameter) -> bool:
@@ -172,8 +172,8 @@ def reason_of(parameter: Parameter) -> str:
     range_text = f", {low} to {high}" if low and high else f", from {low}" if low else ""
     default = parameter.default
     items = default if isinstance(default, tuple) else (default,)
-    text = ", ".join(f"{item:.12g}" if isinstance(item, float) else str(item) for item in items) or "none"
-    return f"{text} unless set{range_text}: {parameter.reason}"
+    default_text = ", ".join(f"{item:.12g}" if isinstance(item, float) else str(item) for item in items) or "none"
+    return f"{default_text} unless set{range_text}: {parameter.reason}"
 
 
 def _label_html(parameter: Parameter) -> str:
@@ -227,25 +227,25 @@ def _number_control(parameter: Parameter) -> _Control:
 
     ``read(widget)`` returns the value after the user changed this widget; ``write(value)`` shows a value.
     """
-    whole = isinstance(parameter.default, int)
-    slider, to_slider, from_slider = _slider(parameter, whole)
-    text = widgets.Text(continuous_update=False, layout=_WIDE)
+    is_whole = isinstance(parameter.default, int)
+    slider, to_slider, from_slider = _slider(parameter, is_whole)
+    text_box = widgets.Text(continuous_update=False, layout=_WIDE)
     last_written: dict[str, Any] = {}
 
     def read(changed: Any) -> Any:
-        if changed is text:
-            return _parse_number(text.value, whole)
+        if changed is text_box:
+            return _parse_number(text_box.value, is_whole)
         # The browser moves a slider to its nearest step and sends that value back; it is not an input.
         is_echo = abs(slider.value - last_written["position"]) < slider.step / 4
         return last_written["value"] if is_echo else from_slider(slider.value)
 
     def write(value: Any) -> None:
-        text.value = f"{value:.12g}" if isinstance(value, float) else str(value)
+        text_box.value = f"{value:.12g}" if isinstance(value, float) else str(value)
         steps = round((to_slider(value) - slider.min) / slider.step)
         slider.value = min(slider.max, max(slider.min, slider.min + steps * slider.step))
         last_written.update(value=value, position=slider.value)
 
-    return (slider, text), read, write
+    return (slider, text_box), read, write
 
 
 def _parse_number(text: str, whole: bool) -> int | float:
@@ -283,12 +283,12 @@ def usual_range(parameter: Parameter) -> tuple[float, float]:
     It is the parameter's range or, if that is wide, about a tenth of the default to ten times the default.
     """
     default, low, high = float(parameter.default), parameter.minimum, parameter.maximum
-    widest = 10 * abs(default) or 10.0
-    low = -widest if low is None else float(low)
-    high = widest if high is None else float(high)
+    largest_value = 10 * abs(default) or 10.0
+    low = -largest_value if low is None else float(low)
+    high = largest_value if high is None else float(high)
     if high - low <= 100 or (default == 0 and high - low <= 1000):
         return low, high
-    return max(low, min(0.0, 10 * default) if low <= 0 else default / 10), min(high, max(widest, low + 10))
+    return max(low, min(0.0, 10 * default) if low <= 0 else default / 10), min(high, max(largest_value, low + 10))
 
 
 def _tuple_control() -> _Control:
@@ -296,15 +296,15 @@ def _tuple_control() -> _Control:
 
     ``read`` and ``write``: as for `_number_control`.
     """
-    text = widgets.Text(continuous_update=False, layout=_WIDE)
+    text_box = widgets.Text(continuous_update=False, layout=_WIDE)
 
     def read(_: Any) -> tuple[Any, ...]:
-        return tuple(literal(item.strip()) for item in text.value.split(",") if item.strip())
+        return tuple(literal(item.strip()) for item in text_box.value.split(",") if item.strip())
 
     def write(value: Any) -> None:
-        text.value = ", ".join(str(item) for item in value)
+        text_box.value = ", ".join(str(item) for item in value)
 
-    return (text,), read, write
+    return (text_box,), read, write
 
 
 def literal(text: str) -> Any:

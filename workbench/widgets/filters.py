@@ -160,8 +160,8 @@ class Filters(ListPanel):
             self.error = f"{name} has no default for its parameter {kind.missing_settings[0]}; {_HOW_TO_COMPLETE}"
             return
         try:
-            values = {"name": name, "key": _next_free_key(self.filters), "at": list(self.picked) or None}
-            new_filter = self._catalogue_module().make({**values, "settings": kind.initial_settings})
+            filter_fields = {"name": name, "key": _next_free_key(self.filters), "at": list(self.picked) or None}
+            new_filter = self._catalogue_module().make({**filter_fields, "settings": kind.initial_settings})
         except WorkbenchError as error:
             self.error = str(error)
             return
@@ -178,18 +178,23 @@ class Filters(ListPanel):
         self.error = self._offer_filters(without(self.filters, self.selected), None)
 
     def _move(self, step: int) -> None:
-        """Exchange the keys of the selected filter and its neighbor in the list, because keys define the order.
+        """Exchange the selected filter with the previous (``step`` -1) or the next filter (``step`` 1) in the list.
 
-        ``step``: -1 for the previous filter, 1 for the next one.
+        Messages pass filters in the order of their keys, so the two filters exchange keys.
         """
         filters, index = self.filters, self.selected
-        target = index + step
-        if not 0 <= target < len(filters) or filters[target].messages != filters[index].messages:
+        target_index = index + step
+        if not 0 <= target_index < len(filters) or filters[target_index].messages != filters[index].messages:
             return
-        selected, neighbor = filters[index], filters[target]
-        moved = self._make_changed(selected, key=neighbor.key)
+        selected_filter, neighbor = filters[index], filters[target_index]
+        moved_filter = self._make_changed(selected_filter, key=neighbor.key)
         self.error = self._offer_filters(
-            replaced(replaced(filters, index, self._make_changed(neighbor, key=selected.key)), target, moved), moved
+            replaced(
+                replaced(filters, index, self._make_changed(neighbor, key=selected_filter.key)),
+                target_index,
+                moved_filter,
+            ),
+            moved_filter,
         )
 
     def _move_to_picked(self) -> None:
@@ -197,9 +202,10 @@ class Filters(ListPanel):
             self.error = self._apply_changes({"at": list(self.picked)})
 
     def _apply_changes(self, changes: dict[str, Any], is_in_form: bool = False) -> str:
-        """Change values of the selected filter; return the error, or "".
+        """Change the selected filter; return an error message, or "" if the result is valid.
 
-        ``is_in_form``: whether the form already shows the new values.
+        changes: {field of the filter: new value}.
+        is_in_form: whether the form already shows the new values, so that it need not be redrawn.
         """
         try:
             changed_filter = self._make_changed(self.filters[self.selected], **changes)
@@ -210,20 +216,22 @@ class Filters(ListPanel):
         return self._offer_filters(replaced(self.filters, self.selected, changed_filter), changed_filter)
 
     def _apply_form(self, values: dict[str, Any]) -> str:
-        """Set all values of the selected filter to the values in the form; return the error, or ""."""
         return self._apply_changes(values, is_in_form=True)
 
     def _make_changed(self, current: Any, **changes: Any) -> Any:
         return self._catalogue_module().make({**current.to_dict(), **changes})
 
     def _offer_filters(self, filters: tuple[Any, ...], selected: Any) -> str:
-        """Make the panel's value a protocol with these filters; return the error, or "".
+        """Replace the filters of the protocol in ``value``; return an error message, or "" if they are valid.
 
-        ``selected``: the filter to select then; None leaves the selection.
+        ``selected``: the filter to select afterwards; None leaves the selection unchanged.
         """
-        settings = {**self.value.settings, setting_of(self.value): tuple(sorted(filters, key=lambda item: item.key))}
+        new_settings = {
+            **self.value.settings,
+            setting_of(self.value): tuple(sorted(filters, key=lambda item: item.key)),
+        }
         try:
-            protocol = type(self.value).public_class()(**settings)
+            protocol = type(self.value).public_class()(**new_settings)
         except WorkbenchError as error:
             return str(error).partition(": ")[2] or str(error)
         self.offer(protocol)
@@ -241,10 +249,10 @@ class Filters(ListPanel):
         return {kind.name: kind for kind in self._catalogue_module().kinds()}
 
     def _list_kinds(self) -> None:
-        names, picked = tuple(self._kinds()), self._kind.value
+        names, selected_kind = tuple(self._kinds()), self._kind.value
         if self._kind.options != names:
             self._kind.options = names
-            self._kind.value = picked if picked in names else names[0]
+            self._kind.value = selected_kind if selected_kind in names else names[0]
         self._show_summary()
 
     def _show_summary(self, _: Any = None) -> None:
@@ -272,10 +280,12 @@ def _explain_no_filters(protocol: Protocol | None) -> str:
 
 def line_of(item: Any) -> str:
     """Return one line of text about a filter: its key, name and settings, its messages, and its nodes."""
-    settings = ", ".join(f"{name} {value}" for name, value in sorted(item.settings.items()))
+    settings_text = ", ".join(f"{name} {value}" for name, value in sorted(item.settings.items()))
     about = f" with {item.match}" if item.match else ""
-    where = "every node" if item.at is None else f"nodes {nodes_text(item.at)}"
-    return f"{item.key}  {item.name}{f' ({settings})' if settings else ''}: {item.messages}{about}, at {where}"
+    place = "every node" if item.at is None else f"nodes {nodes_text(item.at)}"
+    return (
+        f"{item.key}  {item.name}{f' ({settings_text})' if settings_text else ''}: {item.messages}{about}, at {place}"
+    )
 
 
 def _next_free_key(filters: tuple[Any, ...]) -> int:
@@ -293,7 +303,7 @@ def _next_free_key(filters: tuple[Any, ...]) -> int:
 class _Form(widgets.VBox):
     """The form of one filter: its messages, nodes and parameters.
 
-    ``apply(values)`` is called after each change, and returns an error or "".
+    ``apply(values)`` is called after each change, with the dict of `_read_form`. It returns an error message, or "".
     """
 
     def __init__(self, apply: Callable[[dict[str, Any]], str]) -> None:
@@ -345,15 +355,15 @@ class _Form(widgets.VBox):
     def _fill_fields(self, item: Any, kind: Any) -> None:
         table = kind.parameters if kind else ()
         self._required_settings = frozenset(kind.initial_settings if kind else ())
-        values = {parameter.name: item.settings.get(parameter.name, parameter.default) for parameter in table}
+        setting_values = {parameter.name: item.settings.get(parameter.name, parameter.default) for parameter in table}
         if (item.name, table) not in self._tables:
-            fields = fields_of(table, values, f"filter {item.name}")
+            fields = fields_of(table, setting_values, f"filter {item.name}")
             for field in fields.values():
                 field.observe(self._apply_changes, "value")
             self._tables[item.name, table] = fields
         self.fields = self._tables[item.name, table]
         for name, field in self.fields.items():
-            field.value = values[name]
+            field.value = setting_values[name]
             field.error = ""
         self._settings.children = tuple(self.fields.values())
 
@@ -362,19 +372,22 @@ class _Form(widgets.VBox):
             return
         self.at.error = ""
         try:
-            values = self._read_form()
+            filter_fields = self._read_form()
         except ParameterError as error:
             self.at.error = str(error)
             return
-        self._show_message(self._apply_values(values))
+        self._show_message(self._apply_values(filter_fields))
 
     def _read_form(self) -> dict[str, Any]:
-        """Return the values in the form, a dict with the keys at, messages, match and settings.
+        """Return the filter in the form as a dict with these keys; ParameterError if the nodes are invalid.
 
-        Raises ParameterError if the nodes are invalid.
+        at: "all", or a list of the nodes that have the filter.
+        messages: "data" or "interest", the kind of messages that the filter receives.
+        match: attributes as text; the filter receives only messages that match them.
+        settings: {name of a parameter of the filter: value}.
         """
         at = known_nodes(nodes_of(self.at.text), self._nodes)
-        settings = {
+        changed_settings = {
             name: field.value
             for name, field in self.fields.items()
             if field.value != field.parameter.default or name in self._required_settings
@@ -383,11 +396,11 @@ class _Form(widgets.VBox):
             "at": at if isinstance(at, str) else list(at),
             "messages": self.messages.value,
             "match": self.match.value,
-            "settings": settings,
+            "settings": changed_settings,
         }
 
     def keep(self, item: Any) -> None:
-        """Store that the form already shows this filter, so that the next `show` leaves the fields unchanged."""
+        """Record ``item`` as the filter in the form, so that `show` of this filter leaves the fields unchanged."""
         self._shown_filter = item
 
     def _show_message(self, sentence: str) -> None:
@@ -465,20 +478,20 @@ def _names_by_key(protocol: Protocol) -> dict[tuple[str, int], str]:
 
 
 def _counts_html(protocol: Protocol, counts: Counter[tuple[str, int, str]], is_whole: bool) -> str:
-    """Return a table of counts with a row for each filter.
+    """Return an HTML table with a row for each filter: how many messages it passed, replaced and dropped.
 
     counts: {(kind of messages, key of the filter, decision): count}.
-    is_whole: whether the run was observed, so that the number of passed messages is known. A trace has only the numbers
-        of replaced and dropped messages.
+    is_whole: whether ``counts`` includes passed messages. A trace records only replaced and dropped messages; the
+        passed ones are counted when the run is executed again.
     """
     decision_kinds = tuple(_DECISION_NAMES) if is_whole else ("replace", "drop")
-    words = ("key", "filter", "messages", *(_DECISION_NAMES[decision] for decision in decision_kinds))
-    rows = []
+    headings = ("key", "filter", "messages", *(_DECISION_NAMES[decision] for decision in decision_kinds))
+    row_htmls = []
     for (messages, key), name in sorted(_names_by_key(protocol).items()):
-        numbers = "".join(f"<td>{counts[messages, key, decision]:,}</td>" for decision in decision_kinds)
-        rows.append(f"<tr><td>{key}</td><td>{html.escape(name)}</td><td>{messages}</td>{numbers}</tr>")
+        count_cells = "".join(f"<td>{counts[messages, key, decision]:,}</td>" for decision in decision_kinds)
+        row_htmls.append(f"<tr><td>{key}</td><td>{html.escape(name)}</td><td>{messages}</td>{count_cells}</tr>")
     caption = "<caption>Decisions of the filters</caption>"
-    return f"<table class='wb-told'>{caption}{_head_html(words)}{''.join(rows)}</table>"
+    return f"<table class='wb-told'>{caption}{_head_html(headings)}{''.join(row_htmls)}</table>"
 
 
 def _head_html(words: Iterable[str]) -> str:
@@ -516,6 +529,11 @@ def _decisions_html(protocol: Protocol, first_decisions: tuple[Decision, ...], c
 
 
 def _select_decisions(first_decisions: tuple[Decision, ...]) -> list[Decision]:
-    """Return at most `_MOST_ROWS` decisions in the order of the run, preferably decisions that changed a message."""
-    chosen = sorted(range(len(first_decisions)), key=lambda index: first_decisions[index].did == "pass")[:_MOST_ROWS]
-    return [first_decisions[index] for index in sorted(chosen)]
+    """Return at most `_MOST_ROWS` of the decisions, in their order.
+
+    A decision states what a filter did to a message. Decisions to replace or drop it take precedence over "pass".
+    """
+    chosen_indices = sorted(range(len(first_decisions)), key=lambda index: first_decisions[index].did == "pass")[
+        :_MOST_ROWS
+    ]
+    return [first_decisions[index] for index in sorted(chosen_indices)]

@@ -6,8 +6,8 @@ Theory of operation
     one step of the list; any other change is a step of its own.
 
     A change of the network may remove nodes. The workload at these nodes is not played, but the state keeps it, and it
-    is played again when the nodes are back. Settings that refer to such nodes, such as the roots of trees, get other
-    nodes.
+    is played again when the nodes are back. Settings that refer to such nodes, such as the roots of trees, get nodes
+    that are in the network.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ FIELDS = ("topology", "protocol", "workload", "radio", "duration_s", "seed")
 class State(NamedTuple):
     """A scenario, and optionally a second protocol (``beside``) that runs in the same scenario, for comparison.
 
-    ``composed``: the workload with the nodes that the network lacks; None if the network has all nodes of the workload.
+    ``composed``: the workload that the user composed, if some of its nodes are not in the network. The workload of the
+    scenario omits these nodes. If the network has all nodes, ``composed`` is None.
     """
 
     scenario: Scenario
@@ -78,9 +79,10 @@ class History(traitlets.HasTraits):
         return self.state.scenario
 
     def change(self, **fields: Any) -> bool:
-        """Replace fields of the scenario, or ``beside``, and thereby make the next state; return whether it is valid.
+        """Make the next state, a copy of the present state with other ``fields``; return whether it is valid.
 
-        If the result is invalid, keep the present state and set ``error``.
+        A field is one of the scenario, or ``beside``: a second protocol, for comparison. If the next state would be
+        invalid, the present state remains, and ``error`` gets the reason.
         """
         try:
             state = _apply_fields(self.state, fields)
@@ -129,9 +131,11 @@ class History(traitlets.HasTraits):
 
 
 def _apply_fields(state: State, fields: dict[str, Any]) -> State:
-    unknown = set(fields) - {*FIELDS, "beside"}
-    if unknown:
-        raise ScenarioError(f"{min(unknown)!r} is not a field of a lab; its fields are {', '.join(FIELDS)} and beside")
+    unknown_fields = set(fields) - {*FIELDS, "beside"}
+    if unknown_fields:
+        raise ScenarioError(
+            f"{min(unknown_fields)!r} is not a field of a lab; it must be one of {', '.join(FIELDS)}, beside"
+        )
     fields = dict(fields)
     beside = fields.pop("beside", state.beside)
     nodes = set(fields.get("topology", state.scenario.topology))
@@ -145,13 +149,13 @@ def _apply_fields(state: State, fields: dict[str, Any]) -> State:
     scenario = state.scenario.replace(**fields)
     if beside == scenario.protocol:
         beside = None  # A protocol is not compared with itself.
-    changed = State(scenario, beside, None if composed == scenario.workload else composed)
-    _ = changed.scenarios  # raises an error if the second protocol is not valid in this scenario
-    return changed
+    next_state = State(scenario, beside, None if composed == scenario.workload else composed)
+    _ = next_state.scenarios  # raises an error if the second protocol is not valid in this scenario
+    return next_state
 
 
 def _find_changed_number(before: State, after: State, names: Iterable[str]) -> tuple[Any, ...] | None:
-    """Return the path of the number in which two states differ, or None if they differ in more or in other values.
+    """Return the path of the only number in which two states differ, or None if they differ in anything else.
 
     ``names``: the fields that are compared. A path is the field's name and the names of the values inside.
     """
@@ -176,8 +180,8 @@ def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterato
         return
     parts_before, parts_after = _values_inside(before), _values_inside(after)
     if parts_before is not None and parts_after is not None and parts_before.keys() == parts_after.keys():
-        for name, part in parts_before.items():
-            yield from _find_differences(part, parts_after[name], (*path, name))
+        for name, value_inside in parts_before.items():
+            yield from _find_differences(value_inside, parts_after[name], (*path, name))
     elif is_number(before) and is_number(after):
         if before != after:
             yield path
@@ -188,7 +192,7 @@ def _find_differences(before: Any, after: Any, path: tuple[Any, ...]) -> Iterato
 def _values_inside(value: Any) -> Mapping[Any, Any] | None:
     """Return {name: value} for the values inside ``value``, or None for a simple value.
 
-    The values inside a network are the parameters of its recipe, or None without a recipe.
+    A network contains its recipe, the parameters of its generator; without a recipe the result is None.
     """
     if isinstance(value, nx.Graph):
         return value.graph.get("recipe")
@@ -208,15 +212,15 @@ def named_nodes(items: Iterable[Item]) -> set[int]:
 
 def without_nodes(items: Iterable[Item], nodes: set[int]) -> tuple[Item, ...]:
     """Return the items of a workload with ``nodes`` removed. Items that had only such nodes are left out."""
-    remaining = []
+    remaining_items = []
     for item in items:
         if isinstance(item.at, str):
-            remaining.append(item)
+            remaining_items.append(item)
             continue
         remaining_nodes = tuple(node for node in item.at if node not in nodes)
         if remaining_nodes:
-            remaining.append(item if remaining_nodes == item.at else replace(item, at=remaining_nodes))
-    return tuple(remaining)
+            remaining_items.append(item if remaining_nodes == item.at else replace(item, at=remaining_nodes))
+    return tuple(remaining_items)
 
 
 def within(protocol: Protocol, nodes: set[int]) -> Protocol:
@@ -226,6 +230,6 @@ def within(protocol: Protocol, nodes: set[int]) -> Protocol:
     """
     settings = dict(protocol.settings)
     for name, named_nodes in protocol.named_nodes().items():
-        remaining = tuple(node for node in named_nodes if node in nodes)
-        settings[name] = remaining or (min(nodes, default=0),)
+        remaining_nodes = tuple(node for node in named_nodes if node in nodes)
+        settings[name] = remaining_nodes or (min(nodes, default=0),)
     return protocol if settings == protocol.settings else type(protocol).public_class()(**settings)

@@ -184,9 +184,9 @@ class Lab(widgets.VBox):
         self._release()
 
     def _release(self) -> None:
-        """Release all panels and runs of a closed lab, but keep the scenario as text.
+        """Release the memory of a closed lab: all panels and runs, but not the scenario, which is stored as text.
 
-        Otherwise they would stay in memory, because a notebook keeps the outputs of its cells.
+        A notebook keeps the outputs of its cells. So without this the panels and runs would stay in memory.
         """
         self._panel.wait(_CLOSING_S)  # a run that is being shown may still use the panels
         try:
@@ -329,12 +329,12 @@ class Lab(widgets.VBox):
             # A protocol is not offered beside itself, unless it is there with other settings.
             own_name = type(scenario.protocol).public_class().__name__
             names = [protocol_name for protocol_name in known_protocols() if protocol_name != own_name]
-            options = (_ALONE, *names) if name in (_ALONE, *names) else (_ALONE, *names, name)
-            if self._beside.options != options:
-                self._beside.options = options
+            protocol_names = (_ALONE, *names) if name in (_ALONE, *names) else (_ALONE, *names, name)
+            if self._beside.options != protocol_names:
+                self._beside.options = protocol_names
             self._beside.value = name
-            for box in (self._middle, self._drawer):  # two players take the space of the forms on narrow pages
-                (box.remove_class if beside is None else box.add_class)("wb-two")
+            for form_box in (self._middle, self._drawer):  # two players take the space of the forms on narrow pages
+                (form_box.remove_class if beside is None else form_box.add_class)("wb-two")
         finally:
             self._is_showing = False
         self._undo.disabled, self._redo.disabled = not self._history.can_undo, not self._history.can_redo
@@ -347,8 +347,8 @@ class Lab(widgets.VBox):
     def _choose_beside(self, change: Any) -> None:
         if self._is_showing:
             return
-        current = self._history.state.beside
-        if current is not None and type(current).public_class().__name__ == change.new:
+        current_protocol = self._history.state.beside
+        if current_protocol is not None and type(current_protocol).public_class().__name__ == change.new:
             return
         beside = None if change.new == _ALONE else protocol_named(change.new)
         if self._history.change(beside=beside):
@@ -372,9 +372,10 @@ class Lab(widgets.VBox):
             self._workload.toggle(_KINDS[press["do"]], tuple(press["nodes"]), time_s)
 
     def _open_sweep(self, change: Any) -> None:
-        """Open the panel for sweeps, with the parameter that the user selected in a form.
+        """Open the panel for sweeps, and select the parameter whose button in a form the user pressed.
 
-        An argument that was not given to the network's generator, such as the largest range, cannot be varied.
+        If a sweep cannot vary the parameter, the selection in the panel does not change. An example is an argument of
+        the network's generator that the scenario does not specify.
         """
         if change.new[0] in self._sweep.path.options:
             self._sweep.path.value = change.new[0]
@@ -416,9 +417,9 @@ class Lab(widgets.VBox):
             self._differences.show_live()
 
     def _resend_later(self) -> None:
-        """Send the list of players again, at growing intervals, until a page reports that it shows one.
+        """Send the list of players again, at growing intervals, until a page reports that it shows a player.
 
-        While a page loads, it misses changes, such as the first run's player in place of the notice before it.
+        While a page loads, it misses changes. For example, it misses that the first run's player replaces a notice.
         """
         if self._is_displayed or self._is_closed or not self._resend_s:
             return

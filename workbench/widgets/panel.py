@@ -37,12 +37,12 @@ def close_all(widget: widgets.Widget) -> None:
     """
     open_widgets, seen_ids = [widget], {id(widget), *map(id, _shared.values())}
     while open_widgets:
-        current = open_widgets.pop()
-        for inner in _widgets_in(tuple(vars(current).values())):
-            if id(inner) not in seen_ids:
-                seen_ids.add(id(inner))
-                open_widgets.append(inner)
-        widgets.Widget.close(current)
+        open_widget = open_widgets.pop()
+        for inner_widget in _widgets_in(tuple(vars(open_widget).values())):
+            if id(inner_widget) not in seen_ids:
+                seen_ids.add(id(inner_widget))
+                open_widgets.append(inner_widget)
+        widgets.Widget.close(open_widget)
 
 
 def _widgets_in(value: Any) -> Iterator[widgets.Widget]:

@@ -1,4 +1,4 @@
-"""A panel for the protocol: a menu of all protocols, a form of its parameters, and settings from papers."""
+"""A panel for the protocol: a menu of all protocols, a form of its parameters, and presets, which papers used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDE = {"width": "24em", "max_width": "100%"}
 
 
 class ProtocolForm(Panel):
-    """A panel whose ``value`` is a protocol. Each setting is a field; limits of memory are folded away.
+    """A panel whose ``value`` is a protocol. Each setting is a field; limits of memory are in a collapsed section.
 
     If the user selects a protocol again in the menu, it has its previous settings. A setting that holds filters is not
     shown here, because filters have their own panel.
@@ -102,27 +102,28 @@ class ProtocolForm(Panel):
         self.varied = path, count
 
     def _apply_fields(self, name: str) -> None:
-        """Apply the values of all fields after the field ``name`` was edited.
+        """Set the protocol to the values of all fields after the user edited the field ``name``.
 
-        If the values are incompatible, apply only the value of the edited field, to the last valid settings.
+        If these values are incompatible, set only the parameter ``name`` and leave all other settings unchanged. If
+        that is invalid too, show an error at the field.
         """
         if self._is_drawing:
             return
         field_values = {parameter: field.value for parameter, field in self._fields.items()}
         try:
             new_protocol = self._class(**{**self.value.settings, **field_values})
-            applied = set(field_values)
+            applied_names = set(field_values)
         except WorkbenchError:
             try:
                 new_protocol = self._class(**{**self.value.settings, name: field_values[name]})
-                applied = {name}
+                applied_names = {name}
             except WorkbenchError as error:
                 self._incompatible.add(name)
                 self._fields[name].error = sentence(error)
                 return
-        for parameter in self._incompatible & applied:
+        for parameter in self._incompatible & applied_names:
             self._fields[parameter].error = ""
-        self._incompatible -= applied
+        self._incompatible -= applied_names
         self._offer_protocol(new_protocol)
 
     def _offer_protocol(self, protocol: Protocol) -> None:
@@ -157,10 +158,11 @@ class ProtocolForm(Panel):
 
 def _matching_preset(value: Protocol) -> str:
     cls = type(value).public_class()
-    compared = [parameter for parameter in cls.parameters if not _is_left_by_presets(parameter, value)]
+    compared_parameters = [parameter for parameter in cls.parameters if not _is_left_by_presets(parameter, value)]
     for name, settings in {_DEFAULTS: {}, **cls.presets}.items():
         if all(
-            value.settings[parameter.name] == settings.get(parameter.name, parameter.default) for parameter in compared
+            value.settings[parameter.name] == settings.get(parameter.name, parameter.default)
+            for parameter in compared_parameters
         ):
             return name
     return _CUSTOM

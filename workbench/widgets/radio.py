@@ -94,13 +94,13 @@ class RadioForm(Panel):
         if is_share:
             self.share.show(radio.loss)
         self.share.layout.display = None if is_share else "none"
-        values = {**asdict(radio), **value._asdict()}
-        values["jitter_from_ms"], values["jitter_to_ms"] = radio.jitter_ms
+        field_values = {**asdict(radio), **value._asdict()}
+        field_values["jitter_from_ms"], field_values["jitter_to_ms"] = radio.jitter_ms
         for name, field in self.fields.items():
-            field.show(values[name])
+            field.show(field_values[name])
 
     def _show_name(self, radio: Radio) -> None:
-        """Select the present radio in the menu of named radios, if it is one of them."""
+        """Select a radio in the menu of named radios; select no entry if the menu does not have an equal radio."""
         self.radios.value = next(
             (radio_of_name for _, radio_of_name in self.radios.options if radio_of_name == radio), None
         )
@@ -118,22 +118,22 @@ class RadioForm(Panel):
             return
         meaning = _LOSSES[self.loss.value]
         self.share.layout.display = None if meaning is None else "none"
-        values = {name: field.value for name, field in self.fields.items()}
-        duration_s, seed = values.pop("duration_s"), values.pop("seed")
-        jitter_ms = values.pop("jitter_from_ms"), values.pop("jitter_to_ms")
+        field_values = {name: field.value for name, field in self.fields.items()}
+        duration_s, seed = field_values.pop("duration_s"), field_values.pop("seed")
+        jitter_ms = field_values.pop("jitter_from_ms"), field_values.pop("jitter_to_ms")
         # The lower end may exceed the upper while one of them is edited; then the radio keeps its jitter.
         is_jitter = jitter_ms[0] <= jitter_ms[1]
         self._show_jitter_error(change.owner, is_jitter)
         if not is_jitter:
             jitter_ms = self.value.radio.jitter_ms
         loss: Any = self.share.value if meaning is None else meaning
-        radio = Radio(loss=loss, jitter_ms=jitter_ms, **values)
+        radio = Radio(loss=loss, jitter_ms=jitter_ms, **field_values)
         self.offer(Conditions(radio, duration_s, seed))
         self._show_name(radio)
 
     def _show_jitter_error(self, edited: Any, is_valid: bool) -> None:
-        for end in (self.fields["jitter_from_ms"], self.fields["jitter_to_ms"]):
-            if is_valid and end.error == _JITTER_ERROR:
-                end.error = ""
-            elif not is_valid and end is edited:
-                end.error = _JITTER_ERROR
+        for jitter_field in (self.fields["jitter_from_ms"], self.fields["jitter_to_ms"]):
+            if is_valid and jitter_field.error == _JITTER_ERROR:
+                jitter_field.error = ""
+            elif not is_valid and jitter_field is edited:
+                jitter_field.error = _JITTER_ERROR

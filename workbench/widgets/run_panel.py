@@ -72,8 +72,8 @@ class RunPanel(widgets.HBox):
         self.stop_button.on_click(lambda _: self.stop())
         self.where.observe(lambda _: self._show_where(), "value")
         self.kind.observe(lambda _: self._show_kind(), "value")
-        parts = self.run_button, self.stop_button, self.where, self.kind, self.bar, self.message
-        super().__init__((*parts, *style_sheets()))
+        controls = self.run_button, self.stop_button, self.where, self.kind, self.bar, self.message
+        super().__init__((*controls, *style_sheets()))
         self.add_class("wb-part")
 
     def play(self, state: State | None = None) -> None:
@@ -105,9 +105,9 @@ class RunPanel(widgets.HBox):
         """End the present run; its result so far is kept."""
         self._runs.stop()
         self._is_stopping = True
-        live = self._motes
-        if live is not None:
-            threading.Thread(target=live.stop, daemon=True).start()
+        live_run = self._motes
+        if live_run is not None:
+            threading.Thread(target=live_run.stop, daemon=True).start()
 
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait until no simulation is in progress; return False on timeout. Do not wait for runs on motes."""
@@ -137,15 +137,15 @@ class RunPanel(widgets.HBox):
             self.show_message("")
 
     def _offer_kinds(self) -> None:
-        """Update the menu of virtual motes; since the last call, tools for more kinds may have been installed."""
+        """Update the menu of kinds of virtual motes: mark each kind whose tools are not installed as "missing"."""
         kinds = [kind for kind in motes.KINDS if kind != motes.SIMULATED]
-        options = [(f"{kind}, missing" if motes.missing(kind) else kind, kind) for kind in kinds]
+        menu_entries = [(f"{kind}, missing" if motes.missing(kind) else kind, kind) for kind in kinds]
         if len(self._available_kinds()) > 1:
-            options.append((MIXED, MIXED))
-        if tuple(options) != tuple(self.kind.options):
+            menu_entries.append((MIXED, MIXED))
+        if tuple(menu_entries) != tuple(self.kind.options):
             selected_kind = self.kind.value
-            self.kind.options = options
-            self.kind.value = selected_kind if selected_kind in dict(options).values() else kinds[0]
+            self.kind.options = menu_entries
+            self.kind.value = selected_kind if selected_kind in dict(menu_entries).values() else kinds[0]
 
     def _available_kinds(self) -> list[str]:
         return [kind for kind in motes.KINDS if kind != motes.SIMULATED and motes.missing(kind) is None]
@@ -175,7 +175,7 @@ class RunPanel(widgets.HBox):
         self._patience.start()
 
     def _show_running(self) -> None:
-        """Name a run that takes longer than usual, as a protocol's first run is compiled or loaded."""
+        """Show which protocols are running; called if a run takes longer than usual, as while code is compiled."""
         state = self.state
         if self.busy and state is not None:
             protocols = [state.scenario.protocol, *([] if state.beside is None else [state.beside])]
@@ -211,10 +211,10 @@ class RunPanel(widgets.HBox):
         self.failed += 1
 
     def _count_discarded(self) -> None:
-        """Increment ``failed`` for a run whose result is discarded, because ``state`` has changed since the run began.
+        """Increment ``failed`` after a run whose result is discarded, because ``state`` changed during the run.
 
-        When ``failed`` changes, the lab lets its players show whole runs again. If a newer run is pending, ``failed``
-        stays, as the players will show that run.
+        The lab observes ``failed`` and completes the previews in its players then. If a newer run is pending,
+        ``failed`` does not change, because the players will show the newer run.
         """
         if not self.is_outdated:
             self.failed += 1
@@ -254,10 +254,10 @@ class RunPanel(widgets.HBox):
             live.join(_LIVE_EVERY_S)
         self._show_end()
         self.live = None
-        notes = f" {live.notes[-1]}." if live.notes else ""
+        note_text = f" {live.notes[-1]}." if live.notes else ""
         counts = Counter(live.kinds.values())
         kinds = f" ({', '.join(f'{count} {kind}' for kind, count in counts.items())})" if len(counts) > 1 else ""
-        summary = f"Ran on {len(live.scenario.topology)} motes{kinds} for {live.now_s:.1f} s.{notes}"
+        summary = f"Ran on {len(live.scenario.topology)} motes{kinds} for {live.now_s:.1f} s.{note_text}"
         self.show_message(summary, live.error is not None)
         self.runs = (live.so_far(),)
 

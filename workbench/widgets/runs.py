@@ -134,7 +134,10 @@ class Runs:
 
 
 def engine_for(scenario: Scenario) -> str:
-    """Return the name of the engine that can begin at once; start to compile the fast engine if necessary."""
+    """Return the name of an engine that can run the scenario at once: "auto" or "reference".
+
+    If the fast engine of the protocol is not compiled yet, start its compilation in the background.
+    """
     try:
         if fast.is_warm(scenario.protocol):
             fast.load(scenario.protocol)

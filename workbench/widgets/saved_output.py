@@ -63,15 +63,19 @@ class SavedOutput:
 
 def saved_html(runs: Sequence[Any]) -> str:
     """Return the HTML of a lab: its runs (one, or two that are compared), and how to open the lab."""
-    parts = [_run_html(run) for run in runs]
-    return f"{_STYLE}<div class='wb-saved'>{''.join(parts)}<p>Run this cell to open the lab and change it.</p></div>"
+    run_htmls = [_run_html(run) for run in runs]
+    return (
+        f"{_STYLE}<div class='wb-saved'>{''.join(run_htmls)}<p>Run this cell to open the lab and change it.</p></div>"
+    )
 
 
 def _run_html(run: Any) -> str:
     try:
         is_small = run.trace.num_rows <= MOST_ROWS
         player = player_html(pack(see(run))) if is_small else "<p>The run is too long to be stored here.</p>"
-        facts = " · ".join(part for part in (caption.workload(run), caption.conditions(run)) if part)
+        facts = " · ".join(
+            caption_text for caption_text in (caption.workload(run), caption.conditions(run)) if caption_text
+        )
         return f"{player}<p>{html.escape(facts)}</p>{folded_metrics(run)}"
     except WorkbenchError as error:
         return f"<p>{html.escape(str(error))}</p>"

@@ -1,7 +1,8 @@
 """The file of the lab: the scenario is saved when it changes, and restored after a reload, a crash or in a new kernel.
 
-The file contains the scenario as JSON, the second protocol, the workload at nodes that the network lacks, and the hash
-of the scenario with which the lab was opened. A lab that is opened with a different scenario does not restore the file.
+The file is JSON. It contains the scenario, the second protocol, and the parts of the workload whose nodes are not in
+the network. It also contains the hash of the scenario with which the lab was opened: a lab that is opened with a
+different scenario does not restore the file.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ class Store:
         protocol's module is not imported, is renamed; the attribute ``message`` gets the reason and the new name.
         """
         try:
-            values = json.loads(self.path.read_text(encoding="utf-8"))
-            if opened_with is not None and values["opened_with"] != opened_with.hash:
+            stored_values = json.loads(self.path.read_text(encoding="utf-8"))
+            if opened_with is not None and stored_values["opened_with"] != opened_with.hash:
                 return None
-            return _state_of(values)
+            return _state_of(stored_values)
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:  # WorkbenchErrors and JSON's are ValueErrors
@@ -57,8 +58,8 @@ class Store:
             return None
 
     def _rename_file(self, error: Exception) -> None:
-        numbers = itertools.count(1)
-        renamed = next(path for n in numbers if not (path := self.path.with_suffix(f".kept-{n}.json")).exists())
+        suffixes = itertools.count(1)
+        renamed = next(path for n in suffixes if not (path := self.path.with_suffix(f".kept-{n}.json")).exists())
         try:
             self.path.replace(renamed)
         except OSError:
@@ -92,14 +93,16 @@ class Store:
 
     def _replace_file(self, state: State, opened_with: str) -> None:
         beside = None if state.beside is None else protocol_to_dict(state.beside)
-        values = {"format": FORMAT, "version": 1, "opened_with": opened_with, "beside": beside}
-        values["composed"] = None if state.composed is None else [workload.to_dict(item) for item in state.composed]
-        values["scenario"] = json.loads(state.scenario.to_json(indent=None))
+        stored_values = {"format": FORMAT, "version": 1, "opened_with": opened_with, "beside": beside}
+        stored_values["composed"] = (
+            None if state.composed is None else [workload.to_dict(item) for item in state.composed]
+        )
+        stored_values["scenario"] = json.loads(state.scenario.to_json(indent=None))
         self.path.parent.mkdir(exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=self.path.parent, suffix=".tmp")
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(values, file)
+                json.dump(stored_values, file)
             os.replace(temporary, self.path)
         except OSError:
             Path(temporary).unlink(missing_ok=True)
@@ -109,7 +112,9 @@ class Store:
 def _state_of(values: Any) -> State:
     if values["format"] != FORMAT or values["version"] != 1:
         stored_format = f"{values['format']!r:.40}, version {values['version']!r:.40}"
-        raise ScenarioError(f"the stored lab has the format {stored_format}; it must be {FORMAT!r}, version 1")
+        raise ScenarioError(
+            f"the file of the lab has the format {stored_format}; this workbench can only read {FORMAT!r}, version 1"
+        )
     scenario = Scenario.from_json(json.dumps(values["scenario"]))
     beside, items = values["beside"], values.get("composed")
     composed = None if items is None else tuple(workload.from_dict(item, "workload item") for item in items)

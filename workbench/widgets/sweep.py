@@ -171,21 +171,22 @@ class SweepPanel(Panel):
     def _run_sweep(self, choice: _Choices, runner: Any) -> None:
         """Run the sweep of these choices, or continue the previous sweep if its choices are equal."""
         if self._current is None or self._current[0] != choice:
-            over: dict[str, Any] = {choice.path: list(choice.values)}
+            swept_values: dict[str, Any] = {choice.path: list(choice.values)}
             if choice.path != "seed":
-                over["seed"] = range(choice.scenario.seed, choice.scenario.seed + choice.repetitions)
+                swept_values["seed"] = range(choice.scenario.seed, choice.scenario.seed + choice.repetitions)
             # The user should not wait for a compiler; a cluster's workers have their own machine code.
             engine = engine_for(choice.scenario) if isinstance(runner, LocalRunner) else "auto"
-            sweep = Sweep(choice.scenario, over, engine)
+            sweep = Sweep(choice.scenario, swept_values, engine)
             self._current, self.table = (choice, sweep, {}), None
         sweep = self._current[1]
         self.table = sweep.run(
             runner=_ReportingRunner(runner, self._stop.is_set, self._show_progress), progress=False, retry=True
         )
-        failed = self.table.failed
-        if len(failed):
+        failed_points = self.table.failed
+        if len(failed_points):
             self._show_message(
-                f"{len(failed)} of {len(sweep)} points failed, the first: {failed['error'].iloc[0]}", is_error=True
+                f"{len(failed_points)} of {len(sweep)} points failed, the first: {failed_points['error'].iloc[0]}",
+                is_error=True,
             )
         else:
             self._show_message(f"{len(sweep)} points.")
@@ -202,7 +203,7 @@ class SweepPanel(Panel):
             self._drawn_s = time.monotonic()
 
     def _update_table(self) -> None:
-        """Make the table of the points that are finished."""
+        """Set ``table`` to a `SweepTable` of the points that are finished; without such a point, leave it unchanged."""
         if self._current is None or not self._current[2]:
             return
         _, sweep, finished_rows = self._current
@@ -222,7 +223,6 @@ class SweepPanel(Panel):
             self.metric.value = selected_metric
 
     def _fill_in_values(self, _: Any) -> None:
-        """Fill in usual values for the selected parameter."""
         self.values.value = ", ".join(
             str(value) for value in propose_values(self.path.value, table_of(self.value)[self.path.value], self.value)
         )
@@ -238,9 +238,11 @@ class _ReportingRunner:
         self._runner, self._is_stopping, self._report = runner, is_stopping, report
 
     def run(self, plan: Plan, numbers: Sequence[int], report_progress: Callable[[float], None]) -> Iterator[list[Row]]:
-        """Yield the rows of the other runner as they arrive. Raises _Stopped if the user has stopped the sweep.
+        """Run points of the plan with the wrapped runner; yield the rows as they arrive.
 
-        ``numbers``: the numbers of the plan's points to run. ``report_progress`` is not called.
+        numbers: the numbers of the points to run.
+        report_progress: not used; the progress is reported by rows.
+        Raises _Stopped if the user has stopped the sweep.
         """
         for rows in self._runner.run(plan, numbers, self._raise_if_stopped):
             self._report(rows)
@@ -255,7 +257,8 @@ class _ReportingRunner:
 def table_of(scenario: Scenario) -> dict[str, Parameter]:
     """Return {path: parameter} for all numbers and choices of a scenario that a sweep can vary.
 
-    The loss comes first, since it matters for every protocol; limits of a node's memory come last.
+    The path of a parameter is its name with the part of the scenario, such as "radio.loss". This loss of frames comes
+    first, since it matters for every protocol; limits of a node's memory come last.
     """
     varied = {f"protocol.{item.name}": item for item in scenario.protocol.parameters if is_plain(item)}
     bounds = {path: item for path, item in varied.items() if item.name.startswith("max_")}
@@ -281,26 +284,27 @@ def propose_values(path: str, parameter: Parameter, scenario: Scenario) -> list[
     if path == "radio.loss":
         return [0.0, 0.1, 0.2, 0.3, 0.4]
     low, high = usual_range(parameter)
-    numbers = [low + (high - low) * step / (_VALUES - 1) for step in range(_VALUES)]
+    candidates = [low + (high - low) * step / (_VALUES - 1) for step in range(_VALUES)]
     if isinstance(parameter.default, int):
-        return sorted({round(value) for value in numbers})
-    return sorted({float(f"{value:.3g}") for value in numbers})
+        return sorted({round(value) for value in candidates})
+    return sorted({float(f"{value:.3g}") for value in candidates})
 
 
 def _propose_arguments(parameter: Parameter) -> list[Any]:
-    """Return values for an argument of a network's generator: its present value and larger values.
+    """Return values of an argument of a network's generator for a sweep: the present value and larger values.
 
-    Smaller values are left out, because smaller networks may lack nodes of the workload. For a seed, return the next
-    seeds; for 0 or a negative number, such as a power in dBm, the values are 1 apart.
+    Smaller values are left out, because smaller networks may lack nodes of the workload. A positive value is multiplied
+    by factors. A seed is followed by the next seeds. To a float that is 0 or negative, such as a power in dBm, steps of
+    1 are added.
     """
-    present, largest = parameter.default, math.inf if parameter.maximum is None else parameter.maximum
+    present_value, largest_value = parameter.default, math.inf if parameter.maximum is None else parameter.maximum
     if parameter.name == "seed":
-        return list(range(present, present + _VALUES))
-    if isinstance(present, int):
-        return sorted({min(int(largest), present * factor) for factor in (1, 2, 3, 4)})
-    if present <= 0:
-        return [present + step for step in (0.0, 1.0, 2.0, 3.0, 4.0)]
-    return sorted({min(largest, float(f"{present * factor:.3g}")) for factor in (1.0, 1.1, 1.25, 1.5)})
+        return list(range(present_value, present_value + _VALUES))
+    if isinstance(present_value, int):
+        return sorted({min(int(largest_value), present_value * factor) for factor in (1, 2, 3, 4)})
+    if present_value <= 0:
+        return [present_value + step for step in (0.0, 1.0, 2.0, 3.0, 4.0)]
+    return sorted({min(largest_value, float(f"{present_value * factor:.3g}")) for factor in (1.0, 1.1, 1.25, 1.5)})
 
 
 def read_values(text: str) -> list[Any]:

@@ -56,28 +56,28 @@ class TakeAway(widgets.VBox):
         )
 
     def offer(self, kind: str) -> None:
-        """Make a file of this kind, a key of `_KINDS`, and show a link to it."""
+        """Make a file of a kind, such as "figure (SVG)", and show a link to it. Without a run, show a message."""
         name, mime = _KINDS[kind]
         run = self._run()
         if run is None:
             self._show_message("Run the scenario first; then it can be saved.")
             return
         try:
-            data = self.data(kind, run)
+            file_bytes = self.data(kind, run)
         except (WorkbenchError, OSError) as error:
             self._show_message(str(error))
             return
-        if len(data) > LARGEST_B:
+        if len(file_bytes) > LARGEST_B:
             self._show_message(
-                f"{name} has {len(data) / 1e6:,.0f} MB, too much for a link; run.save(folder) writes it."
+                f"{name} has {len(file_bytes) / 1e6:,.0f} MB, too much for a link; run.save(folder) writes it."
             )
             return
-        url = f"data:{mime};base64,{base64.b64encode(data).decode()}"
-        size = f"{len(data) / 1000:,.0f} KB" if len(data) >= 1000 else f"{len(data)} B"
+        url = f"data:{mime};base64,{base64.b64encode(file_bytes).decode()}"
+        size = f"{len(file_bytes) / 1000:,.0f} KB" if len(file_bytes) >= 1000 else f"{len(file_bytes)} B"
         self.link.value = f"<a class='wb-take' download='{name}' href='{url}'>Save {name}</a> ({size})"
 
     def data(self, kind: str, run: Any) -> bytes:
-        """Return the content of a file of this kind, a key of `_KINDS`."""
+        """Return the content of a file of a kind, such as "figure (SVG)" (a key of `_KINDS`)."""
         name = _KINDS[kind][0]
         if name == "scenario.json":
             return run.scenario.to_json().encode()
@@ -98,11 +98,11 @@ class TakeAway(widgets.VBox):
         if run is None:
             self._show_message("Run the scenario first; then it can be saved.")
             return
-        text = f"import workbench as wb\n\n{python_lines(run.scenario)}run = scenario.run()\nrun.show()"
-        self.lines.value = text
+        python_text = f"import workbench as wb\n\n{python_lines(run.scenario)}run = scenario.run()\nrun.show()"
+        self.lines.value = python_text
         self.lines.layout.display = ""
         self.link.value = ""
-        insert_cell(text)
+        insert_cell(python_text)
 
     def _show_message(self, sentence: str) -> None:
         self.link.value = error_html(sentence)

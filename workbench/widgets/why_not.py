@@ -57,27 +57,29 @@ class WhyNot(widgets.VBox):
 
     def _show_explanation(self, runs: tuple[Any, ...], check: Callable[[], None]) -> None:
         try:
-            texts = [_explanation_html(run, check) for run in runs]
+            explanations = [_explanation_html(run, check) for run in runs]
             names = [type(run.scenario.protocol).public_class().__name__ for run in runs]
-            titled = (f"<h3>{name}</h3>{text}" for name, text in zip(names, texts, strict=True))
-            text = "".join(titled) if len(runs) > 1 else texts[0]
+            titled = (f"<h3>{name}</h3>{explanation}" for name, explanation in zip(names, explanations, strict=True))
+            explanation = "".join(titled) if len(runs) > 1 else explanations[0]
         except WorkbenchError as error:
-            text = status_html(str(error), is_error=True)
+            explanation = status_html(str(error), is_error=True)
         check()
         self._runs = ()
-        self._text.value = text
+        self._text.value = explanation
 
 
 def _explanation_html(run: Any, check: Callable[[], None]) -> str:
     metrics = run.metrics
-    missing = int(metrics["expected"] - metrics["delivered"])
-    if not missing and metrics["expected"]:
+    missing_count = int(metrics["expected"] - metrics["delivered"])
+    if not missing_count and metrics["expected"]:
         return "<p>All readings arrived.</p>"
-    text = explain.explain(run)._repr_html_()
+    explanation = explain.explain(run)._repr_html_()
     check()
-    if missing:
+    if missing_count:
         last_missing = reversed(accounts.missing(run, most=MOST_SHOWN, on_progress=check))
         lines = "".join(f"<li>{html.escape(explain.sentence(run.scenario, account))}</li>" for account in last_missing)
-        omission_note = f"<p>The last {MOST_SHOWN} of {missing:,}.</p>" if missing > MOST_SHOWN else ""
-        text += f"<h4>Readings that did not arrive, the last first</h4><ul class='wb-ends'>{lines}</ul>{omission_note}"
-    return text
+        omission_note = f"<p>The last {MOST_SHOWN} of {missing_count:,}.</p>" if missing_count > MOST_SHOWN else ""
+        explanation += (
+            f"<h4>Readings that did not arrive, the last first</h4><ul class='wb-ends'>{lines}</ul>{omission_note}"
+        )
+    return explanation

@@ -116,15 +116,17 @@ class Workload(ListPanel):
     def _texts(self, items: Iterable[Item]) -> list[str]:
         """Return a line of text for each item. The line also names nodes of the item that are not in the network."""
         network_nodes = set(self.nodes)
-        texts = []
+        item_texts = []
         for item in items:
             absent = (
                 []
                 if isinstance(item.at, str) or not network_nodes
                 else [node for node in item.at if node not in network_nodes]
             )
-            texts.append(line_of(item) + (f" – no node {nodes_text(tuple(absent))} in this network" if absent else ""))
-        return texts
+            item_texts.append(
+                line_of(item) + (f" – no node {nodes_text(tuple(absent))} in this network" if absent else "")
+            )
+        return item_texts
 
     def _update_nodes(self, _: Any) -> None:
         with quiet(self):
@@ -158,7 +160,8 @@ class Workload(ListPanel):
 
         If all of these nodes have the role already, remove the role from them.
 
-        time_s: the present time of the player. Only outages at this time count, and new items begin then.
+        time_s: the present time of the player. A node has the role "outage" only if it fails at this time, and a new
+            item begins at this time. None: all outages count, and the times of a new item are those of the last one.
         """
         nodes = tuple(dict.fromkeys(nodes))
         if not nodes:
@@ -172,9 +175,11 @@ class Workload(ListPanel):
             return
         # Nodes are added to the last such item, unless they must begin at another time.
         for index in reversed(indices):
-            at = items[index].at
-            if not isinstance(at, str) and time_s in (None, items[index].start_s):
-                self._set_items(replaced(items, index, replace(items[index], at=(*at, *nodes_without_role))), index)
+            item_nodes = items[index].at
+            if not isinstance(item_nodes, str) and time_s in (None, items[index].start_s):
+                self._set_items(
+                    replaced(items, index, replace(items[index], at=(*item_nodes, *nodes_without_role))), index
+                )
                 return
         item = _new_item(kind, nodes_without_role, items)
         self._set_items((*items, item if time_s is None else _starting_at(item, time_s)), len(items))
@@ -192,9 +197,9 @@ class Workload(ListPanel):
 
     def _move(self, step: int) -> None:
         index = self.selected
-        target = min(max(index + step, 0), len(self.value) - 1)
-        if target != index:
-            self._set_items(moved(self.value, index, target), target)
+        target_index = min(max(index + step, 0), len(self.value) - 1)
+        if target_index != index:
+            self._set_items(moved(self.value, index, target_index), target_index)
 
     def _move_to_picked(self) -> None:
         if self.picked and self.selected >= 0:
@@ -202,7 +207,6 @@ class Workload(ListPanel):
             self._set_items(replaced(self.value, self.selected, item), self.selected)
 
     def _apply_edit(self, item: Item) -> None:
-        """Replace the selected item by the item in the form."""
         items = replaced(self.value, self.selected, item)
         with quiet(self):
             self._lines.show(self._texts(items), self.selected)
@@ -215,9 +219,9 @@ class Workload(ListPanel):
             self._form_box.children = ()
             return
         item = self.value[self.selected]
-        form = self._form_of(kind_of(item))
-        form.show(item, tuple(self.nodes), self.protocol, self._items_to_compare(item))
-        self._form_box.children = (form,)
+        item_form = self._form_of(kind_of(item))
+        item_form.show(item, tuple(self.nodes), self.protocol, self._items_to_compare(item))
+        self._form_box.children = (item_form,)
 
     def _form_of(self, kind: str) -> _Form:
         if kind not in self._forms:
@@ -227,8 +231,13 @@ class Workload(ListPanel):
     def _items_to_compare(self, item: Item) -> tuple[tuple[str, str], ...]:
         """Return (label, text) of the items to compare with: publications for a subscription, and vice versa."""
         kind = {"subscribe": "publish", "publish": "subscribe", "reinforce": "publish"}.get(kind_of(item))
-        others = islice((other for other in self.value if kind_of(other) == kind), _MOST_COMPARED)
-        return tuple((f"{_nodes_phrase(other)}: {_content_text(other)}", _comparison_text(other)) for other in others)
+        compared_items = islice(
+            (item_to_compare for item_to_compare in self.value if kind_of(item_to_compare) == kind), _MOST_COMPARED
+        )
+        return tuple(
+            (f"{_nodes_phrase(item_to_compare)}: {_content_text(item_to_compare)}", _comparison_text(item_to_compare))
+            for item_to_compare in compared_items
+        )
 
 
 # Items
@@ -241,20 +250,19 @@ def kind_of(item: Item) -> str:
 
 def line_of(item: Item) -> str:
     """Return one line of text about an item: its nodes, attributes and times."""
-    start, stop = f"from {item.start_s:g} s", "" if item.stop_s is None else f" to {item.stop_s:g} s"
+    start_text, stop_text = f"from {item.start_s:g} s", "" if item.stop_s is None else f" to {item.stop_s:g} s"
     if isinstance(item, Outage):
-        return f"{_nodes_phrase(item)} off {start}{stop}"
+        return f"{_nodes_phrase(item)} off {start_text}{stop_text}"
     if isinstance(item, Subscribe):
         duration = "" if item.expires_s is None else f", for {item.expires_s:g} s"
-        return (
-            f"{_nodes_phrase(item)} {_verb_form('subscribe', item)} to {_content_text(item)}, {start}{stop}{duration}"
-        )
-    text = f"{_nodes_phrase(item)} {_verb_form(kind_of(item), item)} {_content_text(item)}"
+        subscription_text = f"{_nodes_phrase(item)} {_verb_form('subscribe', item)} to {_content_text(item)}"
+        return f"{subscription_text}, {start_text}{stop_text}{duration}"
+    item_text = f"{_nodes_phrase(item)} {_verb_form(kind_of(item), item)} {_content_text(item)}"
     if isinstance(item.what, Readings):
-        return f"{text}, {start}{stop}"
+        return f"{item_text}, {start_text}{stop_text}"
     if item.every_s is None:
-        return f"{text}, at {item.start_s:g} s"
-    return f"{text} every {item.every_s:g} s, {start}{stop}"
+        return f"{item_text}, at {item.start_s:g} s"
+    return f"{item_text} every {item.every_s:g} s, {start_text}{stop_text}"
 
 
 def _verb_form(verb: str, item: Item) -> str:
@@ -292,16 +300,21 @@ def _comparison_text(item: Any) -> str:
 
 
 def _new_item(kind: str, nodes: tuple[int, ...], items: tuple[Item, ...]) -> Item:
-    """Return a new item at ``nodes``, with the content and times of the last item of its kind, or usual values.
+    """Return a new item at ``nodes``, with the content and times of the last item of the same kind in ``items``.
 
-    A reinforcement has the constraints of the last subscription of its nodes, or else of the last subscription.
+    Without such an item, the content is an example, such as "TEMP GE 20". An outage begins at 0 s. A reinforcement has
+    the constraints of the last subscription at one of ``nodes``, or else of the last subscription of all.
     """
     if kind == "outage":
         return workload.outage(nodes, 0.0)
     subscriptions = [item for item in items if isinstance(item, Subscribe)]
     if kind == "reinforce":
-        own = [item for item in subscriptions if isinstance(item.at, str) or set(nodes) & set(item.at)] or subscriptions
-        return workload.reinforce(nodes, own[-1].what if own else "TEMP GE 20", start_s=10.0)
+        node_subscriptions = [
+            item for item in subscriptions if isinstance(item.at, str) or set(nodes) & set(item.at)
+        ] or subscriptions
+        return workload.reinforce(
+            nodes, node_subscriptions[-1].what if node_subscriptions else "TEMP GE 20", start_s=10.0
+        )
     for item in reversed(items):
         if isinstance(item, KINDS[kind]):
             return replace(item, at=nodes)
@@ -325,7 +338,7 @@ def _is_relevant_at(item: Item, time_s: float | None) -> bool:
 
 
 def _starting_at(item: Item, time_s: float) -> Item:
-    """Return the item with its begin moved to a time. An end before that time is dropped."""
+    """Return the item with another begin; if its end is not after the new begin, it has no end."""
     stop_s = item.stop_s if item.stop_s is not None and item.stop_s > time_s else None
     return replace(item, start_s=float(time_s), stop_s=stop_s)
 
@@ -335,18 +348,19 @@ def _remove_nodes(
 ) -> tuple[Item, ...]:
     """Remove ``nodes`` from the items at ``indices``; return all remaining items.
 
-    Items that have no node left are removed. ``network_nodes``: the nodes of the network, for items at all nodes.
+    Items that have no node left are removed. ``network_nodes``: all nodes of the network; an item at "all" nodes is
+    then at these nodes, without the removed ones.
     """
-    removed_nodes, remaining = set(nodes), []
+    removed_nodes, remaining_items = set(nodes), []
     for index, item in enumerate(items):
         item_nodes = network_nodes if isinstance(item.at, str) else item.at
         if index not in indices or removed_nodes.isdisjoint(item_nodes):
-            remaining.append(item)
+            remaining_items.append(item)
             continue
         nodes_left = tuple(node for node in item_nodes if node not in removed_nodes)
         if nodes_left:
-            remaining.append(replace(item, at=nodes_left))
-    return tuple(remaining)
+            remaining_items.append(replace(item, at=nodes_left))
+    return tuple(remaining_items)
 
 
 class _Form(widgets.VBox):
@@ -363,8 +377,8 @@ class _Form(widgets.VBox):
         self.content = _ContentForm(kind, self._apply_edit) if kind != "outage" else None
         self._message = words()
         title = words(f"<b>{_TITLES[kind]}</b>")
-        parts = (title, self.at, self.content, *self.times.values(), self.flag, self._message)
-        super().__init__(tuple(part for part in parts if part is not None))
+        controls = (title, self.at, self.content, *self.times.values(), self.flag, self._message)
+        super().__init__(tuple(control for control in controls if control is not None))
         self.add_class("wb-item")
         for field in self._text_fields().values():
             field.observe(self._apply_edit, "text")
@@ -419,28 +433,28 @@ class _Form(widgets.VBox):
 
     def _make_item(self) -> Item:
         try:
-            at = known_nodes(nodes_of(self.at.text), self._nodes, () if self._item is None else self._item.at)
+            nodes = known_nodes(nodes_of(self.at.text), self._nodes, () if self._item is None else self._item.at)
         except ParameterError as error:
             raise ParameterError(f"at: {error}") from None
-        values: dict[str, Any] = {"at": at}
+        item_fields: dict[str, Any] = {"at": nodes}
         for name, field in self.times.items():
             if field.text.strip():
-                values[name] = field.text.strip() if name == "payload" else _parse_number(field.text)
+                item_fields[name] = field.text.strip() if name == "payload" else _parse_number(field.text)
         if self.flag is not None:
-            values[self.flag.description] = self.flag.value
+            item_fields[self.flag.description] = self.flag.value
         if self.content is not None:
-            values["what"] = self.content.plain()
+            item_fields["what"] = self.content.plain()
         if self.kind == "outage":
-            values.setdefault("start_s", 0.0)
-        return workload.from_dict({self.kind: values}, where="")
+            item_fields.setdefault("start_s", 0.0)
+        return workload.from_dict({self.kind: item_fields}, where="")
 
     def _show_message(self, sentence: str) -> None:
-        """Show an error beside the field whose name it begins with, or else below all fields."""
+        """Show an error message: beside a field if the message begins with the field's name, else below all fields."""
         sentence = sentence.removeprefix(": ")
-        word = sentence.partition(" ")[0].rstrip(":")
+        first_word = sentence.partition(" ")[0].rstrip(":")
         for name, field in self._text_fields().items():
-            field.error = sentence.removeprefix("at: ") if name == word else ""
-        self._message.value = "" if word in self._text_fields() else error_html(sentence)
+            field.error = sentence.removeprefix("at: ") if name == first_word else ""
+        self._message.value = "" if first_word in self._text_fields() else error_html(sentence)
 
 
 def _parse_number(text: str) -> float | str:
@@ -459,9 +473,10 @@ def _make_checkbox(kind: str) -> widgets.Checkbox | None:
 
 
 class _ContentForm(widgets.VBox):
-    """The form of the content of an item: its attributes, or for a publication also the readings of a sensor field.
+    """The form of the content of an item: its attributes, or the sensor field from which a publication takes readings.
 
-    Measured readings are only described and cannot be edited.
+    The content of a publication can also be a list of measured readings. The form only describes these; the user cannot
+    edit them.
     """
 
     match_all = traitlets.Bool()
@@ -484,7 +499,7 @@ class _ContentForm(widgets.VBox):
         self.source.observe(self._source_picked, "value")
 
     def show(self, content: str | SensorField | Readings) -> None:
-        """Show attributes or readings."""
+        """Show the content of an item: attributes as text, a sensor field, or measured readings."""
         self._readings = content if isinstance(content, Readings) else None
         if isinstance(content, Readings):
             self.children = (words(_readings_text(content)),)
@@ -506,24 +521,24 @@ class _ContentForm(widgets.VBox):
         self.attributes.protocol, self.attributes.against = protocol, others
 
     def plain(self) -> str | Mapping[str, Any]:
-        """Return the content in the form of a scenario file."""
+        """Return the content of the form as JSON values, as a scenario file contains it: attributes are text."""
         if self._readings is not None:
             return self._readings.to_dict()
         return self._value.to_dict() if self.source.value else self.attributes.value
 
     def _show_editor(self) -> None:
-        inside = self._fields if self.source.value else self.attributes
-        self.children = (*self._upper_rows, inside)
+        editor = self._fields if self.source.value else self.attributes
+        self.children = (*self._upper_rows, editor)
 
     def _fill_fields(self) -> None:
-        values = {item.name: getattr(self._value, item.name) for item in parameters()}
+        field_values = {item.name: getattr(self._value, item.name) for item in parameters()}
         if not self.field:
-            self.field = fields_of(parameters(), values, "SensorField")
+            self.field = fields_of(parameters(), field_values, "SensorField")
             for field in self.field.values():
                 field.observe(self._field_changed, "value")
             self._fields.children = tuple(self.field.values())
         for name, field in self.field.items():
-            field.value = values[name]
+            field.value = field_values[name]
 
     def _source_picked(self, _: Any) -> None:
         if not self._is_drawing:

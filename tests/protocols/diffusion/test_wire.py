@@ -137,7 +137,7 @@ def test_blob_takes_three_bytes_more_than_its_content():
 def test_field_out_of_range_is_an_error_and_never_wraps(message, wrong):
     is_data = isinstance(message, Data)
     for i in range(len(message) - 1):
-        with pytest.raises(EncodeError, match=f"sink {wrong}" if i == 5 and is_data else f"value {i} "):
+        with pytest.raises(EncodeError, match=f"sink {wrong}" if i == 5 and is_data else f"in field {i} "):
             encode(type(message)(*message[:i], (wrong,) if i == 5 and is_data else wrong, *message[i + 1 :]))
 
 

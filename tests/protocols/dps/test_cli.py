@@ -242,7 +242,7 @@ def write_key_pair(folder, name, password):
         (["publish", "a", "-j", "{"], "is not JSON"),
         (["publish", "a", "-t", "-1"], "-t -1 ends a retained publication"),
         (["publish", "a", "-x", "1"], "-x 1 needs keys"),
-        (["publish", "a", "-x", "2", "--key", f"k={KEY.hex()}"], "-x 2 signs"),
+        (["publish", "a", "-x", "2", "--key", f"k={KEY.hex()}"], "-x 2 needs a key to sign with"),
     ],
 )
 def test_errors_are_one_sentence(arguments, sentence, capsys):

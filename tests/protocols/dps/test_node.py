@@ -436,7 +436,7 @@ def test_acknowledgement_reaches_the_series_and_an_unrequested_one_is_refused():
     assert [event.value for event in alone.node.events if isinstance(event, Acknowledged)] == [3]
     subscription = alone.node.subscribe_topics("c", 0)
     alone.says(1, publication(("c",)))
-    with pytest.raises(ParameterError, match="wants no acknowledgement"):
+    with pytest.raises(ParameterError, match="requests no acknowledgement"):
         alone.node.acknowledge(subscription.take()[0], b"", 0)
 
 

@@ -442,7 +442,7 @@ def test_invalid_calls_are_refused_with_a_sentence():
                 await node.publish("a", 42)
             subscription = await node.subscribe("a")
             await node.publish("a", b"x")
-            with pytest.raises(wb.ParameterError, match="wants no acknowledgement"):
+            with pytest.raises(wb.ParameterError, match="requests no acknowledgement"):
                 (await subscription.next()).acknowledge()
         with pytest.raises(wb.LinkError, match="the node is closed"):
             await node.publish("a", b"x")

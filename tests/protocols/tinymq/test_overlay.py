@@ -194,7 +194,7 @@ def test_digits_other_than_decimal_are_refused_as_a_key(digits):
         ({"key_bits": 17, "literal": True}, "must be at most 16"),
         ({"shortcuts": False, "literal": True}, "the published algorithms use them"),
         ({"dimensions": ()}, "it must name at least one key"),
-        ({"dimensions": ("TEMP", "TEMP 0 50")}, "each once"),
+        ({"dimensions": ("TEMP", "TEMP 0 50")}, "no key twice"),
         ({"dimensions": ("PAYLOAD",)}, "PAYLOAD, a blob"),
         ({"dimensions": ("TEMP 0",)}, 'it must be a key, as in "TEMP"'),
         ({"dimensions": ("TEMP 50 0",)}, "from a lower to a higher value"),

@@ -181,7 +181,7 @@ def test_the_reference_engine_plays_a_run_whose_twin_is_not_installed(monkeypatc
     run = SMALL.replace(protocol=Travelled()).run()
     assert (run.engine, run.engine_reason) == (
         "reference",
-        "the fast twin no_such_package.fast is not installed on this machine",
+        "the fast twin no_such_package.fast is not installed on this machine; install its package",
     )
 
 

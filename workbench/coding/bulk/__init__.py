@@ -65,9 +65,9 @@ def _lanes(field: Field) -> np.ndarray:
     without x^k in each symbol, and k.
     """
     lowest_bits = sum(1 << shift for shift in range(0, 64, field.degree))
-    polynomials = (field.polynomial ^ field.order) * lowest_bits
-    low_bits = lowest_bits * (field.order - 1) ^ lowest_bits << (field.degree - 1)
-    return np.array([low_bits, lowest_bits, polynomials, field.degree], np.uint64)
+    repeated_polynomial = (field.polynomial ^ field.order) * lowest_bits
+    all_but_highest_bits = lowest_bits * (field.order - 1) ^ lowest_bits << (field.degree - 1)
+    return np.array([all_but_highest_bits, lowest_bits, repeated_polynomial, field.degree], np.uint64)
 
 
 # Fields as arrays: the operations in which the two kinds of field differ
@@ -173,8 +173,8 @@ class Rows:
         self.size_B = len(rows[0])
         width = self.arithmetic.width(self.size_B * 8 // field.symbol_bits)
         self.rows = np.zeros((len(rows), width), self.arithmetic.element)
-        for out, row in zip(self.rows, rows, strict=True):
-            self.arithmetic.load(out, row)
+        for array_row, row in zip(self.rows, rows, strict=True):
+            self.arithmetic.load(array_row, row)
 
     def combine(self, coefficients: Sequence[int]) -> bytes:
         """Return the linear combination of the rows with these coefficients, one for each row, as bytes."""
@@ -185,8 +185,8 @@ class Rows:
 
         ``coefficients``: a matrix with a row for each combination and a column for each of the rows.
         """
-        combined = self.arithmetic.combine(self.rows, np.asarray(coefficients, np.uint16))
-        return [self.arithmetic.unload(row, self.size_B) for row in combined]
+        combined_rows = self.arithmetic.combine(self.rows, np.asarray(coefficients, np.uint16))
+        return [self.arithmetic.unload(row, self.size_B) for row in combined_rows]
 
 
 class Elimination:
@@ -205,10 +205,10 @@ class Elimination:
         self._vector_B = field.size_B(generation_size)
         self._information_B = information_B
         self._width = arithmetic.width(generation_size)
-        width = arithmetic.width(information_B * 8 // field.symbol_bits)
+        information_width = arithmetic.width(information_B * 8 // field.symbol_bits)
         self.matrix = np.zeros((generation_size, 2 * self._width), arithmetic.element)
         self.has_row = np.zeros(generation_size, np.bool_)
-        self.information_vectors = np.zeros((generation_size, width), arithmetic.element)
+        self.information_vectors = np.zeros((generation_size, information_width), arithmetic.element)
 
     def insert(self, vector: bytes, information: bytes) -> int | None:
         """Insert a row if it is linearly independent; return its pivot column, or None."""
@@ -221,14 +221,14 @@ class Elimination:
 
     def is_innovative(self, vector: bytes) -> bool:
         """Return whether an encoding vector is linearly independent of the rows."""
-        row = np.zeros((1, self._width), self.arithmetic.element)
-        self.arithmetic.load(row[0], vector)
-        return bool(self.arithmetic.are_innovative(row, self.matrix, self.has_row)[0])
+        packed_row = np.zeros((1, self._width), self.arithmetic.element)
+        self.arithmetic.load(packed_row[0], vector)
+        return bool(self.arithmetic.are_innovative(packed_row, self.matrix, self.has_row)[0])
 
     def are_innovative(self, vectors: Any) -> np.ndarray:
         """Return a boolean array: the result of `is_innovative` for each row of ``vectors``, a matrix of symbols."""
-        rows = self.arithmetic.pack(_symbols(self.field, vectors))
-        return self.arithmetic.are_innovative(rows, self.matrix, self.has_row)
+        packed_rows = self.arithmetic.pack(_symbols(self.field, vectors))
+        return self.arithmetic.are_innovative(packed_rows, self.matrix, self.has_row)
 
     def vector(self, pivot: int) -> bytes:
         """Return the packed encoding vector of the row with this pivot."""
@@ -243,18 +243,18 @@ class Elimination:
 
         It is the sum of the rows with these pivots, each multiplied by its coefficient.
         """
-        rows = self.matrix[list(pivots)]
-        row = self.arithmetic.combine(rows, np.array([coefficients], np.uint16))
-        return self.arithmetic.unload(row[0, : self._width], self._vector_B), self._informations(row)[0]
+        matrix_rows = self.matrix[list(pivots)]
+        sum_row = self.arithmetic.combine(matrix_rows, np.array([coefficients], np.uint16))
+        return self.arithmetic.unload(sum_row[0, : self._width], self._vector_B), self._informations(sum_row)[0]
 
     def _informations(self, rows: np.ndarray) -> list[bytes]:
-        """Return the information vectors of ``rows``, computed from their origins.
+        """Compute and return the information vectors of ``rows``, which have the form of the rows of ``matrix``.
 
-        Each row is an encoding vector followed by its origin, as in ``matrix``.
+        The second half of a row has the coefficients by which it combines the stored ``information_vectors``.
         """
         origins = self.arithmetic.unpack(rows[:, self._width :], self.rank)
-        combined = self.arithmetic.combine(self.information_vectors[: self.rank], origins)
-        return [self.arithmetic.unload(row, self._information_B) for row in combined]
+        information_rows = self.arithmetic.combine(self.information_vectors[: self.rank], origins)
+        return [self.arithmetic.unload(row, self._information_B) for row in information_rows]
 
 
 def ranks(field: Field, matrices: Any) -> np.ndarray:

@@ -26,8 +26,8 @@ def _multiply_by_x(words: np.ndarray, lanes: np.ndarray) -> None:
     bit = np.uint64(1)
     for i in range(words.size):
         word = words[i]
-        high = (word >> (degree - bit)) & lowest_bits
-        words[i] = ((word & low_bits) << bit) ^ (((high << degree) - high) & polynomial)
+        highest_bits = (word >> (degree - bit)) & lowest_bits
+        words[i] = ((word & low_bits) << bit) ^ (((highest_bits << degree) - highest_bits) & polynomial)
 
 
 @njit(cache=True)
@@ -56,37 +56,39 @@ def _add_selected(total: np.ndarray, rows: np.ndarray, selected: np.ndarray, cou
 
 @njit(cache=True)
 def _select(selected: np.ndarray, counts: np.ndarray, coefficients: np.ndarray) -> None:
-    """Store in selected[k, bit] the indices of the rows whose coefficients in combination k have bit ``bit`` set.
+    """Find, for each linear combination k and each ``bit``, the rows whose coefficients have this bit set.
 
-    The number of these rows is stored in counts[k, bit]. ``coefficients`` has the axes (combination, row).
+    Store the indices of these rows in selected[k, bit], and their number in counts[k, bit]. ``coefficients`` has the
+    axes (combination, row).
     """
-    combinations, degree, count = selected.shape
-    for k in range(combinations):
+    combination_count, degree, row_count = selected.shape
+    for k in range(combination_count):
         for bit in range(degree):
             # Coefficients are random, so branches on their bits would be mispredicted; this loop avoids branches.
-            n = 0
-            for j in range(count):
-                selected[k, bit, n] = j
-                n += coefficients[k, j] >> bit & 1
-            counts[k, bit] = n
+            selected_count = 0
+            for j in range(row_count):
+                selected[k, bit, selected_count] = j
+                selected_count += coefficients[k, j] >> bit & 1
+            counts[k, bit] = selected_count
 
 
 @njit(cache=True)
 def _select_sums(coefficients: np.ndarray, degree: Integer) -> tuple[np.ndarray, np.ndarray]:
-    """Return (selected, counts) as `_select` stores them, but with indices of ``sums`` instead of rows.
+    """Find, for each linear combination k and each bit, the sums of rows to add; return (selected, counts).
 
-    ``sums`` is the array that `_make_sums` fills; an index of it stands for a subset of a group of four rows.
+    selected[k, bit] has the indices of these sums in the array that `_make_sums` fills, counts[k, bit] their number.
+    Each sum covers the rows of one group of four whose coefficients have the bit set. See `_select` for the axes.
     """
-    combinations, count = coefficients.shape
-    groups = (count + GROUP - 1) // GROUP
-    selected = np.empty((combinations, degree, groups), np.uint32)
-    counts = np.zeros((combinations, degree), np.int64)
-    for k in range(combinations):
-        for group in range(groups):
+    combination_count, row_count = coefficients.shape
+    group_count = (row_count + GROUP - 1) // GROUP
+    selected = np.empty((combination_count, degree, group_count), np.uint32)
+    counts = np.zeros((combination_count, degree), np.int64)
+    for k in range(combination_count):
+        for group in range(group_count):
             first_row = group * GROUP
             for bit in range(degree):
                 subset = 0
-                for j in range(first_row, min(first_row + GROUP, count)):
+                for j in range(first_row, min(first_row + GROUP, row_count)):
                     subset |= (coefficients[k, j] >> bit & 1) << (j - first_row)
                 if subset:
                     selected[k, bit, counts[k, bit]] = group * SUMS + subset
@@ -103,12 +105,12 @@ def _make_sums(sums: np.ndarray, rows: np.ndarray, start: Integer, size: Integer
     sum of an empty subset must be zero already.
     """
     for j in range(rows.shape[0]):
-        base, bit = j // GROUP * SUMS, 1 << (j % GROUP)
+        first_sum, row_bit = j // GROUP * SUMS, 1 << (j % GROUP)
         row = rows[j, start : start + size]
-        for subset in range(bit):
-            smaller, larger = sums[base + subset], sums[base + subset + bit]
+        for subset in range(row_bit):
+            sum_without_row, sum_with_row = sums[first_sum + subset], sums[first_sum + subset + row_bit]
             for i in range(size):
-                larger[i] = smaller[i] ^ row[i]
+                sum_with_row[i] = sum_without_row[i] ^ row[i]
 
 
 @njit(cache=True)
@@ -117,34 +119,34 @@ def combine_binary(out: np.ndarray, rows: np.ndarray, coefficients: np.ndarray, 
 
     Rows are symbols packed into 64-bit words. ``lanes`` describes the field (see the module).
     """
-    words, degree = rows.shape[1], np.int64(lanes[3])
-    by_sums = coefficients.shape[0] >= SUMS_FROM
-    if by_sums:
+    word_count, degree = rows.shape[1], np.int64(lanes[3])
+    uses_sums = coefficients.shape[0] >= SUMS_FROM
+    if uses_sums:
         selected, counts = _select_sums(coefficients, degree)
-        sums = np.zeros(((rows.shape[0] + GROUP - 1) // GROUP * SUMS, min(words, BLOCK_WORDS)), np.uint64)
+        sums = np.zeros(((rows.shape[0] + GROUP - 1) // GROUP * SUMS, min(word_count, BLOCK_WORDS)), np.uint64)
     else:
         selected = np.empty((coefficients.shape[0], degree, rows.shape[0]), np.uint32)
         counts = np.empty((coefficients.shape[0], degree), np.int64)
         _select(selected, counts, coefficients)
         sums = rows
-    for start in range(0, words, BLOCK_WORDS):
-        block_words = min(BLOCK_WORDS, words - start)
-        if by_sums:
+    for start in range(0, word_count, BLOCK_WORDS):
+        block_words = min(BLOCK_WORDS, word_count - start)
+        if uses_sums:
             _make_sums(sums, rows, start, block_words)
-        source, source_start = sums, 0 if by_sums else start
+        added_rows, added_start = sums, 0 if uses_sums else start
         for k in range(out.shape[0]):
             out_block = out[k, start : start + block_words]
             out_block[:] = 0
             for bit in range(degree - 1, -1, -1):
                 if bit < degree - 1:
                     _multiply_by_x(out_block, lanes)
-                _add_selected(out_block, source, selected[k, bit], counts[k, bit], source_start)
+                _add_selected(out_block, added_rows, selected[k, bit], counts[k, bit], added_start)
 
 
 @njit(cache=True)
 def _get(row: np.ndarray, index: Integer, degree: Integer) -> Integer:
-    position = index * degree
-    return np.int64(row[position >> 6] >> np.uint64(position & 63)) & ((1 << degree) - 1)
+    bit_position = index * degree
+    return np.int64(row[bit_position >> 6] >> np.uint64(bit_position & 63)) & ((1 << degree) - 1)
 
 
 @njit(cache=True)
@@ -154,7 +156,7 @@ def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, la
     ``rows`` is changed in place. If the matrix has more columns than ``rows``, its last columns are ignored.
     """
     degree = np.int64(lanes[3])
-    total = np.empty(rows.shape[1], np.uint64)
+    subtracted_row = np.empty(rows.shape[1], np.uint64)
     coefficients = np.empty((1, has_row.size), np.int64)
     selected = np.empty((1, degree, has_row.size), np.uint32)
     counts = np.empty((1, degree), np.int64)
@@ -162,12 +164,12 @@ def _reduce_binary(rows: np.ndarray, matrix: np.ndarray, has_row: np.ndarray, la
         for pivot in range(has_row.size):
             coefficients[0, pivot] = _get(rows[k], pivot, degree) * has_row[pivot]
         _select(selected, counts, coefficients)
-        total[:] = 0
+        subtracted_row[:] = 0
         for bit in range(degree - 1, -1, -1):
             if bit < degree - 1:
-                _multiply_by_x(total, lanes)
-            _add_selected(total, matrix, selected[0, bit], counts[0, bit], 0)
-        _add(rows[k], total)
+                _multiply_by_x(subtracted_row, lanes)
+            _add_selected(subtracted_row, matrix, selected[0, bit], counts[0, bit], 0)
+        _add(rows[k], subtracted_row)
 
 
 @njit(cache=True)
@@ -214,33 +216,33 @@ def insert_binary(
     ``vector`` is 1 at index ``rank``, else 0. ``lanes``: the field (see the module).
     """
     degree, generation_size = np.int64(lanes[3]), has_row.size
-    rows = np.zeros((1, matrix.shape[1]), np.uint64)
-    row = rows[0]
+    new_rows = np.zeros((1, matrix.shape[1]), np.uint64)
+    new_row = new_rows[0]
     for i in range(vector.size):
-        row[i >> 3] |= np.uint64(vector[i]) << np.uint64((i & 7) * 8)
+        new_row[i >> 3] |= np.uint64(vector[i]) << np.uint64((i & 7) * 8)
     origin_bit = rank * degree
-    row[row.size // 2 + (origin_bit >> 6)] = np.uint64(1) << np.uint64(origin_bit & 63)
-    _reduce_binary(rows, matrix, has_row, lanes)
+    new_row[new_row.size // 2 + (origin_bit >> 6)] = np.uint64(1) << np.uint64(origin_bit & 63)
+    _reduce_binary(new_rows, matrix, has_row, lanes)
     pivot = -1
     coefficient: Integer = 0
     for column in range(generation_size):
-        coefficient = _get(row, column, degree)
+        coefficient = _get(new_row, column, degree)
         if coefficient:
             pivot = column
             break
     if pivot < 0:
         return pivot
     inverse = _inverse_binary(coefficient, degree, np.int64(lanes[2] & np.uint64((1 << degree) - 1)))
-    multiples = np.empty((degree, row.size), np.uint64)
-    sums = np.zeros(((degree + GROUP - 1) // GROUP * SUMS, row.size), np.uint64)
-    _make_multiples(sums, multiples, row, lanes)
-    row[:] = 0
-    _add_multiple(row, inverse, sums)
-    _make_multiples(sums, multiples, row, lanes)
+    multiples = np.empty((degree, new_row.size), np.uint64)
+    sums = np.zeros(((degree + GROUP - 1) // GROUP * SUMS, new_row.size), np.uint64)
+    _make_multiples(sums, multiples, new_row, lanes)
+    new_row[:] = 0
+    _add_multiple(new_row, inverse, sums)
+    _make_multiples(sums, multiples, new_row, lanes)
     for other_pivot in range(generation_size):
         if has_row[other_pivot]:
             _add_multiple(matrix[other_pivot], _get(matrix[other_pivot], pivot, degree), sums)
-    matrix[pivot] = row
+    matrix[pivot] = new_row
     has_row[pivot] = True
     return pivot
 
@@ -261,8 +263,8 @@ def _make_multiples(sums: np.ndarray, multiples: np.ndarray, row: np.ndarray, la
 @njit(cache=True)
 def _add_multiple(total: np.ndarray, factor: Integer, sums: np.ndarray) -> None:
     """Add ``factor`` times a row to ``total``; ``sums`` is the result of `_make_multiples` for that row."""
-    for base in range(0, sums.shape[0], SUMS):
-        _add(total, sums[base + (factor & (SUMS - 1))])
+    for first_sum in range(0, sums.shape[0], SUMS):
+        _add(total, sums[first_sum + (factor & (SUMS - 1))])
         factor >>= GROUP
 
 
@@ -276,10 +278,10 @@ def are_innovative_binary(
     """
     _reduce_binary(rows, matrix, has_row, lanes)
     for k in range(out.size):
-        bits = np.uint64(0)
+        united_words = np.uint64(0)
         for i in range(rows.shape[1]):
-            bits |= rows[k, i]
-        out[k] = bits != 0
+            united_words |= rows[k, i]
+        out[k] = united_words != 0
 
 
 @njit(cache=True)
@@ -290,8 +292,8 @@ def pack_binary(rows: np.ndarray, symbols: np.ndarray, degree: Integer) -> None:
     """
     for k in range(symbols.shape[0]):
         for index in range(symbols.shape[1]):
-            position = index * degree
-            rows[k, position >> 6] |= np.uint64(symbols[k, index]) << np.uint64(position & 63)
+            bit_position = index * degree
+            rows[k, bit_position >> 6] |= np.uint64(symbols[k, index]) << np.uint64(bit_position & 63)
 
 
 @njit(cache=True)
@@ -343,27 +345,27 @@ def insert_prime(
 
     ``vector`` is an array of symbols, not packed bytes. Returns the pivot, or -1 if the vector is linearly dependent.
     """
-    row = np.zeros(matrix.shape[1], np.uint16)
-    row[: vector.size] = vector
-    row[vector.size + rank] = 1
-    _reduce_prime(row, matrix, has_row, prime)
+    new_row = np.zeros(matrix.shape[1], np.uint16)
+    new_row[: vector.size] = vector
+    new_row[vector.size + rank] = 1
+    _reduce_prime(new_row, matrix, has_row, prime)
     pivot = 0
-    while pivot < has_row.size and row[pivot] == 0:
+    while pivot < has_row.size and new_row[pivot] == 0:
         pivot += 1
     if pivot == has_row.size:
         return -1
-    inverse, power, exponent = np.int64(1), np.int64(row[pivot]), prime - 2
+    inverse, power, exponent = np.int64(1), np.int64(new_row[pivot]), prime - 2
     while exponent:
         if exponent & 1:
             inverse = inverse * power % prime
         power = power * power % prime
         exponent >>= 1
-    for i in range(row.size):
-        row[i] = np.int64(row[i]) * inverse % prime
+    for i in range(new_row.size):
+        new_row[i] = np.int64(new_row[i]) * inverse % prime
     for other_pivot in range(has_row.size):
         if has_row[other_pivot] and matrix[other_pivot, pivot]:
-            _subtract_prime(matrix[other_pivot], np.int64(matrix[other_pivot, pivot]), row, prime)
-    matrix[pivot] = row
+            _subtract_prime(matrix[other_pivot], np.int64(matrix[other_pivot, pivot]), new_row, prime)
+    matrix[pivot] = new_row
     has_row[pivot] = True
     return pivot
 

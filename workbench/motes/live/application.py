@@ -36,15 +36,18 @@ Key = tuple[int, int]  # node, workload item
 class Commands:
     """A sender of commands to a session's motes. Commands to a lost mote are dropped.
 
-    Reading threads put answers into ``inbox`` as (node, kind, value), like the motes' reports. The live driver takes
-    both from this queue.
+    The threads that read the motes' lines put answers and reports into the queue ``inbox``, as (node, kind, value). The
+    live driver takes them from this queue. ``notes`` gets a note for a command that is too long.
     """
 
     def __init__(self, session: MoteSession, notes: Notes, inbox: SimpleQueue[tuple[int, str, Any]]) -> None:
         self.session, self.notes, self.inbox = session, notes, inbox
 
     def post(self, node: int, kind: int, *fields: Any, **more: Any) -> None:
-        """Send a command to a node's mote, as `Mote.post` does. A command too long for a frame adds a note instead."""
+        """Send a command to a node's mote without waiting; ``kind``, ``fields`` and ``more`` are as for `Mote.post`.
+
+        A command to a lost mote is dropped. A command too long for a frame is not sent, and adds a note to the run.
+        """
         with suppress(LinkError):
             try:
                 self.session.motes[node].post(kind, *fields, **more)
@@ -67,7 +70,10 @@ class Commands:
             mote.request_clock()
 
     def put_answer(self, node: int, kind: str, value: Any) -> None:
-        """Put an answer into the inbox for the live driver. Reading threads call this."""
+        """Put a mote's answer into the inbox, from which the live driver takes it. Reading threads call this.
+
+        ``kind`` is "numbered" or "refused"; see `Subscriptions`.
+        """
         self.inbox.put((node, kind, value))
 
     def refusal_callback(self, node: int) -> Callable[[Answer | LinkError], None]:
@@ -83,8 +89,9 @@ class Commands:
 class Subscriptions:
     """The open subscriptions of all nodes on motes. Only the live driver's thread calls its methods.
 
-    ``post(node, kind, *fields, rest, then)`` sends a command. Reading threads call ``answered(node, kind, value)`` with
-    the mote's answer: "numbered" with the arguments of `store_number`, or "refused" with a sentence.
+    ``post`` sends a command to a node's mote, as `Commands.post`. Reading threads pass the mote's answers to
+    ``put_answer(node, kind, value)``. A value of kind "numbered" is the tuple of arguments for `store_number`, a value
+    of kind "refused" a sentence with the reason.
     """
 
     def __init__(self, post: Callable[..., None], put_answer: Callable[[int, str, Any], None]) -> None:
@@ -98,12 +105,15 @@ class Subscriptions:
         self._subscribe(action, now)
 
     def end(self, action: workload.Action) -> None:
-        """End the subscription of an UNSUBSCRIBE action; an unknown one is ignored."""
+        """End the subscription that an UNSUBSCRIBE action names; an unknown subscription is ignored.
+
+        If the mote has not yet numbered the subscription, `store_number` sends the command later.
+        """
         key = action.node, action.index
         self._open_subscriptions.pop(key, None)
-        number = self._numbers.pop(key, None)
-        if number is not None:
-            self._post(action.node, messages.UNSUBSCRIBE, number)
+        subscription_number = self._numbers.pop(key, None)
+        if subscription_number is not None:
+            self._post(action.node, messages.UNSUBSCRIBE, subscription_number)
 
     def store_number(self, key: Key, number: int) -> None:
         """Store the number that a mote gave to the subscription ``key``.
@@ -139,8 +149,8 @@ class Subscriptions:
             else:
                 self._put_answer(node, "refused", str(answer))
 
-        rest = messages.encode_attribute_list(parse(item.what))
-        self._post(node, messages.SUBSCRIBE, remaining_s, item.match_all, rest=rest, then=process_answer)
+        attribute_bytes = messages.encode_attribute_list(parse(item.what))
+        self._post(node, messages.SUBSCRIBE, remaining_s, item.match_all, rest=attribute_bytes, then=process_answer)
 
 
 class MoteOutages:
@@ -162,7 +172,10 @@ class MoteOutages:
         self._commands.hold(node, now)
 
     def recover(self, node: int, now: int) -> None:
-        """End one outage of a node. If no other outage of the node lasts, its mote continues."""
+        """End one outage of a node. If the node has no other outage, let its mote's clock run again.
+
+        If the mote was lost and has answered again during the outage, also configure the mote.
+        """
         i = self.kernel.index[node]
         self._outages.recover(i, now)
         if self.kernel.down[i]:
@@ -202,16 +215,18 @@ class MoteOutages:
         # The host's count of reconnections is used, not the mote's count of restarts: configuring the mote erases its
         # memory even if it never restarted.
         boot = session.first_boots[node] + self._reconnections[node]
-        rest = configuration(**session.configuration(node, boot))
-        self._commands.post(node, messages.CONFIGURE, rest=rest, then=self._commands.refusal_callback(node))
+        configuration_json = configuration(**session.configuration(node, boot))
+        self._commands.post(
+            node, messages.CONFIGURE, rest=configuration_json, then=self._commands.refusal_callback(node)
+        )
         self.channel.report_links(self.kernel.index[node], now)
         self._subscriptions.repeat(node, now)
 
 
 class MoteApplication:
-    """The executor of the workload on motes. An action that fails adds a note, and the run continues.
+    """The executor of the workload's actions on motes. An action that fails adds a note, and the run continues.
 
-    ``simulated`` executes the actions of simulated nodes.
+    ``simulated`` is the simulator's application, which executes the actions of nodes without a mote.
     """
 
     def __init__(
@@ -256,6 +271,6 @@ class MoteApplication:
             self._subscriptions.end(action)
         else:
             attributes = with_payload(reading(self.scenario, action, now), action.item.payload)
-            rest = messages.encode_attribute_list(attributes)
-            then = self._commands.refusal_callback(action.node)
-            self._commands.post(action.node, messages.PUBLISH, rest=rest, then=then)
+            attribute_bytes = messages.encode_attribute_list(attributes)
+            refusal_callback = self._commands.refusal_callback(action.node)
+            self._commands.post(action.node, messages.PUBLISH, rest=attribute_bytes, then=refusal_callback)

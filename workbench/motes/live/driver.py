@@ -34,8 +34,8 @@ class LiveNode(Node):
     """A stand-in, in the host's kernel, for a node on a mote: it has the methods that channel and kernel call.
 
     Received frames, link qualities and outcomes of unicast frames are sent to the mote as commands, without waiting.
-    The mote's frames and events reach the live driver as messages, so the kernel finds none in this object. The mote
-    fires its timers by itself.
+    The mote sends its frames and events to the live driver as messages, so the ``outbox`` and the ``events`` of this
+    object stay empty. The mote fires its timers by itself.
     """
 
     def __init__(self, address: int, protocol: Any, post: Post) -> None:
@@ -43,7 +43,7 @@ class LiveNode(Node):
         self._post = post
 
     def receive(self, frame: bytes, previous_hop: int, now: int, broadcast: bool = True) -> None:
-        """Send the mote a frame that it receives."""
+        """Pass a received frame to the mote; ``previous_hop`` is the neighbor that transmitted the frame."""
         self._post(self.address, messages.HEARD, previous_hop, broadcast, rest=frame)
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
@@ -83,13 +83,13 @@ class LiveDriver:
         self.channel = Channel(scenario, self.kernel, motes_have_radios=session.has_radios)
         outages = Outages(self.kernel, self.channel)
         self.outages = MoteOutages(outages, self.commands, self.subscriptions)
-        simulated = Application(scenario, self.kernel, outages)
-        MoteApplication(scenario, self.kernel, self.outages, self.commands, self.subscriptions, simulated)
+        simulated_application = Application(scenario, self.kernel, outages)
+        MoteApplication(scenario, self.kernel, self.outages, self.commands, self.subscriptions, simulated_application)
         self._next_sync_s = 0.0
         self._event_names = event_names(scenario.protocol.kind_of_node().EVENTS)
 
     def _choose_node(self, node: Node) -> Node:
-        """Return a `LiveNode` for a node on a mote, and a simulated node unchanged."""
+        """Return the kernel's object for a node: a `LiveNode` if the node is on a mote, else ``node`` itself."""
         is_on_mote = node.address in self.session.motes
         return LiveNode(node.address, self.scenario.protocol, self.commands.post) if is_on_mote else node
 
@@ -119,14 +119,14 @@ class LiveDriver:
         plan(self.scenario, kernel, duration_us)
         kernel.start()
         while not self.stopped.is_set():
-            now = self.clock.now_us()
-            kernel.play_until(min(now, duration_us))
-            if now >= duration_us:
+            now_us = self.clock.now_us()
+            kernel.play_until(min(now_us, duration_us))
+            if now_us >= duration_us:
                 break
             self._request_clocks()
             self.recorder.flush_if_large()
             if progress is not None:
-                progress(now / duration_us)
+                progress(now_us / duration_us)
             due_us = min(kernel.heap[0][0] if kernel.heap else duration_us, duration_us)
             self._listen(max(0.0, min(0.1, (due_us - self.clock.now_us()) / 1e6 / self.clock.speed)))
         self._end()
@@ -206,9 +206,9 @@ class LiveDriver:
         if event is None:
             self.notes.add(node, "noise", f"the mote reported an event of kind {kind}, unknown to its protocol")
             return
-        note = f"node {node}: {text}"
-        if event in _NOTED_EVENTS and note not in self.notes.texts:  # The trace has a row for each repetition.
-            self.notes.texts.append(note)
+        note_text = f"node {node}: {text}"
+        if event in _NOTED_EVENTS and note_text not in self.notes.texts:  # The trace has a row for each repetition.
+            self.notes.texts.append(note_text)
         self.recorder.append((time_us, node, event, peer, message, origin, sequence, size_B, number, text))
 
     def _transmit_frame(self, node: int, destination: int | None, frame: bytes, now: int) -> None:

@@ -72,15 +72,18 @@ class LiveRecorder(Recorder):
         return pa.Table.from_batches(slices, schema=SCHEMA)
 
     def so_far(self) -> LiveRecorder:
-        """Return a copy of the recording up to now."""
-        copy = LiveRecorder()
+        """Return a new recorder with the rows up to now, which later events do not change."""
+        recorder_copy = LiveRecorder()
         with self._flushing:
-            copy._batches, cells = self._batches[:], self._cells[:]
-        copy._cells.extend(cells)
-        return copy
+            recorder_copy._batches, cells = self._batches[:], self._cells[:]
+        recorder_copy._cells.extend(cells)
+        return recorder_copy
 
     def flush_if_large(self) -> None:
-        """Move the newest rows to a compact Arrow batch once there are thousands, since a run may last for hours."""
+        """Move the newest rows to a compact Arrow batch if there are thousands of them.
+
+        A run may last for hours, and rows in a batch take less memory.
+        """
         if len(self._cells) >= _ROWS_PER_BATCH * len(SCHEMA):
             with self._flushing:
                 self._flush()

@@ -28,7 +28,7 @@ class LiveRun(Run):
 
     ``trace`` and ``metrics`` wait for the end of the run; `so_far` does not. ``notes`` lists problems, for example a
     lost mote or a refused command. ``error`` is the exception that ended the run early, or None. `wait` raises this
-    exception. Trace and metrics then cover the time until the error.
+    exception. After an error, trace and metrics cover the time until the error.
     """
 
     _recorder: LiveRecorder
@@ -116,7 +116,10 @@ class LiveRun(Run):
         return True
 
     def join(self, timeout_s: float | None = None) -> None:
-        """Wait for the end of the run without raising the error that ended it. An interrupt (Ctrl-C) stops the run."""
+        """Wait until the run has ended, or for ``timeout_s``; None: without a limit.
+
+        Unlike `wait`, do not raise the error that ended the run. An interrupt (Ctrl-C) stops the run.
+        """
         try:
             self._thread.join(timeout_s)
         except KeyboardInterrupt:
@@ -130,7 +133,7 @@ class LiveRun(Run):
         return not self.is_running
 
     def so_far(self) -> Run:
-        """Return a finished `Run` with the events up to now."""
+        """Return the events up to now as a `Run`, which does not change when the live run continues."""
         run = Run(self.scenario, self.engine, self._recorder.so_far())
         run.kinds = self.kinds
         return run
@@ -153,5 +156,5 @@ class LiveRun(Run):
     def __repr__(self) -> str:
         if self.is_running:
             return f"LiveRun({self.scenario!r}, {self.now_s:.0f} of {self.scenario.duration_s:g} s)"
-        early = "" if self.error is None else f", ended early at {self.now_s:.1f} s: {self.error}"
-        return super().__repr__() + early
+        early_end = "" if self.error is None else f", ended early at {self.now_s:.1f} s: {self.error}"
+        return super().__repr__() + early_end

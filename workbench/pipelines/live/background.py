@@ -42,7 +42,7 @@ class Background:
 
     @property
     def state(self) -> str:
-        """The state of the work in words: "running", "has ended", or "ended early" with the error."""
+        """The state of the work in words: "running", "has ended", or "ended early: ..." with the text of the error."""
         if self.error is not None:
             return f"ended early: {self.error}"
         return "running" if self.is_running else "has ended"

@@ -52,9 +52,9 @@ class Stream(Background):
         return self._source.lost() + (self._unwritten if self.error is not None else 0)
 
     def __repr__(self) -> str:
-        lost = f", {self.lost:,} lost" if self.lost else ""
-        refused = f", {self.refused.total():,} refused" if self.refused else ""
-        return f"<stream into {str(self.folder)!r}: {self.rows:,} readings{lost}{refused}, {self.state}>"
+        lost_text = f", {self.lost:,} lost" if self.lost else ""
+        refused_text = f", {self.refused.total():,} refused" if self.refused else ""
+        return f"<stream into {str(self.folder)!r}: {self.rows:,} readings{lost_text}{refused_text}, {self.state}>"
 
 
 @checked

@@ -143,7 +143,7 @@ class Capture:
     def append(self, readings: Iterable[Reading]) -> int:
         """Write readings, and return the number of readings written. Invalid readings are counted in ``refused``.
 
-        Raises DataError if the file cannot be written, or if the capture would exceed its largest size.
+        Raises DataError if the file cannot be written, or if the capture would become larger than ``most_B`` bytes.
         """
         lines = []
         for reading in readings:
@@ -175,9 +175,9 @@ class Capture:
         try:
             if self._file.tell() >= self._segment_B:
                 self._begin_segment()
-            view = memoryview(content)
-            while view:
-                view = view[self._file.write(view) :]
+            unwritten = memoryview(content)
+            while unwritten:
+                unwritten = unwritten[self._file.write(unwritten) :]
         except OSError as error:
             raise DataError(f"{self.folder} cannot be written: {error.strerror}") from None
 
@@ -191,13 +191,13 @@ class Capture:
     def end(self, is_whole: bool = True) -> None:
         """Mark the capture as ended, so that followers close their windows.
 
-        ``is_whole`` states whether the source has delivered all of its readings.
+        ``is_whole`` is whether the source has delivered all of its readings. It is stored in the capture.
         """
         from workbench.sweeps.store import files
 
         os.fsync(self._file.fileno())
-        ended = {"offset": self.size_B, "rows": self.rows, "newest_s": self.newest_s, "whole": is_whole}
-        files.write_whole(self.folder, ENDED, json.dumps(ended).encode())
+        end_record = {"offset": self.size_B, "rows": self.rows, "newest_s": self.newest_s, "whole": is_whole}
+        files.write_whole(self.folder, ENDED, json.dumps(end_record).encode())
 
     def close(self) -> None:
         """Close the files and release the lock. Another process may then continue the capture."""
@@ -261,9 +261,9 @@ def _tail(path: Path) -> bytes:
     If the segment is smaller, return a line break and its whole content.
     """
     with path.open("rb") as file:
-        begin = max(0, path.stat().st_size - _TAIL_B)
-        file.seek(begin)
-        return (b"" if begin else b"\n") + file.read()
+        tail_start = max(0, path.stat().st_size - _TAIL_B)
+        file.seek(tail_start)
+        return (b"" if tail_start else b"\n") + file.read()
 
 
 def _line_count(path: Path) -> int:
@@ -288,45 +288,44 @@ def read(folder: Path, offset: int, most_B: int = READ_B) -> Chunk:
     candidates = [segment for segment in segments(folder) if segment.start <= offset]
     if not candidates:
         return Chunk([], offset, 0)
-    start, path = candidates[-1]
+    segment_start, path = candidates[-1]
     with path.open("rb") as file:
-        file.seek(offset - start)
+        file.seek(offset - segment_start)
         content = file.read(most_B)
     whole_B = content.rfind(b"\n") + 1
-    rows, damaged = parse_lines(content[:whole_B])
-    return Chunk(rows, offset + whole_B, damaged)
+    rows, damaged_count = parse_lines(content[:whole_B])
+    return Chunk(rows, offset + whole_B, damaged_count)
 
 
 def split_into_pieces(folder: Path, offset: int, most_B: int | None, piece_B: int) -> list[tuple[int, int]]:
     """Return [(offset, end), ...] of consecutive pieces of whole lines, the first of which begins at ``offset``.
 
-    A piece has at most ``piece_B`` bytes, all pieces together at most ``most_B`` (None: without a limit). A later call
-    whose ``most_B`` reaches exactly to the end of a piece returns the same pieces, even if the capture has grown since.
+    A piece has at most ``piece_B`` bytes. All pieces together have at most ``most_B`` bytes (None: without a limit). If
+    the last piece ends at ``offset + most_B``, later calls return the same pieces, even if the capture has grown.
     """
     pieces = []
     end_limit = math.inf if most_B is None else offset + most_B
-    while offset < end_limit and (end := _line_end(folder, offset, min(end_limit, offset + piece_B))) > offset:
-        pieces.append((offset, end))
-        offset = end
+    while offset < end_limit and (piece_end := _line_end(folder, offset, min(end_limit, offset + piece_B))) > offset:
+        pieces.append((offset, piece_end))
+        offset = piece_end
     return pieces
 
 
 def _line_end(folder: Path, offset: int, before: float) -> int:
-    """Return the offset after the last whole line that ends at or before the offset ``before``.
+    """Return the end of the last whole line in the capture's bytes from ``offset`` to ``before``.
 
-    Only the segment that contains ``offset`` is searched. The result is at most ``offset`` if no line ends between
-    ``offset`` and ``before``.
+    Only the segment that contains ``offset`` is searched. If no line ends there, the result is at most ``offset``.
     """
-    start, path = [segment for segment in segments(folder) if segment.start <= offset][-1]
-    limit = min(before, start + path.stat().st_size)
-    begin = max(offset, int(limit) - _TAIL_B)
+    segment_start, path = [segment for segment in segments(folder) if segment.start <= offset][-1]
+    limit = min(before, segment_start + path.stat().st_size)
+    read_start = max(offset, int(limit) - _TAIL_B)
     with path.open("rb") as file:
-        file.seek(begin - start)
-        return begin + file.read(int(limit) - begin).rfind(b"\n") + 1
+        file.seek(read_start - segment_start)
+        return read_start + file.read(int(limit) - read_start).rfind(b"\n") + 1
 
 
 def parse_lines(content: bytes) -> tuple[list[list[Any]], int]:
-    """Return (rows of the valid lines, number of damaged lines). ``content`` consists of whole lines."""
+    """Return (rows of the valid lines, number of damaged lines) of ``content``, which consists of whole lines."""
     bodies = []
     lines = content.split(b"\n")[:-1]
     for line in lines:

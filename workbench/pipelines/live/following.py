@@ -42,8 +42,8 @@ class Following(Background):
         self._source = source
         self._lock = Lock(folder, LOCK)
         try:
-            about = {"capture": read_description(source)["id"], "engine": self.engine}
-            self._output = Output(folder, settings, about)
+            description = {"capture": read_description(source)["id"], "engine": self.engine}
+            self._output = Output(folder, settings, description)
             self._prepare()
         except BaseException:
             self._lock.release()
@@ -71,7 +71,7 @@ class Following(Background):
 
     @property
     def late(self) -> int:
-        """The number of readings that arrived too late for their own windows."""
+        """The number of readings that arrived too late to count in the windows of their own times."""
         return self._sum("late")
 
     def _sum(self, column: str) -> int:
@@ -107,28 +107,32 @@ class LocalFollowing(Following):
     def _prepare(self) -> None:
         self._fold, self._offset, self._part_number = Fold(self.settings), 0, 0
         self.damaged = 0
-        state = self._output.state()
-        if state is not None:
-            self._fold.restore(state["fold"])
-            self._offset, self._part_number, self.damaged = (state[name] for name in ("offset", "part", "damaged"))
+        stored_state = self._output.state()
+        if stored_state is not None:
+            self._fold.restore(stored_state["fold"])
+            self._offset, self._part_number, self.damaged = (
+                stored_state[name] for name in ("offset", "part", "damaged")
+            )
         self._output.remove_parts(self._part_number)
 
     def _work(self) -> None:
         saved_s, is_over, has_unsaved_lines = time.perf_counter(), False, False
         while not is_over:
             # The end is read first, so that no line before it can be missed.
-            end = end_offset(self._source)
+            capture_end = end_offset(self._source)
             chunk = capture.read(self._source, self._offset, READ_B)
             self._fold.add(chunk.rows)
             has_unsaved_lines = has_unsaved_lines or chunk.offset > self._offset
             self._offset, self.damaged = chunk.offset, self.damaged + chunk.damaged
-            is_over = end is not None and self._offset >= end
-            closed = self._fold.close(is_over)
-            if closed:
-                self._output.write_rows(self._part_number, closed)
+            is_over = capture_end is not None and self._offset >= capture_end
+            closed_windows = self._fold.close(is_over)
+            if closed_windows:
+                self._output.write_rows(self._part_number, closed_windows)
                 self._part_number += 1
             is_stopped = self._is_stopping.is_set()
-            if closed or (has_unsaved_lines and (is_over or is_stopped or time.perf_counter() - saved_s >= SAVE_S)):
+            if closed_windows or (
+                has_unsaved_lines and (is_over or is_stopped or time.perf_counter() - saved_s >= SAVE_S)
+            ):
                 self._save()
                 saved_s, has_unsaved_lines = time.perf_counter(), False
             if is_stopped:

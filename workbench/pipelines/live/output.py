@@ -32,10 +32,10 @@ _PARTS = "part-*.parquet"
 
 
 class Output:
-    """A folder of windows, to which one follower writes.
+    """A folder of Parquet files with windows, to which one follower of a capture writes.
 
-    ``description`` has the capture's id and the engine's name. Raises DataError if the folder has windows of another
-    capture, of another engine or with other settings.
+    ``settings`` are the settings of the windows. ``description`` has the capture's id and the engine's name.
+    Raises DataError if the folder has windows of another capture, of another engine or with other settings.
     """
 
     def __init__(self, folder: Path, settings: WindowSettings, description: dict[str, Any]) -> None:
@@ -55,13 +55,13 @@ class Output:
             write_whole(folder, DESCRIPTION, json.dumps(content, indent=2).encode())
 
     def write_part(self, number: int, rows: pa.Table) -> None:
-        """Write the windows ``rows`` as the file of part ``number``, in place of an earlier file of this part."""
+        """Write the windows ``rows`` to the part file with this number, and replace an existing file."""
         sink = io.BytesIO()
         pq.write_table(rows.cast(self.schema), sink, compression="zstd")
         write_whole(self.folder, _part_name(number), sink.getvalue())
 
     def write_rows(self, number: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write windows as the file of part ``number``; ``rows`` are tuples with the columns of the windows."""
+        """Write windows to the part file with this number; ``rows`` has a tuple of column values for each window."""
         columns = zip(*rows, strict=True)
         arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
         self.write_part(number, pa.Table.from_arrays(arrays, schema=self.schema))
@@ -78,8 +78,8 @@ class Output:
             new_paths = [path for path in sorted(self.folder.glob(_PARTS)) if path.name not in self._read_parts]
             if new_paths:
                 tables = [self._windows, *(pq.read_table(path, schema=self.schema) for path in new_paths)]
-                order = [(name, "ascending") for name in self.schema.names if name != "end_s"]
-                self._windows = pa.concat_tables(tables).sort_by(order).combine_chunks()
+                sort_keys = [(name, "ascending") for name in self.schema.names if name != "end_s"]
+                self._windows = pa.concat_tables(tables).sort_by(sort_keys).combine_chunks()
                 self._read_parts.update(path.name for path in new_paths)
             return self._windows
 

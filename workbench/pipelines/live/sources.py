@@ -42,13 +42,16 @@ _EVENTS = ("published", "originated", "delivered")
 
 
 class LiveSource(Protocol):
-    """An interface of sources that cannot wait. The queue is bounded; ``lost`` counts readings that did not fit."""
+    """The interface of sources that cannot wait until their readings are written.
+
+    Such a source has a queue of limited length; ``lost`` is the number of readings that did not fit in the queue.
+    """
 
     lost: int
 
     @property
     def is_over(self) -> bool:
-        """Whether no more readings will arrive."""
+        """Whether the source has ended, so that no more readings will arrive."""
 
     def next_reading(self, timeout_s: float) -> Reading | dict[str, Any] | None:
         """Return the next reading, as a `Reading` or a dict of its fields; None if none arrives within the timeout."""
@@ -107,7 +110,7 @@ def _source_of_run(run: Scenario | Run, pace: float | None, regions: Any) -> Sou
 
 @runtime_checkable
 class FollowedRun(Protocol):
-    """The interface of a run whose rows can be read while it is in progress, on motes. ``token`` identifies the run."""
+    """The interface of a run whose trace rows can be read while it is running. ``token`` identifies the run."""
 
     token: str
     is_running: bool
@@ -123,7 +126,7 @@ class _RowCollector(MetricsRecorder):
         super().__init__(frozenset(), frozenset(_EVENTS))
 
     def protocol_events(self, time_us: int, node: int, events: list[Any]) -> None:
-        """Record the events in `_EVENTS` and ignore all others."""
+        """Record the events from which readings are made (`_EVENTS`), and ignore all others."""
         super().protocol_events(time_us, node, [event for event in events if EVENT_NAMES[type(event)] in _EVENTS])
 
     def take(self) -> list[tuple[Any, ...]]:
@@ -161,13 +164,16 @@ def _steps(duration_us: int, pace: float | None, stopped: Callable[[], bool]) ->
 
 
 def _replay(run: Run, pace: float | None, stopped: Callable[[], bool]) -> Iterator[list[tuple[Any, ...]]]:
-    """Yield the rows of a finished run's trace from which readings are made, in lists, step by step at the pace."""
+    """Replay a run that has ended: yield lists of the trace rows from which readings are made.
+
+    ``pace`` is the number of seconds of the run per second of real time; None: as fast as possible.
+    """
     trace = _select_events(run.trace)
     times_us, row = trace.column("time_us").to_numpy(), 0
     for until_us in _steps(engine.duration_us(run.scenario), pace, stopped):
-        end = int(times_us.searchsorted(until_us, side="right"))
-        yield from _rows(trace.slice(row, end - row))
-        row = end
+        end_row = int(times_us.searchsorted(until_us, side="right"))
+        yield from _rows(trace.slice(row, end_row - row))
+        row = end_row
     if not stopped():
         yield from _rows(trace.slice(row))
 
@@ -212,19 +218,21 @@ def regions(topology: Any, columns: int = 2, rows: int = 2) -> dict[int, str]:
     ``topology`` is a graph with ``pos`` (metres) at its nodes. ``columns`` is 1 to 26, ``rows`` 1 to 1000. Raises
     ParameterError for other values.
     """
-    for name, number, most in (("columns", columns, MOST_COLUMNS), ("rows", rows, 1000)):
-        if not isinstance(number, int) or not 1 <= number <= most:
-            raise ParameterError(f"regions: {name} is {number!r:.60}; it must be a whole number from 1 to {most}")
+    for name, cell_count, most_cells in (("columns", columns, MOST_COLUMNS), ("rows", rows, 1000)):
+        if not isinstance(cell_count, int) or not 1 <= cell_count <= most_cells:
+            raise ParameterError(
+                f"regions: {name} is {cell_count!r:.60}; it must be a whole number from 1 to {most_cells}"
+            )
     positions = {node: data["pos"] for node, data in topology.nodes(data=True)}
     cells = dict.fromkeys(positions, "")
-    for axis, number in enumerate((columns, rows)):
+    for axis, cell_count in enumerate((columns, rows)):
         low, high = (
             min(position[axis] for position in positions.values()),
             max(position[axis] for position in positions.values()),
         )
-        width = (high - low) / number or 1.0
+        width = (high - low) / cell_count or 1.0
         for node, position in positions.items():
-            cell = min(int((position[axis] - low) / width), number - 1)
+            cell = min(int((position[axis] - low) / width), cell_count - 1)
             cells[node] += ascii_uppercase[cell] if axis == 0 else str(cell + 1)
     return cells
 
@@ -249,11 +257,11 @@ class Deliveries:
     ``regions`` is {node: name of its region}.
 
     Theory of operation
-        A row "published" gives the time of a reading, a row "originated" the message that carries the reading. A row
-        "delivered" gives the time at which a sample of a message arrived at a sink. A delivered sample is matched with
-        the first reading of its message that has the same text. If the protocol changed the text, the sample is matched
-        with the first reading of its message. Each number of a sample becomes a `Reading`; blobs and the application
-        type are left out.
+        A sample is the text of a publication: one or more attributes. A row "published" gives the time of a sample. A
+        row "originated" gives the message that carries it. A row "delivered" gives the time at which it arrived at a
+        sink. A delivered sample is matched with the first sample of its message that was published with the same
+        text. If the protocol changed the text, the first sample of its message is used. Each numeric attribute of a
+        sample becomes a `Reading`; blobs and the application type are left out.
 
     Limits
         The last `MOST_REMEMBERED` messages and publications are remembered. The time of measurement of an older
@@ -273,19 +281,23 @@ class Deliveries:
                 _remember(self._published, (node, sequence), (time_us, detail))
             elif event == "originated":
                 if (node, value) in self._published:
-                    carried = self._message_readings.get((origin, sequence)) or []
+                    carried_samples = self._message_readings.get((origin, sequence)) or []
                     _remember(
-                        self._message_readings, (origin, sequence), [*carried, (value, *self._published[node, value])]
+                        self._message_readings,
+                        (origin, sequence),
+                        [*carried_samples, (value, *self._published[node, value])],
                     )
             elif event == "delivered":
                 yield from self._make_readings(time_us, node, origin, sequence, detail)
 
     def _make_readings(self, time_us: int, sink: int, origin: int, sequence: int, detail: str) -> Iterator[Reading]:
-        carried = self._message_readings.get((origin, sequence)) or [(sequence, time_us, detail)]
-        number, published_us, _ = next((publication for publication in carried if publication[2] == detail), carried[0])
+        carried_samples = self._message_readings.get((origin, sequence)) or [(sequence, time_us, detail)]
+        sample_sequence, published_us, _ = next(
+            (publication for publication in carried_samples if publication[2] == detail), carried_samples[0]
+        )
         region = self._regions.get(origin, "")
         for key, value in _numbers(detail):
-            yield Reading(published_us / 1e6, origin, key, value, region, sink, number, time_us / 1e6)
+            yield Reading(published_us / 1e6, origin, key, value, region, sink, sample_sequence, time_us / 1e6)
 
 
 def _remember(memory: OrderedDict[Any, Any], key: tuple[int, int], value: Any) -> None:
@@ -296,13 +308,17 @@ def _remember(memory: OrderedDict[Any, Any], key: tuple[int, int], value: Any) -
 
 @lru_cache(maxsize=4096)
 def _numbers(sample: str) -> tuple[tuple[str, float], ...]:
-    """Return ((key, value in the key's unit), ...) for the numbers in a sample's text."""
-    numbers = [attribute for attribute in parse(sample) if attribute.key != APP and not is_blob(attribute.key)]
-    return tuple((key_of(attribute.key).name, attribute.value / key_of(attribute.key).steps) for attribute in numbers)
+    """Return ((key, value in the key's unit), ...) for the numeric attributes in the text of a publication."""
+    numeric_attributes = [
+        attribute for attribute in parse(sample) if attribute.key != APP and not is_blob(attribute.key)
+    ]
+    return tuple(
+        (key_of(attribute.key).name, attribute.value / key_of(attribute.key).steps) for attribute in numeric_attributes
+    )
 
 
 class Inbox:
-    """A queue of readings for `wb.pipelines.stream`. Any thread may add one by ``inbox.put(Reading(...))``.
+    """A queue of readings for `wb.pipelines.stream`. Any thread may call ``inbox.put(Reading(...))``.
 
     `put` never waits. With more than ``most`` readings in the queue, the oldest is dropped and counted in ``lost``.
     `close` ends the stream.

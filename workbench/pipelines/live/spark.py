@@ -103,12 +103,12 @@ class _StreamReader(DataSourceStreamReader):
 
     # Before Spark 4.2 it is called without arguments; then the batch is the whole capture.
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:
-        begin = 0 if start is None else start["offset"]
+        start_offset = 0 if start is None else start["offset"]
         # The end is read first, so that no line before it can be missed.
-        end = capture.end_offset(self._folder)
-        pieces = capture.split_into_pieces(self._folder, begin, getattr(limit, "max_bytes", None), PIECE_B)
-        offset = pieces[-1][1] if pieces else begin
-        return {"offset": offset, "ended": end is not None and offset >= end}
+        capture_end = capture.end_offset(self._folder)
+        pieces = capture.split_into_pieces(self._folder, start_offset, getattr(limit, "max_bytes", None), PIECE_B)
+        offset = pieces[-1][1] if pieces else start_offset
+        return {"offset": offset, "ended": capture_end is not None and offset >= capture_end}
 
     def getDefaultReadLimit(self) -> Any:
         from pyspark.sql.streaming.datasource import ReadMaxBytes
@@ -125,8 +125,8 @@ class _StreamReader(DataSourceStreamReader):
             return _read(self._folder, *partition.value)
         assert self._nulls_after_s is not None
         newest_s = json.loads((self._folder / capture.ENDED).read_bytes())["newest_s"] + self._nulls_after_s
-        times = {"time_s": newest_s, "arrived_s": newest_s, "newest_s": newest_s}
-        return iter(to_table([[times.get(name) for name in SCHEMA.names]]).to_batches())
+        marker_times = {"time_s": newest_s, "arrived_s": newest_s, "newest_s": newest_s}
+        return iter(to_table([[marker_times.get(name) for name in SCHEMA.names]]).to_batches())
 
 
 class SparkFollowing(Following):
@@ -159,14 +159,16 @@ class SparkFollowing(Following):
             .option("nulls_after_s", nulls_after_s)
             .load(str(self._source.absolute()))
         )
-        timed = lines.selectExpr("*", *(f"{text} AS {name}" for name, text in MICROSECONDS.items()))
-        classified = timed.selectExpr(
+        lines_in_us = lines.selectExpr("*", *(f"{text} AS {name}" for name, text in MICROSECONDS.items()))
+        lines_with_lateness = lines_in_us.selectExpr(
             "*", f"{settings.is_late} AS is_late", f"timestamp_micros({settings.counted_us}) AS at"
         )
         # Spark's watermark has whole milliseconds.
-        watermarked = classified.withWatermark("at", f"{-(-settings.late_us // 1000)} milliseconds")
-        groups = watermarked.groupBy(F.window("at", f"{settings.every_us} microseconds").alias("span"), *settings.by)
-        aggregates = groups.agg(*(F.expr(text).alias(name) for name, text in AGGREGATES.items()))
+        watermarked = lines_with_lateness.withWatermark("at", f"{-(-settings.late_us // 1000)} milliseconds")
+        window_groups = watermarked.groupBy(
+            F.window("at", f"{settings.every_us} microseconds").alias("span"), *settings.by
+        )
+        aggregates = window_groups.agg(*(F.expr(text).alias(name) for name, text in AGGREGATES.items()))
         ends = [f"unix_micros(span.{end}) / 1e6 AS {end}_s" for end in ("start", "end")]
         return aggregates.selectExpr(*ends, *settings.by, *AGGREGATES)
 

@@ -34,9 +34,11 @@ class WindowSettings(NamedTuple):
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema of a table of windows."""
-        numbers = [("mean", pa.float64()), ("min", pa.float64()), ("max", pa.float64()), ("late", pa.int64())]
-        named = [SCHEMA.field(name) for name in self.by]
-        return pa.schema([("start_s", pa.float64()), ("end_s", pa.float64()), *named, ("count", pa.int64()), *numbers])
+        number_fields = [("mean", pa.float64()), ("min", pa.float64()), ("max", pa.float64()), ("late", pa.int64())]
+        group_fields = [SCHEMA.field(name) for name in self.by]
+        return pa.schema(
+            [("start_s", pa.float64()), ("end_s", pa.float64()), *group_fields, ("count", pa.int64()), *number_fields]
+        )
 
     @property
     def name(self) -> str:
@@ -50,7 +52,10 @@ class WindowSettings(NamedTuple):
 
     @property
     def counted_us(self) -> str:
-        """The SQL expression of the time (µs) at which a reading counts: time_us, or newest_us for a late reading."""
+        """The SQL expression of the time (µs) that assigns a reading to a window.
+
+        The time is time_us, or newest_us for a late reading.
+        """
         return f"CASE WHEN {self.is_late} THEN newest_us ELSE time_us END"
 
     def start_of(self, time_us: str) -> str:
@@ -71,7 +76,7 @@ AGGREGATES = {
 
 
 def window_settings(every_s: float, by: Sequence[str], late_s: float) -> WindowSettings:
-    """Check the parameters of windows and return them as settings. Raises ParameterError for an invalid one."""
+    """Check the parameters of windows and return them as settings. Raises ParameterError for invalid values."""
     for name, value, minimum in (("every_s", every_s, 1e-6), ("late_s", late_s, 0.0)):
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not minimum <= value <= 1e9:
             raise ParameterError(f"{name} is {value!r:.60}; it must be a number of seconds from {minimum:g} to 1e9")
@@ -96,12 +101,13 @@ def windows(
     least time_s, the columns in ``by`` and the column named by ``value``; or a DataFrame of Spark with these columns.
     The result is a DataFrame of Spark for such a DataFrame, otherwise a pandas frame. Missing values are skipped.
 
-    The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. The rows are sorted. A
-    reading is late if its window ended ``late_s`` or more before the newest time so far. A late reading counts only in
-    the column ``late`` of the window that contains the newest time. The newest time so far is in the column newest_s,
-    which captures have. Without this column it is the latest time_s of the readings with an earlier arrived_s. Without
-    both columns no reading is late. Raises ParameterError for invalid settings, DataError for a
-    missing column.
+    The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. The rows are sorted. A reading is
+    late if its window ended ``late_s`` or more before the newest time, the latest time of the readings that had arrived
+    by then. A late reading counts only in the column ``late`` of the window that contains the newest time. In a
+    capture, the column newest_s has the newest time. Otherwise the newest time is the latest time_s of the readings
+    whose arrived_s is not later. If both newest_s and arrived_s are missing, no reading is late.
+
+    Raises ParameterError for invalid settings, DataError for a missing column.
     """
     settings = window_settings(every_s, by, late_s)
     table = _table_of(readings)
@@ -135,19 +141,19 @@ def _query(settings: WindowSettings, value: str, columns: set[str]) -> str:
         newest_s = "max(time_s) OVER (ORDER BY arrived_s)"
     else:
         newest_s = "time_s"
-    selected = ", ".join(("time_s", f"{value} AS value", *settings.by, f"{newest_s} AS newest_s"))
-    timed = ", ".join(f"{text} AS {name}" for name, text in MICROSECONDS.items())
-    groups = ", ".join(("start_us", *settings.by))
+    selected_columns = ", ".join(("time_s", f"{value} AS value", *settings.by, f"{newest_s} AS newest_s"))
+    time_columns = ", ".join(f"{text} AS {name}" for name, text in MICROSECONDS.items())
+    group_columns = ", ".join(("start_us", *settings.by))
     aggregates = ", ".join(f"{text} AS {name}" for name, text in AGGREGATES.items())
     start_us = settings.start_of("counted_us")
     return f"""
-        WITH ordered AS (SELECT {selected} FROM {{readings}} WHERE {value} IS NOT NULL AND NOT isnan({value})),
-        timed AS (SELECT *, {timed} FROM ordered),
+        WITH ordered AS (SELECT {selected_columns} FROM {{readings}} WHERE {value} IS NOT NULL AND NOT isnan({value})),
+        timed AS (SELECT *, {time_columns} FROM ordered),
         judged AS (SELECT *, {settings.is_late} AS is_late, {settings.counted_us} AS counted_us FROM timed),
         placed AS (SELECT *, {start_us} AS start_us FROM judged)
         SELECT start_us / 1e6 AS start_s, (start_us + {settings.every_us}) / 1e6 AS end_s,
             {"".join(name + ", " for name in settings.by)}{aggregates}
-        FROM placed GROUP BY {groups} ORDER BY {groups}
+        FROM placed GROUP BY {group_columns} ORDER BY {group_columns}
     """
 
 
@@ -171,14 +177,14 @@ class Fold:
 
     def add(self, rows: Iterable[list[Any]]) -> None:
         """Add rows of a capture (`readings.SCHEMA`), in the order of the capture."""
-        every_us, late_us, by = self.settings.every_us, self.settings.late_us, self._by_indices
+        every_us, late_us, group_indices = self.settings.every_us, self.settings.late_us, self._by_indices
         for row in rows:
             time_us, value, newest_us = round(row[0] * 1e6), row[6], round(row[8] * 1e6)
             start_us = time_us - time_us % every_us
             is_late = start_us + every_us <= newest_us - late_us
             if is_late:
                 start_us = newest_us - newest_us % every_us
-            key = (start_us, *[row[index] for index in by])
+            key = (start_us, *[row[index] for index in group_indices])
             window = self._open_windows.get(key)
             if window is None:
                 window = self._open_windows[key] = [0, 0.0, math.inf, -math.inf, 0]
@@ -198,14 +204,14 @@ class Fold:
         `WindowSettings.schema`.
         """
         closed_until_us = math.inf if is_over else self.newest_us - self.settings.late_us
-        closed = sorted(key for key in self._open_windows if key[0] + self.settings.every_us <= closed_until_us)
-        return [self._row(key, self._open_windows.pop(key)) for key in closed]
+        closed_keys = sorted(key for key in self._open_windows if key[0] + self.settings.every_us <= closed_until_us)
+        return [self._row(key, self._open_windows.pop(key)) for key in closed_keys]
 
     def _row(self, key: tuple[Any, ...], window: list[Any]) -> tuple[Any, ...]:
-        start_us, *by = key
-        count, total, smallest, largest, late = window
-        aggregates = (total / count, smallest, largest) if count else (None, None, None)
-        return start_us / 1e6, (start_us + self.settings.every_us) / 1e6, *by, count, *aggregates, late
+        start_us, *group = key
+        count, value_sum, smallest, largest, late_count = window
+        aggregates = (value_sum / count, smallest, largest) if count else (None, None, None)
+        return start_us / 1e6, (start_us + self.settings.every_us) / 1e6, *group, count, *aggregates, late_count
 
     # State that can be stored
 
@@ -226,7 +232,10 @@ class Fold:
 
 
 def _to_json_values(window: list[Any]) -> list[Any]:
-    """Replace the infinities in a window that has only late readings, since JSON cannot represent them."""
+    """Return a window as JSON values.
+
+    A window with only late readings has infinities as minimum and maximum, which JSON lacks; they become None.
+    """
     return window if window[_COUNT] else [0, 0.0, None, None, window[_LATE]]
 
 

@@ -76,11 +76,13 @@ def clean(readings: Any, rules: Mapping[str, Any] | None = None) -> Cleaned:
     types = column_types(table)
     rules = _defaults(types) if rules is None else dict(rules)
     plan = _Plan.from_rules(rules, list(types))
-    numbered = run_query(plan.numbered(), readings=table)
-    judged = run_query(plan.judged(), numbered=numbered)
-    left_out = run_query(plan.left_out(), numbered=numbered, judged=judged)
+    numbered_readings = run_query(plan.numbered(), readings=table)
+    judged_readings = run_query(plan.judged(), numbered=numbered_readings)
+    left_out = run_query(plan.left_out(), numbered=numbered_readings, judged=judged_readings)
     return Cleaned(
-        run_query(plan.rows(), judged=judged), left_out, run_query(plan.counts(), left_out=left_out, numbered=numbered)
+        run_query(plan.rows(), judged=judged_readings),
+        left_out,
+        run_query(plan.counts(), left_out=left_out, numbered=numbered_readings),
     )
 
 
@@ -108,21 +110,21 @@ class _Plan:
             if name not in RULES:
                 raise DataError(f"unknown rule {name!r:.40}{meant(str(name), RULES)}; rules are {', '.join(RULES)}")
         units = dict(rules.get("unit", {}))
-        converted = [units.get(column, column) for column in columns]
-        identity = tuple(rules.get("duplicate", ()))
+        converted_columns = [units.get(column, column) for column in columns]
+        identity_columns = tuple(rules.get("duplicate", ()))
         ranges = {column: _range(column, limits) for column, limits in rules.get("range", {}).items()}
-        jumps = {column: _limit("jump", most) for column, most in rules.get("jump", {}).items()}
-        stuck = {column: int(_limit("stuck", most)) for column, most in rules.get("stuck", {}).items()}
+        largest_jumps = {column: _limit("jump", limit) for column, limit in rules.get("jump", {}).items()}
+        most_repetitions = {column: int(_limit("stuck", limit)) for column, limit in rules.get("stuck", {}).items()}
         gap_s = _limit("gap", rules["gap"]) if rules.get("gap") is not None else None
-        for column in ("time_s", "node", *identity, *ranges, *jumps, *stuck):
-            _check_column(column, converted)
+        for column in ("time_s", "node", *identity_columns, *ranges, *largest_jumps, *most_repetitions):
+            _check_column(column, converted_columns)
         for column in units:
             _check_column(column, columns)
-        return cls(tuple(columns), units, identity, ranges, jumps, stuck, gap_s)
+        return cls(tuple(columns), units, identity_columns, ranges, largest_jumps, most_repetitions, gap_s)
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns after the conversion of units."""
+        """The names of the columns after the conversion of units, which renames converted columns."""
         return [self.units.get(column, column) for column in self.columns]
 
     @property
@@ -133,37 +135,37 @@ class _Plan:
     def numbered(self) -> str:
         """Return an SQL query for all readings in converted units.
 
-        The column copy__ numbers the duplicates of a reading from 1.
+        The column copy__ numbers equal readings (duplicates) from 1; number 1 is kept.
         """
         columns = ", ".join(_conversion(column, self.units.get(column)) for column in self.columns)
-        copies = "1"
+        copy_number = "1"
         if self.identity:
-            order = ", ".join(f"{name} NULLS LAST" for name in self.names)
-            copies = f"row_number() OVER (PARTITION BY {', '.join(self.identity)} ORDER BY {order})"
-        return f"SELECT *, {copies} AS copy__ FROM (SELECT {columns} FROM {{readings}}) AS converted"
+            order_columns = ", ".join(f"{name} NULLS LAST" for name in self.names)
+            copy_number = f"row_number() OVER (PARTITION BY {', '.join(self.identity)} ORDER BY {order_columns})"
+        return f"SELECT *, {copy_number} AS copy__ FROM (SELECT {columns} FROM {{readings}}) AS converted"
 
     def judged(self) -> str:
-        """Return an SQL query for the readings without duplicates.
+        """Return an SQL query for the readings without duplicates, with the rule that each value breaks.
 
-        Each checked column C has a column C__rule: the rule that the value breaks, or NULL. gap__ is the time in
-        seconds since the node's previous reading.
+        For each checked column C, a column C__rule has the name of the first rule that the value of C breaks, or NULL.
+        The column gap__ has the time in seconds since the node's previous reading.
         """
         of_node = "OVER (PARTITION BY node ORDER BY time_s)"
         layers: list[list[str]] = [[], [f"time_s - lag(time_s) {of_node} AS gap__"], [], [], []]
         for name in self.checked_columns:
             low, high = self.ranges.get(name, (float("-inf"), float("inf")))
-            within = f" AND {name} BETWEEN {low!r} AND {high!r}" if name in self.ranges else ""
+            range_condition = f" AND {name} BETWEEN {low!r} AND {high!r}" if name in self.ranges else ""
             value = f"CAST({name} AS DOUBLE)"
-            layers[0].append(f"CASE WHEN NOT isnan({value}){within} THEN {value} END AS {name}__in")
+            layers[0].append(f"CASE WHEN NOT isnan({value}){range_condition} THEN {value} END AS {name}__in")
             layers[1] += [
                 f"lag({name}__in) {of_node} AS {name}__before",
                 f"lead({name}__in) {of_node} AS {name}__after",
             ]
-            begins = f"CASE WHEN {name}__in = {name}__before THEN 0 ELSE 1 END"
+            run_begin = f"CASE WHEN {name}__in = {name}__before THEN 0 ELSE 1 END"
             rows = "OVER (PARTITION BY node ORDER BY time_s ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)"
-            layers[2].append(f"sum({begins}) {rows} AS {name}__run")
-            times = f"OVER (PARTITION BY node, {name}__run ORDER BY time_s)"
-            layers[3].append(f"row_number() {times} AS {name}__times")
+            layers[2].append(f"sum({run_begin}) {rows} AS {name}__run")
+            of_run = f"OVER (PARTITION BY node, {name}__run ORDER BY time_s)"
+            layers[3].append(f"row_number() {of_run} AS {name}__times")
             layers[4].append(f"{self._verdict(name, value)} AS {name}__rule")
         query = "SELECT * FROM {numbered} WHERE copy__ = 1"
         for expressions in layers:
@@ -173,21 +175,23 @@ class _Plan:
     def _verdict(self, name: str, value: str) -> str:
         cases = [f"WHEN {name} IS NULL OR isnan({value}) THEN NULL", f"WHEN {name}__in IS NULL THEN 'range'"]
         if name in self.jumps:
-            most = self.jumps[name]
-            both = " AND ".join(f"abs({name}__in - {name}__{side}) > {most!r}" for side in ("before", "after"))
-            cases.append(f"WHEN {both} THEN 'jump'")
+            largest_jump = self.jumps[name]
+            jump_condition = " AND ".join(
+                f"abs({name}__in - {name}__{side}) > {largest_jump!r}" for side in ("before", "after")
+            )
+            cases.append(f"WHEN {jump_condition} THEN 'jump'")
         if name in self.stuck:
             cases.append(f"WHEN {name}__times > {self.stuck[name]} THEN 'stuck'")
         return f"CASE {' '.join(cases)} END"
 
     def rows(self) -> str:
-        """Return an SQL query for the cleaned readings."""
+        """Return an SQL query for the readings in which each value that breaks a rule is NULL."""
         of_rule = {name: f"CASE WHEN {name}__rule IS NULL THEN {name} END AS {name}" for name in self.checked_columns}
         columns = ", ".join(of_rule.get(name, name) for name in self.names)
         return f"SELECT {columns} FROM {{judged}} ORDER BY node, time_s"
 
     def left_out(self) -> str:
-        """Return an SQL query for the values, duplicates and gaps that the rules removed or reported."""
+        """Return an SQL query for the table `Cleaned.left_out`: removed values, duplicates and reported gaps."""
         queries = [
             "SELECT 'duplicate' AS rule, '' AS what, node, time_s, CAST(NULL AS DOUBLE) AS value "
             "FROM {numbered} WHERE copy__ > 1"
@@ -211,24 +215,24 @@ class _Plan:
             rule_columns += [(rule, column) for column in columns]
         rule_columns += [("gap", "")] if self.gap_s is not None else []
         queries = [
-            f"SELECT 'unit' AS rule, '{to}' AS what, count({to}) AS found FROM {{numbered}}"
-            for to in self.units.values()
+            f"SELECT 'unit' AS rule, '{converted_column}' AS what, count({converted_column}) AS found FROM {{numbered}}"
+            for converted_column in self.units.values()
         ]
         for rule, column_name in rule_columns:
-            where = f"WHERE rule = '{rule}' AND what = '{column_name}'"
+            condition = f"WHERE rule = '{rule}' AND what = '{column_name}'"
             queries.append(
-                f"SELECT '{rule}' AS rule, '{column_name}' AS what, count(*) AS found FROM {{left_out}} {where}"
+                f"SELECT '{rule}' AS rule, '{column_name}' AS what, count(*) AS found FROM {{left_out}} {condition}"
             )
-        order = " ".join(f"WHEN '{rule}' THEN {index}" for index, rule in enumerate(RULES))
+        rule_order = " ".join(f"WHEN '{rule}' THEN {index}" for index, rule in enumerate(RULES))
         if not queries:
             return "SELECT rule, what, count(*) AS found FROM {left_out} GROUP BY rule, what"
-        return f"SELECT * FROM ({' UNION ALL '.join(queries)}) AS c ORDER BY CASE rule {order} END, what"
+        return f"SELECT * FROM ({' UNION ALL '.join(queries)}) AS c ORDER BY CASE rule {rule_order} END, what"
 
 
 def _check_column(column: str, columns: list[str]) -> None:
     if column not in columns:
-        hint = meant(column, columns)
-        raise DataError(f"the readings have no column {column!r}{hint}; their columns are {', '.join(columns)}")
+        suggestion = meant(column, columns)
+        raise DataError(f"the readings have no column {column!r}{suggestion}; their columns are {', '.join(columns)}")
 
 
 def _conversion(column: str, to: str | None) -> str:
@@ -236,16 +240,19 @@ def _conversion(column: str, to: str | None) -> str:
         return column
     units = column.rpartition("_")[2], to.rpartition("_")[2]
     if units not in _UNITS:
-        known = ", ".join(f"{first} to {second}" for first, second in _UNITS)
+        known_conversions = ", ".join(f"{from_unit} to {to_unit}" for from_unit, to_unit in _UNITS)
         raise DataError(
             f"column {column} cannot be converted to {to}; the names must end with the units of one of these "
-            f"conversions: {known}"
+            f"conversions: {known_conversions}"
         )
     return f"{_UNITS[units].format(column)} AS {to}"
 
 
 def _range(column: str, limits: Any) -> tuple[float, float]:
-    """Return (low, high) of ``limits``, which is a pair of numbers or the name of a key: then the range of the key."""
+    """Return (smallest, largest) valid value of a column.
+
+    ``limits`` is this pair, or the name of a key, whose range is then returned. Raises DataError for other values.
+    """
     if isinstance(limits, str):
         key = attributes.key_of(limits)
         return float(key.minimum), float(key.maximum)
@@ -256,15 +263,15 @@ def _range(column: str, limits: Any) -> tuple[float, float]:
             f"the range of {column} is {limits!r:.40}; it must be (smallest, largest), or the name of a key"
         ) from None
     if not low <= high:
-        raise DataError(f"the range of {column} is {limits!r:.40}; the smallest value comes first")
+        raise DataError(f"the range of {column} is {limits!r:.40}; it must have the smallest value first")
     return low, high
 
 
 def _limit(rule: str, most: Any) -> float:
     try:
-        number = float(most)
+        limit = float(most)
     except (TypeError, ValueError):
-        number = -1.0
-    if not 0 < number < float("inf"):
+        limit = -1.0
+    if not 0 < limit < float("inf"):
         raise DataError(f"the limit of rule {rule} is {most!r:.40}; it must be a finite number above 0")
-    return number
+    return limit

@@ -70,8 +70,8 @@ class LogFormat(LineFormat):
         checks: Mapping[str, str] | None = None,
     ) -> None:
         kinds = {column: None if kind is None else _kind(column, kind) for column, kind in columns.items()}
-        wanted = {column: kind for column, kind in kinds.items() if kind is not None}
-        if not wanted:
+        stored_kinds = {column: kind for column, kind in kinds.items() if kind is not None}
+        if not stored_kinds:
             raise DataError(f"log format {name} has no columns; give at least one with a kind")
         if separator is not None and (len(separator) != 1 or not separator.isascii() or separator in '\r\n"0123456789'):
             raise DataError(
@@ -80,14 +80,14 @@ class LogFormat(LineFormat):
             )
         super().__init__(
             name=name,
-            columns={column: kind.type for column, kind in wanted.items()},
+            columns={column: kind.type for column, kind in stored_kinds.items()},
             parser=functools.partial(_parser, tuple(kinds.values())),
             form=", ".join(columns),
             separator=None if separator is None else separator.encode(),
             header=int(header),
             checks=dict(checks or {}),
             fast=tuple(_fast(column, kind, separator) for column, kind in kinds.items()),
-            finish=functools.partial(_divide_times, {column: kind.divisor for column, kind in wanted.items()}),
+            finish=functools.partial(_divide_times, {column: kind.divisor for column, kind in stored_kinds.items()}),
         )
         self._try_checks()
 
@@ -101,7 +101,7 @@ class LogFormat(LineFormat):
                 reason.format(**dict.fromkeys(self.columns, 0))
             except (duckdb.Error, KeyError, IndexError, ValueError) as error:
                 message = str(error).partition("\n")[0]
-                raise DataError(f"the check {reason!r}: {condition!r} is not valid: {message}") from None
+                raise DataError(f"the condition {condition!r} of check {reason!r} is not valid: {message}") from None
 
 
 def _kind(column: str, kind: Any) -> Kind:
@@ -138,6 +138,6 @@ def _divide_times(divisors: Mapping[str, float | None], table: pa.Table) -> pa.T
     """Divide the columns of times by their ``divisors`` ({column: divisor or None}), so that all are in seconds."""
     for index, (column, divisor) in enumerate(divisors.items()):
         if divisor is not None:
-            numbers = pc.cast(pc.cast(table[column], INT), FLOAT)
-            table = table.set_column(index, column, pc.divide(numbers, divisor))
+            times = pc.cast(pc.cast(table[column], INT), FLOAT)
+            table = table.set_column(index, column, pc.divide(times, divisor))
     return table

@@ -94,28 +94,30 @@ def links(rows: Any, by: Iterable[str] = ("channel",), every_s: float | None = N
             )
     if every_s is not None and not every_s > 0:
         raise DataError(f"every_s is {every_s!r:.40}; it must be a number of seconds above 0")
-    start = "start_s" if every_s is None else "start_s + floor((time_s - start_s) / {0}) * {0}".format(float(every_s))
+    start_expression = (
+        "start_s" if every_s is None else "start_s + floor((time_s - start_s) / {0}) * {0}".format(float(every_s))
+    )
     are_numbers = all(types[name] in ("bigint", "int", "integer") for name in ("transmitter", "receiver"))
-    parts = {
+    query_parts = {
         "file": "file" if "file" in types else "''",
         "group": "file, " if "file" in types else "",
         "by": "".join(f"{name}, " for name in by),
         "of_timed": "".join(f"timed.{name}, " for name in by),
         "same": "".join(f"AND counted.{name} = timed.{name} " for name in by),
-        "from_s": start,
+        "from_s": start_expression,
         "number": "name" if are_numbers else "CAST(dense_rank() OVER (ORDER BY name) - 1 AS BIGINT)",
     }
-    counted = run_query(_COUNTED.format(**parts), rows=rows)
-    if not is_spark(counted):
-        return run_query(_LINKS.format(**parts), counted=counted)
+    counted_packets = run_query(_COUNTED.format(**query_parts), rows=rows)
+    if not is_spark(counted_packets):
+        return run_query(_LINKS.format(**query_parts), counted=counted_packets)
     # Spark only counts: it would read the log again for each mention of the counts in the second query.
-    links_table = duckdb_relation(_LINKS.format(**parts), counted=counted.toArrow()).to_arrow_table()
-    return counted.sparkSession.createDataFrame(links_table)
+    links_table = duckdb_relation(_LINKS.format(**query_parts), counted=counted_packets.toArrow()).to_arrow_table()
+    return counted_packets.sparkSession.createDataFrame(links_table)
 
 
 def column_types(table: Any) -> dict[str, str]:
     """Return {column: SQL type in lower case} of any table that `run_query` accepts."""
     if is_spark(table):
         return dict(table.dtypes)
-    relation = duckdb_relation("SELECT * FROM {table_of_types} LIMIT 0", table_of_types=table)
-    return {name: str(kind).lower() for name, kind in zip(relation.columns, relation.types, strict=True)}
+    empty_relation = duckdb_relation("SELECT * FROM {table_of_types} LIMIT 0", table_of_types=table)
+    return {name: str(kind).lower() for name, kind in zip(empty_relation.columns, empty_relation.types, strict=True)}

@@ -57,7 +57,7 @@ class Log:
     rejected: Any
 
     def reasons(self) -> Any:
-        """Return a table of the number of lines that each rule rejected in each file: file, rule, lines."""
+        """Return a table of the number of lines that each rule rejected in each file. Columns: file, rule, lines."""
         return run_query(
             "SELECT file, rule, count(*) AS lines FROM {rejected} GROUP BY file, rule ORDER BY file, lines DESC, rule",
             rejected=self.rejected,
@@ -83,7 +83,7 @@ def read_log(
     Raises DataError for a file that cannot be read, or of which fewer than one line in twenty is a valid row. On
     Spark only the lines at the beginning of each file are checked.
     """
-    form = _format(format)
+    line_format = _format(format)
     paths = [path_or_paths] if isinstance(path_or_paths, str | os.PathLike) else list(path_or_paths)
     if not paths:
         raise DataError("the list of logs is empty; give at least one path")
@@ -91,9 +91,11 @@ def read_log(
     if spark is not None:
         if out is not None:
             raise DataError("out and spark are both given; on Spark use log.rows.write.parquet(...) instead of out")
-        return _read_on_spark(spark, names, form)
+        return _read_on_spark(spark, names, line_format)
     return (
-        _read_to_folder(Path(out), names, form, progress) if out is not None else _read_to_memory(names, form, progress)
+        _read_to_folder(Path(out), names, line_format, progress)
+        if out is not None
+        else _read_to_memory(names, line_format, progress)
     )
 
 
@@ -150,8 +152,8 @@ def _read_to_memory(names: list[str], form: LineFormat, progress: Callable[[floa
 def _read_to_folder(folder: Path, names: list[str], form: LineFormat, progress: Callable[[float], Any] | None) -> Log:
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / "rows.parquet", folder / "rejected.parquet"]
-    drafts = [path.with_suffix(".begun") for path in paths]
-    writers = [pq.ParquetWriter(path, schema) for path, schema in zip(drafts, _schemas(form), strict=True)]
+    draft_paths = [path.with_suffix(".begun") for path in paths]
+    writers = [pq.ParquetWriter(path, schema) for path, schema in zip(draft_paths, _schemas(form), strict=True)]
     try:
         try:
             for tables in _read(names, form, progress):
@@ -161,11 +163,11 @@ def _read_to_folder(folder: Path, names: list[str], form: LineFormat, progress: 
         finally:
             for writer in writers:
                 writer.close()
-        for draft, path in zip(drafts, paths, strict=True):
-            draft.replace(path)
+        for draft_path, path in zip(draft_paths, paths, strict=True):
+            draft_path.replace(path)
     finally:
-        for draft in drafts:
-            draft.unlink(missing_ok=True)
+        for draft_path in draft_paths:
+            draft_path.unlink(missing_ok=True)
     return Log(*paths)
 
 
@@ -184,9 +186,9 @@ def _ranges(name: str, form: LineFormat) -> Iterator[_Range]:
     for piece in chunks(name, _size_B(name, form)):
         if piece.start == 0:
             checked_B = piece.data.rfind(b"\n", 0, CHECKED_B) + 1
-            tally = Tally()
-            tally.add(read_chunk(piece.data[: checked_B or len(piece.data)], form, form.parser()))
-            tally.check(name, form)
+            line_counts = Tally()
+            line_counts.add(read_chunk(piece.data[: checked_B or len(piece.data)], form, form.parser()))
+            line_counts.check(name, form)
         yield name, piece.start, len(piece.data), piece.first_line
 
 
@@ -197,8 +199,8 @@ def _size_B(name: str, form: LineFormat) -> int:
 def _map_ranges(spark: Any, ranges: list[_Range], names: list[str], form: LineFormat, index: int) -> Any:
     """Return a Spark DataFrame of the rows (``index`` 0) or the rejected lines (``index`` 1) of all byte ranges.
 
-    Each range is a task. Workers send the index of a file's name in ``names``, since the name would be the longest
-    column.
+    Each range is a task. ``names`` are the names of all files. To save space, workers return each row with the file's
+    index in ``names``, and Spark replaces it by the name.
     """
     from pyspark.sql.functions import array, col, element_at, lit
     from pyspark.sql.pandas.types import from_arrow_schema
@@ -208,11 +210,11 @@ def _map_ranges(spark: Any, ranges: list[_Range], names: list[str], form: LineFo
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
-                name, start, length, first_line = ranges[number]
+            for range_number in batch.column(0).to_pylist():
+                name, start_B, length_B, first_line = ranges[range_number]
                 with open(name, "rb") as file:
-                    file.seek(start)
-                    chunk = read_chunk(file.read(length), form, form.parser(), first_line)
+                    file.seek(start_B)
+                    chunk = read_chunk(file.read(length_B), form, form.parser(), first_line)
                 table = chunk.rejected if index else chunk.rows
                 file_numbers = pa.array(np.full(len(table), names.index(name) + 1, np.int32))
                 yield from table.append_column("file", file_numbers).select(sent_schema.names).to_batches(SPARK_ROWS)

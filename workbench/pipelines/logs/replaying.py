@@ -56,12 +56,16 @@ def replay(
     frame["time_s"] = np.round(start_s + (frame["time_s"] - frame["time_s"].min()) / speed, 6)
     items = []
     for node, rows in frame.groupby("node", sort=True):
-        values = {name: rows[column].astype(object).where(rows[column].notna(), None) for column, name in keys.items()}
-        values = {
-            name: column.tolist() for name, column in values.items() if any(value is not None for value in column)
+        values_by_key = {
+            name: rows[column].astype(object).where(rows[column].notna(), None) for column, name in keys.items()
+        }
+        values_by_key = {
+            name: column.tolist()
+            for name, column in values_by_key.items()
+            if any(value is not None for value in column)
         }
         try:
-            items.append(workload.publish(int(node), Readings(rows["time_s"].tolist(), values)))
+            items.append(workload.publish(int(node), Readings(rows["time_s"].tolist(), values_by_key)))
         except WorkbenchError as error:
             raise DataError(f"the readings of node {node}: {error}; clean(readings) removes such readings") from None
     return tuple(items)
@@ -74,22 +78,22 @@ def _keys(readings: Any, key: str | Mapping[str, str] | None) -> dict[str, str]:
         if name not in columns:
             raise DataError(f"the readings have no column {name!r}; their columns are {', '.join(columns)}")
     if isinstance(key, Mapping):
-        wanted = dict(key)
+        keys_by_column = dict(key)
     else:
-        wanted = {column: name for column, name in KEYS.items() if column in columns and key in (None, name)}
-    if not wanted:
+        keys_by_column = {column: name for column, name in KEYS.items() if column in columns and key in (None, name)}
+    if not keys_by_column:
         raise DataError(
             f"no column to publish; choose one with its key, as in key={{'voltage_V': 'VOLTAGE'}}; "
             f"the columns are {', '.join(columns)}"
         )
-    for column, name in wanted.items():
+    for column, name in keys_by_column.items():
         if column not in columns:
             raise DataError(
                 f"the readings have no column {column!r}{meant(column, columns)}; "
                 f"their columns are {', '.join(columns)}"
             )
         attributes.key_of(name)
-    return wanted
+    return keys_by_column
 
 
 def _select_rows(readings: Any, keys: Mapping[str, str], from_s: float | None, until_s: float | None) -> Any:

@@ -2,10 +2,12 @@
 
 Theory of operation
     The rows "originated" of a message list the publications that it carries. A delivery is matched with the first of
-    them that has the delivered text and that the subscription has not received before. If the message carries no such
-    text, a filter has changed it, and the delivery is matched by its position in the message. A delivery counts if the
-    subscription was active at the delivery and at the publication, and the sink was up at the publication. So
-    deliveries and latencies equal those of a run's metrics (`workbench.sim.metrics`).
+    these publications that has the delivered text, unless the subscription has already received this publication. If
+    the message carries no such text, a filter has changed the text; the delivery is then matched by its position in the
+    message.
+
+    A delivery counts if the subscription was active at the delivery and at the publication, and the sink was up at the
+    publication. So deliveries and latencies equal those of a run's metrics (`workbench.sim.metrics`).
 
 Limits
     A delivery is not compared with the constraints of its subscription, so these statistics include deliveries that a
@@ -31,10 +33,10 @@ _MATCHES = {
 
 
 def _matched_column(match: str, column: str) -> str:
-    """Return the SQL expression of a column of the published item that matches a delivery; NULL if none matches.
+    """Return an SQL expression: the value of ``column`` in the publication that matches a delivery, or NULL.
 
-    ``match`` is "text" to match items by their text, or "place" to match them by their position in the message, which
-    is needed if a filter has changed the text.
+    ``match`` is "text" to match publications by their text, or "place" to match them by their position in the message.
+    The position is needed if a filter has changed the text.
     """
     return f"min(CASE WHEN {_MATCHES[match]} THEN {column} END)"
 
@@ -122,11 +124,11 @@ def latency(traces: Any, over_runs: bool = False) -> Any:
         SELECT scenario, count(*) AS delivered, {_percentile(50)} AS latency_ms_p50, {_percentile(95)} AS latency_ms_p95
         FROM ranked GROUP BY scenario
     """
-    answer = run_sorted(query, ("scenario",), traces=traces)
+    latency_table = run_sorted(query, ("scenario",), traces=traces)
     if not over_runs:
-        return answer
+        return latency_table
     columns = mean_columns(("delivered", "latency_ms_p50", "latency_ms_p95"))
-    return run_query(f"SELECT count(*) AS runs, {columns} FROM {{answer}}", answer=answer)
+    return run_query(f"SELECT count(*) AS runs, {columns} FROM {{answer}}", answer=latency_table)
 
 
 def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
@@ -142,8 +144,12 @@ def latency_distribution(traces: Any, over_runs: bool = False) -> Any:
         FROM ranked CROSS JOIN (VALUES {percents}) AS percents(percent)
         WHERE place * 100 >= percent * deliveries AND (place - 1) * 100 < percent * deliveries
     """
-    answer = run_sorted(query, ("scenario", "percent"), traces=traces)
-    return band(answer, answer, ("percent",), ("latency_ms",), "NULL") if over_runs else answer
+    percentile_table = run_sorted(query, ("scenario", "percent"), traces=traces)
+    return (
+        band(percentile_table, percentile_table, ("percent",), ("latency_ms",), "NULL")
+        if over_runs
+        else percentile_table
+    )
 
 
 def flows(traces: Any, over_runs: bool = False) -> Any:
@@ -166,11 +172,11 @@ def flows(traces: Any, over_runs: bool = False) -> Any:
             AND travelled.sequence = arrived.sequence AND travelled.node = arrived.sink
         GROUP BY arrived.scenario, publisher, sink, arrived.peer
     """
-    answer = run_sorted(query, ("scenario", "publisher", "sink", "last_hop"), traces=traces)
+    flow_table = run_sorted(query, ("scenario", "publisher", "sink", "last_hop"), traces=traces)
     if not over_runs:
-        return answer
+        return flow_table
     keys = ("publisher", "sink", "last_hop")
-    return band(answer, select_scenarios(traces), keys, ("delivered",))
+    return band(flow_table, select_scenarios(traces), keys, ("delivered",))
 
 
 def paths(traces: Any, over_runs: bool = False) -> Any:
@@ -178,19 +184,20 @@ def paths(traces: Any, over_runs: bool = False) -> Any:
 
     Columns: scenario, publisher, sink, sender, receiver, delivered (their number).
 
-    A path is traced back from the sink: each node's previous hop is the neighbor from which the node first received the
-    message (row "held"). A path ends at a node without such a row, or after `MOST_HOPS` links. So for some protocols
-    only the last link is known, or none. With ``over_runs`` the rows are means over runs (`band`).
+    A path is traced back from the sink. The previous hop of a node is the neighbor in the node's first row "held" of
+    the message, from which the node first received it. A path ends at a node without such a row, or after `MOST_HOPS`
+    links. If a protocol records such rows only at sinks, paths have only their last link; without such rows, none.
+    With ``over_runs`` the rows are means over runs (`band`).
     """
     query = f"WITH {_DELIVERIES} SELECT {_MESSAGE}, publisher, sink FROM arrived"
-    arrived = checkpoint(run_query(query, traces=traces))
+    arrived_messages = checkpoint(run_query(query, traces=traces))
     query = f"""
         SELECT {_MESSAGE}, node, peer FROM (
             SELECT {_MESSAGE}, node, peer, row_number() OVER (PARTITION BY {_MESSAGE}, node ORDER BY row) AS age
             FROM {{traces}} WHERE event = 'held') AS every
         WHERE age = 1 AND peer >= 0
     """
-    held = checkpoint(run_query(query, traces=traces))
+    held_rows = checkpoint(run_query(query, traces=traces))
     query = f"""
         WITH RECURSIVE hops AS (
             SELECT arrived.scenario, arrived.origin, arrived.sequence, publisher, sink, held.peer AS sender,
@@ -206,8 +213,8 @@ def paths(traces: Any, over_runs: bool = False) -> Any:
         FROM hops GROUP BY scenario, publisher, sink, sender, receiver
     """
     keys = ("publisher", "sink", "sender", "receiver")
-    answer = run_sorted(query, ("scenario", *keys), arrived=arrived, held=held)
-    return band(answer, select_scenarios(traces), keys, ("delivered",)) if over_runs else answer
+    path_table = run_sorted(query, ("scenario", *keys), arrived=arrived_messages, held=held_rows)
+    return band(path_table, select_scenarios(traces), keys, ("delivered",)) if over_runs else path_table
 
 
 def _percentile(percent: int) -> str:

@@ -48,7 +48,7 @@ class TraceSource(DataSource):
         return "workbench.trace"
 
     def schema(self) -> Any:
-        """Return the Spark schema, with the columns that `table` describes."""
+        """Return the Spark schema of a trace table, whose columns `workbench.pipelines.trace.table` describes."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         return from_arrow_schema(PLAIN_SCHEMA)
@@ -68,30 +68,35 @@ class FolderReader(DataSourceReader):
     """A reader of the runs in a folder."""
 
     def __init__(self, options: Any) -> None:
-        only = [scenario_hash.strip() for scenario_hash in options["only"].split(",")] if "only" in options else None
-        self._runs = select_runs(Path(options["path"]).absolute(), only, options.get("code"))
+        scenario_hashes = (
+            [scenario_hash.strip() for scenario_hash in options["only"].split(",")] if "only" in options else None
+        )
+        self._runs = select_runs(Path(options["path"]).absolute(), scenario_hashes, options.get("code"))
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return a partition for each range of whole runs, of about two million rows at most or a single long run."""
+        """Return the partitions of all files, each a range of whole runs.
+
+        A partition has at most about two million rows, unless a single run is longer.
+        """
         return [rows_range for path, runs in self._runs.items() for rows_range in _ranges_of_runs(str(path), runs)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the trace rows of a partition, in order."""
-        path, first, rows = partition.value
-        yield from map(without_dictionaries, File(Path(path)).batches(StoredRun("", "", first, rows)))
+        """Yield the trace rows of a partition, a range of whole runs in one file, in the order of the file."""
+        path, first_row, rows = partition.value
+        yield from map(without_dictionaries, File(Path(path)).batches(StoredRun("", "", first_row, rows)))
 
 
 def _ranges_of_runs(path: str, runs: list[StoredRun]) -> Iterator[InputPartition]:
     """Yield partitions of a file, each a range of whole runs as (path, first row, number of rows)."""
-    begin, end = runs[0].first, runs[0].first
+    range_start, range_end = runs[0].first, runs[0].first
     for run in runs:
-        if run.first > end or end + run.rows - begin > ROWS_A_TASK:
-            if end > begin:
-                yield InputPartition((path, begin, end - begin))
-            begin = run.first
-        end = run.first + run.rows
-    if end > begin:
-        yield InputPartition((path, begin, end - begin))
+        if run.first > range_end or range_end + run.rows - range_start > ROWS_A_TASK:
+            if range_end > range_start:
+                yield InputPartition((path, range_start, range_end - range_start))
+            range_start = run.first
+        range_end = run.first + run.rows
+    if range_end > range_start:
+        yield InputPartition((path, range_start, range_end - range_start))
 
 
 class RunReader(DataSourceReader):
@@ -110,31 +115,36 @@ class RunReader(DataSourceReader):
 
         Runs are assigned to tasks in turn. Neighboring runs of the list take about the same time, so all tasks do, too.
         """
-        return [InputPartition(self._runs[first :: self._tasks]) for first in range(self._tasks)]
+        return [InputPartition(self._runs[task :: self._tasks]) for task in range(self._tasks)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a task's runs, run by run."""
-        known: dict[int, Scenario] = {}
+        """Simulate the runs of a partition, pairs (index of the scenario, seed), and yield their trace rows."""
+        scenarios: dict[int, Scenario] = {}
         for index, seed in partition.value:
-            if index not in known:
-                known = {index: Scenario.from_json(self._documents[index])}
-            yield from map(without_dictionaries, batches_of_run(play(known[index].replace(seed=seed), self._engine)))
+            if index not in scenarios:
+                scenarios = {index: Scenario.from_json(self._documents[index])}
+            yield from map(
+                without_dictionaries, batches_of_run(play(scenarios[index].replace(seed=seed), self._engine))
+            )
 
 
 def _documents(text: str) -> list[str]:
     try:
-        values = json.loads(text)
+        scenario_values = json.loads(text)
     except ValueError as error:
         raise ScenarioError(f"the option scenario is not JSON: {error}") from None
-    return [json.dumps(scenario) for scenario in (values if isinstance(values, list) else [values])]
+    return [
+        json.dumps(scenario)
+        for scenario in (scenario_values if isinstance(scenario_values, list) else [scenario_values])
+    ]
 
 
 def _seeds(text: str) -> list[int]:
-    first, is_range, last = text.partition(":")
+    first_text, is_range, end_text = text.partition(":")
     if is_range:
-        seeds = list(range(_whole(first or "0", "seeds"), _whole(last, "seeds")))
+        seeds = list(range(_whole(first_text or "0", "seeds"), _whole(end_text, "seeds")))
     else:
-        seeds = [_whole(number, "seeds") for number in text.split(",")]
+        seeds = [_whole(seed_text, "seeds") for seed_text in text.split(",")]
     if not seeds:
         raise ScenarioError(f"the option seeds is {text!r:.60}, which contains no seed; write 0:200 or 1,5,7")
     return seeds

@@ -29,9 +29,9 @@ def load_per_node(traces: Any, over_runs: bool = False) -> Any:
     """
     columns = ", ".join(f"{_frames(event)}, {_bytes(event)}" for event in _FRAMES)
     query = f"SELECT scenario, node, {columns} FROM {{traces}} GROUP BY scenario, node"
-    answer = run_sorted(query, ("scenario", "node"), traces=traces)
+    load_table = run_sorted(query, ("scenario", "node"), traces=traces)
     measures = [name for event in _FRAMES for name in (event, f"{event}_B")]
-    return band(answer, answer, ("node",), measures) if over_runs else answer
+    return band(load_table, load_table, ("node",), measures) if over_runs else load_table
 
 
 def load_per_link(traces: Any, over_runs: bool = False) -> Any:
@@ -47,9 +47,9 @@ def load_per_link(traces: Any, over_runs: bool = False) -> Any:
             CAST(sum(size_B) AS BIGINT) AS sent_B, {columns}
         FROM {{traces}} WHERE event IN ('received', 'lost') GROUP BY scenario, peer, node
     """
-    answer = run_sorted(query, ("scenario", "sender", "receiver"), traces=traces)
+    load_table = run_sorted(query, ("scenario", "sender", "receiver"), traces=traces)
     measures = [name for event in _FRAMES for name in (event, f"{event}_B")]
-    return band(answer, select_scenarios(traces), ("sender", "receiver"), measures) if over_runs else answer
+    return band(load_table, select_scenarios(traces), ("sender", "receiver"), measures) if over_runs else load_table
 
 
 def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
@@ -83,9 +83,9 @@ def losses(traces: Any, radio: Radio, over_runs: bool = False) -> Any:
             CAST(sum(heard * (frame_B + {radio.overhead_B})) AS BIGINT) * {double_literal(mJ_per_B)} AS energy_mJ
         FROM ended GROUP BY scenario, event, reason
     """
-    answer = run_sorted(query, ("scenario", "event", "reason"), traces=traces)
+    loss_table = run_sorted(query, ("scenario", "event", "reason"), traces=traces)
     measures = ("frames", "bytes_B", "energy_mJ")
-    return band(answer, select_scenarios(traces), ("event", "reason"), measures) if over_runs else answer
+    return band(loss_table, select_scenarios(traces), ("event", "reason"), measures) if over_runs else loss_table
 
 
 def over_time(
@@ -146,8 +146,8 @@ def over_time(
         FROM steps LEFT JOIN summed ON summed.scenario = steps.scenario AND summed.step <= steps.step
         GROUP BY steps.scenario, steps.time_s
     """
-    answer = run_sorted(query, ("scenario", "time_s"), traces=traces)
-    return band(answer, answer, ("time_s",), ("standing", "total")) if over_runs else answer
+    state_table = run_sorted(query, ("scenario", "time_s"), traces=traces)
+    return band(state_table, state_table, ("time_s",), ("standing", "total")) if over_runs else state_table
 
 
 def select_scenarios(traces: Any) -> Any:
@@ -168,31 +168,33 @@ LOW, HIGH = 0.05, 0.95
 
 def run_sorted(query: str, keys: Sequence[str], **tables: Any) -> Any:
     """Return the result of `run_query`, sorted by the columns ``keys`` if it is a pandas frame."""
-    answer = run_query(query, **tables)
-    return answer if is_spark(answer) else answer.sort_values(list(keys), ignore_index=True)
+    result_table = run_query(query, **tables)
+    return result_table if is_spark(result_table) else result_table.sort_values(list(keys), ignore_index=True)
 
 
 def band(answer: Any, runs: Any, keys: Sequence[str], measures: Sequence[str], absent: str = "0") -> Any:
     """Return the mean and percentiles over runs of the columns ``measures``, for each combination of ``keys``.
 
-    ``answer`` is a table with a row for each scenario and combination of values in the columns ``keys``. ``runs`` has
-    the column scenario of all runs, including runs without a row in ``answer``. Such a run counts with the value
-    ``absent``: "0", or "NULL" to leave it out. Columns: the keys, runs, and for each measure its mean (under its own
+    ``answer`` is a table with a row for each scenario and combination of values in the columns ``keys``. ``runs`` is a
+    table whose column scenario has all runs. A run without a row in ``answer`` counts with the value ``absent``: "0",
+    or "NULL" to leave the run out. Columns of the result: the keys, runs, and for each measure its mean (under its own
     name), 5th and 95th percentile (``_low``, ``_high``).
     """
     is_complete = runs is answer
     answer = checkpoint(answer)
     runs = answer if is_complete else runs
     key_columns = ", ".join(keys)
-    same = " AND ".join(["every.scenario = per_run.scenario", *(f"every.{key} = per_run.{key}" for key in keys)])
-    filled = ", ".join(f"coalesce(per_run.{name}, {absent}) AS {name}" for name in measures)
+    join_condition = " AND ".join(
+        ["every.scenario = per_run.scenario", *(f"every.{key} = per_run.{key}" for key in keys)]
+    )
+    filled_measures = ", ".join(f"coalesce(per_run.{name}, {absent}) AS {name}" for name in measures)
     query = f"""
         WITH things AS (SELECT DISTINCT {key_columns} FROM {{answer}}),
         every AS (SELECT scenario, {key_columns} FROM (SELECT DISTINCT scenario FROM {{runs}}) AS ran
             CROSS JOIN things),
         filled AS (
-            SELECT every.scenario, {", ".join(f"every.{key}" for key in keys)}, {filled}
-            FROM every LEFT JOIN {{answer}} AS per_run ON {same}
+            SELECT every.scenario, {", ".join(f"every.{key}" for key in keys)}, {filled_measures}
+            FROM every LEFT JOIN {{answer}} AS per_run ON {join_condition}
         )
         SELECT {key_columns}, count({measures[0]}) AS runs, {mean_columns(measures)} FROM filled GROUP BY {key_columns}
     """

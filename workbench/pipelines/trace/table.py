@@ -60,9 +60,9 @@ def traces(source: Source, spark: Any = None, only: Collection[str] | None = Non
 
 def batches_of_run(run: Run) -> Iterator[pa.RecordBatch]:
     """Yield the trace of a run in batches, with the columns scenario, code and row in front."""
-    code, rows = Codes().digest(run.scenario.protocol), 0
+    code_digest, rows = Codes().digest(run.scenario.protocol), 0
     for batch in run.trace.to_batches():
-        yield with_key(batch, run.scenario.hash, code, rows)
+        yield with_key(batch, run.scenario.hash, code_digest, rows)
         rows += len(batch)
 
 
@@ -96,27 +96,27 @@ def select_runs(
     """Return {file: its runs that ``only`` and ``code`` select, in order}. Raises DataError as `traces` does."""
     if not folder.is_dir():
         raise DataError(f"{folder} does not exist")
-    stored = list_runs(folder)
-    if not stored:
+    stored_runs = list_runs(folder)
+    if not stored_runs:
         raise DataError(f'{folder} has no traces; a sweep stores them with Sweep(..., keep="trace").run(out=folder)')
     wanted_hashes = None if only is None else set(only)
-    selected = {
+    selected_runs = {
         path: [
             run
             for run in runs
             if (wanted_hashes is None or run.scenario in wanted_hashes) and (code is None or run.code == code)
         ]
-        for path, runs in stored.items()
+        for path, runs in stored_runs.items()
     }
-    every = [run for runs in selected.values() for run in runs]
-    missing = sorted((wanted_hashes or set()) - {run.scenario for run in every})
-    if missing:
-        raise DataError(f"{folder} contains no trace of these scenarios: {', '.join(missing[:_MOST_NAMED])}")
-    if len({run.scenario for run in every}) < len(every):
-        codes = ", ".join(sorted({run.code for run in every}))
+    all_selected_runs = [run for runs in selected_runs.values() for run in runs]
+    missing_hashes = sorted((wanted_hashes or set()) - {run.scenario for run in all_selected_runs})
+    if missing_hashes:
+        raise DataError(f"{folder} contains no trace of these scenarios: {', '.join(missing_hashes[:_MOST_NAMED])}")
+    if len({run.scenario for run in all_selected_runs}) < len(all_selected_runs):
+        codes = ", ".join(sorted({run.code for run in all_selected_runs}))
         raise DataError(
             f"{folder} has traces of the same scenarios by different code ({codes}); choose: traces(folder, code=...)"
         )
-    if not every:
+    if not all_selected_runs:
         raise DataError(f"{folder} contains no trace of a run by code {code}")
-    return {path: runs for path, runs in selected.items() if runs}
+    return {path: runs for path, runs in selected_runs.items() if runs}

@@ -149,7 +149,7 @@ PRESETS = {
 
 
 class CodedDiffusion(Protocol):
-    """Coded diffusion and its settings: ``CodedDiffusion(generation_size=2, forwarding_probability=.8, ...)``."""
+    """Coded diffusion with its parameters: ``CodedDiffusion(generation_size=2, forwarding_probability=.8, ...)``."""
 
     node = CodedDiffusionNode
     parameters = PARAMETERS

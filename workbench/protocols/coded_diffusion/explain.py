@@ -15,10 +15,10 @@ HARMLESS = ("duplicate", "decoded", "not_innovative", "expired")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield one sentence if all neighbors of some publisher together send at most m combinations of each reading.
+    """Yield one sentence if a publisher's neighbors together send at most m combinations of each reading of m chunks.
 
-    ``missing``: the readings that were not delivered. A reading with m chunks needs m independent combinations, so a
-    single loss prevents decoding. With requests no sentence is yielded, as nodes then request lost combinations.
+    A node needs m independent combinations, so then a single loss prevents decoding. ``missing``: the readings that
+    were not delivered. With requests no sentence is yielded, as nodes then request lost combinations.
     """
     protocol = scenario.protocol
     if protocol.max_requests:
@@ -26,36 +26,39 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
     warnings = []
     for publisher in dict.fromkeys(missing.publisher[missing.hops > 1].tolist()):
         neighbors = scenario.topology.out_degree(publisher)
-        sent, size = protocol.bootstrap_factor * neighbors, protocol.generation_size
-        if sent <= size:
-            combinations = f"{counted(sent, 'combination')}"
+        combination_count, generation_size = protocol.bootstrap_factor * neighbors, protocol.generation_size
+        if combination_count <= generation_size:
+            combinations = f"{counted(combination_count, 'combination')}"
             combinations += f" ({counted(neighbors, 'neighbor')}, bootstrap_factor {protocol.bootstrap_factor})"
             consequence = (
-                "all must arrive and be independent" if sent == size else "a node that hears only these cannot decode"
+                "all must arrive and be independent"
+                if combination_count == generation_size
+                else "a node that hears only these cannot decode"
             )
             warnings.append(
-                f"The neighbors of node {publisher} send {combinations} of each reading of {counted(size, 'chunk')}: "
-                f"{consequence}"
+                f"The neighbors of node {publisher} send {combinations} of each reading of "
+                f"{counted(generation_size, 'chunk')}: {consequence}"
             )
     if warnings:
         yield f"{warnings[0]}{more(len(warnings))}."
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause, part of an explanation's sentence, about a node with too few combinations to decode.
+    """Return the clause that explains why a node could not decode an event: it received too few combinations.
 
-    ``account``: the cause of a missing reading. Returns None if that cause is not "incomplete".
+    ``account``: the cause of a missing reading. Returns None if that cause is not "incomplete". The clause is part of a
+    sentence of `run.explain`.
     """
     if account.cause != "incomplete":
         return None
     node, graph = account.node, scenario.topology
-    hears = set(graph.predecessors(node))
-    reason = f"it hears {counted(len(hears), 'neighbor')}"
+    heard_neighbors = set(graph.predecessors(node))
+    reason = f"it hears {counted(len(heard_neighbors), 'neighbor')}"
     if not scenario.protocol.max_requests:
         reason += ", and with max_requests=0 it sends no requests"
-    elif not hears & set(graph.successors(node)):
+    elif not heard_neighbors & set(graph.successors(node)):
         reason += ", none of which hears its requests"
     else:
         reason += ", and received no answer to its requests"
-    size = scenario.protocol.generation_size
-    return f"node {node} had {account.detail} of {size} combinations and got no more; {reason}"
+    generation_size = scenario.protocol.generation_size
+    return f"node {node} had {account.detail} of {generation_size} combinations and got no more; {reason}"

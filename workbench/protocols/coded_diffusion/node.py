@@ -72,7 +72,10 @@ class CodedDiffusionNode(Node):
     # Called by the application
 
     def publish(self, attributes, now, payload=b""):
-        """Broadcast a new event and return its sequence number at this node."""
+        """Broadcast a new event and return its sequence number at this node.
+
+        ``payload``: bytes that are added to the attributes, see `with_payload`.
+        """
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         number = self.first_number + self._published
@@ -122,13 +125,15 @@ class CodedDiffusionNode(Node):
         """Return a generation that holds all chunks of an event, so that its decoder is complete."""
         settings = self.settings
         data = wire.coded_bytes(event.origin, event.sequence, event.attributes)
-        size = settings.generation_size
-        generation = Generation((size, settings.field, len(data) - wire.CHECKSUM_B))
+        generation_size = settings.generation_size
+        generation = Generation((generation_size, settings.field, len(data) - wire.CHECKSUM_B))
         generation.hops = 1
         decoder = generation.decoder
-        chunks = split(data, size, settings.field)
-        for index in range(size):
-            decoder.add([1 if index == i else 0 for i in range(size)], decoder.field.from_data(chunks[index]))
+        chunks = split(data, generation_size, settings.field)
+        for index in range(generation_size):
+            decoder.add(
+                [1 if index == i else 0 for i in range(generation_size)], decoder.field.from_data(chunks[index])
+            )
         return generation
 
     def _receive_coded(self, coded, previous_hop, now):
@@ -194,8 +199,8 @@ class CodedDiffusionNode(Node):
     def _allow_request(self, generation, now):
         """Allow one more request for an incomplete generation, if ``max_requests`` requests were sent already.
 
-        The reason for the call is a packet that is not innovative. It shows that a neighbor is sending, whose next
-        packet is likely to be innovative.
+        Called after a packet that is not innovative. The packet shows that a neighbor is sending, whose next packet is
+        likely to be innovative.
         """
         if 0 < generation.requests == self.settings.max_requests:
             generation.requests -= 1
@@ -204,10 +209,10 @@ class CodedDiffusionNode(Node):
                 self._plan_wake()
 
     def _plan_forgetting(self, event_id, generation, now):
-        """Plan when to forget a decoded event.
+        """Set the time at which a decoded event is forgotten.
 
-        With requests, the event is forgotten after the time in which neighbors may request packets. Without requests,
-        it is forgotten at once, or when the timer fires that is still running for it.
+        With requests, it is forgotten after the time in which neighbors may request packets. Without requests, it is
+        forgotten when its send timer fires; if that timer is not set, it is forgotten at once.
         """
         if self._keep_us:
             generation.due_us = now + self._keep_us
@@ -260,7 +265,8 @@ class CodedDiffusionNode(Node):
     def _is_finished(self, event_id, now):
         """Return whether the node needs no more packets of an event, because it published or decoded the event.
 
-        A decoded event that has been quiet for long is forgotten and counts as new.
+        A decoded event is forgotten, and counts as new, if no frame of it was received or sent for a long time
+        (`rules.is_quiet`).
         """
         if event_id[0] == self.address:
             return True
@@ -278,7 +284,7 @@ class CodedDiffusionNode(Node):
     def _has_room(self, now, matrices):
         """Return whether there is memory for another event and ``matrices`` (0 or 1) more decoding matrices.
 
-        If the memory is full, forget quiet events first.
+        If the memory is full, first forget events of which no frame was received or sent for a long time.
         """
         if matrices:
             self._make_room()
@@ -291,10 +297,7 @@ class CodedDiffusionNode(Node):
         return rules.is_full(len(self.known), settings.max_known, len(self._ids) + matrices, settings.max_events)
 
     def _make_room(self):
-        """Make room for another matrix, unless there is room.
-
-        To do so, forget the oldest event that is stored only to answer requests.
-        """
+        """Forget the oldest event that is stored only to answer requests, if no decoding matrix is free."""
         if len(self._ids) < self.settings.max_events:
             return
         for event_id in self._ids:
@@ -385,9 +388,9 @@ class CodedDiffusionNode(Node):
             self._send(event_id, generation.hops, generation.header, recoder.recode())
 
     def _send(self, event_id, hops, header, packet):
-        generation_size, order, length_B = header
+        generation_size, field_order, length_B = header
         hops = min(hops, wire.U16 - 1)
-        coded = wire.Coded(event_id[0], event_id[1], hops, generation_size, order, length_B, packet[0], packet[1])
+        coded = wire.Coded(event_id[0], event_id[1], hops, generation_size, field_order, length_B, packet[0], packet[1])
         self.outbox.append((None, wire.encode_coded(coded)))
 
     def _report_forwarded(self, previous_hop, event_id, count):

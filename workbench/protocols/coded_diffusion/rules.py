@@ -23,10 +23,10 @@ def request_after_us(collecting_us):
 
 
 def keep_us(max_requests, collecting_us, request_after_us):
-    """Return how long a node stores a decoded event, in µs.
+    """Return how long a node stores an event after decoding it (µs); 0 if nodes send no requests.
 
-    It stores the event until its own timer fires, and then as long as neighbors may request packets. Without requests
-    the result is 0: the node stores the event only until its timer fires.
+    The time is that until the node's own timer fires, and then that in which neighbors may request packets. With 0 the
+    node stores the event only until its timer fires.
     """
     return collecting_us + (max_requests + 1) * request_after_us if max_requests else 0
 
@@ -46,9 +46,10 @@ def packets_to_send(forwarding_factor, fresh):
 
 
 def is_quiet(now, heard_us, forget_after_us):
-    """Return whether a node heard or sent the last frame of an event so long ago that it may forget the event.
+    """Return whether the last frame of an event is old enough for a node to forget the event.
 
-    ``heard_us``: the time of that frame.
+    ``heard_us``: when the node last received or sent a frame of the event (µs); ``forget_after_us``: the smallest age
+    of that frame (µs) at which the event may be forgotten.
     """
     return now - heard_us >= forget_after_us
 

@@ -100,13 +100,13 @@ def encode_event(event):
 
 def encode_coded(coded):
     """Return the frame of a Coded packet. Raises EncodeError if a field is out of range."""
-    origin, sequence, hops, generation_size, order, length_B, vector, information = coded
+    origin, sequence, hops, generation_size, field_order, length_B, vector, information = coded
     check_id(origin, sequence)
-    if order not in FIELD_ORDERS:
-        raise EncodeError("a coded packet's field has order %r; it must be one of %r" % (order, FIELD_ORDERS))
+    if field_order not in FIELD_ORDERS:
+        raise EncodeError("a coded packet's field has order %r; it must be one of %r" % (field_order, FIELD_ORDERS))
     if not 1 <= generation_size <= LARGEST_GENERATION or len(vector) != generation_size:
         raise EncodeError(
-            "generation_size is %r and the encoding vector has %d symbols; both must be the same, from 1 to %d"
+            "generation_size is %r and the encoding vector has %d symbols; both must be the same number, from 1 to %d"
             % (generation_size, len(vector), LARGEST_GENERATION)
         )
     if not (0 <= hops <= U16 and 1 <= length_B <= LONGEST_EVENT_B):
@@ -115,13 +115,13 @@ def encode_coded(coded):
             % (hops, length_B, U16, LONGEST_EVENT_B)
         )
     if not any(vector):
-        raise EncodeError("the encoding vector has zeros only; draw it again")
-    expected_B = information_B(length_B, generation_size, order)
+        raise EncodeError("all symbols of the encoding vector are 0; draw it again")
+    expected_B = information_B(length_B, generation_size, field_order)
     if len(information) != expected_B:
         raise EncodeError("the information vector has %d bytes; it must have %d" % (len(information), expected_B))
-    field_number = FIELD_ORDERS.index(order)
+    field_number = FIELD_ORDERS.index(field_order)
     header = struct.pack(CODED_LAYOUT, CODED, origin, sequence, hops, generation_size, field_number, length_B)
-    return with_checksum(header + bytes(field_of(order).pack(vector)) + bytes(information))
+    return with_checksum(header + bytes(field_of(field_order).pack(vector)) + bytes(information))
 
 
 def encode_request(request):
@@ -135,27 +135,27 @@ def encode_request(request):
 
 def decode(frame):
     """Return the Event, Coded or Request in a frame. Raises DecodeError, and no other error, for any other bytes."""
-    kind = frame[0] if len(frame) else 0
-    if kind not in _HEADERS_B:
+    type_byte = frame[0] if len(frame) else 0
+    if type_byte not in _HEADERS_B:
         raise DecodeError("the frame begins with %r; a message begins with one of %r" % (bytes(frame[:1]), b"ECR"))
-    header_B = _HEADERS_B[kind]
-    end = length_before_checksum_B(frame, header_B)
-    if kind == CODED:
-        return _decode_coded(frame, end)
-    if kind == REQUEST:
-        return _decode_request(frame, end)
-    if end - header_B > LONGEST_EVENT_B:
-        raise DecodeError("an event has %d bytes; it may have at most %d" % (end - header_B, LONGEST_EVENT_B))
+    header_B = _HEADERS_B[type_byte]
+    data_end = length_before_checksum_B(frame, header_B)
+    if type_byte == CODED:
+        return _decode_coded(frame, data_end)
+    if type_byte == REQUEST:
+        return _decode_request(frame, data_end)
+    if data_end - header_B > LONGEST_EVENT_B:
+        raise DecodeError("an event has %d bytes; it may have at most %d" % (data_end - header_B, LONGEST_EVENT_B))
     _, origin, sequence = struct.unpack_from(EVENT_LAYOUT, frame, 0)
-    return Event(origin, sequence, event_attributes(frame[header_B:end]))
+    return Event(origin, sequence, event_attributes(frame[header_B:data_end]))
 
 
 def _decode_request(frame, end):
     _, origin, sequence, rank = struct.unpack_from(REQUEST_LAYOUT, frame, 0)
     if end != _HEADERS_B[REQUEST] or rank >= LARGEST_GENERATION:
         raise DecodeError(
-            "invalid request: %d bytes before its checksum, rank %d; it must have %d bytes and a rank below %d"
-            % (end, rank, _HEADERS_B[REQUEST], LARGEST_GENERATION)
+            "invalid request: it has %d bytes before its checksum and the rank %d; it must have %d bytes there and a "
+            "rank below %d" % (end, rank, _HEADERS_B[REQUEST], LARGEST_GENERATION)
         )
     return Request(origin, sequence, rank)
 
@@ -178,9 +178,9 @@ def _decode_coded(frame, end):
     field.check_row(packed)
     vector = tuple(field.unpack(packed, generation_size))
     if bytes(field.pack(vector)) != packed:
-        raise DecodeError("the bits after the last symbol of an encoding vector are not zero")
+        raise DecodeError("the padding bits after the last symbol of an encoding vector are not 0; they must be 0")
     if not any(vector):
-        raise DecodeError("the encoding vector has zeros only; it must have at least one other symbol")
+        raise DecodeError("all symbols of the encoding vector are 0; at least one must not be 0")
     information = bytes(frame[header_B + vector_B : end])
     field.check_row(information)
     return Coded(origin, sequence, hops, generation_size, FIELD_ORDERS[field_number], length_B, vector, information)

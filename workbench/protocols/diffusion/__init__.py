@@ -196,7 +196,7 @@ FEW_SOURCES, MOST_SOURCES = 10, 255
 
 
 class Diffusion(Protocol):
-    """TinyDiffusion and its settings: ``Diffusion(max_gradients=10, filters=(Filter(...),), ...)``."""
+    """The protocol TinyDiffusion with its parameters: ``Diffusion(max_gradients=10, filters=(Filter(...),), ...)``."""
 
     node = DiffusionNode
     parameters = PARAMETERS
@@ -217,8 +217,8 @@ class Diffusion(Protocol):
         # Scenario files of version 0.1 have this parameter, nearly all of them with the remaining behaviour.
         if settings.pop("replacement", "newcomer") != "newcomer":
             raise ParameterError(
-                "Diffusion: the parameter replacement was removed; leave it out. With 'oldest' a full list of "
-                "gradients dropped the one that leads to the sink, and no data arrived"
+                "Diffusion: the parameter replacement was removed; leave it out. Its value 'oldest' made a "
+                "full list of gradients drop the gradient that leads to the sink, so no data arrived"
             )
         Protocol.__init__(self, **settings)
         used_keys = []
@@ -238,7 +238,8 @@ class Diffusion(Protocol):
     def matching_samples(self, subscription, publication):
         """Return the samples of a publication that match a subscription, by the rule of the parameter ``matching``.
 
-        A11 in the package's docstring explains the two rules.
+        With "strict" one value must meet all constraints on its key; otherwise each constraint may be met by another
+        value.
         """
         return matching_samples(subscription, publication, self.matching == "strict")
 
@@ -248,21 +249,21 @@ class Diffusion(Protocol):
         The node sends a reinforcement for each interest of its own subscriptions whose constraints contain
         ``attributes``.
         """
-        for own in list(node.own_interests):
-            if is_within(attributes, own.attributes):
-                node.reinforce(node.subscriptions.of(own)[0], now, attributes)
+        for own_interest in list(node.own_interests):
+            if is_within(attributes, own_interest.attributes):
+                node.reinforce(node.subscriptions.of(own_interest)[0], now, attributes)
 
     def sizes_in_c(self):
         """Return {C constant: size} of the C node's lists, or None if these settings need another class of node.
 
-        The constants have the names that the definition file of TinyDiffusion's design note has for them.
+        The constants have the names of TinyDiffusion's design note, such as MAX_GRADIENTS.
         """
         if self.kind_of_node() is not DiffusionNode:
             return None
-        limits = {name.upper(): value for name, value in self.settings.items() if name.startswith("max_")}
-        del limits["MAX_REPEATS"]  # a setting, not a size
-        limits["MESSAGE_B"] = PROFILES[self.profile]
-        return limits
+        constants = {name.upper(): value for name, value in self.settings.items() if name.startswith("max_")}
+        del constants["MAX_REPEATS"]  # a setting, not a size
+        constants["MESSAGE_B"] = PROFILES[self.profile]
+        return constants
 
     def room_in_c(self, nodes):
         """Return {C constant: size} of the filters' memory for a network of ``nodes`` nodes; {} without filters.
@@ -276,8 +277,8 @@ class Diffusion(Protocol):
         nodes_with_filters = [node for filter_ in self.filters if filter_.at is not None for node in filter_.at]
         filters = everywhere + max([nodes_with_filters.count(node) for node in set(nodes_with_filters)] or [0])
         window = max([filter_.in_c().get("window", 1) for filter_ in self.filters])
-        sources = FEW_SOURCES if nodes <= FEW_SOURCES else MOST_SOURCES
-        return {"MAX_FILTERS": filters, "MAX_FILTER_SOURCES": sources, "MAX_FILTER_WINDOW": window}
+        source_count = FEW_SOURCES if nodes <= FEW_SOURCES else MOST_SOURCES
+        return {"MAX_FILTERS": filters, "MAX_FILTER_SOURCES": source_count, "MAX_FILTER_WINDOW": window}
 
     def on_a_mote(self, address=None):
         """Return {name: plain value}, the settings that the mote at ``address`` receives.

@@ -38,7 +38,7 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step (an event in the trace) with which a reading's path along the gradients to the subscriber ended.
+    """Return the step, an event in the trace, that ended a reading's path along the gradients to the subscriber.
 
     The result is None if the trace does not prove such a step. ``trail``: the trace rows of the reading.
     """
@@ -55,8 +55,8 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     ]
     steps = sorted((step for step in end_steps if step), key=lambda step: step.rows[-1].position)
     # Of several copies, one that the subscriber itself lost came nearest.
-    nearest = [step for step in steps if step.neighbor == pair.subscriber]
-    step = next(reversed(nearest or steps), None)
+    nearest_steps = [step for step in steps if step.neighbor == pair.subscriber]
+    step = next(reversed(nearest_steps or steps), None)
     if step is None or not _has_other_subscribers(evidence, pair):
         return step
     # A frame lists the subscribers that other copies serve, but the trace does not contain frames.
@@ -66,7 +66,7 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     elif len(steps) == 1:
         is_proven = not any(row.position > end_position for row in trail.at("lost", pair.subscriber))
     else:
-        is_proven = bool(nearest) and is_last(trail, end_position)
+        is_proven = bool(nearest_steps) and is_last(trail, end_position)
     return step if is_proven and not _has_changed_list(trail, step) else None
 
 
@@ -76,8 +76,8 @@ def _has_changed_list(trail: Trail, step: Step) -> bool:
     A frame lists the subscribers that other copies serve. Only this list varies in size, so lost frames of different
     sizes prove that the list has changed. Then the copy for this subscriber may have taken another path.
     """
-    link = step.node, step.neighbor
-    sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == link]
+    endpoints = step.node, step.neighbor
+    sizes = [row.size_B for row in trail.of("lost") if (row.peer, row.node) == endpoints]
     return len(set(sizes)) > 1
 
 
@@ -101,20 +101,20 @@ def _find_end(evidence: Evidence, gradients: _Gradients, trail: Trail, node: int
 
 
 def _concerns_waiting_sample(drop: Row, sent: Row) -> bool:
-    """Return whether the row ``drop`` reports that the publisher dropped a sample that waited for an interest.
+    """Return whether ``drop`` reports a waiting sample of the publisher, not the reading's message.
 
-    Such a row has the sequence number 0, so it looks like a drop of the message with this number. ``sent``: the row
+    A drop of a waiting sample has the sequence number 0, like a drop of the message with that number. ``sent``: the row
     "originated" of the reading's message.
     """
     return drop.node == sent.node and drop.peer == NOBODY and drop.time_us != sent.time_us
 
 
 def _find_reached_nodes(gradients: _Gradients, trail: Trail, publisher: int) -> dict[int, set[int]]:
-    """Return {node: neighbors to which it had gradients for the reading}, for each node that got a copy.
+    """Return {node: neighbors to which it had gradients for the reading}, for each node that a copy reached.
 
-    Only copies that may be for the subscriber count: those that nodes sent to these neighbors, or all copies of a node
-    without such gradients. The search starts at the publisher, and at each node whose filter changed the reading,
-    because a filter's output goes to all subscribers whose interests match the output.
+    The search follows the copies from the publisher, and from each node whose filter changed the reading: a filter's
+    output goes to all subscribers whose interests match the output. From a node with such gradients it follows only
+    copies to these neighbors; from a node without them it follows all copies.
     """
     neighbors_by_node: dict[int, set[int]] = {}
     nodes_to_visit = [publisher, *(row.node for row in trail.of("filtered"))]
@@ -135,7 +135,7 @@ def _find_reached_nodes(gradients: _Gradients, trail: Trail, publisher: int) -> 
 
 
 class _Gradients:
-    """The gradients, on all nodes, of the subscriber's interests that match the reading."""
+    """The trace's record of gradients, on all nodes, for those interests of a subscriber that match a reading."""
 
     def __init__(self, evidence: Evidence, pair: Pair) -> None:
         self._evidence = evidence
@@ -153,18 +153,18 @@ class _Gradients:
         return [row for row in rows if row.sequence not in self._other_interests]
 
     def _changes(self, node: int) -> list[Row]:
-        """Return the rows in which a node set or removed a gradient, in order of the trace."""
+        """Return the trace rows in which a node set or removed such a gradient, in order of the trace."""
         if node not in self._changes_of_node:
             rows = self._rows("gradient_set", node) + self._rows("gradient_removed", node)
             self._changes_of_node[node] = sorted(rows, key=lambda row: row.position)
         return self._changes_of_node[node]
 
     def _last_rows(self, node: int, at_row: Row) -> dict[tuple[int, int], Row]:
-        """Return {(neighbor, sequence number of the interest): row}, with a node's gradients before ``at_row``.
+        """Return {(neighbor, sequence number of the interest): row}, a node's gradients before ``at_row``.
 
-        The row is the last one in the trace that set or removed the gradient. A reinforcement renews the gradients to
-        the neighbor that sent it. If the node has no gradient to this neighbor, the reinforcement sets one, for which
-        the result has ``NOBODY`` as the sequence number.
+        ``row`` is the last trace row that set, renewed or removed the gradient. A reinforcement renews all gradients of
+        the node to the neighbor that sent it. If the node has no gradient to this neighbor, the
+        reinforcement sets one, whose key has ``NOBODY`` as the sequence number.
         """
         last_rows: dict[tuple[int, int], Row] = {}
         for row in self._changes(node):
@@ -172,10 +172,10 @@ class _Gradients:
                 break
             key = row.peer, row.sequence
             if row.detail == "reinforcement" and row.event == "gradient_set":
-                renewed = [
+                renewed_keys = [
                     gradient for gradient in last_rows if gradient[0] == row.peer and _is_set(last_rows[gradient], row)
                 ]
-                last_rows.update(dict.fromkeys(renewed or [(row.peer, NOBODY)], row))
+                last_rows.update(dict.fromkeys(renewed_keys or [(row.peer, NOBODY)], row))
             elif row.event == "gradient_removed" and key not in last_rows and (row.peer, NOBODY) in last_rows:
                 last_rows[row.peer, NOBODY] = row
             else:
@@ -183,12 +183,12 @@ class _Gradients:
         return last_rows
 
     def neighbors(self, node: int, at_row: Row, end_position: int) -> set[int]:
-        """Return the neighbors to which a node had a gradient at the trace row ``at_row``, or set one afterwards.
+        """Return the neighbors to which a node had a gradient at ``at_row``, or in a later row up to ``end_position``.
 
-        Rows count until ``end_position``, their position in the trace.
+        ``end_position``: position of a row in the trace.
         """
-        active = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
-        return active | {
+        active_neighbors = {row.peer for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)}
+        return active_neighbors | {
             row.peer for row in self._rows("gradient_set", node) if at_row.position < row.position <= end_position
         }
 
@@ -198,10 +198,15 @@ class _Gradients:
         if any(_is_set(row, at_row) for row in last_rows.values()):
             return None
         if last_rows:
-            newest = max(last_rows.values(), key=lambda row: row.position)
-            detail = newest.detail if newest.event == "gradient_removed" else "expired"
+            newest_row = max(last_rows.values(), key=lambda row: row.position)
+            detail = newest_row.detail if newest_row.event == "gradient_removed" else "expired"
             return Step(
-                "evicted" if detail == "evicted" else "expired", node, None, at_row.time_us, detail, (newest, at_row)
+                "evicted" if detail == "evicted" else "expired",
+                node,
+                None,
+                at_row.time_us,
+                detail,
+                (newest_row, at_row),
             )
         cached_rows = [
             row
@@ -213,18 +218,18 @@ class _Gradients:
         return Step("not_asked", node, None, at_row.time_us, "", (at_row,))
 
     def leads_back(self, node: int, at_row: Row) -> Step | None:
-        """Return a step if all gradients of a node led back to the neighbor that sent it the reading, else None.
+        """Return the step "no_way_on" if all gradients of a node led back to the neighbor that sent it the reading.
 
-        The step has the cause "no_way_on". ``at_row``: the trace row in which the node received the reading.
+        Otherwise return None. ``at_row``: the trace row in which the node received the reading.
         """
-        active = [row for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)]
-        if active and {row.peer for row in active} == {at_row.peer}:
-            return Step("no_way_on", node, at_row.peer, at_row.time_us, "", (active[-1], at_row))
+        active_rows = [row for row in self._last_rows(node, at_row).values() if _is_set(row, at_row)]
+        if active_rows and {row.peer for row in active_rows} == {at_row.peer}:
+            return Step("no_way_on", node, at_row.peer, at_row.time_us, "", (active_rows[-1], at_row))
         return None
 
 
 def _is_set(row: Row, at_row: Row) -> bool:
-    """Return whether ``row``, the last trace row about a gradient, set it with an expiry later than ``at_row``."""
+    """Return whether a gradient exists at ``at_row``; ``row``: the last earlier row that set or removed it."""
     return row.event == "gradient_set" and row.value > at_row.time_us
 
 

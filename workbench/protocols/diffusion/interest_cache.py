@@ -105,7 +105,9 @@ class DataGradients:
         """Forget the reinforcements by a sink, because a new round of the sink's interest begins."""
         for data_gradient in self.list:
             if sink in data_gradient.reinforced_for:
-                data_gradient.reinforced_for = tuple([other for other in data_gradient.reinforced_for if other != sink])
+                data_gradient.reinforced_for = tuple(
+                    [other_sink for other_sink in data_gradient.reinforced_for if other_sink != sink]
+                )
 
 
 class InterestEntry:
@@ -142,7 +144,7 @@ class InterestEntry:
         return None
 
     def heads(self):
-        """Return {sink: its first gradient}."""
+        """Return {sink: the first gradient of the sink in this entry}."""
         heads = {}
         for gradient in self.gradients:
             if gradient.sink not in heads:
@@ -172,22 +174,22 @@ class InterestEntry:
 
     def remove(self, neighbor=None, expired_at=None):
         """Remove and return the gradients towards ``neighbor``, or those that expire until ``expired_at`` (µs)."""
-        removed = [
+        removed_gradients = [
             gradient
             for gradient in self.gradients
             if (neighbor is not None and gradient.neighbor == neighbor)
             or (expired_at is not None and gradient.expires_us <= expired_at)
         ]
-        for gradient in removed:
+        for gradient in removed_gradients:
             self.gradients.remove(gradient)
-        return removed
+        return removed_gradients
 
     def begin_round(self, sink, sequence, round_):
         """Remove and return a sink's gradients, because round ``round_`` of the sink's interest ``sequence`` begins.
 
         A gradient that a reinforcement of this round has already set is kept.
         """
-        removed = [
+        removed_gradients = [
             gradient
             for gradient in self.gradients
             if gradient.sink == sink
@@ -196,70 +198,84 @@ class InterestEntry:
                 or not is_path_of_round(gradient.reinforced_by, gradient.round, sequence, round_)
             )
         ]
-        for gradient in removed:
+        for gradient in removed_gradients:
             self.gradients.remove(gradient)
-        return removed
+        return removed_gradients
 
     def newest_reinforcement(self, sink):
         """Return the sequence number of the newest reinforcement that set a sink's gradient, or ``NOBODY``."""
         return max(
-            [g.reinforced_by for g in self.gradients if g.sink == sink and g.reinforced_by is not None] or [NOBODY]
+            [
+                gradient.reinforced_by
+                for gradient in self.gradients
+                if gradient.sink == sink and gradient.reinforced_by is not None
+            ]
+            or [NOBODY]
         )
 
     def has_newer_round(self, sink, round_):
         """Return whether a gradient was set by a sink's interest of a newer round than ``round_``."""
-        return any([g.sink == sink and g.sequence is not None and is_stale(round_, g.round) for g in self.gradients])
+        return any(
+            [
+                gradient.sink == sink and gradient.sequence is not None and is_stale(round_, gradient.round)
+                for gradient in self.gradients
+            ]
+        )
 
     def cancel(self, sink, sequence):
         """Remove and return a sink's gradients, because the sink has cancelled its interest ``sequence``.
 
         Gradients that later interests of the sink have set are kept.
         """
-        removed = [g for g in self.gradients if g.sink == sink and (g.sequence is None or g.sequence <= sequence)]
-        for gradient in removed:
+        removed_gradients = [
+            g for g in self.gradients if g.sink == sink and (g.sequence is None or g.sequence <= sequence)
+        ]
+        for gradient in removed_gradients:
             self.gradients.remove(gradient)
-        return removed
+        return removed_gradients
 
     def add_paths(self, paths, now, previous_hop, served, exploratory_gradients):
         """Append a path (sink, candidate next hops, rank) to the list ``paths`` for each copy of data that a sink gets.
 
         ``served``: sinks that get no copy; ``previous_hop``: the neighbor that sent the data and gets no copy;
-        ``exploratory_gradients``: number of copies for each sink without a reinforced gradient. If that is 1, the
-        candidates are the neighbor of the sink's first gradient and, unless a reinforcement has chosen it, all
-        neighbors that are at least as near to the sink. Otherwise each copy goes along another gradient: the first with
-        rank 0, the others with rank 1.
+        ``exploratory_gradients``: number of copies for each sink without a reinforced gradient.
+
+        A sink's first path has rank 0; its candidate is the neighbor of the sink's first gradient. If
+        ``exploratory_gradients`` is 1 and no reinforcement has chosen that gradient, all neighbors at least as near to
+        the sink are candidates too. If it is above 1, each further copy has a path with rank 1 along the sink's next
+        gradient.
         """
-        heads = {}
+        first_gradients = {}
         copies_left = {}
         for gradient in self.gradients:
             sink = gradient.sink
             if gradient.expires_us <= now or gradient.neighbor == previous_hop or sink in served:
                 continue
-            head = heads.get(sink)
-            if head is None:
-                heads[sink] = gradient
+            first_gradient = first_gradients.get(sink)
+            if first_gradient is None:
+                first_gradients[sink] = gradient
                 copies_left[sink] = 1 if gradient.reinforced_by is not None else exploratory_gradients
                 candidates = [gradient.neighbor]
                 paths.append((sink, candidates, 0))
                 if exploratory_gradients == 1 and gradient.reinforced_by is None:
-                    for other in self.gradients:
+                    for other_gradient in self.gradients:
                         if (
-                            other.sink == sink
-                            and other.expires_us > now
-                            and other.ttl >= gradient.ttl
-                            and other.neighbor not in (previous_hop, gradient.neighbor)
+                            other_gradient.sink == sink
+                            and other_gradient.expires_us > now
+                            and other_gradient.ttl >= gradient.ttl
+                            and other_gradient.neighbor not in (previous_hop, gradient.neighbor)
                         ):
-                            candidates.append(other.neighbor)
+                            candidates.append(other_gradient.neighbor)
             elif copies_left[sink] > 1:
                 copies_left[sink] -= 1
                 paths.append((sink, [gradient.neighbor], 1))
 
     def add_detours(self, paths, now, previous_hop, served, failed):
-        """Append a path (sink, [next hop], 0) to the list ``paths`` for each sink, for data that is sent again.
+        """Append a path (sink, [next hop], 0) to the list ``paths`` for each sink to which data must be sent again.
 
-        The next hop is the neighbor of the sink's first gradient that does not lead to ``failed``, the neighbor that
-        did not acknowledge the data. If all gradients lead to ``failed``, it is ``failed``. ``served`` and
-        ``previous_hop``: see `add_paths`.
+        ``failed``: the neighbor that did not acknowledge the data. The next hop is the neighbor of the sink's first
+        gradient that leads to another neighbor than ``failed``. If all gradients of the sink lead to ``failed``, the
+        next hop is ``failed``. The 0 is the rank of a sink's first path. ``served``, ``previous_hop``: see `add_paths`.
         """
         candidates_by_sink = {}
         for gradient in self.gradients:
@@ -296,7 +312,7 @@ class InterestCache:
         return None
 
     def add(self, interest):
-        """Add an entry for an interest, which evicts the oldest one from a full cache.
+        """Add an entry for an interest; a full cache evicts its oldest entry.
 
         Return (the new entry, the evicted entry or None).
         """
@@ -320,9 +336,9 @@ class ServedSinks:
         self.sinks = []
 
     def bit(self, sink):
-        """Return (the bit of a sink, whether another sink had this bit before); a new sink is assigned a bit.
+        """Return (the bit that represents a sink in a set, whether the bit represented another sink before).
 
-        The sink must have a gradient in the interest cache.
+        A sink without a bit is assigned one. The sink must have a gradient in the interest cache.
         """
         if sink in self.sinks:
             return 1 << self.sinks.index(sink), False
@@ -330,7 +346,7 @@ class ServedSinks:
             self.sinks.append(sink)
             return 1 << (len(self.sinks) - 1), False
         sinks_with_gradients = [gradient.sink for entry in self.cache.entries for gradient in entry.gradients]
-        index = [other in sinks_with_gradients for other in self.sinks].index(False)
+        index = [other_sink in sinks_with_gradients for other_sink in self.sinks].index(False)
         self.sinks[index] = sink
         return 1 << index, True
 
@@ -362,9 +378,9 @@ class SeenData:
 
 
 class SeenInterests:
-    """A memory of fixed size for the interests heard last: the last round of each, and when that was heard.
+    """A memory of fixed size: for each interest heard recently, its last round and when the node heard that round.
 
-    If the memory is full, the interest that was not heard for longest is forgotten. The id of an interest is (sink,
+    A full memory forgets the interest that has not been heard for the longest time. The id of an interest is (sink,
     sequence number).
     """
 
@@ -385,7 +401,9 @@ class SeenInterests:
         """Record that the interest ``id`` was heard now in round ``round_``."""
         if len(self._records) >= self.size and id not in self._records:
             # Of interests heard in the same microsecond the lower id goes: dictionaries have no order on a mote.
-            del self._records[min([(record[0], other) for other, record in self._records.items()])[1]]
+            del self._records[
+                min([(oldest_record[0], other_id) for other_id, oldest_record in self._records.items()])[1]
+            ]
         self._records[id] = (now, round_)
 
     def __len__(self):

@@ -1,6 +1,6 @@
 """Metrics that exist only for runs of TinyDiffusion. `workbench.sim.metrics` finds this module by the protocol's class.
 
-interest_coverage    share of the nodes that cached an interest, of those that its sink can reach; mean over interests
+interest_coverage    share of the nodes in reach of an interest's sink that cached the interest; mean over interests
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ SHOWN = {
 
 
 def measure(scenario: Any, rows: Columns) -> dict[str, float]:
-    """Return {"interest_coverage": mean over the interests in ``rows``, the rows of a trace}.
+    """Return {"interest_coverage": share of nodes that cached an interest, mean over all interests}.
 
-    Of the nodes that the sink of an interest can reach, its coverage is the share that cached the interest. The mean is
-    NaN if no interest was cached.
+    ``rows``: the rows of a trace. For each interest, the share is that of the nodes that its sink can reach. The mean
+    is NaN if no interest was cached.
     """
     origins, sequences, nodes = rows.columns("interest_cached", "origin", "sequence", "node")
     if not len(nodes):
@@ -36,13 +36,13 @@ def measure(scenario: Any, rows: Columns) -> dict[str, float]:
     interest_number = np.empty(len(order), np.int64)
     interest_number[order] = np.arange(len(order))
     sink_of = origins[first_rows_of_interests[order]]
-    first = first_rows(row_keys(interest, nodes))
-    interest, nodes = interest_number[interest[first]], nodes[first]
+    first_index = first_rows(row_keys(interest, nodes))
+    interest, nodes = interest_number[interest[first_index]], nodes[first_index]
     paths = paths_of(scenario.topology)
     sinks, row_of = unique_inverse(sink_of)
     holders, reachable = np.zeros(len(sink_of), np.int64), np.zeros(len(sink_of), np.int64)
-    for first, hops in paths.hops_from(paths.indices(sinks)):
-        row = row_of - first
+    for first_index, hops in paths.hops_from(paths.indices(sinks)):
+        row = row_of - first_index
         is_in_block = (row >= 0) & (row < len(hops))
         # The sink itself is one of the nodes, and caches its own interest.
         reachable[is_in_block] = np.count_nonzero(hops >= 0, axis=1)[row[is_in_block]]

@@ -101,40 +101,42 @@ class DiffusionNode(Node):
             )
         attributes = subscription.attributes
         self._check_count(attributes)
-        own = self._own_interest(attributes)
-        if own is None:
+        own_interest = self._own_interest(attributes)
+        if own_interest is None:
             if len(self.own_interests) >= self.settings.max_interests:
                 raise ParameterError(
                     "node %d already has %d different subscriptions, the most that max_interests allows"
                     % (self.address, len(self.own_interests))
                 )
-            own = OwnInterest(self._take_sequence(), attributes, self.settings.max_reinforcements)
+            own_interest = OwnInterest(self._take_sequence(), attributes, self.settings.max_reinforcements)
             # Encode before changing any state: an interest that does not fit its frame has no effect.
-            self._encode_interest(own, 0, own.sequence, self.settings.ttl)
-            self.own_interests.append(own)
+            self._encode_interest(own_interest, 0, own_interest.sequence, self.settings.ttl)
+            self.own_interests.append(own_interest)
         else:
-            if interval_us(attributes) < interval_us(own.attributes):
+            if interval_us(attributes) < interval_us(own_interest.attributes):
                 # Subscriptions that share an interest get readings at the highest of their rates.
                 wire.encode_interest(
                     wire.Interest(0, self.address, 0, self.address, 1, 0, attributes), self.settings.profile
                 )
-                own.attributes = attributes
+                own_interest.attributes = attributes
             # In the current round, neighbors would drop the interest as a duplicate and not learn the new expiration.
-            self._begin_round(own)
-        subscription.request = own
+            self._begin_round(own_interest)
+        subscription.request = own_interest
         self.subscriptions.add(subscription)
-        self._send_interest(own, now)
+        self._send_interest(own_interest, now)
         self._plan_tick(now)
         return subscription
 
     def unsubscribe(self, subscription, now):
         """End a subscription. If no other subscription shares its interest, cancel the interest in the network."""
         if self.subscriptions.end(subscription):
-            own = subscription.request
-            if not self.subscriptions.of(own):
-                self.own_interests.remove(own)
-                own.round = rules.next_round(own.round)
-                self.outbox.append((None, self._encode_interest(own, 0, own.sequence, self.settings.ttl)))
+            own_interest = subscription.request
+            if not self.subscriptions.of(own_interest):
+                self.own_interests.remove(own_interest)
+                own_interest.round = rules.next_round(own_interest.round)
+                self.outbox.append(
+                    (None, self._encode_interest(own_interest, 0, own_interest.sequence, self.settings.ttl))
+                )
         self._plan_wake()
 
     def publish(self, attributes, now, payload=b""):
@@ -167,24 +169,25 @@ class DiffusionNode(Node):
         """
         if subscription not in self.subscriptions.open:
             return 0
-        own = subscription.request
-        wanted = own.attributes if attributes is None else tuple(attributes)
-        if not is_within(wanted, own.attributes):
+        own_interest = subscription.request
+        wanted_attributes = own_interest.attributes if attributes is None else tuple(attributes)
+        if not is_within(wanted_attributes, own_interest.attributes):
             raise AttributeFormatError(
                 "the reinforcement %s is less constrained than the subscription %s; it must lie within it"
-                % (text_of(wanted), text_of(own.attributes))
+                % (text_of(wanted_attributes), text_of(own_interest.attributes))
             )
-        self._check_count(wanted)
+        self._check_count(wanted_attributes)
         # Encode before changing any state: a reinforcement that does not fit its frame has no effect.
-        wire.encode_interest(wire.Interest(0, self.address, 0, self.address, 1, 0, wanted), self.settings.profile)
-        own.data_gradients.forget_reinforcements(self.address)
-        return self._start_reinforcement(own, wanted, own.data_gradients.list, now)
+        wire.encode_interest(
+            wire.Interest(0, self.address, 0, self.address, 1, 0, wanted_attributes), self.settings.profile
+        )
+        own_interest.data_gradients.forget_reinforcements(self.address)
+        return self._start_reinforcement(own_interest, wanted_attributes, own_interest.data_gradients.list, now)
 
     def link_quality(self, neighbor, inbound, outbound, now):
-        """Put a neighbor on the black list or take it off, by the delivery ratios of the link.
+        """Put a neighbor on the black list or take it off, by the delivery ratios of the link (`rules.is_black`).
 
-        ``inbound``, ``outbound``: the link layer's estimates of these ratios for frames from and to the neighbor. A27
-        in the package's docstring has the rule.
+        ``inbound``, ``outbound``: the link layer's estimates of these ratios for frames from and to the neighbor.
         """
         was_black = neighbor in self.black_list
         is_black = rules.is_black(
@@ -211,7 +214,6 @@ class DiffusionNode(Node):
             )
 
     def _take_sequence(self):
-        """Return the next sequence number of this node's messages."""
         self._messages += 1
         return (self.first_number + self._messages - 1) & wire.U32
 
@@ -224,15 +226,15 @@ class DiffusionNode(Node):
         waiting samples.
         """
         self.subscriptions.expire(now)
-        for own in list(self.own_interests):
-            if not self.subscriptions.of(own):
-                self.own_interests.remove(own)
-            elif own.refresh_us is not None and own.refresh_us <= now:
-                self._begin_round(own)
-                self._send_interest(own, now)
-            elif own.repeat_us is not None and own.repeat_us <= now:
-                own.repeats += 1
-                self._flood(own, now)
+        for own_interest in list(self.own_interests):
+            if not self.subscriptions.of(own_interest):
+                self.own_interests.remove(own_interest)
+            elif own_interest.refresh_us is not None and own_interest.refresh_us <= now:
+                self._begin_round(own_interest)
+                self._send_interest(own_interest, now)
+            elif own_interest.repeat_us is not None and own_interest.repeat_us <= now:
+                own_interest.repeats += 1
+                self._flood(own_interest, now)
         for due_frame in [frame for frame in self.waiting if frame[0] <= now]:
             self.waiting.remove(due_frame)
             self._send_again(due_frame[1], due_frame[2], due_frame[3], now)
@@ -249,8 +251,8 @@ class DiffusionNode(Node):
         times += [ends_us for _, _, ends_us in self.samples]
         times += [frame[0] for frame in self.waiting]
         times += [subscription.expires_us for subscription in self.subscriptions.open]
-        times += [own.refresh_us for own in self.own_interests]
-        times += [own.repeat_us for own in self.own_interests]
+        times += [own_interest.refresh_us for own_interest in self.own_interests]
+        times += [own_interest.repeat_us for own_interest in self.own_interests]
         if self.filters is not None:
             times.append(self.filters.next_wake)
         times = [time for time in times if time is not None]
@@ -259,9 +261,9 @@ class DiffusionNode(Node):
     # Interests
 
     def _own_interest(self, attributes):
-        for own in self.own_interests:
-            if constraints(own.attributes) == constraints(attributes):
-                return own
+        for own_interest in self.own_interests:
+            if constraints(own_interest.attributes) == constraints(attributes):
+                return own_interest
         return None
 
     def _begin_round(self, own):
@@ -288,9 +290,13 @@ class DiffusionNode(Node):
 
     def _stop_repeating(self, interest):
         """Cancel the planned repetition of this node's interest, because a neighbor has forwarded ``interest``."""
-        for own in self.own_interests:
-            if own.sequence == interest.sequence and own.round == interest.round and own.repeat_us is not None:
-                own.repeat_us = None
+        for own_interest in self.own_interests:
+            if (
+                own_interest.sequence == interest.sequence
+                and own_interest.round == interest.round
+                and own_interest.repeat_us is not None
+            ):
+                own_interest.repeat_us = None
                 self._plan_wake()
 
     def expiration_s(self, own, now):
@@ -399,9 +405,9 @@ class DiffusionNode(Node):
         entry.sink, entry.sequence = interest.sink, interest.sequence
         old_head = entry.head(interest.sink)
         self._report_removed(entry.begin_round(interest.sink, interest.sequence, interest.round), "round")
-        for other in self.cache.entries:
-            if other is entry or is_within(other.attributes, interest.attributes):
-                other.data_gradients.forget_reinforcements(interest.sink)
+        for other_entry in self.cache.entries:
+            if other_entry is entry or is_within(other_entry.attributes, interest.attributes):
+                other_entry.data_gradients.forget_reinforcements(interest.sink)
         self.events.append(
             InterestCached(
                 interest.previous_hop, "interest", interest.sink, interest.sequence, interest.round, interest.attributes
@@ -413,7 +419,10 @@ class DiffusionNode(Node):
         self._plan_tick(now)
 
     def _pace(self, entry, interest):
-        """Store the INTERVAL of an interest or a reinforcement, whose entry in the interest cache is ``entry``."""
+        """Store the shortest time between readings that an interest or a reinforcement requests by its INTERVAL.
+
+        ``entry``: the interest's entry in the interest cache.
+        """
         interval = interval_us(interest.attributes)
         if interval and self.pacing is None:
             # Loaded only now, to save the memory of motes whose sinks have no INTERVAL.
@@ -424,20 +433,17 @@ class DiffusionNode(Node):
             self.pacing.put(entry, interest.sink, interval)
 
     def _plan_tick(self, now):
-        """Plan to match waiting samples again after ``tick_s``, because the interests have changed.
-
-        See A25 in the package's docstring.
-        """
+        """Set this node's timer to match its waiting samples again after ``tick_s``; called when interests change."""
         if self.samples and self._tick_us is None:
             self._tick_us = now + int(self.settings.tick_s * SECOND_US)
             self._plan_wake()
 
     def _add_entry(self, interest):
         """Add an entry for an interest to the cache and return the entry; a full cache evicts its oldest entry."""
-        entry, evicted = self.cache.add(interest)
-        if evicted is not None:
-            self._report_removed(evicted.gradients, "evicted")
-            self._report_interest_removed(evicted, "evicted")
+        entry, evicted_entry = self.cache.add(interest)
+        if evicted_entry is not None:
+            self._report_removed(evicted_entry.gradients, "evicted")
+            self._report_interest_removed(evicted_entry, "evicted")
         return entry
 
     def set_gradient(self, entry, interest, now, reinforced_by=None):
@@ -456,9 +462,9 @@ class DiffusionNode(Node):
         is_new = gradient is None
         if is_new:
             gradient = Gradient(interest.sink, interest.previous_hop, expires_us, reinforced_by)
-            is_added, evicted = entry.add(gradient)
-            if evicted is not None:
-                self._report_removed([evicted], "evicted")
+            is_added, evicted_gradient = entry.add(gradient)
+            if evicted_gradient is not None:
+                self._report_removed([evicted_gradient], "evicted")
             if not is_added:
                 return
         gradient.round = interest.round
@@ -475,9 +481,9 @@ class DiffusionNode(Node):
         gradient.expires_us = max(gradient.expires_us, expires_us)
         self._first_expiry_us = min(self._first_expiry_us, gradient.expires_us)
         if reinforced_by is not None:
-            for other in entry.gradients:
-                if other.sink == interest.sink:
-                    other.reinforced_by = None
+            for other_gradient in entry.gradients:
+                if other_gradient.sink == interest.sink:
+                    other_gradient.reinforced_by = None
             gradient.reinforced_by = reinforced_by
             entry.move_to_front(gradient)
         self.events.append(
@@ -506,10 +512,10 @@ class DiffusionNode(Node):
             else:
                 continue
             old_head = entry.head(interest.sink)
-            removed = entry.cancel(interest.sink, last_sequence)
-            self._report_removed(removed, "cancelled")
+            removed_gradients = entry.cancel(interest.sink, last_sequence)
+            self._report_removed(removed_gradients, "cancelled")
             self._report_head(entry, interest.sink, old_head)
-            if removed and not entry.gradients:
+            if removed_gradients and not entry.gradients:
                 self.cache.entries.remove(entry)
                 self._report_interest_removed(entry, "cancelled")
 
@@ -544,13 +550,13 @@ class DiffusionNode(Node):
     def _remove(self, entry, reason, neighbor=None, expired_at=None):
         """Remove the gradients of a cache entry towards ``neighbor``, or those that expire until ``expired_at`` (µs).
 
-        Report the removed gradients with ``reason``, and the new first gradient of each sink that has lost its first
-        one.
+        Report the removed gradients with ``reason``. If a sink has lost its first gradient, also report its new first
+        gradient.
         """
         old_heads = entry.heads()
-        removed = entry.remove(neighbor, expired_at)
-        self._report_removed(removed, reason)
-        new_heads = entry.heads() if removed else old_heads
+        removed_gradients = entry.remove(neighbor, expired_at)
+        self._report_removed(removed_gradients, reason)
+        new_heads = entry.heads() if removed_gradients else old_heads
         for gradient in entry.gradients:
             if new_heads.get(gradient.sink) is gradient and old_heads[gradient.sink] is not gradient:
                 self._report_head(entry, gradient.sink, None)
@@ -593,7 +599,7 @@ class DiffusionNode(Node):
         return self._send_reinforcement(reinforcement, paths)
 
     def _receive_reinforcement(self, reinforcement, now):
-        """Put the gradient towards the sender of a reinforcement first, and forward the message to the sources."""
+        """Process a reinforcement: move the gradient towards its sender to the front, and forward it to the sources."""
         self.clean(now)
         entry = self.cache.find(reinforcement.attributes)
         entries = [entry] if entry is not None else containing_interests(reinforcement, self.cache.entries)
@@ -602,7 +608,9 @@ class DiffusionNode(Node):
             self._drop_message(reinforcement, "reinforcement", reason)
             return
         # Choose paths first, as the new entry may evict one of these entries.
-        interests = [(other.attributes, other.data_gradients.list) for other in entries]
+        interests = [
+            (containing_entry.attributes, containing_entry.data_gradients.list) for containing_entry in entries
+        ]
         paths = choose_paths(reinforcement, interests, self.settings, self.black_list, self.drop)
         if entry is None:
             entry = self._add_entry(reinforcement)
@@ -628,7 +636,8 @@ class DiffusionNode(Node):
     def _send_samples(self, now):
         """Send the waiting samples that match an interest, as many in each message as fit; keep the others.
 
-        A sample that matches only interests whose INTERVAL has not passed is dropped.
+        A sample is dropped if no sink may get it yet because of the sinks' INTERVAL, and no subscription of this node
+        matches it.
         """
         self.clean(now)
         self._drop_old_samples(now)
@@ -641,19 +650,19 @@ class DiffusionNode(Node):
                 matching_samples.append((sample[0], sample[1], ()))
             else:
                 published_us = sample[2] - int(self.settings.sample_lifetime_s * SECOND_US)
-                early = self.pacing.apply(self, sample[0], sample[1], published_us)
-                if early is not None:
-                    matching_samples.append((sample[0], sample[1], early))
+                early_sinks = self.pacing.apply(self, sample[0], sample[1], published_us)
+                if early_sinks is not None:
+                    matching_samples.append((sample[0], sample[1], early_sinks))
         self.samples = other_samples
         while matching_samples:
-            early = matching_samples[0][2]
+            early_sinks = matching_samples[0][2]
             numbers, attributes, matching_samples = self._aggregate(matching_samples)
             sequence = self._take_sequence()
             for number in numbers:
                 self.events.append(Originated(NOBODY, "data", self.address, sequence, number, ""))
             # `_send_data` lowers the ttl by one hop.
             ttl = self.settings.ttl + 1
-            data = wire.Data(sequence, self.address, NOBODY, ttl, len(numbers) > 1, early, attributes)
+            data = wire.Data(sequence, self.address, NOBODY, ttl, len(numbers) > 1, early_sinks, attributes)
             self._route(data, self._note_data(data, now), now)
 
     def _drop_old_samples(self, now):
@@ -664,58 +673,60 @@ class DiffusionNode(Node):
         self.samples = [sample for sample in self.samples if sample[2] > now]
 
     def _is_wanted(self, attributes):
-        for own in self.own_interests:
-            if one_way_match(own.attributes, attributes, self.strict):
+        for own_interest in self.own_interests:
+            if one_way_match(own_interest.attributes, attributes, self.strict):
                 return True
         return any([one_way_match(entry.attributes, attributes, self.strict) for entry in self.cache.entries])
 
     def _aggregate(self, samples):
-        """Aggregate the first of the samples, and the next ones that fit, in one message.
+        """Combine the first sample, and the following ones that fit and have the same sinks, in one message.
 
-        Return (numbers of these samples, attributes of the message, remaining samples). ``samples``: a list of (number,
-        attributes, sinks for which it is too early). A sink splits an aggregate where the first key repeats, so a
-        sample that contains its first key twice is sent alone. All samples of a message go to the same sinks. See A26
-        in the package's docstring.
+        Return (numbers of the combined samples, attributes of the message, remaining samples). ``samples``: a list of
+        (number, attributes, sinks for which the sample is too early). A sink splits an aggregate where its first key
+        repeats. So a sample that contains its first key twice is sent alone. See A26 in the docstring of
+        `workbench.protocols.diffusion`.
         """
-        number, attributes, early = samples[0]
+        number, attributes, early_sinks = samples[0]
         numbers = [number]
         room_B = wire.PROFILES[self.settings.profile] - wire.DATA_HEADER_B - attributes_size(attributes)
         first_key = attributes[0].key
         has_key_once = _has_first_key_once(attributes)
-        remaining = []
+        remaining_samples = []
         for sample in samples[1:]:
-            number, next_attributes, next_early = sample
+            number, next_attributes, next_early_sinks = sample
             size = attributes_size(next_attributes)
             if (
-                remaining
+                remaining_samples
                 or size > room_B
-                or next_early != early
+                or next_early_sinks != early_sinks
                 or next_attributes[0].key != first_key
                 or not (has_key_once and _has_first_key_once(next_attributes))
             ):
-                remaining.append(sample)
+                remaining_samples.append(sample)
                 continue
             room_B -= size
             numbers.append(number)
             attributes += next_attributes
-        return numbers, attributes, remaining
+        return numbers, attributes, remaining_samples
 
     def _receive_data(self, data, now):
         self.clean(now)
-        seen = self.seen_data.get((data.source, data.sequence))
-        if seen is None:
-            seen = self._note_data(data, now)
+        seen_record = self.seen_data.get((data.source, data.sequence))
+        if seen_record is None:
+            seen_record = self._note_data(data, now)
             if data.source != self.address:
-                self._route(data, seen, now)
+                self._route(data, seen_record, now)
                 return
             # The message has returned to its source, which has forgotten it.
-        if seen.is_settled or not self._forward_data(data, self._matching_entries(data.attributes), seen, now):
+        if seen_record.is_settled or not self._forward_data(
+            data, self._matching_entries(data.attributes), seen_record, now
+        ):
             self._drop_message(data, "data", "duplicate")
 
     def _note_data(self, data, now):
-        seen = SeenData(data.previous_hop, data.ttl, now)
-        self.seen_data.put((data.source, data.sequence), seen)
-        return seen
+        seen_record = SeenData(data.previous_hop, data.ttl, now)
+        self.seen_data.put((data.source, data.sequence), seen_record)
+        return seen_record
 
     def _matching_entries(self, attributes):
         """Return the entries of the cache whose interests match data with these attributes."""
@@ -724,7 +735,8 @@ class DiffusionNode(Node):
     def _route(self, data, seen, now):
         """Process new data: filter it, then deliver, forward or drop it.
 
-        ``seen``: what this node remembers about the message. A23 in the package's docstring explains the order.
+        ``seen``: the SeenData record of the message. A23 in the docstring of `workbench.protocols.diffusion` explains
+        the order.
         """
         attributes = data.attributes
         if self.filters is not None:
@@ -743,26 +755,26 @@ class DiffusionNode(Node):
         self._pass_on(data, seen, now)
 
     def send_held(self, data, now):
-        """Send a data message that a filter has made of messages held back before, to all sinks that match."""
+        """Send a data message that a filter made of messages that it held back, to all sinks that match it."""
         self.clean(now)
-        seen = self.seen_data.get((data.source, data.sequence)) or self._note_data(data, now)
-        seen.is_settled = True
+        seen_record = self.seen_data.get((data.source, data.sequence)) or self._note_data(data, now)
+        seen_record.is_settled = True
         if self._reason_to_drop(data.attributes, wire.DATA_HEADER_B) is None:
-            self._pass_on(data, seen, now)
+            self._pass_on(data, seen_record, now)
         else:
             self._drop_message(data, "data", "too_long")
 
     def _pass_on(self, data, seen, now):
-        """Deliver data to own subscriptions, and forward or drop it."""
+        """Deliver data to this node's own subscriptions, and forward or drop it; ``seen``: its SeenData record."""
         attributes = data.attributes
         is_held = False
-        for own in self.own_interests:
-            if one_way_match(own.attributes, attributes, self.strict):
+        for own_interest in self.own_interests:
+            if one_way_match(own_interest.attributes, attributes, self.strict):
                 if not is_held:
                     hops = rules.hops_taken(self.settings.ttl, data.ttl)
                     self.events.append(Held(data.previous_hop, "data", data.source, data.sequence, hops, ""))
                 is_held = True
-                self._deliver(own, data, now)
+                self._deliver(own_interest, data, now)
         entries = self._matching_entries(attributes)
         for entry in entries:
             self._update_data_gradient(entry.data_gradients, data)
@@ -776,14 +788,14 @@ class DiffusionNode(Node):
             self._drop_message(data, "data", reason)
 
     def _count_gradients_to_use(self, now):
-        """Return along how many gradients of each sink to send new data.
+        """Return along how many gradients of each sink this node sends new data: 1 or ``exploratory_gradients``.
 
-        The result is 1 if this node might not recognize copies that return to it.
+        The result is 1 if the node might not recognize copies that come back.
         """
         max_gradients = self.settings.exploratory_gradients
         if max_gradients > 1:
-            oldest = self.seen_data.oldest()
-            if not rules.may_explore(oldest is not None, oldest.received_us if oldest else 0, now):
+            oldest_record = self.seen_data.oldest()
+            if not rules.may_explore(oldest_record is not None, oldest_record.received_us if oldest_record else 0, now):
                 return 1
         return max_gradients
 
@@ -794,29 +806,34 @@ class DiffusionNode(Node):
         message.
         """
         listed_sinks = list(data.listed_sinks)
-        if any([one_way_match(own.attributes, data.attributes, self.strict) for own in self.own_interests]):
+        if any(
+            [
+                one_way_match(own_interest.attributes, data.attributes, self.strict)
+                for own_interest in self.own_interests
+            ]
+        ):
             listed_sinks.append(self.address)
         paths = []
-        exploratory = self._count_gradients_to_use(now)
+        max_gradients = self._count_gradients_to_use(now)
         for entry in entries:
-            entry.add_paths(paths, now, data.previous_hop, listed_sinks + [self.address, data.source], exploratory)
-        served = self.served_sinks.sinks_of(seen.served)
-        is_repeated = any([path[0] in served for path in paths])
+            entry.add_paths(paths, now, data.previous_hop, listed_sinks + [self.address, data.source], max_gradients)
+        served_sinks = self.served_sinks.sinks_of(seen.served)
+        is_repeated = any([path[0] in served_sinks for path in paths])
         if is_repeated and rules.has_circled(data.ttl, seen.ttl) and rules.may_retry(seen.retries):
             # A reinforcement has moved the path meanwhile, so forward the copy as if it were new.
             seen.retries += 1
             seen.ttl = data.ttl
             seen.served = 0
         else:
-            listed_sinks += served
-            paths = [path for path in paths if path[0] not in served]
+            listed_sinks += served_sinks
+            paths = [path for path in paths if path[0] not in served_sinks]
         if not paths:
             return False
         if data.ttl <= 1:
             self._drop_message(data, "data", "ttl")
             return True
-        copies, unserved = self._share_paths(paths)
-        if unserved:
+        copies, unserved_paths = self._share_paths(paths)
+        if unserved_paths:
             # One event for all neighbors that are left out.
             self._drop_message(data, "data", "full")
         self._send_data(data, copies, listed_sinks)
@@ -829,8 +846,8 @@ class DiffusionNode(Node):
     def _note_served(self, seen, sink):
         bit, is_reused = self.served_sinks.bit(sink)
         if is_reused:
-            for other in self.seen_data.values.values():
-                other.served &= ~bit
+            for other_record in self.seen_data.values.values():
+                other_record.served &= ~bit
         seen.served |= bit
 
     def _share_paths(self, paths):
@@ -849,16 +866,16 @@ class DiffusionNode(Node):
                     count = counts.setdefault(neighbor, [0, 0])
                     count[0] += 1
                     count[1] += neighbor == candidates[0]
-            best, best_count = NOBODY, (0, 0)
+            best_neighbor, best_count = NOBODY, (0, 0)
             for neighbor, count in counts.items():
-                if rules.is_better_hop(count[0], count[1], neighbor, best_count[0], best_count[1], best):
-                    best, best_count = neighbor, count
+                if rules.is_better_hop(count[0], count[1], neighbor, best_count[0], best_count[1], best_neighbor):
+                    best_neighbor, best_count = neighbor, count
             sinks = []
             for sink, candidates, _ in paths:
-                if best in candidates and sink not in sinks:
+                if best_neighbor in candidates and sink not in sinks:
                     sinks.append(sink)
-            copies.append((best, sinks))
-            paths = [path for path in paths if best not in path[1]]
+            copies.append((best_neighbor, sinks))
+            paths = [path for path in paths if best_neighbor not in path[1]]
         return copies, paths
 
     def _send_data(self, data, copies, listed_sinks):
@@ -874,8 +891,8 @@ class DiffusionNode(Node):
         listed_sinks = sorted([sink for sink in set(listed_sinks) if sink not in served_sinks])
         for neighbor, sinks in copies:
             # Sinks that this node serves with other copies come first, as the end of a long list is cut.
-            listed = sorted([sink for sink in served_sinks if sink not in sinks]) + listed_sinks
-            listed = [sink for sink in listed if sink != neighbor][:max_listed]
+            listed_in_copy = sorted([sink for sink in served_sinks if sink not in sinks]) + listed_sinks
+            listed_in_copy = [sink for sink in listed_in_copy if sink != neighbor][:max_listed]
             frame = wire.encode_data(
                 wire.Data(
                     data.sequence,
@@ -883,7 +900,7 @@ class DiffusionNode(Node):
                     self.address,
                     data.ttl - 1,
                     data.is_aggregate,
-                    tuple(listed),
+                    tuple(listed_in_copy),
                     data.attributes,
                 ),
                 self.settings.profile,
@@ -893,16 +910,16 @@ class DiffusionNode(Node):
     def sent(self, destination, frame, ok, now):
         """Plan to send a data frame again if neighbor ``destination`` did not acknowledge it (``ok`` False)."""
         data = None if ok else self._decode_own_data(frame)
-        seen = None if data is None else self.seen_data.get((data.source, data.sequence))
-        if seen is None or not rules.may_retry(seen.retries):
+        seen_record = None if data is None else self.seen_data.get((data.source, data.sequence))
+        if seen_record is None or not rules.may_retry(seen_record.retries):
             return
-        seen.retries += 1
+        seen_record.retries += 1
         if len(self.waiting) >= rules.MAX_WAITING:
-            self._send_again(destination, seen.previous_hop, frame, now)
+            self._send_again(destination, seen_record.previous_hop, frame, now)
             return
         # Store the previous hop, as the message may be forgotten by then.
         due_us = now + 1 + self.random.below(rules.RETRY_WITHIN_US)
-        self.waiting.append((due_us, destination, seen.previous_hop, frame))
+        self.waiting.append((due_us, destination, seen_record.previous_hop, frame))
         self._plan_wake()
 
     def _decode_own_data(self, frame):

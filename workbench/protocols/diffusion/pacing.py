@@ -69,31 +69,34 @@ class Pacing:
         pace.interval_us = interval_us
 
     def apply(self, node, number, attributes, published_us):
-        """Find the sinks to which ``node`` must not send its reading ``number`` yet; report each of them as an event.
+        """Return the sorted tuple of the sinks that must not get a reading of ``node`` yet, because of their INTERVAL.
 
-        Return the sorted tuple of their addresses. If no other sink and no subscription of the node needs the reading,
-        drop it and return None. A sink gets a reading that is due for any of the sink's interests.
+        Each of these sinks is reported as an event. A reading that is due for one interest of a sink is due for the
+        sink. If no other sink and no subscription of the node needs the reading, it is dropped, and the result is None.
+        ``number``: the reading's number at the node; ``published_us``: when it was published (µs).
         """
         self._forget_removed()
-        due = []
-        early = []
+        due_sinks = []
+        early_sinks = []
         for entry in self.cache.entries:
             if not one_way_match(entry.attributes, attributes, node.strict):
                 continue
             for sink in entry.heads():
                 pace = self._pace(entry, sink)
                 if pace is None:
-                    due.append(sink)
+                    due_sinks.append(sink)
                 elif is_due(published_us, pace.last_us, pace.interval_us):
                     pace.last_us = published_us
-                    due.append(sink)
-                elif sink not in early:
-                    early.append(sink)
-        early = sorted([sink for sink in early if sink not in due])
-        for sink in early:
+                    due_sinks.append(sink)
+                elif sink not in early_sinks:
+                    early_sinks.append(sink)
+        early_sinks = sorted([sink for sink in early_sinks if sink not in due_sinks])
+        for sink in early_sinks:
             node.events.append(Withheld(sink, "data", node.address, 0, number, ""))
-        is_wanted = any([one_way_match(own.attributes, attributes, node.strict) for own in node.own_interests])
-        if early and not due and not is_wanted:
+        is_wanted = any(
+            [one_way_match(own_interest.attributes, attributes, node.strict) for own_interest in node.own_interests]
+        )
+        if early_sinks and not due_sinks and not is_wanted:
             node.drop(NOBODY, "data", node.address, 0, "interval")
             return None
-        return tuple(early)
+        return tuple(early_sinks)

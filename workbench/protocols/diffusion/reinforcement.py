@@ -29,9 +29,10 @@ from workbench.attributes.model import one_way_match
 
 
 def containing_interests(reinforcement, entries):
-    """Return the cache entries with gradients for the reinforcement's sink whose constraints contain its constraints.
+    """Return the cache entries that contain a reinforcement.
 
-    See A20 in the module's docstring.
+    An entry contains it if the reinforcement's constraints lie within the constraints of the entry, and the entry has a
+    gradient for the reinforcement's sink. See A20 in the module's docstring.
     """
     return [
         entry
@@ -55,10 +56,10 @@ def reason_to_refuse(reinforcement, entry, entries, address):
         return "no_interest"
     if entry is None:
         return None
-    newest = entry.newest_reinforcement(sink)
-    if newest == reinforcement.sequence:
+    newest_sequence = entry.newest_reinforcement(sink)
+    if newest_sequence == reinforcement.sequence:
         return "duplicate"
-    if newest > reinforcement.sequence or entry.has_newer_round(sink, reinforcement.round):
+    if newest_sequence > reinforcement.sequence or entry.has_newer_round(sink, reinforcement.round):
         return "stale"
     return None
 

@@ -30,16 +30,16 @@ def is_stale(round_, known_round):
     """Return whether ``round_`` of an interest is older than ``known_round``.
 
     Rounds are compared modulo 256: ``round_`` is older if it precedes ``known_round`` by 1 to 128. See A15 in the
-    package's docstring.
+    docstring of `workbench.protocols.diffusion`.
     """
     return (round_ - known_round) & 0xFF >= 128
 
 
 def known_for_us(refresh_s, gradient_lifetime_s):
-    """Return how long a node remembers an interest's round after it has heard the interest (µs).
+    """Return how long after hearing an interest a node remembers the interest's round (µs).
 
-    The time is two refreshes or, without refreshes, the lifetime of a gradient. It is shorter than 128 rounds, as
-    rounds further apart cannot be compared modulo 256.
+    The time is two refreshes or, without refreshes, the lifetime of a gradient. This is shorter than 128 rounds,
+    the largest distance at which rounds modulo 256 can be compared.
     """
     return int((2 * refresh_s if refresh_s else gradient_lifetime_s) * SECOND_US)
 
@@ -76,22 +76,23 @@ def hops_taken(first_ttl, ttl):
 
 
 def gradient_to_replace(gradients, count, sink, is_reinforced):
-    """Return the index of the gradient that a new gradient for ``sink`` replaces; ``NOBODY`` to drop the new one.
+    """Return the index of the gradient that a new gradient for ``sink`` replaces.
 
-    ``gradients``: a full list, with ``count`` elements. A sink's only gradient is kept while another sink has several.
-    ``is_reinforced``: whether a reinforcement sets the new gradient. See A17 in interest_cache.py.
+    The result is ``NOBODY`` if the new gradient is to be dropped instead. ``gradients``: a full list, with ``count``
+    elements. A sink's only gradient is kept while another sink has several. ``is_reinforced``: whether a reinforcement
+    sets the new gradient. See A17 in interest_cache.py.
     """
     if not is_reinforced:
-        for i in range(count):
-            if gradients[i].sink == sink:
+        for index in range(count):
+            if gradients[index].sink == sink:
                 return NOBODY
-    for i in range(count - 1, -1, -1):
-        other_sink = gradients[i].sink
+    for index in range(count - 1, -1, -1):
+        other_sink = gradients[index].sink
         if other_sink == sink:
-            return i
-        for j in range(i):
-            if gradients[j].sink == other_sink:
-                return i
+            return index
+        for other_index in range(index):
+            if gradients[other_index].sink == other_sink:
+                return index
     # If the list left out a reinforced gradient, the reinforced path would end here or turn back on itself.
     return count - 1 if is_reinforced else NOBODY
 
@@ -143,9 +144,9 @@ def may_explore(is_full, received_us, now):
 def is_black(was_black, inbound, outbound, blacklist_loss, blacklist_hysteresis):
     """Return whether a neighbor belongs on the black list, by the two delivery ratios of the link to the neighbor.
 
-    ``was_black``: whether the neighbor is on the list now. The neighbor gets on the list when the two-way loss is above
-    ``blacklist_loss``, and off when it is below ``blacklist_loss`` - ``blacklist_hysteresis``. See A27 in the package's
-    docstring.
+    ``was_black``: whether the neighbor is on the list now. A neighbor is put on the list if the two-way loss is above
+    ``blacklist_loss``. It is taken off if the loss is below ``blacklist_loss`` - ``blacklist_hysteresis``. See A27 in
+    the docstring of `workbench.protocols.diffusion`.
     """
     loss = 1.0 - inbound * outbound
     return loss >= blacklist_loss - blacklist_hysteresis if was_black else loss > blacklist_loss

@@ -1,6 +1,6 @@
 """Encode and decode TinyDiffusion's frames: interest and data messages.
 
-Layout (little-endian, packed, as on the motes; this resolves gap A9 of the package's docstring)
+Layout (little-endian, packed, as on the motes; this resolves gap A9 of the original's description)
     Every frame begins with one byte, the packet type (TinyOS's AM type): INTEREST 1, DATA 2. It is followed by
     one of these messages:
 
@@ -100,8 +100,8 @@ def _check_range(name, message, largest, most_attributes):
     for i in range(len(largest)):
         if not 0 <= message[i] <= largest[i]:
             raise EncodeError(
-                "value %d (from 0) of the %s message %r is %r; it must be from 0 to %d"
-                % (i, name, message, message[i], largest[i])
+                "the %s message %r has %r in field %d (counted from 0); this field must be from 0 to %d"
+                % (name, message, message[i], i, largest[i])
             )
     if len(message[-1]) > most_attributes:
         raise EncodeError(
@@ -139,18 +139,18 @@ def decode(frame):
         if len(frame) < 1 + DATA_HEADER_B:
             raise DecodeError("the data message has %d bytes and ends within its header" % len(frame))
         _, sequence, source, previous_hop, ttl, count = struct.unpack_from(DATA_LAYOUT, frame, 0)
-        start, listed_sinks = 1 + DATA_HEADER_B, ()
+        offset, listed_sinks = 1 + DATA_HEADER_B, ()
         if count & LISTED:
-            if len(frame) <= start or len(frame) < start + 1 + 2 * frame[start]:
+            if len(frame) <= offset or len(frame) < offset + 1 + 2 * frame[offset]:
                 raise DecodeError("the data message has %d bytes and ends within its list of sinks" % len(frame))
-            if frame[start] == 0:
+            if frame[offset] == 0:
                 raise DecodeError(
                     "the data message has an empty list of sinks; without listed sinks the flag LISTED must not be set"
                 )
-            end = start + 1 + 2 * frame[start]
-            listed_sinks = tuple([frame[i] | frame[i + 1] << 8 for i in range(start + 1, end, 2)])
-            start = end
-        attributes = decode_readings(frame, start, count & MOST_ATTRIBUTES)
+            list_end = offset + 1 + 2 * frame[offset]
+            listed_sinks = tuple([frame[i] | frame[i + 1] << 8 for i in range(offset + 1, list_end, 2)])
+            offset = list_end
+        attributes = decode_readings(frame, offset, count & MOST_ATTRIBUTES)
         return Data(sequence, source, previous_hop, ttl, count >= AGGREGATE, listed_sinks, attributes)
     raise DecodeError(
         "the frame begins with %r; the first byte of an interest is 1, that of a data message 2" % (bytes(frame[:1]),)

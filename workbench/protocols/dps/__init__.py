@@ -3,11 +3,11 @@
 Theory of operation
     A topic is a text in levels, "sensor/42/temp"; a subscription may have wildcards, "sensor/+/temp" or "sensor/#".
     Topics are broken into items, and each item sets some bits of a filter. Neighbors *link*. Over a link each end sends
-    the other its *interests*, the union of the filters of all subscriptions on its side of the link, and its *needs*,
-    the bits that the fuzzy hashes of these filters have in common. A publication carries the filter of its topics. A
-    node forwards the publication over each link whose interests may match this filter. So a node does not learn which
-    nodes subscribed, or to which topics. Filters give false positives, never false negatives; the subscriber's node
-    compares the topics themselves.
+    the other its *interests* and *needs*. The interests are the union of the filters of all subscriptions on its side
+    of the link. The needs are the bits that the fuzzy hashes of these filters have in common. A publication carries the
+    filter of its topics. A node forwards the publication over each link whose interests may match this filter. So a
+    node does not learn which nodes subscribed, or to which topics. Filters give false positives, never false negatives;
+    the subscriber's node compares the topics themselves.
 
     A link that closes a loop is *muted*: it carries neither interests nor publications, so that interests do not
     circulate. A node records for some time which neighbor sent which publication. It uses this record to drop
@@ -22,9 +22,9 @@ Theory of operation
 Modules
     node            node.py: the interface to the application and to the driver; context.py: what its modules share
     links           automaton.py: the table of a link's states, and how a link is muted (docs/images/dps-links.svg);
-                    links.py: does the table's actions; remotes.py: the state of one neighbor; interests.py: unions of
-                    filters, and the messages that carry them; mesh_ids.py: the ids that show loops; neighborhood.py:
-                    chooses the neighbors to link with on a radio
+                    links.py: the actions in the table, and timeouts; remotes.py: the state of one neighbor;
+                    interests.py: unions of filters, and the messages that carry them; mesh_ids.py: the ids that show
+                    loops; neighborhood.py: the choice of neighbors to link with on a radio
     rules           rules.py: constants, times, and decisions on plain numbers, which the fast engine's node also calls
     publications    publications.py: forwarding, delivery, and retries of frames that the radio gave up; history.py: the
                     publications seen; retained.py: the retained publications; acknowledgements.py; series.py: the
@@ -230,7 +230,10 @@ PRESETS = {
 
 
 class DPS(Protocol):
-    """DPS and its settings: ``DPS(filter_bits=1024, hashes=3)``."""
+    """The protocol DPS with its settings, as in ``DPS(filter_bits=1024, hashes=3)``; it creates the protocol's nodes.
+
+    ``DPS.parameters`` lists the settings with their defaults.
+    """
 
     node = DPSNode
     parameters = PARAMETERS
@@ -255,7 +258,10 @@ class DPS(Protocol):
             raise ParameterError("DPS: separators is empty; it needs at least one character, as in separators='/'")
 
     def receptions_on_an_arc(self, readings: int, subscriptions: int, duration_s: float) -> int:
-        """Return the estimated receptions per arc (directed radio link): ``readings`` + 400, for messages of links."""
+        """Return an estimate of the frames received on each arc (directed radio link).
+
+        The estimate is one frame for each reading, and 400 for link messages.
+        """
         return readings + 400
 
     def matching_samples(self, subscription: Any, publication: Any) -> list[Any]:

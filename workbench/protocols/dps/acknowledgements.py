@@ -2,10 +2,10 @@
 
 Theory of operation
     A node sends an acknowledgement to the neighbor from which the newest publication of the series came with the fewest
-    hops, over a link or directly to its address. Each node on the path forwards the same bytes in the same way. An
-    acknowledgement is sent once and not repeated. The publisher's node appends it to the `Series` that the application
-    holds. The answer to an encrypted publication must be encrypted, or signed by a known key; otherwise it is dropped
-    with the reason "plain".
+    hops. It needs no link with this neighbor, only the neighbor's address. Each node on the path forwards the same
+    bytes in the same way. An acknowledgement is sent once and not repeated. The publisher's node appends it to the
+    `Series` that the application holds. The answer to an encrypted publication must be encrypted, or signed by a known
+    key; otherwise it is dropped with the reason "plain".
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ NAME = wire.NAMES[wire.ACKNOWLEDGEMENT]
 
 
 class Acknowledgements:
-    """Sender, receiver and forwarder of acknowledgements at one node; ``history`` has the reverse paths."""
+    """Sender, receiver and forwarder of acknowledgements at one node.
+
+    ``history`` has the reverse path of each publication, on which its acknowledgements travel.
+    """
 
     def __init__(self, context: Context, history: History) -> None:
         self._context = context
@@ -50,7 +53,7 @@ class Acknowledgements:
         """
         if not arrival.wants_answer:
             raise ParameterError(
-                "the publisher wants no acknowledgement; acknowledge only an Arrival whose wants_answer is True"
+                "the publication requests no acknowledgement; acknowledge only an Arrival whose wants_answer is True"
             )
         message = wire.Acknowledgement(arrival.publication_id, arrival.sequence, data)
         if arrival.neighbor is None:
@@ -87,13 +90,13 @@ class Acknowledgements:
 
     def _open_and_deliver(self, message: wire.Acknowledgement, series: Series, neighbor: Neighbor) -> None:
         security = self._context.security
-        data, sender, key_management = message.data, None, None
-        if data is None:
+        payload, sender, key_management = message.data, None, None
+        if payload is None:
             try:
                 if security is None:
                     raise DecodeError("the acknowledgement is encrypted or signed, and this node has no keys")
                 opened = security.open(message)
-                data, sender, key_management = opened.message.data, opened.sender, opened.way
+                payload, sender, key_management = opened.message.data, opened.sender, opened.way
             except DecodeError:
                 self._drop(message, neighbor, "sealed")
                 return
@@ -104,7 +107,7 @@ class Acknowledgements:
         ):
             self._drop(message, neighbor, "plain")
             return
-        self._deliver(message, Answer(message.acknowledged, data, sender, key_management, neighbor))
+        self._deliver(message, Answer(message.acknowledged, payload, sender, key_management, neighbor))
 
     def _deliver(self, message: wire.Acknowledgement, answer: Answer) -> None:
         series = self._own_series.get(message.publication_id)

@@ -9,8 +9,8 @@ How to read it
     drawn from it (`views/automaton.py`).
 
 How a link is muted
-    The input LOOP is a message with the flag MUTE, or a message whose mesh id has the same owner as the lowest mesh id
-    on this side of the link. Such an id reached both ends by another path, so the link closes a loop
+    The input LOOP is a message with the flag MUTE. It is also a message whose mesh id has the same owner as the lowest
+    mesh id on this side of the link. Such an id reached both ends by another path, so the link closes a loop
     (`rules.classify_loop`). ``TABLE[ACTIVE][LOOP]`` leads to MUTED: the node forgets which interests it sent, and from
     then on sends neither interests nor publications. Its acknowledgement of that message carries the flag MUTE, so the
     other end mutes the link too. QUIET rechecks a muted link now and then (NO_LOOP ends the muting), and NEEDED unmutes
@@ -30,7 +30,7 @@ from typing import Self
 
 
 class _Code(IntEnum):
-    """Base class of enumerations whose members are declared as ``NAME = "meaning"`` and numbered from 0."""
+    """Base class of State, Input and Action: enumerations with numbers from 0, and a ``meaning`` for each member."""
 
     meaning: str
 
@@ -47,7 +47,7 @@ class _Code(IntEnum):
 
 
 class State(_Code):
-    """State of a link; the event `LinkSet` has its number and label."""
+    """State of a link. The event `LinkSet` reports each change, with the number and the label of the new state."""
 
     GONE = "the link does not exist"
     LINKING = "requested; no answer yet"
@@ -58,7 +58,7 @@ class State(_Code):
 
 
 class Input(_Code):
-    """Input of a link: a message, a timeout, or a request of the application."""
+    """Input of a link's state machine: a message, a timeout, or a request of the application."""
 
     ASKED = "the application, or the choice of neighbors, requests the link"
     END = "the application ends it, and no answer is outstanding"
@@ -81,7 +81,7 @@ class Input(_Code):
 
 
 class Action(_Code):
-    """Step that a node takes for a link: a method of `Links`, such as `Links._send_all` for SEND_ALL."""
+    """Action of the state machine on a link; `Links` has a method for each, such as `_send_all` for SEND_ALL."""
 
     SEND_CHANGE = "send the interests, as a change of those sent last"
     SEND_IF_CHANGED = "send the change, if there is one; while an answer is outstanding, note that there may be one"
@@ -138,7 +138,7 @@ NOTHING = -1
 class Entry:
     """An entry of the table for one state and input: the next state, the actions in order, and the reason for both.
 
-    If ``state`` is None, the input cannot occur."""
+    If ``state``, the next state, is None, the input cannot occur."""
 
     state: State | None
     actions: tuple[Action, ...]
@@ -146,9 +146,9 @@ class Entry:
 
 
 def _entry(state: State, actions: str, reason: str) -> Entry:
-    """Return a table entry with the next state; ``actions`` lists the labels of its actions, separated by commas."""
-    names = actions.upper().replace(" ", "_").split(",_") if actions else ()
-    return Entry(state, tuple(Action[name] for name in names), reason)
+    """Return a table entry. ``state``: the next state; ``actions``: labels of actions, separated by commas."""
+    action_names = actions.upper().replace(" ", "_").split(",_") if actions else ()
+    return Entry(state, tuple(Action[name] for name in action_names), reason)
 
 
 def _impossible(reason: str) -> Entry:

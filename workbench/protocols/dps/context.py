@@ -1,4 +1,4 @@
-"""The context that the modules of a DPS node share: settings, random draws, times and outputs."""
+"""The context that the modules of a DPS node share: its settings, random numbers, times, outbox and log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Neighbor: TypeAlias = Any
 
 
 class Context:
-    """Settings, random draws, times and outputs of one node, which its modules get instead of the node itself.
+    """The properties of one node that its modules use: settings, random numbers, times, outbox and log.
 
     times              times derived from the settings (`rules.Times`); set by `Neighborhood`
     is_crowded         whether the node is in a dense neighborhood; set by `Neighborhood`
@@ -45,8 +45,9 @@ class Context:
         self._node.events.append(event(*fields))
 
     def drop(self, neighbor: Neighbor | None, message: str, label: tuple[int, int], reason: str) -> None:
-        """Count and log the drop of a message from ``neighbor``; None: a message of this node.
+        """Count and log that this node dropped a message.
 
-        ``message`` is the name of its kind, and ``label`` its (origin, sequence number) in the log.
+        ``neighbor`` sent the message; None: this node created it. ``message`` is the name of the message type, and
+        ``label`` the pair (origin, sequence number) that identifies the message in the log.
         """
         self._node.drop(NOBODY if neighbor is None else neighbor, message, *label, reason)

@@ -1,4 +1,4 @@
-"""Explanations, specific to DPS, of why readings were not delivered (see `analysis.explain`).
+"""DPS's part of the explanations of why readings were not delivered; `analysis.explain` calls these functions.
 
 Publications travel only over active links with matching interests, so a missing link or interest stops them.
 """
@@ -23,7 +23,7 @@ _NO_INTEREST_REASONS = frozenset(("dead_end", "no_match", "out_of_range"))
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence on missing readings of publishers that no interest can reach, as no path leads there.
+    """Yield sentences about publishers that no interest can reach, because no path leads to them.
 
     ``missing``: pairs of a publication and a subscription that did not get it.
     """
@@ -31,11 +31,12 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 
 
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
-    """Return the step (trace event) at which a reading stopped on the path over active links to its subscriber.
+    """Return the step (trace event) at which a reading stopped on its path to a subscriber, or None.
 
-    If no active links lead to the subscriber, the path over arcs of the topology is used. Return None if that path is
-    missing, too, or if the subscriber received the reading and neither dropped nor lost it. ``trail``: the trace rows
-    of the reading at each node.
+    The path leads over active links or, if these do not reach the subscriber, over arcs of the topology. The result is
+    None if neither path exists. It is also None if the subscriber received the reading, and the trace shows no drop or
+    loss there. ``pair``: the publication of the reading and the subscription that did not get it; ``trail``: the trace
+    rows of the reading at each node.
     """
     holders = trail.holders
     if pair.subscriber in holders:
@@ -45,10 +46,10 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     first_hop = first_hops.get(pair.subscriber)
     if first_hop is None:
         # The path over active links ends where the shortest path over arcs to the subscriber begins.
-        crossings = list(evidence.crossings(first_hops, pair.subscriber))
-        if not crossings:
+        first_arcs = list(evidence.crossings(first_hops, pair.subscriber))
+        if not first_arcs:
             return None
-        node, neighbor, _ = max(crossings, key=lambda crossing: links.receipt(crossing[0]).position)
+        node, neighbor, _ = max(first_arcs, key=lambda crossing: links.receipt(crossing[0]).position)
         first_hop = first_hops[node]
         if first_hop is None:
             return links.missing_link(node, neighbor)
@@ -63,7 +64,11 @@ def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
 
 
 class _Links:
-    """The links of all nodes when one reading arrived at each; *holders* are the nodes that received the reading."""
+    """The links of each node at the time when one reading arrived there.
+
+    ``holders`` is {node: trace row of the reading's arrival}, for the nodes that received the reading. ``published`` is
+    the trace row of its publication.
+    """
 
     def __init__(self, evidence: Evidence, holders: dict[int, Row], published: Row) -> None:
         self._evidence = evidence
@@ -76,19 +81,20 @@ class _Links:
         return self._holders.get(node, self._published)
 
     def last_link_rows(self, node: int) -> dict[int, Row]:
-        """Return {neighbor: row}: the last "link_set" row of a node for each neighbor before the reading arrived there.
+        """Return {neighbor: row}: a node's last "link_set" row for each neighbor before the reading arrived there.
 
-        `_count_rows` defines this time for a node that the reading never reached.
+        If the reading never arrived there, the result has rows before its arrival at the node that received it last.
         """
-        count = self._count_rows(node)
+        row_count = self._count_rows(node)
         return self._evidence.once(
-            ("link_set", node, count), lambda: {row.peer: row for row in self._evidence.at("link_set", node)[:count]}
+            ("link_set", node, row_count),
+            lambda: {row.peer: row for row in self._evidence.at("link_set", node)[:row_count]},
         )
 
     def _count_rows(self, node: int) -> int:
-        """Return the number of "link_set" rows of a node before the reading arrived at it.
+        """Return the number of "link_set" rows of a node before the reading arrived there.
 
-        If the reading never arrived at the node, the rows before its arrival at the last holder are counted.
+        If the reading never arrived there, count the rows before its arrival at the node that received it last.
         """
         end_position = self._holders[node].position if node in self._holders else self._last_position
         positions = self._evidence.once(
@@ -97,46 +103,54 @@ class _Links:
         return bisect_left(positions, end_position)
 
     def _active_neighbors(self, node: int) -> list[int]:
-        """Return the neighbors with an active link to a node when the reading arrived; results are cached."""
+        """Return the neighbors that had an active link to a node when the reading arrived at the node (cached)."""
         return self._evidence.once(
             ("active", node, self._count_rows(node)),
             lambda: [neighbor for neighbor, row in self.last_link_rows(node).items() if takes_publications(row.value)],
         )
 
     def first_hops(self, subscriber: int) -> dict[int, tuple[int, int] | None]:
-        """Return {node: (holder, neighbor)}: the first hop on the path over active links from the nearest holder.
+        """Return {node: (holder, neighbor)}: the first hop of the path to the node over active links.
 
-        The value of a holder itself is None. Nodes without such a path are missing. Nodes farther
-        away than the subscriber may be missing, too, as the search ends there.
+        The path begins at the nearest holder, a node that received the reading. The value for a holder itself is None.
+        Nodes that no such path reaches are missing. The search ends at the subscriber, so nodes that are farther away
+        may be missing, too.
         """
         first_hops: dict[int, tuple[int, int] | None] = dict.fromkeys(self._holders or (self._published.node,))
-        queue = list(first_hops)
-        for node in queue:  # The list grows meanwhile: breadth-first search.
+        reached_nodes = list(first_hops)
+        for node in reached_nodes:  # The list grows meanwhile: breadth-first search.
             for neighbor in self._active_neighbors(node):
                 if neighbor not in first_hops:
                     first_hops[neighbor] = first_hops[node] or (node, neighbor)
-                    queue.append(neighbor)
+                    reached_nodes.append(neighbor)
             if subscriber in first_hops:
                 break
         return first_hops
 
     def missing_link(self, node: int, neighbor: int) -> Step:
-        """Return the step of a reading that stopped at the holder ``node``, without an active link to ``neighbor``."""
-        receipt, link = self.receipt(node), self.last_link_rows(node).get(neighbor)
-        detail = "never" if link is None else link.detail
-        return Step("no_link", node, neighbor, receipt.time_us, detail, (receipt, *(() if link is None else (link,))))
+        """Return the step for a reading that stopped at ``node``, because it had no active link to ``neighbor``."""
+        receipt, link_row = self.receipt(node), self.last_link_rows(node).get(neighbor)
+        state_text = "never" if link_row is None else link_row.detail
+        return Step(
+            "no_link",
+            node,
+            neighbor,
+            receipt.time_us,
+            state_text,
+            (receipt, *(() if link_row is None else (link_row,))),
+        )
 
 
 def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row) -> Step:
-    """Return the step of a reading that stopped at ``node``, which had no matching interests from ``neighbor``.
+    """Return the step for a reading that stopped at ``node``, because it had no matching interests from ``neighbor``.
 
-    Its cause is "no_base" if ``node`` had dropped a change of these interests with this reason, else "not_asked".
-    ``receipt``: the trace row of the reading's arrival at ``node``.
+    The cause of the step is "no_base" if ``node`` had dropped a change of these interests with the reason "no_base",
+    else "not_asked". ``receipt``: the trace row of the reading's arrival at ``node``.
     """
-    interests = [row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < receipt.position][
-        -1:
-    ]
-    interests_position = interests[0].position if interests else -1
+    last_interests_rows = [
+        row for row in evidence.at("interests_set", node, peer=neighbor) if row.position < receipt.position
+    ][-1:]
+    interests_position = last_interests_rows[0].position if last_interests_rows else -1
     no_base_drops = [
         row
         for row in evidence.at("dropped", node, peer=neighbor)
@@ -144,13 +158,14 @@ def _no_interest_step(evidence: Evidence, node: int, neighbor: int, receipt: Row
     ]
     if no_base_drops:
         return Step("no_base", node, neighbor, receipt.time_us, "no_base", (no_base_drops[-1], receipt))
-    return Step("not_asked", node, neighbor, receipt.time_us, "", (*interests, receipt))
+    return Step("not_asked", node, neighbor, receipt.time_us, "", (*last_interests_rows, receipt))
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause of a sentence that explains a loss by a missing link or missing interests.
+    """Return a clause, for use in a sentence, that explains why a reading was lost; None for causes not of DPS.
 
-    ``account`` describes the loss: its cause, node, neighbor, time and subscriber. Return None for other causes.
+    ``account`` has the cause of the loss, its node, neighbor, time and detail, and the subscriber. The causes of DPS
+    are "not_asked" and "no_base" (missing interests) and "no_link" (a missing link).
     """
     node, neighbor, subscriber = account.node, account.neighbor, account.subscriber
     time_text = seconds(account.time_us)

@@ -32,7 +32,10 @@ from workbench.protocols.dps.wire import Publication
 
 @dataclass(slots=True)
 class HistoryEntry:
-    """The entry of one publication id; ``neighbors``: address -> (highest sequence, fewest hops with that sequence)."""
+    """The entry of one publication id.
+
+    ``neighbors`` is {address of a sender: (its highest sequence number, fewest hops with that number)}.
+    """
 
     sequence: int = 0  # the highest sequence number seen
     acknowledge: bool = False  # whether that publication requests acknowledgements
@@ -41,7 +44,7 @@ class HistoryEntry:
 
 
 class History:
-    """A map from publication ids to HistoryEntry, for at most ``size`` ids."""
+    """The publications that one node has seen: a HistoryEntry for each of at most ``size`` publication ids."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -61,7 +64,8 @@ class History:
     ) -> None:
         """Record a publication that a neighbor sent, or that this node published (``neighbor`` None).
 
-        ``is_linked`` is whether the neighbor has a link, and ``expires_us`` when the entry may be removed.
+        ``is_linked``: this node has a link with the neighbor. ``expires_us``: time from which the entry of this
+        publication id may be removed.
         """
         publication_id, sequence, hops = publication.publication_id, publication.sequence, publication.hops
         entry = self._entries.pop(publication_id, None)
@@ -74,18 +78,18 @@ class History:
             entry.acknowledge = publication.acknowledge
         entry.expires_us = max(entry.expires_us, expires_us)
         if neighbor is not None:
-            last_copy = entry.neighbors.get(neighbor)
-            if last_copy is None:
+            best_copy = entry.neighbors.get(neighbor)
+            if best_copy is None:
                 if rules.records_sender(is_linked, len(entry.neighbors)):
                     entry.neighbors[neighbor] = (sequence, hops)
-            elif sequence > last_copy[0] or (sequence == last_copy[0] and hops < last_copy[1]):
+            elif sequence > best_copy[0] or (sequence == best_copy[0] and hops < best_copy[1]):
                 entry.neighbors[neighbor] = (sequence, hops)
 
     def came_from(self, publication_id: bytes, neighbor: Neighbor, sequence: int) -> bool:
         """Return whether a neighbor sent a publication with this id, and with this sequence number or a higher one."""
         entry = self._entries.get(publication_id)
-        last_copy = None if entry is None else entry.neighbors.get(neighbor)
-        return last_copy is not None and last_copy[0] >= sequence
+        best_copy = None if entry is None else entry.neighbors.get(neighbor)
+        return best_copy is not None and best_copy[0] >= sequence
 
     def reverse_hop(self, publication_id: bytes) -> Neighbor | None:
         """Return the next hop on the reverse path of a publication, or None if no neighbor sent it.
@@ -93,8 +97,8 @@ class History:
         This is the neighbor that sent the highest sequence number with the fewest hops.
         """
         entry = self._entries.get(publication_id)
-        neighbors = {} if entry is None else entry.neighbors
-        return min(neighbors, key=lambda neighbor: (-neighbors[neighbor][0], neighbors[neighbor][1]), default=None)
+        copies = {} if entry is None else entry.neighbors
+        return min(copies, key=lambda neighbor: (-copies[neighbor][0], copies[neighbor][1]), default=None)
 
     def _make_space(self, now: int) -> None:
         entries = self._entries

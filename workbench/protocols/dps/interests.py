@@ -1,11 +1,12 @@
-"""Interests of a DPS node: the union of the filters at the node and behind its links, and the messages with it.
+"""Interests of a DPS node, which combine the filters of its subscriptions and neighbors; and the link messages.
 
 Theory of operation
-    A subscription adds its filter (interests) and the filter's fuzzy hash (needs). A neighbor adds the interests and
-    needs that it sent: the union of the filters behind it, and the bits that all their fuzzy hashes share. All these
-    pairs are entries of two counting vectors. A neighbor gets the union of the interests and the intersection of the
-    needs of all entries except its own. Leaving out one entry takes some operations on long integers, however many
-    entries exist. `LinkSender` finds the change for each neighbor, and writes the messages of links.
+    A subscription adds a pair: its Bloom filter (interests) and the filter's fuzzy hash (needs). A neighbor adds the
+    pair that it sent: the union of the filters behind it, and the bits that all their fuzzy hashes share. `Interests`
+    counts in two counting vectors how many pairs set each bit. The node sends a neighbor the union of the interests,
+    and the intersection of the needs, of all pairs except the neighbor's own. To leave out one pair takes a few
+    operations on long integers, however many pairs there are. `LinkSender` determines what changed for each neighbor,
+    and sends the link messages (subscriptions and their acknowledgements).
 """
 
 from __future__ import annotations
@@ -25,7 +26,11 @@ Pair: TypeAlias = tuple[BitVector, bytes]  # interests and needs
 
 
 class Interests:
-    """The pairs of interests (BitVector) and needs (32 bytes) of a node's subscriptions and neighbors, as counts."""
+    """Counters for the pairs of all subscriptions and neighbors of a node: how many pairs set each bit.
+
+    A pair is (interests, needs). Interests are a union of Bloom filters, a BitVector of ``length`` bits; needs are the
+    bits that the fuzzy hashes of these filters share, in 32 bytes.
+    """
 
     def __init__(self, length: int) -> None:
         self.length = length
@@ -33,34 +38,35 @@ class Interests:
         self._needs = CountingVector(FUZZY_HASH_BITS)
 
     def add(self, pair: Pair) -> None:
-        """Add the interests and needs of a subscription or a neighbor."""
+        """Add the pair (interests, needs) of a subscription or a neighbor."""
         interests, needs = pair
         self._filters.add(interests)
         self._needs.add(BitVector.from_bytes(needs))
 
     def remove(self, pair: Pair) -> None:
-        """Remove a pair of interests and needs that was added before."""
+        """Remove a pair (interests, needs) that was added before."""
         interests, needs = pair
         self._filters.remove(interests)
         self._needs.remove(BitVector.from_bytes(needs))
 
     def combine(self, excluded: Pair | None) -> Pair:
-        """Return the union of the interests and the intersection of the needs of all pairs.
+        """Return (union of all interests, intersection of all needs) of the pairs that were added.
 
-        If ``excluded`` is a pair, it is left out once.
+        ``excluded``: a pair to leave out, such as that of the neighbor that gets the result; None: no pair. Of equal
+        pairs only one is left out.
         """
-        filters, needs = self._filters, self._needs
+        filter_counts, needs_counts = self._filters, self._needs
         if excluded is not None:
-            filters = filters.without(excluded[0])
-            needs = needs.without(BitVector.from_bytes(excluded[1]))
-        return filters.union(), needs.intersection().to_bytes()
+            filter_counts = filter_counts.without(excluded[0])
+            needs_counts = needs_counts.without(BitVector.from_bytes(excluded[1]))
+        return filter_counts.union(), needs_counts.intersection().to_bytes()
 
 
 _NO_INTERESTS = None, None
 
 
 class LinkSender:
-    """Writer of link messages to the node's outbox; it records in each Remote what was sent."""
+    """Sender of link messages: subscriptions and their acknowledgements. It updates the `Remote` of each receiver."""
 
     def __init__(self, context: Context, interests: Interests, mesh_ids: MeshIds) -> None:
         self._context = context
@@ -68,9 +74,10 @@ class LinkSender:
         self._mesh_ids = mesh_ids
 
     def find_changes(self, remote: Remote) -> bool:
-        """Compute the interests and needs for a neighbor, and store them in ``remote``.
+        """Compute the interests and needs that the neighbor ``remote`` should get, and store them in ``remote``.
 
-        Return whether they differ from those that the neighbor was sent last.
+        Return whether they differ from the interests and needs stored before. If they do, ``remote.revision`` increases
+        by 1. ``remote.vector`` becomes the change of the interests, or all of them if none were stored.
         """
         interests, needs = self._interests.combine(remote.inbound)
         previous_interests = remote.interests
@@ -84,31 +91,34 @@ class LinkSender:
         return is_changed
 
     def send_subscription(self, remote: Remote, now: int) -> None:
-        """Send the interests that `find_changes` stored, for the first time or again."""
+        """Send a neighbor a subscription message with the interests that `find_changes` stored in ``remote``."""
         flags = subscription_flags(remote.is_delta, remote.state, self._context.times.recheck_s)
         self._send(remote, wire.Subscription, flags, (remote.needs, remote.vector))
         remote.await_answer(SUBSCRIPTION, now + self._context.times.tick_us)
 
     def send_unlink(self, remote: Remote, now: int) -> None:
-        """Send a subscription with the flag "unlink", which ends the link."""
+        """Send a subscription message with the flag UNLINK, which ends the link."""
         self._send(remote, wire.Subscription, wire.SAK_REQUESTED | wire.UNLINK, _NO_INTERESTS)
         remote.await_answer(SUBSCRIPTION, now + self._context.times.tick_us)
 
     def send_acknowledgement(self, remote: Remote, with_interests: bool, now: int) -> None:
         """Acknowledge the neighbor's last subscription message.
 
-        If ``with_interests``, the message carries the interests that `find_changes` stored."""
+        If ``with_interests``, the acknowledgement has the interests that `find_changes` stored in ``remote``."""
         remote.answers_again = False
         flags = acknowledgement_flags(remote.is_delta, remote.state, with_interests)
-        contents = (remote.needs, remote.vector) if with_interests else _NO_INTERESTS
-        self._send(remote, wire.SubscriptionAcknowledgement, flags, (*contents, remote.inbound_revision))
+        needs_and_vector = (remote.needs, remote.vector) if with_interests else _NO_INTERESTS
+        self._send(remote, wire.SubscriptionAcknowledgement, flags, (*needs_and_vector, remote.inbound_revision))
         if with_interests and remote.pending is None:
             remote.await_answer(ACKNOWLEDGEMENT, now + self._context.times.tick_us)
 
     def _send(
         self, remote: Remote, message_class: Callable[..., wire.LinkMessage], flags: int, last_fields: tuple[Any, ...]
     ) -> None:
-        """Send a link message, and store its mesh id in the remote; ``last_fields`` follow the mesh id."""
+        """Send a link message, and store its mesh id in ``remote``.
+
+        ``last_fields``: the fields of ``message_class`` after the mesh id.
+        """
         remote.sent_mesh_id = remote.outbound_mesh_id(self._mesh_ids.lowest_except(remote))
         mesh_id = remote.sent_mesh_id.to_bytes(ID_B, "little")
         if hop_to_add(self._mesh_ids.own):  # this node's id has the mark, so it counts hops

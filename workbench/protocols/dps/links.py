@@ -1,28 +1,31 @@
 """The links of a DPS node: their messages and timeouts, and the actions that the table in `automaton.py` prescribes.
 
+Interests are the union of the Bloom filters of subscriptions, and needs the bits that all their fuzzy hashes share.
+
 Theory of operation
     A subscription message (SUB) carries to a neighbor the union of the interests of all other neighbors and of this
     node: in full the first time, then as a change (exclusive or with the previous ones). It requests an acknowledgement
-    (SAK). Until the SAK comes, no other SUB is sent to this neighbor, as a change is useless without the interests that
-    it changes. The unanswered message is repeated, and after some retries the neighbor is given up. The first
-    acknowledgement of a link carries interests in the other direction, and is acknowledged in turn.
+    (SAK). Until the SAK comes, no other SUB is sent to this neighbor: the neighbor cannot apply a change without the
+    interests that it changes. The unanswered message is repeated, and after some retries the neighbor is given up. The
+    first acknowledgement of a link carries interests in the other direction, and is acknowledged in turn.
 
-    Each message carries a mesh id, the lowest that is known on this side of the link. Ids of the same owner from two
-    neighbors mean that another path connects them: the link over which the second came is *muted* at both ends. It
-    carries neither publications nor interests. A changed id is sent soon, in a keep-alive: if links change first, the
-    id no longer shows a loop. When an active link is given up, a muted one is *unmuted*, with a new mesh id below all
-    others, so that the former loop is not detected again.
+    Each message carries a mesh id, the lowest that is known on this side of the link. The node that created an id is
+    its owner. If two neighbors send ids of the same owner, another path connects them. Then the link over which the
+    second id came is *muted* at both ends: it carries neither publications nor interests. A changed id is sent soon, in
+    a keep-alive: if links change first, the id no longer shows a loop. When an active link is given up, a muted one is
+    *unmuted*, with a new mesh id below all others, so that the former loop is not detected again.
 
-    Every ``recheck_s``, or ``link_loss_s`` if that is less, the end that requested a muted link *rechecks* it, as late
-    ids may have shown a loop that does not exist. Either end rechecks within ``update_s`` if the neighbor's id is lower
-    than all that this node knows: usually the two ends are then in different parts of the mesh. A recheck also voids
-    the interests that the ends sent each other before. If no recheck comes, the other end rechecks the link, so both
-    ends detect when their neighbor is gone.
+    Every ``recheck_s``, or ``link_loss_s`` if that is less, the end that requested a muted link *rechecks* it: an id
+    that arrived late may have shown a loop that does not exist. Either end rechecks within ``update_s`` if the
+    neighbor's id is lower than all that this node knows: usually the two ends are then in unconnected parts of the
+    mesh. A recheck also makes the interests invalid that the ends sent each other before. If no recheck comes, the
+    other end rechecks the link, so both ends detect when their neighbor is gone.
 
     A node sends a change of its own subscriptions at once. A change that came from a neighbor waits for ``update_s``
-    (less on a radio, `rules.times_of`), and is sent with all other changes until then. A message that the radio gave up
-    is repeated soon, up to three times until a frame reaches the neighbor again. A link without messages for
-    ``link_loss_s`` sends a keep-alive, a subscription with an empty change, which must be acknowledged.
+    (less on a radio, `rules.times_of`), and is sent together with all later changes in this time. If the radio gives a
+    message up, the message is sent again soon, at most three times; a frame that reaches the neighbor sets this count
+    to 0. A link without messages for ``link_loss_s`` sends a keep-alive, a subscription with an empty change, which
+    must be acknowledged.
 
     This module maps each message, timeout or request of the application to an input, with `rules.py` for decisions.
     `Links._apply` looks the input up in the table, which has the next state of the link and the actions.
@@ -80,7 +83,7 @@ _SUB, _SAK = wire.NAMES[wire.SUBSCRIPTION], wire.NAMES[wire.SUBSCRIPTION_ACKNOWL
 class Links:
     """All links of one node.
 
-    remotes            neighbor -> Remote
+    remotes            {neighbor: Remote}, the state of each link
     interests_changed  callback (remote, now): the neighbor's interests changed, or came for the first time
     ended              callback (neighbor, now): the link with the neighbor ended; set by the node after construction
     """
@@ -137,19 +140,22 @@ class Links:
             self._apply(remote, END_WAITS, now)
 
     def add_subscription(self, pair: Pair, now: int) -> None:
-        """Add the interests and needs of a new subscription of this node, and send the neighbors the change."""
+        """Add the pair (interests, needs) of a new subscription of this node, and send the change to the neighbors."""
         self.interests.add(pair)
         self._has_changes = True
         self.update(now)
 
     def remove_subscription(self, pair: Pair, now: int) -> None:
-        """Remove the interests and needs of an ended subscription of this node, and send the neighbors the change."""
+        """Remove the pair (interests, needs) of an ended subscription, and send the change to the neighbors."""
         self.interests.remove(pair)
         self._has_changes = True
         self.update(now)
 
     def update(self, now: int) -> None:
-        """Send each neighbor its interests if they changed; a neighbor that has not answered yet gets them later."""
+        """Send each neighbor this node's interests if they changed since the last message to the neighbor.
+
+        A neighbor whose answer is outstanding gets them after its answer.
+        """
         for remote in list(self.remotes.values()):
             self._apply(remote, CHANGED, now)
 
@@ -165,7 +171,10 @@ class Links:
         return len(self.remotes) >= self.settings.max_links
 
     def _add(self, neighbor: Neighbor, is_requester: bool) -> Remote:
-        """Add and return a Remote in the state GONE; the caller must apply an input that creates the link."""
+        """Create, store and return the Remote of a new link, in the state GONE.
+
+        The caller must then apply an input that changes this state.
+        """
         remote = self.remotes[neighbor] = Remote(neighbor, is_requester, self._last_revisions.pop(neighbor, 0))
         return remote
 
@@ -258,20 +267,20 @@ class Links:
         )
 
     def _handle_message(self, remote: Remote, message: wire.LinkMessage, acknowledged: int | None, now: int) -> bool:
-        """Handle the fields that subscriptions (SUB) and their acknowledgements (SAK) share.
+        """Process the fields that subscription messages (SUB) and their acknowledgements (SAK) have in common.
 
-        ``acknowledged`` is the revision that a SAK acknowledges, and None for a SUB. Return False if both ends have to
-        send all interests again, so that the rest of the message must be ignored.
+        ``acknowledged`` is the revision that a SAK acknowledges, and None for a SUB. Return False if the message showed
+        that both ends must send all interests again. The caller must then ignore the rest of the message.
         """
-        name = _SUB if acknowledged is None else _SAK
+        message_name = _SUB if acknowledged is None else _SAK
         newest_revision = remote.inbound_revision
         if rules.is_stale(message.sequence, newest_revision):
-            self._drop(remote.address, name, message, "stale")
+            self._drop(remote.address, message_name, message, "stale")
             return True
         is_repetition = rules.is_duplicate(message.sequence, newest_revision)
         if message.flags & wire.SAK_REQUESTED:
             if rules.lacks_base(message.flags, remote.state, message.sequence, newest_revision):
-                self._drop(remote.address, name, message, "no_base")
+                self._drop(remote.address, message_name, message, "no_base")
                 if rules.is_settled(remote.state, remote.sends_all()):
                     self._apply(remote, RESTARTED, now)
                     return False
@@ -279,7 +288,7 @@ class Links:
             if rules.has_lost_base(
                 message.flags, remote.state, self._empties_interests(remote, message, is_repetition)
             ):
-                self._drop(remote.address, name, message, "no_base")
+                self._drop(remote.address, message_name, message, "no_base")
                 self._apply(remote, RESTARTED, now)
                 return False
             remote.inbound_revision = message.sequence
@@ -302,9 +311,9 @@ class Links:
         return True
 
     def _empties_interests(self, remote: Remote, message: wire.LinkMessage, is_repetition: bool) -> bool:
-        """Return whether a message carries needs, but applying it would leave the neighbor without interests.
+        """Return whether a message has needs, although the neighbor would have no interests after it.
 
-        ``is_repetition``: the message was received, and applied, before.
+        ``is_repetition``: the message was received before, so that its change is in the stored interests already.
         """
         if message.needs == NO_NEEDS:
             return False
@@ -331,7 +340,7 @@ class Links:
 
     @staticmethod
     def _compute_pair(remote: Remote, message: wire.LinkMessage) -> Pair | None:
-        """Return a neighbor's interests and needs after this message, or None if it then has no interests."""
+        """Return the pair (interests, needs) of the neighbor ``remote`` after this message; None: no interests."""
         interests, needs = message.interests, message.needs
         assert interests is not None and needs is not None, "a message with SAK_REQUESTED has both"
         if message.flags & wire.DELTA and remote.inbound is not None:
@@ -339,7 +348,7 @@ class Links:
         return None if interests.is_empty else (interests, needs)
 
     def _acknowledge(self, remote: Remote, now: int) -> None:
-        """Acknowledge a message; include this node's interests if the neighbor has not confirmed them."""
+        """Acknowledge the neighbor's last message; add this node's interests if the neighbor may not have them."""
         if remote.state == MUTED:
             with_interests = False
         elif remote.answers_in_full:
@@ -351,7 +360,7 @@ class Links:
         self._sender.send_acknowledgement(remote, with_interests, now)
 
     def _resume(self, remote: Remote, now: int) -> None:
-        """Do what waited for the neighbor's answer: plan to send mesh ids or interests, or end the link.
+        """Continue with what was postponed until the neighbor's answer: end the link, or send mesh ids and interests.
 
         Do nothing if an answer is still outstanding.
         """
@@ -384,15 +393,16 @@ class Links:
                 self._apply(remote, QUIET, now)
 
     def note_reached(self, neighbor: Neighbor) -> None:
-        """Record that the radio of a neighbor acknowledged a frame, so that retries are counted from 0 again."""
+        """Set the number of retries to a neighbor to 0, because its radio acknowledged a frame."""
         remote = self.remotes.get(neighbor)
         if remote is not None:
             remote.repeated = 0
 
     def plan_retry(self, neighbor: Neighbor, is_answer: bool, now: int) -> None:
-        """Plan a retry of a link message that the radio gave up.
+        """Plan to send a link message to a neighbor again, because the radio gave it up.
 
-        ``is_answer`` is whether the message is an acknowledgement that requests no answer itself."""
+        ``is_answer``: the message is an acknowledgement without interests. Nothing is planned after MOST_REPEATS
+        retries."""
         remote = self.remotes.get(neighbor)
         if remote is None:
             return
@@ -402,7 +412,10 @@ class Links:
             remote.repeated += 1
 
     def _send_again(self, remote: Remote, now: int) -> None:
-        """Repeat what the radio gave up: an acknowledgement, and a link's message that is still unanswered."""
+        """Send the neighbor again the messages that the radio gave up.
+
+        They are an acknowledgement, if the radio gave one up, and the message whose answer is outstanding, if any.
+        """
         remote.retry_us = None
         if remote.answers_again:
             self._sender.send_acknowledgement(remote, False, now)
@@ -410,7 +423,7 @@ class Links:
             self._apply(remote, OVERDUE, now)
 
     def _send_ids(self, now: int) -> None:
-        """Send a keep-alive to each neighbor that was last sent another mesh id, and plan early rechecks."""
+        """Send a keep-alive to each neighbor to which a new mesh id must be sent, and plan early rechecks."""
         for remote in self.mesh_ids.outdated_remotes():
             if remote.pending is None:
                 self._apply(remote, QUIET, now)
@@ -420,7 +433,7 @@ class Links:
             self._recheck_soon(self.mesh_ids.separated_remotes(), now)
 
     def _recheck_soon(self, remotes: list[Remote], now: int) -> None:
-        """Plan early rechecks of these muted links, whose neighbors seem to be in another part of the mesh."""
+        """Plan early rechecks of these muted links, whose neighbors seem to be in an unconnected part of the mesh."""
         update_us = self._context.times.update_us
         for remote in remotes:
             # At random times: after the first has connected the parts, the others do close a loop.
@@ -428,7 +441,7 @@ class Links:
                 remote.keep_alive_us = now + 1 + self._context.random.below(update_us)
 
     def _tick(self, remote: Remote, now: int) -> None:
-        """Count a tick without an answer; after some ticks repeat the message, and finally give the neighbor up."""
+        """Count a tick without an answer from the neighbor; then repeat the message or give the neighbor up, if due."""
         remote.ticks += 1
         remote.tick_us = now + self._context.times.tick_us
         input_index = rules.tick_input(remote.ticks, self.settings.retry_ticks, self.settings.retries)
@@ -440,8 +453,8 @@ class Links:
         times = self._context.times
         if remote.state != MUTED:
             return now + times.silence_us
-        uniform = self._context.random.uniform()
-        return now + rules.recheck_after_us(remote.is_requester, times.recheck_s, times.silence_us, uniform)
+        random_fraction = self._context.random.uniform()
+        return now + rules.recheck_after_us(remote.is_requester, times.recheck_s, times.silence_us, random_fraction)
 
     def next_due_us(self) -> int | None:
         """Return the time at which `wake` is next due, or None if no time is planned."""
@@ -529,9 +542,9 @@ class Links:
             self._plan_update(now)
 
     def _counts_muted(self) -> bool:
-        """Return whether the interests of a muted neighbor stay in the union.
+        """Return whether the interests that came over a link stay in the union of this node after the link is muted.
 
-        In a dense neighborhood they never do, as they attract publications in vain."""
+        They attract publications in vain, so they are always removed in a dense neighborhood."""
         return self.settings.count_muted and not self._context.is_crowded
 
     def _forget_revision(self, remote: Remote, now: int) -> None:
@@ -565,9 +578,10 @@ class Links:
         self._set_inbound(remote, None)
 
     def _replace(self, remote: Remote, now: int) -> None:
-        """Unmute a link in place of the ended link of ``remote``, preferably one whose mesh id has the same owner.
+        """Unmute one muted link, to replace the ended link of ``remote``.
 
-        Do nothing if another active link has an id of this owner, as it leads to the same part of the mesh.
+        A link whose mesh id has the same owner as that of ``remote`` is preferred. Do nothing if an active link has an
+        id of this owner: that link leads to the same part of the mesh.
         """
         owner = owner_of(remote.inbound_mesh_id)
         linked_remotes = self.remotes.values()
@@ -604,7 +618,7 @@ class Links:
     # Events
 
     def report_changes(self) -> None:
-        """Log events for the interests and the owners of mesh ids that changed since the last call."""
+        """Log an event for each change of interests, and of the owner of a mesh id, since the last call."""
         if not self._has_changes:
             return
         self._has_changes = False
@@ -613,12 +627,12 @@ class Links:
         for remote in self.remotes.values():
             if remote.has_changes:
                 remote.has_changes = False
-                report = _report_of(remote.inbound, remote.inbound_mesh_id)
-                self._report(remote.address, _SUB, remote.inbound_revision, remote.last_report, report)
-                remote.last_report = report
-        report = _report_of(self.interests.combine(None), self.mesh_ids.own)
-        self._report(NOBODY, "", 0, self._last_report, report)
-        self._last_report = report
+                link_report = _report_of(remote.inbound, remote.inbound_mesh_id)
+                self._report(remote.address, _SUB, remote.inbound_revision, remote.last_report, link_report)
+                remote.last_report = link_report
+        link_report = _report_of(self.interests.combine(None), self.mesh_ids.own)
+        self._report(NOBODY, "", 0, self._last_report, link_report)
+        self._last_report = link_report
 
     def _report(self, peer: Neighbor, message: str, revision: int, previous: LinkReport, current: LinkReport) -> None:
         if current.interests != previous.interests:
@@ -635,11 +649,11 @@ _ACTIONS = [getattr(Links, "_" + action.name.lower()) for action in Action]
 
 
 def _mesh_id_of(message: wire.LinkMessage) -> int:
-    """Return the mesh id of a message, without hops if its sender does not count them."""
+    """Return the mesh id of a message as an integer, with hop count 0 if the message lacks the flag COUNTS_HOPS."""
     mesh_id = mesh_id_number(message.mesh_id)
     return mesh_id if message.flags & wire.COUNTS_HOPS else owner_of(mesh_id)
 
 
 def _report_of(pair: Pair | None, mesh_id: int) -> LinkReport:
-    bits, needs = (0, 0) if pair is None else (pair[0].popcount, BitVector.from_bytes(pair[1]).popcount)
-    return LinkReport((bits, str(needs)), owner_number(mesh_id))
+    interest_bits, needs_bits = (0, 0) if pair is None else (pair[0].popcount, BitVector.from_bytes(pair[1]).popcount)
+    return LinkReport((interest_bits, str(needs_bits)), owner_number(mesh_id))

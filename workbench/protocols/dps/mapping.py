@@ -116,17 +116,18 @@ def samples(subscription: Iterable[Any], publication: Any, separators: str) -> l
 
     If the subscription has no constraint TOPIC EQ, the result is that of `attributes.matching_samples`.
     """
-    wanted_topics = [
+    subscribed_topics = [
         _topic_text(attribute.value)
         for attribute in subscription
         if attribute.key == TOPIC and attribute.operator == EQ
     ]
-    if not wanted_topics:
+    if not subscribed_topics:
         return matching_samples(subscription, publication)
     other_constraints = tuple([attribute for attribute in subscription if attribute.key != TOPIC])
     published_topics = [attribute.value for attribute in publication if attribute.key == TOPIC]
     return (
         [publication]
-        if one_way_match(other_constraints, publication) and topics.matches(published_topics, wanted_topics, separators)
+        if one_way_match(other_constraints, publication)
+        and topics.matches(published_topics, subscribed_topics, separators)
         else []
     )

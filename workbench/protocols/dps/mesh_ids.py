@@ -35,14 +35,14 @@ _MARKED_ID_LIMIT = 1 << 120  # marked ids are below this, and nearly all others 
 
 
 def mesh_id_number(mesh_id: bytes) -> int:
-    """Return a mesh id as an integer (little-endian), the order in which ids compare."""
+    """Return the bytes of a mesh id as an integer (little-endian), by which ids are compared."""
     return int.from_bytes(mesh_id, "little")
 
 
 def owner_number(mesh_id: int) -> int:
-    """Return the number that stands for the owner of a mesh id in the events that nodes report.
+    """Return the number by which the node's events identify the owner of a mesh id: the highest 63 bits of the id.
 
-    It is the highest 63 bits of the id, or -1 for NO_MESH_ID.
+    The result is -1 for NO_MESH_ID, which means that no id has come yet.
     """
     return -1 if mesh_id >= NO_MESH_ID else mesh_id >> _DROPPED_BITS
 
@@ -53,7 +53,10 @@ def add_mark(mesh_id: int) -> int:
 
 
 class MeshIds:
-    """The mesh ids that one node knows: its own, and those of its neighbors (``remotes``: neighbor -> Remote)."""
+    """The mesh ids that one node knows: its own id, and the ids that its neighbors sent.
+
+    ``remotes`` is the node's {neighbor: Remote}, which has the ids of the neighbors.
+    """
 
     def __init__(self, remotes: Mapping[Neighbor, Remote]) -> None:
         self.own = 0
@@ -61,63 +64,67 @@ class MeshIds:
         self._lowest_seen = NO_MESH_ID
 
     def note_seen(self, mesh_id: int) -> None:
-        """Record a received id, so that `choose_lower_id` chooses an id below it."""
+        """Record a received mesh id; `choose_lower_id` chooses an id below all recorded ids."""
         self._lowest_seen = min(self._lowest_seen, mesh_id)
 
     def lowest_except(self, remote: Remote) -> int:
-        """Return the lowest id on this side of a link: of this node and all neighbors except ``remote``."""
-        lowest = self.own
-        for other in self._remotes.values():
-            if other is not remote and is_connecting(other.state):
-                lowest = min(lowest, other.effective_mesh_id())
-        return lowest
+        """Return the lowest mesh id on this side of the link to ``remote``: of this node and its other neighbors."""
+        lowest_id = self.own
+        for other_remote in self._remotes.values():
+            if other_remote is not remote and is_connecting(other_remote.state):
+                lowest_id = min(lowest_id, other_remote.effective_mesh_id())
+        return lowest_id
 
     def shows_loop(self, mesh_id: int, remote: Remote) -> bool:
-        """Return whether an id from a neighbor shows a loop.
+        """Return whether a mesh id that came from ``remote`` shows that the link closes a loop.
 
-        The id shows a loop if its owner is this node, or is also the owner of the lowest id on this side of the link.
+        It does if its owner is this node, or if the lowest id on this side of the link has the same owner.
         """
         if hop_to_add(mesh_id) < 0:
             return False
         return owner_of(mesh_id) in (owner_of(self.own), owner_of(self.lowest_except(remote)))
 
     def outdated_remotes(self) -> list[Remote]:
-        """Return the neighbors with an active link that were last sent another mesh id than they would be sent now."""
-        lowest = second_lowest = NO_MESH_ID
+        """Return the neighbors with an active link to which this node would send a different mesh id than last time."""
+        lowest_id = second_lowest_id = NO_MESH_ID
         lowest_sender = None
         for remote in self._remotes.values():
             if not is_connecting(remote.state):
                 continue
             mesh_id = remote.effective_mesh_id()
-            if mesh_id < lowest:
-                lowest, second_lowest, lowest_sender = mesh_id, lowest, remote
-            elif mesh_id < second_lowest:
-                second_lowest = mesh_id
+            if mesh_id < lowest_id:
+                lowest_id, second_lowest_id, lowest_sender = mesh_id, lowest_id, remote
+            elif mesh_id < second_lowest_id:
+                second_lowest_id = mesh_id
         return [
             remote
             for remote in self._remotes.values()
             if takes_publications(remote.state)
             and remote.sent_mesh_id
-            != remote.outbound_mesh_id(min(self.own, second_lowest if remote is lowest_sender else lowest))
+            != remote.outbound_mesh_id(min(self.own, second_lowest_id if remote is lowest_sender else lowest_id))
         ]
 
     def separated_remotes(self) -> list[Remote]:
-        """Return the muted remotes that seem to be in another part of the mesh.
+        """Return the neighbors with a muted link that seem to be in another, unconnected part of the mesh.
 
-        Such a neighbor sent a lower id than all others that this node knows. So the owner of that id is connected to
-        the neighbor, but not to this node: the loop never existed, or it was cut. Remotes with an outstanding message
-        are left out.
+        Such a neighbor sent a lower mesh id than all other ids that this node knows. So the owner of that id is
+        connected to the neighbor, but not to this node: the loop never existed, or was cut. Neighbors whose answer is
+        outstanding are left out.
         """
-        separated = []
+        separated_remotes = []
         for remote in self._remotes.values():
             if remote.state == MUTED and remote.pending is None and hop_to_add(remote.inbound_mesh_id) >= 0:
-                mesh_id, lowest = remote.inbound_mesh_id, self.lowest_except(remote)
-                if mesh_id < lowest and owner_of(mesh_id) != owner_of(lowest):
-                    separated.append(remote)
-        return separated
+                mesh_id, lowest_id = remote.inbound_mesh_id, self.lowest_except(remote)
+                if mesh_id < lowest_id and owner_of(mesh_id) != owner_of(lowest_id):
+                    separated_remotes.append(remote)
+        return separated_remotes
 
     def choose_lower_id(self, random: Stream) -> None:
-        """Choose a new id, a random 64-bit distance below all ids seen; if none is so low, choose a random id."""
+        """Replace this node's mesh id by a lower id than all recorded ids (`note_seen`).
+
+        The new id is a random number of up to 64 bits lower, not counting the bytes of hops and mark. If no id is so
+        low, the new id is random.
+        """
         new_upper_bits = (min(self._lowest_seen, self.own) >> _LOW_BITS) - random.bits() - 1
         if new_upper_bits < 0:
             # Only a forged id is so low. If two nodes both took 0, they would detect a loop between them for ever.

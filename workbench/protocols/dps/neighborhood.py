@@ -41,7 +41,10 @@ from workbench.protocols.dps.links import Links
 
 
 class Neighborhood:
-    """The neighbors that the link layer reported to one node; without reports the node requests no links by itself."""
+    """The radio neighbors of one node, as its link layer reports them, and the node's plans to request links with them.
+
+    Without reports, the node requests links only for the application.
+    """
 
     def __init__(self, address: int, context: Context, links: Links) -> None:
         self._address = address
@@ -59,10 +62,10 @@ class Neighborhood:
         self._next_index = 0  # index in ``_ranked_neighbors`` of the next one to try
 
     def report(self, neighbor: int, quality: float, now: int) -> None:
-        """Store a neighbor's delivery ratio (0 to 1), that of the link's worse direction.
+        """Store a neighbor's delivery ratio ``quality`` (0 to 1), measured in the worse direction.
 
-        A link request to a new neighbor is planned. If the ratio is below ``worst_link``, the neighbor is removed and
-        its link ended.
+        Plan a link request if the neighbor is new. If the ratio is below ``worst_link``, remove the neighbor and end
+        its link.
         """
         if quality < self._settings.worst_link:
             if neighbor in self._qualities or neighbor in self._links.remotes:
@@ -86,10 +89,11 @@ class Neighborhood:
         self._request_at_us.pop(neighbor, None)
 
     def link_ended(self, neighbor: int, now: int) -> None:
-        """Plan a link request after a link ended.
+        """Plan a link request after the link with ``neighbor`` ended.
 
-        The request goes to the same neighbor, and is delayed if that neighbor should request the link itself. In a
-        dense neighborhood it goes to the next neighbor, and only if this node had requested the ended link.
+        The request goes to the same neighbor. It is sent later if the neighbor should request the link itself. In a
+        dense neighborhood, plan a request only if this node had requested the ended link, and then with the next
+        neighbor in the ranking.
         """
         is_wanted = neighbor in self._wanted_neighbors
         delay_us = 0 if is_wanted else rules.late_request_us(self._settings.relink_s)
@@ -107,14 +111,15 @@ class Neighborhood:
         self._request_at_us[neighbor] = now + delay_us
 
     def _update_crowding(self) -> None:
-        context, neighbors = self._context, len(self._qualities)
-        context.is_crowded = neighbors > self._settings.crowd
-        context.times = rules.times_of(self._settings, neighbors if context.is_crowded else 0, True)
+        context, neighbor_count = self._context, len(self._qualities)
+        context.is_crowded = neighbor_count > self._settings.crowd
+        context.times = rules.times_of(self._settings, neighbor_count if context.is_crowded else 0, True)
 
     def _plan_request(self, neighbor: int, now: int) -> None:
         """Plan to request a link with a new neighbor.
 
-        Do nothing if the best neighbors were chosen already. From then on only the scout, a trial link, tries others.
+        Do nothing if this node has already chosen its best neighbors. After that choice, only the scout (a trial link)
+        tries new neighbors.
         """
         context = self._context
         if self._has_chosen_neighbors:
@@ -136,16 +141,16 @@ class Neighborhood:
             self._choose_neighbors(now)
         if self._move_scout_at_us is not None and self._move_scout_at_us <= now:
             self._move_scout(now)
-        for neighbor in [waiting for waiting, due_us in self._request_at_us.items() if due_us <= now]:
+        for neighbor in [due_neighbor for due_neighbor, due_us in self._request_at_us.items() if due_us <= now]:
             del self._request_at_us[neighbor]
             if neighbor not in self._links.remotes:
                 self._request(neighbor, now)
 
     def next_due_us(self) -> int | None:
         """Return the time at which `wake` is next due, or None if no time is planned."""
-        due = [time_us for time_us in (self._choose_at_us, self._move_scout_at_us) if time_us is not None]
-        due += self._request_at_us.values()
-        return min(due) if due else None
+        due_times_us = [time_us for time_us in (self._choose_at_us, self._move_scout_at_us) if time_us is not None]
+        due_times_us += self._request_at_us.values()
+        return min(due_times_us) if due_times_us else None
 
     def _request(self, neighbor: int, now: int) -> None:
         if len(self._links.remotes) < self._settings.max_links:
@@ -154,7 +159,7 @@ class Neighborhood:
             self._request_at_us[neighbor] = now + int(self._settings.relink_s * rules.SECOND_US)
 
     def _choose_neighbors(self, now: int) -> None:
-        """Plan link requests to the best neighbors only, and then the start of the scout."""
+        """Choose the best neighbors, and plan link requests to them and the first move of the scout (a trial link)."""
         self._choose_at_us = None
         self._has_chosen_neighbors = True
         self._next_index = self._settings.best_links
@@ -173,21 +178,21 @@ class Neighborhood:
     def _rank_neighbors(self) -> list[int]:
         if self._ranked_neighbors is None:
             address, qualities = self._address, self._qualities
-            count = len(qualities)
+            neighbor_count = len(qualities)
             self._ranked_neighbors = sorted(
-                qualities, key=lambda neighbor: rules.rank(qualities[neighbor], address, neighbor, count)
+                qualities, key=lambda neighbor: rules.rank(qualities[neighbor], address, neighbor, neighbor_count)
             )
         return self._ranked_neighbors
 
     def _next_neighbor(self) -> int | None:
-        """Return the next neighbor with neither a link nor a planned request; None if all neighbors have one.
+        """Return the next neighbor with neither a link nor a planned link request; None if all have one.
 
-        The search goes down the ranking from the neighbor that was returned last, and continues with the best neighbor
-        after the worst.
+        The search continues in the ranking after the neighbor of the previous call. After the last neighbor of the
+        ranking it starts again with the best.
         """
-        ranked, remotes = self._rank_neighbors(), self._links.remotes
-        for _ in range(len(ranked)):
-            neighbor = ranked[self._next_index % len(ranked)]
+        ranked_neighbors, remotes = self._rank_neighbors(), self._links.remotes
+        for _ in range(len(ranked_neighbors)):
+            neighbor = ranked_neighbors[self._next_index % len(ranked_neighbors)]
             self._next_index += 1
             if neighbor not in remotes and neighbor not in self._request_at_us:
                 return neighbor
@@ -195,11 +200,11 @@ class Neighborhood:
 
     def _move_scout(self, now: int) -> None:
         """End the link of the scout (a trial link) if it is muted, and request a link with the next neighbor."""
-        remote = None if self._scout_neighbor is None else self._links.remotes.get(self._scout_neighbor)
+        scout_remote = None if self._scout_neighbor is None else self._links.remotes.get(self._scout_neighbor)
         if (
-            remote is not None
-            and remote.state == MUTED
-            and remote.pending is None
+            scout_remote is not None
+            and scout_remote.state == MUTED
+            and scout_remote.pending is None
             and self._scout_neighbor not in self._wanted_neighbors
         ):
             self._links.unlink(self._scout_neighbor, now)

@@ -1,4 +1,4 @@
-"""The DPS node: the interface to the application and to the driver, which calls the other modules."""
+"""The DPS node: the class that a driver and an application use; its methods call the other modules of DPS."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class DPSNode(Node):
 
     @property
     def port(self) -> int:
-        """The port number in this node's messages, to which neighbors answer."""
+        """The number of the UDP port to which neighbors send answers; each message of this node contains it."""
         return self.context.port
 
     @port.setter
@@ -83,17 +83,17 @@ class DPSNode(Node):
         self._finish()
 
     def neighbor_of(self, previous_hop: Neighbor, port: int | None) -> Neighbor | None:
-        """Return the neighbor that sent a message from the source address ``previous_hop``.
+        """Return the address of the neighbor that sent a message from the source address ``previous_hop``.
 
-        ``port`` is the port number in the message, or None if it has no port. Return None if no answer could be sent
-        to the sender; the message is then dropped.
+        ``port`` is the port number in the message; None: the message contains no port. Return None if the sender cannot
+        be answered; the node then drops the message.
         """
         return previous_hop
 
     def may_speak_for(self, previous_hop: Neighbor, port: int) -> bool:
-        """Return whether to accept a unicast message from the source address ``previous_hop``.
+        """Return whether a unicast message from the address ``previous_hop`` may name ``port`` as its sender's port.
 
-        ``port`` is the port number in the message, which identifies its sender."""
+        If not, the node drops the message. Drivers override this method; here the result is always True."""
         return True
 
     def _random_bytes(self) -> bytes:
@@ -113,9 +113,9 @@ class DPSNode(Node):
         self._finish()
 
     def link_quality(self, neighbor: int, inbound: float, outbound: float, now: int) -> None:
-        """Store the delivery ratios (0 to 1) of frames from and to a neighbor, and choose neighbors for links by them.
+        """Store the delivery ratios (0 to 1) of frames from and to a neighbor, as measured by the link layer.
 
-        The link layer measures these ratios, and calls this method.
+        By these ratios the node chooses the neighbors with which it requests links.
         """
         self.neighborhood.report(neighbor, min(inbound, outbound), now)
         self._finish()
@@ -125,7 +125,11 @@ class DPSNode(Node):
     def subscribe(
         self, attributes: Any, now: int, expires_s: float | None = None, match_all: bool = False
     ) -> Subscription:
-        """Subscribe to readings that match ``attributes``, which are mapped to topics (mapping.py)."""
+        """Subscribe to readings that match the constraints ``attributes``, which are mapped to topics (mapping.py).
+
+        ``expires_s``: lifetime of the subscription in seconds; None: until `unsubscribe`. ``match_all`` allows
+        ``attributes`` without a constraint, which match all readings.
+        """
         subscription = Subscription(self, attributes, now, expires_s, match_all)
         topics = mapping.subscription_topics(subscription.attributes, self.settings.separators)
         subscription.request = Interest(topics, subscription_filter(topics, self.settings), is_of_attributes=True)
@@ -137,8 +141,8 @@ class DPSNode(Node):
         """Subscribe to publications that match all of these topics; return a TopicSubscription of Arrivals.
 
         With ``expired`` the subscription also gets an Arrival when a retained publication expires. Without
-        ``is_announced`` no neighbor learns of the subscription, so it gets only publications that reach the node
-        anyway, for example by multicast.
+        ``is_announced`` the node does not send the subscription to neighbors, so it gets only publications that reach
+        the node anyway, for example by multicast.
         """
         topics = (topics,) if isinstance(topics, str) else tuple(topics)
         if not topics:
@@ -152,8 +156,8 @@ class DPSNode(Node):
     def _open_subscription(self, subscription: Any, now: int) -> Any:
         if len(self.subscriptions.open) >= self.settings.max_subscriptions:
             raise ParameterError(
-                f"the node has {len(self.subscriptions.open)} subscriptions, as many as max_subscriptions; end one, or "
-                "raise max_subscriptions"
+                f"the node has {len(self.subscriptions.open)} subscriptions, as many as max_subscriptions; end a "
+                "subscription, or raise max_subscriptions"
             )
         self.subscriptions.add(subscription)
         if subscription.request.pair is not None:
@@ -176,10 +180,10 @@ class DPSNode(Node):
         check_publication(attributes)
         topics = mapping.publication_topics(attributes, self.settings.separators)
         settings = self.settings
-        number = self.first_number + self._publication_count
+        publication_number = self.first_number + self._publication_count
         series = self.new_series(topics, settings.acknowledge, settings.wildcards)
         self.publish_next(series, mapping.encode_data(attributes), now, settings.ttl_s)
-        return number
+        return publication_number
 
     def publish_topics(
         self,
@@ -204,24 +208,24 @@ class DPSNode(Node):
         return series
 
     def new_series(self, topics: tuple[str, ...], acknowledge: bool, wildcards: bool) -> Series:
-        """Return a Series without publications yet; the parameters are those of `publish_topics`."""
-        vector = publication_filter(topics, self.settings, wildcards)
-        number = self._next_series_number & fields.I31
+        """Return a new Series, which has no publications yet; `publish_topics` explains the parameters."""
+        topic_filter = publication_filter(topics, self.settings, wildcards)
+        series_number = self._next_series_number & fields.I31
         if isinstance(self.address, int) and self.address >= 0:
-            publication_id = wire.make_publication_id(self.address, number, self._random_bytes())
+            publication_id = wire.make_publication_id(self.address, series_number, self._random_bytes())
         else:
             publication_id = self._random_bytes() + self._random_bytes()
-        return Series(self, publication_id, topics, vector, acknowledge)
+        return Series(self, publication_id, topics, topic_filter, acknowledge)
 
     def publish_next(self, series: Series, payload: bytes, now: int, ttl_s: int) -> int:
-        """Publish a payload in a series (called by `Series.publish`); return the sequence number of the publication."""
+        """Publish a payload in a series, and return the publication's sequence number; called by `Series.publish`."""
         if not (isinstance(ttl_s, int) and 0 <= ttl_s <= wire.LONGEST_TTL_S):
             raise ParameterError(f"ttl_s is {ttl_s!r}; it must be whole seconds from 0 to {wire.LONGEST_TTL_S}")
         self._send_next(series, payload, ttl_s, now)
         return series.sequence
 
     def expire(self, series: Series, now: int) -> int:
-        """Expire a retained publication at all nodes now; return the sequence number of the message that does so."""
+        """End the retained publication of a series at all nodes; return the sequence number of the ending message."""
         if self.publications.retained.get(series.publication_id) is None:
             raise ParameterError(
                 f"no publication on {', '.join(series.topics)} is retained; publish it with a ttl_s, and expire it "
@@ -254,10 +258,10 @@ class DPSNode(Node):
         if series.acknowledge:
             self.acknowledgements.expect(series)
         if ttl_s >= 0:
-            number = self.first_number + self._publication_count
+            publication_number = self.first_number + self._publication_count
             self._publication_count += 1
-            label = event_label(series.publication_id, series.sequence)
-            self.context.report(Originated, NOBODY, NAME, *label, number, "")
+            publication_label = event_label(series.publication_id, series.sequence)
+            self.context.report(Originated, NOBODY, NAME, *publication_label, publication_number, "")
         self.publications.send_own(message, frame, plain_message, is_multicast, now)
         self._finish()
 
@@ -274,21 +278,21 @@ class DPSNode(Node):
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
-        name = wire.NAMES[wire.KIND_OF[type(message)]]
+        message_name = wire.NAMES[wire.KIND_OF[type(message)]]
         port = None if isinstance(message, wire.Acknowledgement) else message.port
         if not (port is None or broadcast or self.may_speak_for(previous_hop, port)):
-            self.drop(previous_hop, name, NOBODY, 0, "port")
+            self.drop(previous_hop, message_name, NOBODY, 0, "port")
             return
         neighbor = self.neighbor_of(previous_hop, port)
         if neighbor is None:
-            self.drop(previous_hop, name, NOBODY, 0, "no_address")
+            self.drop(previous_hop, message_name, NOBODY, 0, "no_address")
         elif isinstance(message, wire.Publication):
             self.publications.receive(message, neighbor, now)
             self._finish()
         elif isinstance(message, wire.Acknowledgement):
             self.acknowledgements.receive(message, bytes(frame), neighbor)
         elif broadcast:
-            self.drop(previous_hop, name, NOBODY, message.sequence, "malformed")
+            self.drop(previous_hop, message_name, NOBODY, message.sequence, "malformed")
         else:
             if isinstance(message, wire.Subscription):
                 self.links.receive_subscription(neighbor, message, now)
@@ -297,7 +301,7 @@ class DPSNode(Node):
             self._finish()
 
     def sent(self, destination: Neighbor, frame: bytes, ok: bool, now: int) -> None:
-        """Process the outcome of a frame; if ``ok`` is False, the radio gave the frame up, and a retry is planned."""
+        """Process the radio's report on a frame; if the radio gave it up (``ok`` is False), plan to send it again."""
         if ok:
             self.links.note_reached(destination)
             return
@@ -315,7 +319,7 @@ class DPSNode(Node):
     # Time
 
     def wake(self, now: int) -> None:
-        """Send due messages and link requests, forward delayed publications, and end what has expired."""
+        """Send due messages and link requests, forward delayed publications, and end expired subscriptions."""
         for subscription in self.subscriptions.expire(now):
             self.links.remove_subscription(subscription.request.pair, now)
         self.links.wake(now)
@@ -324,9 +328,9 @@ class DPSNode(Node):
         self._finish()
 
     def _finish(self) -> None:
-        """Log changed interests and mesh ids, and compute ``next_wake``, the time of the next `wake` (None: never)."""
+        """Log changes of interests and mesh ids, and set ``next_wake``, the time of the next `wake` (None: never)."""
         self.links.report_changes()
-        times = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
-        times += [subscription.expires_us for subscription in self.subscriptions.open]
-        due = [time_us for time_us in times if time_us is not None]
-        self.next_wake = min(due) if due else None
+        event_times_us = [self.links.next_due_us(), self.publications.next_due_us(), self.neighborhood.next_due_us()]
+        event_times_us += [subscription.expires_us for subscription in self.subscriptions.open]
+        due_times_us = [time_us for time_us in event_times_us if time_us is not None]
+        self.next_wake = min(due_times_us) if due_times_us else None

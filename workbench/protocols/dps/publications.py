@@ -9,7 +9,7 @@ Theory of operation
     A publication with a lifetime is retained by all nodes that receive it, and sent again to a neighbor whose interests
     change (`retained.py`).
 
-    If a radio gives a frame up, as no acknowledgement came or the channel was never free, the same frame is sent again
+    A radio gives a frame up if no acknowledgement came or the channel was never free. Then the same frame is sent again
     after a random wait, whose limit doubles each time (`Retries`): the disturbance may have passed by then. After
     `rules.MOST_REPEATS` retries the frame is lost. If a frame arrived all the same, the neighbor drops the second copy
     as a duplicate. On a network without such reports, such as UDP, nothing is sent again.
@@ -45,10 +45,10 @@ MOST_TOPICS = 256  # in one delivered publication; each is compared with each su
 
 @lru_cache(maxsize=1024)
 def event_label(publication_id: bytes, sequence: int) -> tuple[int, int]:
-    """Return the (origin, sequence) by which events identify a publication.
+    """Return the pair (origin, sequence) by which trace events identify a publication.
 
-    The origin is the publishing node. The sequence in events is ``series << 32 | sequence``, with the number of the
-    series at that node and the sequence number in the series."""
+    The origin is the address of the publishing node. The sequence is ``series << 32 | sequence``, with the number of
+    the series at this node and the publication's sequence number in the series."""
     origin, series = wire.origin_of(publication_id)
     return origin, series << 32 | sequence
 
@@ -66,7 +66,7 @@ def check_datagram_size(frame: bytes, name: str, most_B: int = wire.LARGEST_DATA
 
 @dataclass(slots=True)
 class FailedFrame:
-    """A frame to a neighbor that the radio gave up; ``message`` is the decoded frame."""
+    """A publication to a neighbor that the radio gave up: its encoded ``frame``, and the decoded ``message``."""
 
     neighbor: Neighbor
     frame: bytes
@@ -76,7 +76,7 @@ class FailedFrame:
 
 
 class Retries:
-    """Frames with publications that one node's radio gave up, and the times of their retries."""
+    """A list of the frames with publications that one node's radio gave up, with the time of each one's next retry."""
 
     def __init__(self, context: Context, remotes: Mapping[Neighbor, Remote], history: History) -> None:
         self._context = context
@@ -86,14 +86,14 @@ class Retries:
         self._oldest_index = 0  # index of the entry that is replaced next, once there are MOST_RETRIED
 
     def plan(self, neighbor: Neighbor, frame: bytes, message: wire.Publication, now: int) -> None:
-        """Plan a retry of a publication that the radio gave up; ``message`` is the decoded frame."""
+        """Plan to send a frame to a neighbor again, because the radio gave it up; ``message`` is the decoded frame."""
         entry = self._find_or_add_entry(FailedFrame(neighbor, frame, message))
         if entry.repeated < rules.MOST_REPEATS:
             entry.due_us = now + 1 + self._context.random.below(rules.repeat_within_us(entry.repeated))
             entry.repeated += 1
 
     def _find_or_add_entry(self, new_entry: FailedFrame) -> FailedFrame:
-        """Return the entry with the neighbor and frame of ``new_entry``; if none exists, add ``new_entry``."""
+        """Return the stored entry with the same neighbor and frame, or store and return ``new_entry``."""
         for entry in self._entries:
             if entry.neighbor == new_entry.neighbor and entry.frame == new_entry.frame:
                 return entry
@@ -106,11 +106,14 @@ class Retries:
 
     def next_due_us(self) -> int | None:
         """Return the time at which `wake` is next due, or None if no time is planned."""
-        due = [entry.due_us for entry in self._entries if entry.due_us is not None] if self._entries else ()
-        return min(due) if due else None
+        due_times_us = [entry.due_us for entry in self._entries if entry.due_us is not None] if self._entries else ()
+        return min(due_times_us) if due_times_us else None
 
     def wake(self, now: int) -> None:
-        """Send due retries, to neighbors that are still linked and have not sent the same publication meanwhile."""
+        """Send the frames whose retry is due.
+
+        A frame is not sent if the neighbor no longer takes publications, or if it sent the publication itself.
+        """
         for entry in self._entries:
             if entry.due_us is None or entry.due_us > now:
                 continue
@@ -124,9 +127,9 @@ class Retries:
 
 @dataclass(slots=True)
 class DelayedPublication:
-    """A publication from a neighbor, to be forwarded at ``due_us``.
+    """A publication that came from ``neighbor`` and that this node forwards at the time ``due_us``.
 
-    ``is_reported`` is whether this node has logged its delivery or drop."""
+    ``is_reported``: this node has already logged that it delivered or dropped the publication."""
 
     due_us: int
     message: wire.Publication
@@ -135,7 +138,7 @@ class DelayedPublication:
 
 
 class Publications:
-    """Publishing, forwarding and delivery at one node.
+    """The publications of one node: it publishes, forwards, retains and delivers them.
 
     remotes        the neighbors with a link
     subscriptions  the subscriptions of this node's application
@@ -167,14 +170,21 @@ class Publications:
     # Publications of this node
 
     def frame_of_own(self, message: wire.Publication, is_multicast: bool) -> bytes:
-        """Encode a publication of this node as a frame; raise EncodeError if the frame does not fit a datagram."""
+        """Return the frame with a publication of this node; raise EncodeError if it does not fit a datagram.
+
+        ``is_multicast``: the frame is also multicast, in an envelope that takes some bytes of the datagram.
+        """
         envelope_B = coap.ENVELOPE_B if is_multicast else 0
         return check_datagram_size(wire.encode(message), NAME, wire.LARGEST_DATAGRAM_B - envelope_B)
 
     def send_own(
         self, message: wire.Publication, frame: bytes, plain: wire.Publication, is_multicast: bool, now: int
     ) -> None:
-        """Send a publication of this node; ``plain`` is the unencrypted message, for the node's own subscriptions."""
+        """Record, retain, deliver and send a publication of this node.
+
+        ``plain`` is the unencrypted ``message``, for the node's own subscriptions; ``frame`` is the encoded
+        ``message``. With ``is_multicast`` the frame is also sent to all nodes in reach.
+        """
         self._record(message, None, now)
         if message.ttl_s >= 0:
             self._report(Held, message, None, 0)
@@ -190,9 +200,9 @@ class Publications:
 
     def _retain(self, message: wire.Publication, neighbor: Neighbor | None, now: int) -> None:
         if message.ttl_s > 0:
-            evicted = self.retained.put(message, neighbor, end_us(now, message.ttl_s))
-            if evicted is not None:
-                self._drop(evicted.message, evicted.neighbor, "full")
+            evicted_publication = self.retained.put(message, neighbor, end_us(now, message.ttl_s))
+            if evicted_publication is not None:
+                self._drop(evicted_publication.message, evicted_publication.neighbor, "full")
         else:
             self.retained.remove(message.publication_id)
 
@@ -206,15 +216,15 @@ class Publications:
         if message.hops >= MOST_HOPS:
             self._drop(message, neighbor, "hops")
             return
-        retained = self.retained.get(message.publication_id)
-        entry = self.history.get(message.publication_id)
-        if retained is not None:
-            newest_sequence = retained.message.sequence
+        retained_publication = self.retained.get(message.publication_id)
+        history_entry = self.history.get(message.publication_id)
+        if retained_publication is not None:
+            newest_sequence = retained_publication.message.sequence
         elif message.ttl_s < 0:
             self._drop(message, neighbor, "not_retained")
             return
         else:
-            newest_sequence = 0 if entry is None else entry.sequence
+            newest_sequence = 0 if history_entry is None else history_entry.sequence
         self._record(message, neighbor, now)
         if message.sequence <= newest_sequence:
             self._drop(message, neighbor, "duplicate" if message.sequence == newest_sequence else "stale")
@@ -230,8 +240,8 @@ class Publications:
             self._forward(message, neighbor, is_reported)
 
     def _forward(self, message: wire.Publication, neighbor: Neighbor, is_reported: bool) -> None:
-        count = self._send(message, None, neighbor)
-        if not is_reported and not count:
+        receiver_count = self._send(message, None, neighbor)
+        if not is_reported and not receiver_count:
             self._drop(message, neighbor, "dead_end")
 
     def _encode_forwarded(self, message: wire.Publication, ttl_s: int) -> bytes:
@@ -242,23 +252,23 @@ class Publications:
     def _send(self, message: wire.Publication, frame: bytes | None, neighbor: Neighbor | None) -> int:
         """Send a publication to all neighbors whose interests it may match; return the number of these neighbors.
 
-        ``neighbor`` is the sender, None if this node published it. ``frame`` is the encoded message. If it is None,
-        this method encodes the message as this node forwards it, once a neighbor needs it.
+        ``neighbor`` sent the publication; None: this node published it. ``frame`` is the encoded message; None: encode
+        the message with one more hop, as this node forwards it.
         """
-        receivers = 0
+        receiver_count = 0
         for remote in self._remotes.values():
             if remote.takes_publications() and self._should_send(remote, message, neighbor):
                 if frame is None:
                     frame = self._encode_forwarded(message, message.ttl_s)
                 self._context.send(remote.address, frame)
-                receivers += 1
-        self._report_forwarded(message, neighbor, receivers)
-        return receivers
+                receiver_count += 1
+        self._report_forwarded(message, neighbor, receiver_count)
+        return receiver_count
 
     def _should_send(self, remote: Remote, message: wire.Publication, neighbor: Neighbor | None) -> bool:
-        """Return whether to send a publication from ``neighbor`` (None: from this node) to ``remote``.
+        """Return whether to send a publication that came from ``neighbor`` (None: from this node) to ``remote``.
 
-        It is sent if it may match the interests of ``remote`` and did not come from there."""
+        The publication must possibly match the interests of ``remote``, and ``remote`` must not have sent it."""
         if remote.address == neighbor:
             return False
         if self.history.came_from(message.publication_id, remote.address, message.sequence):
@@ -273,38 +283,39 @@ class Publications:
             self._report(Forwarded, message, neighbor, count)
 
     def interests_changed(self, remote: Remote, now: int) -> None:
-        """Plan to send retained publications to a neighbor whose interests changed, or came for the first time."""
+        """Send retained publications to a neighbor whose interests changed, at once or when the rate limit allows."""
         if len(self.retained):
             self._resending.request(remote, now)
 
     def _send_retained(self, remote: Remote, now: int) -> None:
         """Send a neighbor the retained publications that may match its interests."""
-        for retained in self.retained.values():
-            left_s = retained.left_s(now)
-            if left_s <= 0 or not self._should_send(remote, retained.message, retained.neighbor):
+        for publication in self.retained.values():
+            left_s = publication.left_s(now)
+            if left_s <= 0 or not self._should_send(remote, publication.message, publication.neighbor):
                 continue
-            if retained.neighbor is None:
-                frame = wire.encode(retained.message._replace(ttl_s=left_s))
+            if publication.neighbor is None:
+                frame = wire.encode(publication.message._replace(ttl_s=left_s))
             else:
-                frame = self._encode_forwarded(retained.message, left_s)
+                frame = self._encode_forwarded(publication.message, left_s)
             self._context.send(remote.address, frame)
-            self._report_forwarded(retained.message, retained.neighbor, 1)
+            self._report_forwarded(publication.message, publication.neighbor, 1)
 
     # Delivery to the application
 
     def deliver_retained(self, subscription: Any, now: int) -> None:
-        """Deliver the publications that this node retains to its new subscription; neighbors do not send them again."""
-        for retained in self.retained.values():
-            left_s = retained.left_s(now)
+        """Deliver the matching publications that this node retains to a new subscription of its application."""
+        for publication in self.retained.values():
+            left_s = publication.left_s(now)
             if left_s > 0:
-                self._deliver(retained.message._replace(ttl_s=left_s), retained.neighbor, now, (subscription,))
+                self._deliver(publication.message._replace(ttl_s=left_s), publication.neighbor, now, (subscription,))
 
     def _deliver(
         self, message: wire.Publication, neighbor: Neighbor | None, now: int, subscriptions: Iterable[Any] | None = None
     ) -> bool:
-        """Deliver a publication, or its expiry, to those of ``subscriptions`` that match (None: all of the node).
+        """Deliver a publication, or the end of a retained one, to each matching subscription of the application.
 
-        Return True if a delivery or a drop was logged, and False if no subscription's filter matches.
+        ``subscriptions``: the subscriptions to compare; None: all. Return False if no subscription's filter matches.
+        Otherwise the method has logged a delivery or a drop, and returns True.
         """
         is_expiry = message.ttl_s < 0
         candidates = [
@@ -331,29 +342,29 @@ class Publications:
         if len(topic_texts) > MOST_TOPICS:
             self._drop(message, neighbor, "topics")
             return True
-        topics = [topic_strings.as_bytes(topic) for topic in topic_texts]
+        topics_bytes = [topic_strings.as_bytes(topic) for topic in topic_texts]
         separators = self.settings.separators
-        matching = [
+        matching_subscriptions = [
             subscription
             for subscription in candidates
-            if topic_strings.matches(topics, subscription.request.topics, separators)
+            if topic_strings.matches(topics_bytes, subscription.request.topics, separators)
         ]
-        if not matching:
+        if not matching_subscriptions:
             self._drop(message, neighbor, "no_match")
             return True
-        count = 0
+        delivery_count = 0
         arrival = None
-        for subscription in matching:
+        for subscription in matching_subscriptions:
             if subscription.request.is_of_attributes:
-                count += self._deliver_samples(message, neighbor, subscription)
+                delivery_count += self._deliver_samples(message, neighbor, subscription)
                 continue
             if arrival is None:
                 arrival = self._make_arrival(message, neighbor, is_expiry, opened)
             subscription.put(arrival)
-            count += 1
+            delivery_count += 1
             self._report(Delivered, message, neighbor, subscription.number, " ".join(topic_texts))
-        has_samples = any(subscription.request.is_of_attributes for subscription in matching)
-        if count and message.acknowledge and not is_expiry and has_samples:
+        has_samples = any(subscription.request.is_of_attributes for subscription in matching_subscriptions)
+        if delivery_count and message.acknowledge and not is_expiry and has_samples:
             arrival = arrival or self._make_arrival(message, neighbor, is_expiry, opened)
             self._answer(arrival, b"")
         return True
@@ -415,20 +426,22 @@ class Publications:
 
     def next_due_us(self) -> int | None:
         """Return the time at which `wake` is next due, or None if no time is planned."""
-        due = [waiting.due_us for waiting in self._delayed.values()]
-        due += [
+        due_times_us = [delayed_publication.due_us for delayed_publication in self._delayed.values()]
+        due_times_us += [
             time_us for time_us in (self.retained.next_expiry_us(), self.retries.next_due_us()) if time_us is not None
         ]
-        return min(due) if due else None
+        return min(due_times_us) if due_times_us else None
 
     def wake(self, now: int) -> None:
-        """Forward delayed publications, deliver expiries, and send due retries and retained publications."""
-        for waiting in [delayed for delayed in self._delayed.values() if delayed.due_us <= now]:
-            del self._delayed[waiting.message.publication_id]
-            self._forward(waiting.message, waiting.neighbor, waiting.is_reported)
-        for retained in self.retained.pop_expired(now):
-            expiry_message = retained.message._replace(ttl_s=-1)
-            self._deliver(expiry_message, retained.neighbor, now)
+        """Forward delayed publications, deliver expiries, and send retries and retained publications that are due."""
+        for due_publication in [
+            delayed_publication for delayed_publication in self._delayed.values() if delayed_publication.due_us <= now
+        ]:
+            del self._delayed[due_publication.message.publication_id]
+            self._forward(due_publication.message, due_publication.neighbor, due_publication.is_reported)
+        for expired_publication in self.retained.pop_expired(now):
+            expiry_message = expired_publication.message._replace(ttl_s=-1)
+            self._deliver(expiry_message, expired_publication.neighbor, now)
         self._resending.wake(now)
         self.retries.wake(now)
 

@@ -19,14 +19,18 @@ SUBSCRIPTION, ACKNOWLEDGEMENT = 1, 2
 
 
 def owner_of(mesh_id: int) -> int:
-    """Return a mesh id with 0 hops, as its owner sends it; the result is the same for all ids of one owner."""
+    """Return a mesh id with its hop count set to 0, as its owner sends it: an id of the owner."""
     return mesh_id - hops_of(mesh_id)
 
 
 class LinkReport(NamedTuple):
-    """Values in the last events about a neighbor, or about the node itself: interests, and the owner of the mesh id."""
+    """Values that the node has logged for one neighbor, or for itself; it logs an event when a value changes.
 
-    interests: tuple[int, str] = (0, "0")  # numbers of bits set, in the interests and in the needs
+    interests  (number of bits set in the interests, number of bits set in the needs as a text)
+    owner      number of the mesh id's owner (`mesh_ids.owner_number`); -1 before the first id
+    """
+
+    interests: tuple[int, str] = (0, "0")
     owner: int = -1
 
 
@@ -35,10 +39,11 @@ EMPTY_REPORT = LinkReport()
 
 @dataclass(slots=True, eq=False)
 class Remote:
-    """The state of the link with one neighbor.
+    """The state of the link with one neighbor, as this end of the link sees it.
 
-    The fields ``interests``, ``needs`` and ``vector`` have the values sent to the neighbor; fields ``inbound...`` have
-    the values that came from the neighbor.
+    Interests are the union of the Bloom filters of subscriptions, needs the bits that all their fuzzy hashes share.
+    ``interests``, ``needs`` and ``vector`` are values that this node sends. Fields that begin with ``inbound`` have the
+    values that came from the neighbor.
     """
 
     address: Neighbor
@@ -74,30 +79,30 @@ class Remote:
         return takes_publications(self.state) and self.inbound is not None
 
     def note_mesh_id(self, mesh_id: int) -> None:
-        """Store a mesh id from this neighbor, and count whether its hops increased."""
+        """Store a mesh id from this neighbor, and count in ``rises`` how often in a row its hops increased."""
         previous_mesh_id = self.inbound_mesh_id
         is_same_owner = owner_of(mesh_id) == owner_of(previous_mesh_id)
         self.rises = rises_after(self.rises, is_same_owner, hops_of(mesh_id), hops_of(previous_mesh_id))
         self.inbound_mesh_id = mesh_id
 
     def outbound_mesh_id(self, mesh_id: int) -> int:
-        """Return a mesh id in the form for this neighbor: without hops, if it does not count them."""
+        """Return a mesh id as this neighbor gets it: with hop count 0 if the neighbor does not count hops."""
         return mesh_id if self.counts_hops else owner_of(mesh_id)
 
     def effective_mesh_id(self) -> int:
-        """Return this neighbor's mesh id with one more hop, or NO_MESH_ID if the id is to be ignored.
+        """Return the mesh id that came from this neighbor, with one more hop if the id counts hops.
 
-        An id is ignored if it has too many hops, or only circulates in a loop.
+        Return NO_MESH_ID, which is above all ids, if the id has too many hops or only circulates in a loop.
         """
         hops = hop_to_add(self.inbound_mesh_id)
         return NO_MESH_ID if hops < 0 or is_circulating(self.rises) else self.inbound_mesh_id + hops
 
     def sends_all(self) -> bool:
-        """Return whether a subscription with all interests is outstanding."""
+        """Return whether this node sent the neighbor all interests and waits for the acknowledgement."""
         return self.pending == SUBSCRIPTION and not self.is_delta
 
     def forget_outbound(self, length: int) -> None:
-        """Forget the sent interests, so that the next message is encoded as a change from empty interests.
+        """Treat the neighbor as if it had empty interests from this node; the next message has the change from these.
 
         ``length`` is the number of bits of a filter."""
         self.interests = BitVector(length)
@@ -107,7 +112,11 @@ class Remote:
         self.is_behind = False
 
     def await_answer(self, pending: int, tick_us: int) -> None:
-        """Record that a message awaits an answer; the timer of an earlier unanswered message continues."""
+        """Record that this node sent a message and waits for the neighbor's answer.
+
+        ``pending`` is the kind of message, SUBSCRIPTION or ACKNOWLEDGEMENT; ``tick_us`` is the time of the first tick.
+        If an earlier message is still unanswered, its ticks continue.
+        """
         if self.pending is None:
             self.ticks = 0
             self.tick_us = tick_us
@@ -115,7 +124,7 @@ class Remote:
         self.keep_alive_us = None
 
     def settle(self, keep_alive_us: int | None) -> None:
-        """Record that no answer is outstanding any more, and store the time of the next keep-alive."""
+        """Record that this node waits for no answer; ``keep_alive_us``: time of the next keep-alive, or None."""
         self.pending = None
         self.tick_us = None
         self.keep_alive_us = keep_alive_us

@@ -32,7 +32,7 @@ Expiry: TypeAlias = tuple[int, bytes]  # expires_us, publication id
 
 @dataclass(slots=True, eq=False)
 class RetainedPublication:
-    """A retained publication; ``neighbor`` is the neighbor that sent it, or None if this node published it."""
+    """A retained publication: its message, its sender ``neighbor`` (None: this node), and the time of its expiry."""
 
     message: Publication
     neighbor: Neighbor | None
@@ -51,7 +51,7 @@ class RetainedPublication:
 
 
 class Retained:
-    """A map from publication ids to RetainedPublication, for at most ``size`` ids."""
+    """The retained publications of one node, at most ``size``, by publication id; one for each series."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -66,30 +66,30 @@ class Retained:
         return self._publications.get(publication_id)
 
     def values(self) -> list[RetainedPublication]:
-        """Return all retained publications, oldest first."""
+        """Return all retained publications, in the order in which they were retained."""
         return list(self._publications.values())
 
     def put(self, message: Publication, neighbor: Neighbor | None, expires_us: int) -> RetainedPublication | None:
-        """Retain a publication, in place of an older one of its series; return an evicted publication, or None.
+        """Retain a publication, in place of an older one of its series; return the evicted publication, or None.
 
-        If the memory is full, the publication of another node that expires first is evicted. If this node published
-        all retained publications, a publication of another node is not retained but returned as evicted.
+        If ``size`` publications are retained, one of them is evicted: the one from another node that expires first. If
+        this node published all of them, a new publication from another node is not retained, and is returned instead.
         """
-        evicted = None
+        evicted_publication = None
         self._publications.pop(message.publication_id, None)
-        retained = RetainedPublication(message, neighbor, expires_us)
+        new_publication = RetainedPublication(message, neighbor, expires_us)
         if len(self._publications) >= self.size:
-            evicted = min(self._publications.values(), key=lambda other: (other.is_own, other.expires_us))
-            if evicted.is_own and not retained.is_own:
-                return retained
-            del self._publications[evicted.message.publication_id]
-        self._publications[message.publication_id] = retained
+            evicted_publication = min(self._publications.values(), key=lambda other: (other.is_own, other.expires_us))
+            if evicted_publication.is_own and not new_publication.is_own:
+                return new_publication
+            del self._publications[evicted_publication.message.publication_id]
+        self._publications[message.publication_id] = new_publication
         heappush(self._expiries, (expires_us, message.publication_id))
         if len(self._expiries) > 2 * len(self._publications) + 64:
             self._expiries = sorted(
                 (other.expires_us, publication_id) for publication_id, other in self._publications.items()
             )
-        return evicted
+        return evicted_publication
 
     def remove(self, publication_id: bytes) -> None:
         """Remove a publication if it is retained."""
@@ -97,26 +97,27 @@ class Retained:
 
     def pop_expired(self, now: int) -> list[RetainedPublication]:
         """Remove and return the expired publications."""
-        expired = []
+        expired_publications = []
         while (expiry_us := self.next_expiry_us()) is not None and expiry_us <= now:
-            expired.append(self._publications.pop(heappop(self._expiries)[1]))
-        return expired
+            expired_publications.append(self._publications.pop(heappop(self._expiries)[1]))
+        return expired_publications
 
     def next_expiry_us(self) -> int | None:
         """Return the time at which the next publication expires, or None if no publication is retained."""
         while self._expiries:
             expires_us, publication_id = self._expiries[0]
-            retained = self._publications.get(publication_id)
-            if retained is not None and retained.expires_us == expires_us:
+            publication = self._publications.get(publication_id)
+            if publication is not None and publication.expires_us == expires_us:
                 return expires_us
             heappop(self._expiries)
         return None
 
 
 class Resending:
-    """A rate limit for sending retained publications: one transfer to a neighbor in ``wait_us``.
+    """A rate limit: retained publications are sent to each neighbor at most once every ``wait_us``.
 
-    ``send(remote, now)`` makes a transfer. The last ``limit`` neighbors are remembered."""
+    ``send(remote, now)`` sends all retained publications that match to one neighbor. The limit is applied to the
+    last ``limit`` neighbors."""
 
     def __init__(
         self, remotes: Mapping[Neighbor, Remote], send: Callable[[Remote, int], None], wait_us: int, limit: int
@@ -129,9 +130,9 @@ class Resending:
 
     def request(self, remote: Remote, now: int) -> None:
         """Send retained publications to a neighbor whose interests changed, now or as soon as the rate limit allows."""
-        next_us = self._next_transfer_us.get(remote.address)
-        if next_us is not None and now < next_us:
-            remote.resend_us = next_us
+        next_transfer_us = self._next_transfer_us.get(remote.address)
+        if next_transfer_us is not None and now < next_transfer_us:
+            remote.resend_us = next_transfer_us
             return
         remote.resend_us = None
         self._next_transfer_us.pop(remote.address, None)

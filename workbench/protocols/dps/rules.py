@@ -1,9 +1,11 @@
-"""Decisions of a DPS node as functions of plain numbers: constants, times, rules on revisions, loops and waiting.
+"""Functions that make the decisions of a DPS node: about revisions, loops, retries, neighbors and publications.
 
-The node and its twin on the fast engine call the same functions. Numba compiles them unchanged, so they take and return
-numbers only. Times are in microseconds. A revision is the sequence number of a link's message; repetitions and
-keep-alives keep the previous one. Revisions and sequence numbers of publications count from 1. ``flags`` are the flags
-of a link's message (wire/__init__.py); ``state`` is the state of a link (automaton.py).
+The node and the fast engine's version of it call the same functions. Numba compiles them unchanged, so they take and
+return plain numbers, except `times_of`. Times are in microseconds.
+
+A link message is a subscription or its acknowledgement. Its sequence number is called *revision*; a repetition or a
+keep-alive has the same revision as the message before. Revisions, and the sequence numbers of publications, start at 1.
+``flags`` are the flags of a link message (wire/__init__.py), and ``state`` is the state of a link (automaton.py).
 """
 
 from __future__ import annotations
@@ -56,26 +58,27 @@ class Times(NamedTuple):
 
 
 def times_of(settings: Any, crowd: int = 0, is_on_radio: bool = False) -> Times:
-    """Return the times derived from a protocol's settings.
+    """Return the times that follow from a protocol's settings.
 
     ``crowd`` is the number of neighbors in a dense neighborhood, 0 elsewhere. In a dense neighborhood, keep-alives and
     rechecks are so rare that they take no more of the channel than those of FULL_RATE_NEIGHBORS nodes.
 
-    The reference delays the forwarding of interests by update_s at each hop. On a radio they are forwarded sooner: a
-    path has many hops there, and readings are lost until the interests reach their source.
+    ``is_on_radio``: whether the neighbors are radio neighbors. Without a radio, a node waits for ``update_s`` before it
+    forwards interests, as in the reference implementation. On a radio it waits for a twentieth of that: a path has many
+    hops there, and readings are lost until the interests reach their publisher.
     """
-    slowdown = max(1.0, crowd / FULL_RATE_NEIGHBORS)
+    keep_alive_factor = max(1.0, crowd / FULL_RATE_NEIGHBORS)
     # Changed mesh ids spread fast: the owner of a low id that comes late may have left the mesh. Such an id never
     # meets its owner, so it shows no loop, and the loop in which it circulates stays.
     update_us = int(settings.update_s * SECOND_US)
-    silence_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * slowdown)
+    silence_us = int((settings.link_loss_s + settings.update_s) * SECOND_US * keep_alive_factor)
     short_wait_us = 1 + update_us // SHORT_WAIT_DIVISOR
     return Times(
         update_us,
         short_wait_us if is_on_radio and not crowd else update_us,
-        int(update_us * min(slowdown, 2.0)),
+        int(update_us * min(keep_alive_factor, 2.0)),
         silence_us,
-        settings.recheck_s * slowdown,
+        settings.recheck_s * keep_alive_factor,
         max(update_us, silence_us // 10) if crowd else short_wait_us,
         int(settings.history_s * SECOND_US),
     )
@@ -101,9 +104,10 @@ def is_connecting(state: int) -> bool:
 
 
 def subscription_flags(is_delta: bool, state: int, recheck_s: float) -> int:
-    """Return the flags of a subscription over a link in this state; ``is_delta``: its interests are a change.
+    """Return the flags of a subscription message over a link in this state.
 
-    A link that stays muted for good (``recheck_s`` 0) sends MUTE: its message only checks that the neighbor is alive.
+    ``is_delta``: the message contains only the change of the interests. If ``recheck_s`` is 0, a muted link stays
+    muted, and its messages have the flag MUTE: they only check that the neighbor is alive.
     """
     stays_muted = state == MUTED and recheck_s == 0
     flags = (UNMUTE if state == UNMUTING else 0) | (MUTE if stays_muted else 0)
@@ -111,50 +115,54 @@ def subscription_flags(is_delta: bool, state: int, recheck_s: float) -> int:
 
 
 def acknowledgement_flags(is_delta: bool, state: int, with_interests: bool) -> int:
-    """Return the flags of the acknowledgement of a subscription, over a link in this state.
+    """Return the flags of the acknowledgement of a subscription message, over a link in this state.
 
-    ``is_delta``: this node's interests for the neighbor are a change; ``with_interests``: the acknowledgement carries
-    these interests, and so requests an answer in turn.
+    ``with_interests``: the acknowledgement contains interests of this node. The neighbor must then acknowledge it.
+    ``is_delta``: it contains only the change of the interests.
     """
     return (DELTA if is_delta else 0) | (MUTE if state == MUTED else 0) | (SAK_REQUESTED if with_interests else 0)
 
 
 def is_stale(revision: int, newest: int) -> bool:
-    """Return whether a message is outdated; ``newest``: the highest revision received, 0 before the first."""
+    """Return whether a message is older than the newest one.
+
+    ``newest``: highest revision received before, 0 before the first message.
+    """
     return revision < newest
 
 
 def is_duplicate(revision: int, newest: int) -> bool:
-    """Return whether a message was received before; ``newest``: the highest revision received, 0 before the first.
+    """Return whether a message repeats the newest one; ``newest``: highest revision received, 0 before the first.
 
-    The node acknowledges a duplicate again, as its first acknowledgement may be lost.
+    The node acknowledges a duplicate again, because its first acknowledgement may be lost.
     """
     return revision == newest
 
 
 def lacks_base(flags: int, state: int, revision: int, newest: int) -> bool:
-    """Return whether a message is a change of interests that were never received, so that it cannot be applied.
+    """Return whether a message changes interests that never arrived, so that the node cannot apply the change.
 
-    ``newest``: the highest revision received before, 0 before the first message.
+    ``newest``: highest revision received before, 0 before the first message.
     """
     is_change = (flags & DELTA) != 0 and (flags & UNMUTE) == 0 and state != UNMUTING
     return is_change and revision > newest + 1
 
 
 def has_lost_base(flags: int, state: int, empties_interests: bool) -> bool:
-    """Return whether a message over an active link changes interests that this node has forgotten.
+    """Return whether a message over an active link changes interests that this node no longer has.
 
-    ``empties_interests`` is whether the message carries needs, but applying it leaves the neighbor without interests.
-    This contradiction occurs if messages overtook each other, or if the link was muted at this end alone.
+    ``empties_interests``: the message has needs, but with the change in it the neighbor would have no interests. Needs
+    without interests are a contradiction. It occurs if a message overtook another, or if only this end was muted.
     """
     return (flags & (DELTA | UNMUTE)) == DELTA and state == ACTIVE and empties_interests
 
 
 def opens_link(flags: int) -> bool:
-    """Return whether a subscription from a neighbor without a link creates a link.
+    """Return whether a subscription message from a neighbor without a link creates a link.
 
-    A change of interests that this node does not have creates no link, nor does a subscription over a link that the
-    neighbor has muted. As the neighbor gets no answer, it gives its link up and starts again.
+    The message creates no link if it has the flag MUTE: the neighbor still has a muted link. It creates no link either
+    if it only changes interests, which this node does not have. The node then sends no answer, so the neighbor gives
+    its link up and starts again.
     """
     if (flags & MUTE) != 0:
         return False
@@ -162,9 +170,9 @@ def opens_link(flags: int) -> bool:
 
 
 def is_settled(state: int, sends_all: bool) -> bool:
-    """Return whether a link is active, and no subscription with all interests of this end is outstanding.
+    """Return whether a link is active and this end does not wait until its complete interests are acknowledged.
 
-    ``sends_all`` is whether such a subscription is outstanding; a subscription from the neighbor may have crossed it.
+    ``sends_all``: a subscription message with all interests of this end is unacknowledged.
     """
     return state == ACTIVE and not sends_all
 
@@ -172,12 +180,15 @@ def is_settled(state: int, sends_all: bool) -> bool:
 def has_begun_anew(
     flags: int, revision: int, newest: int, is_acknowledging: bool, stays_muted: bool, link_is_settled: bool
 ) -> bool:
-    """Return whether a subscription shows that a linked neighbor gave the link up, or restarted.
+    """Return whether a subscription message shows that a linked neighbor gave the link up, or restarted.
 
-    Such a subscription carries all interests and is not a repetition. ``newest``: the highest revision received before.
-    ``is_acknowledging``: this node's acknowledgement with interests is unanswered. ``stays_muted``: the link is muted,
-    and the neighbor's mesh id still shows a loop. ``link_is_settled``: see `is_settled`; first interests over such a
-    link show that the other end had no link.
+    Such a message has all interests and does not repeat an earlier message.
+
+    newest            highest revision received before; 0 before the first message
+    is_acknowledging  this node waits for an answer to its own acknowledgement, which has interests
+    stays_muted       the link is muted, and the neighbor's mesh id still shows a loop
+    link_is_settled   result of `is_settled`. The neighbor's first message (``newest`` 0) over a settled link shows that
+                      the neighbor had no link
     """
     if (flags & (DELTA | UNMUTE | MUTE)) != 0 or stays_muted:
         return False
@@ -191,14 +202,14 @@ def has_begun_anew(
 def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, is_new_owner: bool) -> bool:
     """Return whether an acknowledgement over an active link shows that the neighbor restarted.
 
-    A restarted node of the reference implementation creates a link for any subscription. It treats an update as the
-    complete list of interests, and a keep-alive as an empty list. It acknowledges with revision 1 and its own
-    interests, or with revision 0 if it has no interests. A neighbor that did not restart has sent its interests before,
-    and acknowledges without them.
+    A restarted node of the reference implementation creates a link for any subscription message. It treats a change of
+    interests as all interests, and a keep-alive as none. Its acknowledgement has revision 1 and its own interests, or
+    revision 0 if it has no interests. A neighbor that did not restart has sent its interests before, and acknowledges
+    without them.
 
-    ``newest``: the highest revision received before. ``is_keep_alive``: the acknowledged message is a keep-alive.
-    ``is_new_owner``: the neighbor's mesh id has another owner than before. If a neighbor never sent interests, its new
-    mesh id is the only evidence.
+    ``newest``: highest revision received before. ``is_keep_alive``: this node's acknowledged message is a keep-alive.
+    ``is_new_owner``: the neighbor's mesh id has another owner than before. If the neighbor never sent interests, only
+    this new owner shows the restart.
     """
     brings_interests = (flags & SAK_REQUESTED) != 0
     if (flags & DELTA) == 0 or revision != (1 if brings_interests else 0):
@@ -212,15 +223,18 @@ def has_restarted(flags: int, revision: int, newest: int, is_keep_alive: bool, i
 
 
 def hops_of(mesh_id: int) -> int:
-    """Return the number of hops that a mesh id has travelled; 0 for an id of a C node, which does not count hops."""
+    """Return the number of hops of a mesh id; 0 for an id of a C node, which does not count hops.
+
+    A C node is a node of the reference implementation.
+    """
     return (mesh_id & 0xFF) if (mesh_id & _MARK_MASK) == MARK else 0
 
 
 def hop_to_add(mesh_id: int) -> int:
-    """Return the number of hops to add to a received mesh id: 1, or 0 for an id of a C node, which does not count hops.
+    """Return the number of hops to add to a received mesh id: 1, or 0 if the id does not count hops.
 
-    Ids that count hops have a mark in two of their bytes (mesh_ids.py). The result is -1 if the id has reached
-    MOST_ID_HOPS hops, so that the node must ignore the id.
+    Ids that count hops have a mark in two of their bytes (mesh_ids.py); ids of C nodes lack it. The result is -1 if the
+    id has reached MOST_ID_HOPS hops, so that the node must ignore the id.
     """
     if (mesh_id & _MARK_MASK) != MARK:
         return 0
@@ -228,16 +242,17 @@ def hop_to_add(mesh_id: int) -> int:
 
 
 def rises_after(rises: int, is_same_owner: bool, hops: int, hops_before: int) -> int:
-    """Return how many times in a row the hops of an owner's id increased, including the id just received.
+    """Return how many times in a row the hop count of a neighbor's mesh id increased, with the id just received.
 
-    ``rises`` is the number before. The result is at most MOST_RISES, and 0 after a decrease or for another owner."""
+    ``rises`` is this number without the new id, whose hop count is ``hops``; the id before had ``hops_before``. The
+    result is 0 if the hop count decreased or the id has another owner. It is never more than MOST_RISES."""
     if not is_same_owner or hops < hops_before:
         return 0
     return min(rises + 1, MOST_RISES) if hops > hops_before else rises
 
 
 def is_circulating(rises: int) -> bool:
-    """Return whether an id only circulates in a loop, as its hop count increased MOST_RISES times in a row."""
+    """Return whether a mesh id only circulates in a loop: its hop count increased MOST_RISES times in a row."""
     return rises >= MOST_RISES
 
 
@@ -245,11 +260,13 @@ def is_circulating(rises: int) -> bool:
 
 
 def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_new_owner: bool) -> int:
-    """Return LOOP if a message shows a loop, NO_LOOP if it excludes a loop, and NOTHING otherwise.
+    """Return LOOP if a link message shows that the link closes a loop, NO_LOOP if it shows the opposite, else NOTHING.
 
-    ``is_lowest``: the message's mesh id has the same owner as the lowest id on this side of the link, so another path
-    connects the neighbor. ``is_new_owner``: the neighbor's previous id had another owner. ``is_reply``: the message
-    acknowledges an outstanding one; over a muted link, only such a reply to a recheck is evidence.
+    is_reply      the message acknowledges an outstanding message. Over a muted link only such a reply, to a recheck,
+                  shows whether there is a loop
+    is_lowest     the message's mesh id has the same owner as the lowest id on this side of the link, so another path
+                  connects the neighbor
+    is_new_owner  the neighbor's previous mesh id had another owner
     """
     if state == MUTED:
         if not is_reply:
@@ -259,11 +276,12 @@ def classify_loop(flags: int, state: int, is_reply: bool, is_lowest: bool, is_ne
 
 
 def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) -> bool:
-    """Return whether a node that just muted a link sends an extra acknowledgement with the flag MUTE.
+    """Return whether a node sends an extra acknowledgement with the flag MUTE, after it muted a link.
 
-    ``flags``: flags of the message that showed the loop. If they contain MUTE or request an acknowledgement, no extra
-    acknowledgement is needed. Outside a dense neighborhood the next keep-alive carries the flag. In a dense
-    neighborhood keep-alives are rare, and publications would still arrive over the link until then.
+    Only a node in a dense neighborhood (``is_crowded``) sends it: keep-alives are rare there, and publications would
+    arrive over the link until the next one. Elsewhere the next keep-alive has the flag. ``was_muted``: the link was
+    muted before the message that showed the loop. ``flags`` are the flags of that message. If they contain MUTE, the
+    neighbor has muted the link itself; if they request an acknowledgement, the usual one has the flag.
     """
     return is_crowded and not was_muted and state == MUTED and (flags & (MUTE | SAK_REQUESTED)) == 0
 
@@ -272,16 +290,18 @@ def announces_mute(is_crowded: bool, was_muted: bool, state: int, flags: int) ->
 
 
 def cap_ticks(ticks: int, retry_ticks: int) -> int:
-    """Return the tick count of an unanswered message after the neighbor sent another message.
+    """Return the number of ticks to count for an unanswered message, after the neighbor sent some other message.
 
-    The count is reduced, if necessary, so that the unanswered message is repeated before the neighbor is given up."""
+    The result is less than ``retry_ticks``, so the message is repeated at least once before the neighbor is given up.
+    """
     return min(ticks, retry_ticks - 1)
 
 
 def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
-    """Return the input of a link whose message has been unanswered for ``ticks`` ticks: OVERDUE, LOST or NOTHING.
+    """Return the state machine's input for a message that has been unanswered for ``ticks`` ticks.
 
-    ``retry_ticks`` and ``retries`` are parameters of the protocol.
+    The result is NOTHING before ``retry_ticks``, then OVERDUE for the next ``retries`` ticks (repeat the message), and
+    finally LOST (give the neighbor up).
     """
     if ticks < retry_ticks:
         return NOTHING
@@ -291,20 +311,20 @@ def tick_input(ticks: int, retry_ticks: int, retries: int) -> int:
 def recheck_after_us(is_requester: bool, recheck_s: float, silence_us: int, uniform: float) -> int:
     """Return the silence in µs after which this end rechecks a muted link for a loop and a dead neighbor.
 
-    ``uniform`` is a random number in [0, 1) that spreads the rechecks, as other links were muted at the same time. The
-    end that requested the link (``is_requester``) rechecks first. The other end rechecks only if that recheck does not
-    come.
+    The end that requested the link (``is_requester``) rechecks first. The other end rechecks only if no recheck comes.
+    ``uniform``, a random number in [0, 1), spreads the rechecks of links that were muted at the same time.
     """
-    silent_us = silence_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), silence_us)
-    return int(silent_us * ((0.625 if is_requester else 1.0) + uniform / 4))
+    longest_silence_us = silence_us if recheck_s == 0 else min(int(recheck_s * SECOND_US), silence_us)
+    return int(longest_silence_us * ((0.625 if is_requester else 1.0) + uniform / 4))
 
 
 def relink_after_us(relink_s: float, uniform: float) -> int:
-    """Return the delay in µs before a link is requested again.
+    """Return the delay in µs before an ended link is requested again: ``relink_s`` on average.
 
-    ``uniform`` is a random number in [0, 1), so that the two ends do not send their requests at the same time."""
-    factor = 0.5 + uniform
-    return int(relink_s * factor * SECOND_US)
+    ``uniform`` is a random number in [0, 1). So the two ends do not send their requests at the same time.
+    """
+    random_factor = 0.5 + uniform
+    return int(relink_s * random_factor * SECOND_US)
 
 
 # Neighbors on a radio
@@ -338,15 +358,16 @@ def request_delay_us(position: int, neighbors: int, update_us: int, uniform: flo
     """Return the delay in µs before requesting a link with the neighbor at this position in the ranking.
 
     The mean delays of successive positions differ by ``update_us``, or more if there are many ``neighbors``.
-    ``uniform`` is a random number in [0, 1) that spreads the requests.
+    ``uniform`` is a random number in [0, 1) that spreads the requests of different nodes.
     """
     return 1 + int((position + uniform) * max(update_us, neighbors * EXCHANGE_US))
 
 
 def scout_after_us(recheck_s: float, uniform: float) -> int:
-    """Return the time in µs until the scout, a trial link, is moved to the next neighbor.
+    """Return the time in µs until the scout, a trial link, is moved to the next neighbor: ``recheck_s`` on average.
 
-    ``uniform`` is a random number in [0, 1) that spreads the scouts of different nodes."""
+    ``uniform`` is a random number in [0, 1), so that the scouts of different nodes move at different times.
+    """
     return int(recheck_s * SECOND_US * (0.5 + uniform))
 
 
@@ -354,9 +375,9 @@ def scout_after_us(recheck_s: float, uniform: float) -> int:
 
 
 def delays_forwarding(is_crowded: bool, waiting: int) -> bool:
-    """Return whether to delay the forwarding of a publication, to avoid collisions.
+    """Return whether to delay the forwarding of a publication, to avoid collisions in a dense neighborhood.
 
-    ``waiting`` is the number of publications that are delayed already."""
+    ``waiting`` is the number of publications that are delayed already; there may be MOST_WAITING at most."""
     return is_crowded and waiting < MOST_WAITING
 
 
@@ -366,40 +387,43 @@ def repeat_within_us(retry_index: int) -> int:
 
 
 def end_us(now: int, ttl_s: int) -> int:
-    """Return the time at which a publication that arrived at ``now`` with the lifetime ``ttl_s`` expires."""
+    """Return the time in µs at which a publication expires: ``ttl_s`` seconds after ``now``, when it arrived."""
     return now + ttl_s * SECOND_US
 
 
 def left_s(expires_us: int, now: int) -> int:
-    """Return the remaining lifetime in seconds, rounded up."""
+    """Return the remaining lifetime of a publication in seconds, rounded up; ``expires_us``: when it expires."""
     return -((now - expires_us) // SECOND_US)
 
 
 def forget_us(now: int, lifetime_s: int, history_us: int) -> int:
-    """Return the time from which the history may forget a publication that arrived at ``now``."""
+    """Return the time in µs from which the history may remove a publication that arrived at ``now``.
+
+    ``lifetime_s``: the publication's initial lifetime; ``history_us``: time to remember it beyond the lifetime.
+    """
     return now + lifetime_s * SECOND_US + history_us
 
 
 def clears_history(entries: int, clearing_size: int, added_since_clearing: int, limit: int) -> bool:
-    """Return whether to remove expired entries from the history now.
+    """Return whether to search the history for expired entries now, and remove them.
 
-    This is due if the history has ``clearing_size`` entries, twice as many as after the last removal. It is also due if
-    more than half of ``limit`` entries, the maximum, were added since then."""
+    The search is due if the history has ``clearing_size`` entries (`next_clearing_size`). It is also due if the number
+    of entries added since the last search exceeds half of ``limit``, the most entries that the history may have."""
     # So the cost of a search is shared by as many new entries.
     return entries >= clearing_size or added_since_clearing > max(FEWEST_TO_CLEAR, limit // 2)
 
 
 def next_clearing_size(entries: int) -> int:
-    """Return the size of the history at which expired entries are removed the next time.
+    """Return the number of entries in the history at which the next search for expired entries is due.
 
-    ``entries`` is the number of entries that the removal just done has left.
+    The result is twice ``entries``, the number of entries after the last search, but at least FEWEST_TO_CLEAR.
     """
     return max(FEWEST_TO_CLEAR, 2 * entries)
 
 
 def records_sender(is_linked: bool, recorded: int) -> bool:
-    """Return whether a history entry that lists ``recorded`` senders of a publication should list another one.
+    """Return whether to add a sender of a publication to its history entry, which lists ``recorded`` senders so far.
 
-    Linked neighbors are always listed. At most MOST_STRANGERS other nodes are listed, as their addresses may be
-    forged."""
+    A neighbor with a link (``is_linked``) is always added. Other addresses may be forged, so they are added only while
+    the entry lists fewer than MOST_STRANGERS senders."""
     return is_linked or recorded < MOST_STRANGERS

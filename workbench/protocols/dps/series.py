@@ -1,4 +1,7 @@
-"""Objects that an application gets from DPS: a series of publications, a subscription, arrivals and answers."""
+"""The objects of an application that uses DPS: series of publications, subscriptions, and their results.
+
+A subscription yields an `Arrival` for each publication. A series yields an `Answer` for each acknowledgement.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class Arrival(NamedTuple):
     hops          number of hops from the publisher
     neighbor      the neighbor that sent it, None if this node published it
     sender        key id of its signature, None if it is not signed
-    opened        the `cose.Opened` of an encrypted or signed publication, else None
+    opened        how the publication was encrypted or signed, a `cose.Opened`; None if it was neither
     """
 
     publication_id: bytes
@@ -75,8 +78,8 @@ class Interest:
     """The topics of a subscription, and their filter.
 
     expired           whether an Arrival is delivered when a retained publication expires
-    is_of_attributes  whether the topics stand for attributes (mapping.py)
-    is_announced      whether the interests sent to neighbors include the filter
+    is_of_attributes  whether the topics were made from attributes (`dps.mapping`)
+    is_announced      whether the filter is part of the interests that the node sends to neighbors
     """
 
     topics: tuple[str, ...]
@@ -87,7 +90,7 @@ class Interest:
 
     @property
     def pair(self) -> tuple[BitVector, bytes] | None:
-        """The interests and needs that neighbors get for this subscription, or None if ``is_announced`` is False."""
+        """The filter and its fuzzy hash, to be sent to neighbors; None if ``is_announced`` is False."""
         return (self.filter, self.filter.fuzzy_hash()) if self.is_announced else None
 
 

@@ -7,7 +7,7 @@ Theory of operation
 
     Publication ``a/b/c``          the topic ``a/b/c``; each prefix, ``a/`` and ``a/b/``; each later segment with all
                                    separators before it and the one after it, ``/b/`` and ``//c``; all separators
-                                   and a ``+``, ``//+``; each number of them and a ``#``, ``//#``, ``/#``, ``#``.
+                                   and a ``+``, ``//+``; all, some or none of them and a ``#``, ``//#``, ``/#``, ``#``.
     The same without wildcards     only the topic itself: subscriptions with wildcards will not match it.
     Subscription without wildcard  only the topic itself.
     Subscription with wildcards    the prefix before the first wildcard, and each segment after it as above, except
@@ -56,14 +56,14 @@ def publication_items(topic: AnyStr, separators: str | bytes = SEPARATORS, wildc
     if not wildcards:
         return _as_type_of(topic, [topic_bytes])
     segments, delimiters = _split(topic_bytes, separators)
-    levels = b"".join(delimiters)
+    joined_separators = b"".join(delimiters)
     items = [topic_bytes]
     prefix_end = 0
     for segment, separator in zip(segments, delimiters, strict=False):
         prefix_end += len(segment) + len(separator)
         items.append(topic_bytes[:prefix_end])
-    items += [_segment_item(segments, levels, index) for index in range(1, len(segments))]
-    items += _level_items(levels)
+    items += [_segment_item(segments, joined_separators, index) for index in range(1, len(segments))]
+    items += _level_items(joined_separators)
     return _as_type_of(topic, items)
 
 
@@ -73,15 +73,15 @@ def subscription_items(topic: AnyStr, separators: str | bytes = SEPARATORS) -> l
     The list is empty for a topic that is only a wildcard. Raises AttributeFormatError for an invalid topic.
     """
     topic_bytes = check_subscription_topic(topic, separators)
-    wildcard = _first_wildcard(topic_bytes)
-    if wildcard < 0:
+    wildcard_position = _first_wildcard(topic_bytes)
+    if wildcard_position < 0:
         return _as_type_of(topic, [topic_bytes])
     segments, delimiters = _split(topic_bytes, separators)
-    items = [topic_bytes[:wildcard]] if wildcard else []
+    items = [topic_bytes[:wildcard_position]] if wildcard_position else []
     segment_begin = 0
     for index, segment in enumerate(segments):
-        is_last = index == len(delimiters)
-        if segment_begin > wildcard and (segment != _ANY_SEGMENT or is_last):
+        is_last_segment = index == len(delimiters)
+        if segment_begin > wildcard_position and (segment != _ANY_SEGMENT or is_last_segment):
             items.append(_segment_item(segments, b"".join(delimiters), index))
         segment_begin += len(segment) + 1
     return _as_type_of(topic, items)
@@ -117,13 +117,13 @@ def subscription_pattern(topic: str | bytes, separators: str | bytes = SEPARATOR
 
     Raises AttributeFormatError for an invalid topic.
     """
-    data = check_subscription_topic(topic, separators)
-    segments, delimiters = _split(data, separators)
-    not_separator = b"[^" + re.escape(separator_bytes(separators)) + b"]" if separator_bytes(separators) else b"."
+    topic_bytes = check_subscription_topic(topic, separators)
+    segments, delimiters = _split(topic_bytes, separators)
+    other_byte_pattern = b"[^" + re.escape(separator_bytes(separators)) + b"]" if separator_bytes(separators) else b"."
     # A segment ends at a separator, so each expression can match in one way only, and never backtracks.
-    wildcards = {_ANY_SEGMENT: not_separator + b"*", _ANY_REST: not_separator + b".*"}
+    wildcard_patterns = {_ANY_SEGMENT: other_byte_pattern + b"*", _ANY_REST: other_byte_pattern + b".*"}
     expression = [
-        wildcards.get(segment, re.escape(segment)) + re.escape(separator)
+        wildcard_patterns.get(segment, re.escape(segment)) + re.escape(separator)
         for segment, separator in zip(segments, [*delimiters, b""], strict=True)
     ]
     return re.compile(b"".join(expression), re.DOTALL)
@@ -131,28 +131,30 @@ def subscription_pattern(topic: str | bytes, separators: str | bytes = SEPARATOR
 
 def check_publication_topic(topic: str | bytes, separators: str | bytes = SEPARATORS) -> bytes:
     """Return the topic's bytes; raise AttributeFormatError if it is not valid in a publication."""
-    data = _check(topic, separators)
-    wildcard = _first_wildcard(data)
-    if wildcard >= 0:
-        raise _topic_error(topic, f"position {wildcard} is a wildcard; only subscriptions may have one")
-    return data
+    topic_bytes = _check(topic, separators)
+    wildcard_position = _first_wildcard(topic_bytes)
+    if wildcard_position >= 0:
+        raise _topic_error(topic, f"position {wildcard_position} is a wildcard; only subscriptions may have one")
+    return topic_bytes
 
 
 def check_subscription_topic(topic: str | bytes, separators: str | bytes = SEPARATORS) -> bytes:
     """Return the topic's bytes; raise AttributeFormatError if it is not valid in a subscription."""
-    data = _check(topic, separators)
-    if _first_wildcard(data) < 0:
-        return data
-    position = 0
-    segments, delimiters = _split(data, separators)
+    topic_bytes = _check(topic, separators)
+    if _first_wildcard(topic_bytes) < 0:
+        return topic_bytes
+    segment_begin = 0
+    segments, delimiters = _split(topic_bytes, separators)
     for index, segment in enumerate(segments):
-        wildcard = _first_wildcard(segment)
-        if wildcard >= 0 and len(segment) > 1:
-            raise _topic_error(topic, f"position {position + wildcard} is a wildcard; it must be a whole segment")
+        wildcard_offset = _first_wildcard(segment)
+        if wildcard_offset >= 0 and len(segment) > 1:
+            raise _topic_error(
+                topic, f"position {segment_begin + wildcard_offset} is a wildcard; it must be a whole segment"
+            )
         if segment == _ANY_REST and index < len(delimiters):
-            raise _topic_error(topic, f"position {position} is a #, which may only be the last segment")
-        position += len(segment) + 1
-    return data
+            raise _topic_error(topic, f"position {segment_begin} is a #, which may only be the last segment")
+        segment_begin += len(segment) + 1
+    return topic_bytes
 
 
 def warning_of_wildcards(topics: Iterable[str], separators: str = SEPARATORS) -> str:
@@ -169,32 +171,33 @@ def warning_of_wildcards(topics: Iterable[str], separators: str = SEPARATORS) ->
 @lru_cache(maxsize=256)
 def separator_bytes(separators: str | bytes) -> bytes:
     """Return the separators as bytes; raise ParameterError if they have over 12 bytes or contain a wildcard."""
-    data = as_bytes(separators)
-    if len(data) > MOST_SEPARATORS:
+    joined_separators = as_bytes(separators)
+    if len(joined_separators) > MOST_SEPARATORS:
         raise ParameterError(
-            f"separators is {separators!r}, which has {len(data)} bytes; at most {MOST_SEPARATORS} are allowed"
+            f"separators is {separators!r}, which has {len(joined_separators)} bytes; "
+            f"at most {MOST_SEPARATORS} are allowed"
         )
-    if _first_wildcard(data) >= 0:
+    if _first_wildcard(joined_separators) >= 0:
         raise ParameterError(
             f"separators is {separators!r}, which contains the wildcard + or #; choose other characters"
         )
-    return data
+    return joined_separators
 
 
 def _check(topic: str | bytes, separators: str | bytes) -> bytes:
-    data = as_bytes(topic)
-    if not data:
+    topic_bytes = as_bytes(topic)
+    if not topic_bytes:
         raise _topic_error(topic, f"it is empty; a topic has 1 to {LONGEST_B} bytes")
-    if len(data) > LONGEST_B:
+    if len(topic_bytes) > LONGEST_B:
         raise AttributeFormatError(
-            f"topic {topic[:20]!r}... has {len(data)} bytes; a topic has 1 to {LONGEST_B}, so shorten it at position "
-            f"{LONGEST_B}"
+            f"topic {topic[:20]!r}... has {len(topic_bytes)} bytes; a topic has 1 to {LONGEST_B}, so shorten it at "
+            f"position {LONGEST_B}"
         )
     delimiters = separator_bytes(separators)
-    for position in (0, len(data) - 1):
-        if data[position] in delimiters:
+    for position in (0, len(topic_bytes) - 1):
+        if topic_bytes[position] in delimiters:
             raise _topic_error(topic, f"position {position} is a separator; a topic neither begins nor ends with one")
-    return data
+    return topic_bytes
 
 
 def _topic_error(topic: str | bytes, reason: str) -> AttributeFormatError:
@@ -212,21 +215,21 @@ def _split(data: bytes, separators: str | bytes) -> tuple[list[bytes], list[byte
     pattern = _separator_pattern(separators)
     if pattern is None:
         return [data], []
-    parts = pattern.split(data)
-    return parts[::2], parts[1::2]
+    segments_and_separators = pattern.split(data)
+    return segments_and_separators[::2], segments_and_separators[1::2]
 
 
 @lru_cache(maxsize=256)
 def _separator_pattern(separators: str | bytes) -> re.Pattern[bytes] | None:
-    data = separator_bytes(separators)
-    return re.compile(b"([" + re.escape(data) + b"])") if data else None
+    joined_separators = separator_bytes(separators)
+    return re.compile(b"([" + re.escape(joined_separators) + b"])") if joined_separators else None
 
 
 @lru_cache(maxsize=256)
 def _level_items(levels: bytes) -> tuple[bytes, ...]:
-    """Return those items of a publication's topic that depend only on its separators.
+    """Return the items of a publication's topic that consist of separators and one wildcard: ``//+``, ``//#``, ``/#``.
 
-    ``levels``: the topic's separators, joined.
+    ``levels``: all separators of the topic, joined.
     """
     return levels + _ANY_SEGMENT, *(levels[:count] + _ANY_REST for count in range(len(levels), -1, -1))
 

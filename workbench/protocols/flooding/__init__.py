@@ -35,7 +35,7 @@ PRESETS = {"at most three hops, Meshtastic's default": {"ttl": 3}}
 
 
 class Flooding(Protocol):
-    """Flooding and its settings: ``Flooding(ttl=..., max_events=...)``."""
+    """The flooding protocol with its parameters: ``Flooding(ttl=..., max_events=...)``."""
 
     node = FloodingNode
     parameters = PARAMETERS

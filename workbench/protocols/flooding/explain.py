@@ -1,4 +1,4 @@
-"""Explanations of undelivered readings that are specific to flooding; `analysis/explain.py` loads them by name."""
+"""Explanations of undelivered readings that only flooding needs; `workbench.analysis.explain` loads this module."""
 
 from __future__ import annotations
 

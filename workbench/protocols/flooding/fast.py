@@ -52,16 +52,16 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the pool entries that one call of a node takes.
+    """Return upper bounds (`Needs`) for the trace rows, frames and messages that one call of a node adds.
 
     The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
     """
-    rows = 2 + setup.work.most_subscriptions * setup.work.most_samples
-    return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, 1, 1)
+    row_count = 2 + setup.work.most_subscriptions * setup.work.most_samples
+    return Needs(row_count, 1, 0), Needs(0, 0, 0), Needs(row_count, 1, 1)
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the initial state of all nodes; ``messages``: the most messages in flight at once."""
+    """Return the initial state of all nodes, with room for ``messages`` messages in flight at once."""
     forgets = setup.work.publications > setup.protocol.max_events
     probability = float(setup.protocol.settings.get("forwarding_probability", 1.0))
     return twin.make(State, FIELDS, setup, messages, forwarding_probability=probability, forgets=forgets)
@@ -102,8 +102,8 @@ def publish(core, state, i, content, number, now):
 def receive(core, state, i, sender, message, ttl, broadcast, now):
     """Process a flood that node ``i`` receives from node ``sender``.
 
-    The first time, hold and deliver its publication, and forward it or drop it by its ttl or by chance. Later, drop it
-    as a duplicate.
+    A new publication is held and delivered. Then the node forwards it, or drops it because of its ttl or by chance. A
+    known publication is dropped as a duplicate.
     """
     if _remembers(state, i, message):
         twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)

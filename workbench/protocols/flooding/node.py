@@ -12,7 +12,7 @@ from workbench.protocols.recent import RecentIds
 
 
 class FloodingNode(Node):
-    """A node of the flooding protocol."""
+    """A node of the flooding protocol: it forwards each publication the first time that it receives it."""
 
     describe = staticmethod(wire.describe)
 
@@ -23,7 +23,10 @@ class FloodingNode(Node):
         self._known = RecentIds(settings.max_events)
 
     def publish(self, attributes, now, payload=b""):
-        """Flood a new publication and return its sequence number at this node."""
+        """Flood a new publication and return its sequence number at this node.
+
+        ``payload``: bytes that are added to the attributes, see `with_payload`.
+        """
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
         sequence = self.first_number + self._published

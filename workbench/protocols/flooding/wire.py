@@ -27,11 +27,11 @@ TTL_AT = 9
 def encode(flood):
     """Return the frame of a Flood. Raises EncodeError if a field is out of range."""
     origin, sequence, ttl, attributes = flood
-    fits = 0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= LONGEST_TTL
-    if not fits or len(attributes) > 255:
+    fits_layout = 0 <= origin <= 0xFFFFFFFF and 0 <= sequence <= 0xFFFFFFFF and 0 <= ttl <= LONGEST_TTL
+    if not fits_layout or len(attributes) > 255:
         raise EncodeError(
-            "%r has a field out of range: origin and sequence are u32, ttl is u16, and there are at most 255 attributes"
-            % (flood,)
+            "%r has a field out of range; origin and sequence must be from 0 to %d, ttl from 0 to %d; "
+            "at most 255 attributes are allowed" % (flood, 0xFFFFFFFF, LONGEST_TTL)
         )
     return pack(HEADER, TYPE, origin, sequence, ttl, len(attributes)) + encode_readings(attributes)
 
@@ -68,17 +68,17 @@ def check_body(frame):
 
     The check is faster than decoding, for nodes that only forward.
     """
-    end = HEADER_B
+    offset = HEADER_B
     size = len(frame)
     for _ in range(frame[HEADER_B - 1]):
-        if end + BLOB_HEADER_B > size:
+        if offset + BLOB_HEADER_B > size:
             break
-        key = frame[end]
-        if frame[end + 1] != IS or not APP <= key <= LAST_FILTER_KEY:
+        key = frame[offset]
+        if frame[offset + 1] != IS or not APP <= key <= LAST_FILTER_KEY:
             break
-        end += BLOB_HEADER_B + frame[end + 2] if is_blob(key) else ATTRIBUTE_B
+        offset += BLOB_HEADER_B + frame[offset + 2] if is_blob(key) else ATTRIBUTE_B
     else:
-        if end == size:
+        if offset == size:
             return
     decode_body(frame)  # raises the error that describes the fault
 

@@ -60,7 +60,7 @@ PRESETS = {
 
 
 class Gossip(Protocol):
-    """Gossip and its settings: ``Gossip(forwarding_probability=..., pieces=..., ttl=..., max_events=...)``."""
+    """Gossip with its parameters: ``Gossip(forwarding_probability=..., pieces=..., ttl=..., max_events=...)``."""
 
     node = GossipNode
     parameters = PARAMETERS
@@ -82,7 +82,10 @@ class Gossip(Protocol):
 
     @classmethod
     def mote_modules(cls):
-        """Return the names of the modules of both node classes, as the settings choose the class."""
+        """Return the module names of both classes of nodes, GossipNode and PiecesGossipNode.
+
+        The setting ``pieces`` decides which class a mote uses.
+        """
         return (GossipNode.__module__, PiecesGossipNode.__module__)
 
     def kind_of_node(self):

@@ -22,7 +22,7 @@ def _read(cutter: Cutter) -> None:
 
 def _read_piece(cutter: Cutter) -> None:
     with cutter.before_checksum():
-        *_, pieces, number, length_B = cutter.numbers(
+        *_, piece_count, number, length_B = cutter.numbers(
             wire.HEADER,
             ("type", "piece"),
             ("origin", NODE),
@@ -32,10 +32,10 @@ def _read_piece(cutter: Cutter) -> None:
             ("number", "piece {}, counted from 0"),
             ("event length", "{} bytes"),
         )
-        begin, end = wire.piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
+        begin, end = wire.piece_bounds(length_B, piece_count, number) if number < piece_count else (0, 0)
         if begin == end:
             raise DecodeError(
-                f"invalid piece: piece {number} of {pieces} in an event of {length_B} bytes; "
+                f"invalid piece: piece {number} of {piece_count} in an event of {length_B} bytes; "
                 "pieces count from 0 and must not be empty"
             )
         cutter.octets("piece", end - begin, lambda data: f"bytes {begin} to {end - 1} of the event")

@@ -1,4 +1,4 @@
-"""Explanations of undelivered readings that are specific to gossip: by chance a node did not forward a reading."""
+"""Explanations of undelivered readings that only gossip needs: a node did not forward a reading, by chance."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ __all__ = ["clause", "sentences"]
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause, part of an explanation's sentence, about a node that by chance did not forward a reading.
+    """Return the clause that explains why a reading went no further: by chance, a node did not forward it.
 
-    ``account``: the cause of a missing reading. Returns None if that cause is not "chance".
+    ``account``: the cause of a missing reading. Returns None if that cause is not "chance". The clause is part of a
+    sentence of `run.explain`.
     """
     if account.cause != "chance":
         return None

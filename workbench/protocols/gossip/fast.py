@@ -1,9 +1,9 @@
 """The fast engine's twin of the node that gossips pieces (`workbench.protocols.gossip.pieces`).
 
 A message is a piece; each frame of it carries the ttl. Publications are numbered from 0 in the order of publishing.
-The state of a publication at a node is a row of ``pairs`` and two bit sets, 24 bytes or more; until the node hears the
-publication, they take only address space. A node remembers a publication until it has taken in ``max_events`` others
-(see flooding's twin).
+The state of a publication at a node is a row of ``pairs`` and two bit sets, 24 bytes or more. Until the node hears the
+publication, they take address space, but no memory. A node forgets a publication after it has received ``max_events``
+newer ones, as in `workbench.protocols.flooding.fast`.
 """
 
 from __future__ import annotations
@@ -102,18 +102,18 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def _frame_B(length_B: int, pieces: int, number: int) -> int:
-    begin, end = wire.piece_bounds(length_B, pieces, number)
-    return len(wire.encode(wire.Piece(0, 0, 1, pieces, number, length_B, bytes(end - begin))))
+    piece_begin, piece_end = wire.piece_bounds(length_B, pieces, number)
+    return len(wire.encode(wire.Piece(0, 0, 1, pieces, number, length_B, bytes(piece_end - piece_begin))))
 
 
 def _cuts(setup: Setup) -> np.ndarray:
     lengths_B, inverse = np.unique(setup.work.contents["size_B"], return_inverse=True)
     cuts = np.zeros(max(1, len(lengths_B)), _CUT)
     for cut, length_B in zip(cuts, lengths_B.tolist(), strict=False):
-        pieces = wire.number_of_pieces(length_B, setup.protocol.settings["pieces"])
-        first_B, last_B = (_frame_B(length_B, pieces, number) for number in (0, pieces - 1))
+        piece_count = wire.number_of_pieces(length_B, setup.protocol.settings["pieces"])
+        first_B, last_B = (_frame_B(length_B, piece_count, number) for number in (0, piece_count - 1))
         airtimes_us = setup.radio.airtime_us(first_B), setup.radio.airtime_us(last_B)
-        cut["pieces"], cut["size_B"], cut["last_size_B"] = pieces, first_B, last_B
+        cut["pieces"], cut["size_B"], cut["last_size_B"] = piece_count, first_B, last_B
         cut["airtime_us"], cut["last_airtime_us"] = airtimes_us
     return cuts[inverse] if len(inverse) else cuts
 
@@ -124,31 +124,32 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the pool entries that one call of a node takes.
+    """Return upper bounds (`Needs`) for the trace rows, frames and messages that one call of a node adds.
 
     The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
     """
-    rows = 3 + setup.work.most_subscriptions * setup.work.most_samples
-    pieces = int(_cuts(setup)["pieces"].max())
-    return Needs(rows, 1, 0), Needs(0, 0, 0), Needs(rows, pieces, pieces)
+    row_count = 3 + setup.work.most_subscriptions * setup.work.most_samples
+    piece_count = int(_cuts(setup)["pieces"].max())
+    return Needs(row_count, 1, 0), Needs(0, 0, 0), Needs(row_count, piece_count, piece_count)
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the initial state of all nodes; ``messages``: the most messages in flight at once."""
+    """Return the initial state of all nodes, with room for ``messages`` messages in flight at once."""
     settings = setup.protocol.settings
-    count, publications = len(setup.network.addresses), max(1, setup.work.publications)
-    words = -(-settings["pieces"] // 64)
-    if count * publications * words > MOST_PAIRS:
+    node_count, publications = len(setup.network.addresses), max(1, setup.work.publications)
+    word_count = -(-settings["pieces"] // 64)
+    if node_count * publications * word_count > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"gossip: the pieces of {publications} publications at {count} nodes take "
-            f"{count * publications * words} words of 64 bits; the fast engine stores at most {MOST_PAIRS}"
+            f"gossip: the pieces of {publications} publications at {node_count} nodes take "
+            f"{node_count * publications * word_count} words of 64 bits; the fast engine stores at most {MOST_PAIRS}, "
+            "so use the reference engine"
         )
     return twin.make(
         State,
         FIELDS,
         setup,
         messages,
-        {"publications": publications, "words": words},
+        {"publications": publications, "words": word_count},
         cuts=_cuts(setup),
     )
 
@@ -168,8 +169,8 @@ def _set_bit(bits, event, i, number):
 
 @compiled
 def _clear_bits(bits, event, i):
-    for word in range(bits.shape[2]):
-        bits[event, i, word] = np.uint64(0)
+    for word_index in range(bits.shape[2]):
+        bits[event, i, word_index] = np.uint64(0)
 
 
 @hot
@@ -193,10 +194,10 @@ def _begin_reassembly(core, state, i, event, pieces, now):
     """
     partial = state.nodes[i].partial
     if partial.count >= state.max_partial:
-        oldest = np.int64(partial.first)
-        _forget(state, i, oldest)
+        oldest_event = np.int64(partial.first)
+        _forget(state, i, oldest_event)
         if core.traces:
-            evicted = state.events[oldest]
+            evicted_event = state.events[oldest_event]
             twin.add_row(
                 core,
                 now,
@@ -204,8 +205,8 @@ def _begin_reassembly(core, state, i, event, pieces, now):
                 twin.Event.DROPPED,
                 NONE,
                 Message.PIECE,
-                evicted.origin,
-                evicted.sequence,
+                evicted_event.origin,
+                evicted_event.sequence,
                 0,
                 0,
                 Reason.EVICTED,
@@ -280,7 +281,7 @@ def publish(core, state, i, content, number, now):
 def receive(core, state, i, sender, message, ttl, broadcast, now):
     """Process a piece that node ``i`` receives from node ``sender``.
 
-    Drop a duplicate; store any other piece, and forward it by chance.
+    A duplicate is dropped. A new piece is stored and forwarded with the node's forwarding probability.
     """
     peer = core.addresses[sender]
     event = state.message_pieces[message].event

@@ -18,9 +18,9 @@ class GossipNode(flooding.FloodingNode):
         self.forwarding_probability = settings.forwarding_probability
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Hold and deliver a publication heard for the first time, and forward it by chance; drop other frames.
+        """Hold and deliver a new publication, and forward it with ``forwarding_probability``.
 
-        The chance is ``forwarding_probability``.
+        Drop duplicates and malformed frames.
         """
         try:
             event_id, ttl = wire.decode_header(frame)

@@ -38,7 +38,7 @@ class Partial:
 
 
 class PiecesGossipNode(FloodingNode):
-    """A node that gossips publications in pieces."""
+    """A gossip node that splits each publication into pieces and forwards pieces, each with a probability."""
 
     describe = staticmethod(wire.describe)
 
@@ -49,28 +49,28 @@ class PiecesGossipNode(FloodingNode):
         self._partial_ids = []  # keys of `partial`, oldest first: a dictionary keeps no order on a mote
 
     def publish(self, attributes, now, payload=b""):
-        """Broadcast a new publication piece by piece and return its sequence number at this node."""
+        """Broadcast a new publication piece by piece and return its sequence number at this node.
+
+        ``payload``: bytes that are added to the attributes, see `with_payload`.
+        """
         attributes = check_publication(with_payload(attributes, payload))
         data = event_bytes(attributes)
-        pieces = wire.number_of_pieces(len(data), self.settings.pieces)
+        piece_count = wire.number_of_pieces(len(data), self.settings.pieces)
         number = self.first_number + self._published
         frames = []
-        for index in range(pieces):
-            begin, end = wire.piece_bounds(len(data), pieces, index)
-            piece = wire.Piece(self.address, number, self.ttl, pieces, index, len(data), data[begin:end])
+        for index in range(piece_count):
+            begin, end = wire.piece_bounds(len(data), piece_count, index)
+            piece = wire.Piece(self.address, number, self.ttl, piece_count, index, len(data), data[begin:end])
             frames.append((None, wire.encode(piece)))
         self._published += 1
         self.events.append(Originated(NOBODY, "piece", self.address, number, number, ""))
-        self._known.put((self.address, number), (pieces, len(data), (1 << pieces) - 1))
+        self._known.put((self.address, number), (piece_count, len(data), (1 << piece_count) - 1))
         self._hold_and_deliver(attributes, self.address, number, NOBODY, 0, now)
         self.outbox += frames
         return number
 
     def receive(self, frame, previous_hop, now, broadcast=True):
-        """Store a piece heard for the first time, and forward it by chance; drop other frames.
-
-        The chance is ``forwarding_probability``.
-        """
+        """Store a new piece, and forward it with ``forwarding_probability``; drop duplicates and malformed frames."""
         try:
             piece = wire.decode(frame)
             if self._is_duplicate(piece):
@@ -96,20 +96,22 @@ class PiecesGossipNode(FloodingNode):
         """
         event_id = (piece.origin, piece.sequence)
         header = piece.pieces, piece.length_B
-        partial, known = self.partial.get(event_id), self._known.get(event_id)
-        if (partial is not None and partial.header != header) or (known is not None and known[:2] != header):
+        partial, known_pieces = self.partial.get(event_id), self._known.get(event_id)
+        if (partial is not None and partial.header != header) or (
+            known_pieces is not None and known_pieces[:2] != header
+        ):
             raise DecodeError(
                 "a piece differs from earlier pieces of its event in the number of pieces or the event length"
             )
-        return known is not None and bool(known[2] >> piece.number & 1)
+        return known_pieces is not None and bool(known_pieces[2] >> piece.number & 1)
 
     def _store_piece(self, piece, previous_hop, now):
         event_id = (piece.origin, piece.sequence)
-        known, partial = self._known.get(event_id), self.partial.get(event_id)
-        if known is None and partial is None:
+        known_pieces, partial = self._known.get(event_id), self.partial.get(event_id)
+        if known_pieces is None and partial is None:
             partial = self._begin_reassembly(event_id, piece)
-        received = 0 if known is None else known[2]
-        self._known.put(event_id, (piece.pieces, piece.length_B, received | 1 << piece.number))
+        received_bits = 0 if known_pieces is None else known_pieces[2]
+        self._known.put(event_id, (piece.pieces, piece.length_B, received_bits | 1 << piece.number))
         # Without a Partial, the publication was evicted or is complete. A piece may be stored although the node does
         # not remember receiving it: it forgot the id during the reassembly.
         if partial is None or partial.data[piece.number] is not None:
@@ -124,9 +126,9 @@ class PiecesGossipNode(FloodingNode):
 
     def _begin_reassembly(self, event_id, piece):
         if len(self._partial_ids) >= self.settings.max_partial:
-            oldest = self._partial_ids[0]
-            self._forget(oldest)
-            self.drop(NOBODY, "piece", oldest[0], oldest[1], "evicted")
+            oldest_id = self._partial_ids[0]
+            self._forget(oldest_id)
+            self.drop(NOBODY, "piece", oldest_id[0], oldest_id[1], "evicted")
         partial = self.partial[event_id] = Partial(piece)
         self._partial_ids.append(event_id)
         return partial

@@ -5,9 +5,10 @@ Layout (little-endian, packed)
     piece's bytes, CRC-32 u32: 19 bytes and the piece. An event is split into pieces as bytes
     (attributes/event_bytes.py).
 
-    The header determines the length of the piece; a frame with another length is refused. So pieces with the same id,
-    number of pieces and event length fit together. All pieces have the same length except the last, which may be
-    shorter. No piece is empty, so `number_of_pieces` may return fewer pieces than wanted.
+    The header determines the length of the piece; a frame with another length is refused. So an event can be
+    assembled from pieces with the same id, number of pieces and event length. All pieces have the same length except
+    the last, which may be shorter. No piece is empty, so a short event is split into fewer pieces than the setting
+    ``pieces`` (`number_of_pieces`).
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
@@ -35,7 +36,7 @@ _TTL_AT = 9
 
 
 def number_of_pieces(length_B, wanted):
-    """Return the number of pieces of an event of ``length_B`` bytes: ``wanted``, or fewer if some would be empty."""
+    """Return the number of pieces of an event of ``length_B`` bytes: ``wanted``, or fewer so that none is empty."""
     size_B = -(-length_B // wanted)
     return -(-length_B // size_B)
 
@@ -52,14 +53,14 @@ def encode(piece):
     check_id(origin, sequence)
     if not (0 <= ttl <= U16 and 0 <= number < pieces <= MOST_PIECES and 1 <= length_B <= LONGEST_EVENT_B):
         raise EncodeError(
-            "%r has a field out of range: ttl is u16, number < pieces <= %d, length_B is 1 to %d"
-            % (piece, MOST_PIECES, LONGEST_EVENT_B)
+            "%r has a field out of range; ttl must be from 0 to %d, number from 0 to pieces - 1, pieces at most %d, "
+            "length_B from 1 to %d" % (piece, U16, MOST_PIECES, LONGEST_EVENT_B)
         )
-    begin, end = piece_bounds(length_B, pieces, number)
-    if begin == end or len(data) != end - begin:
+    piece_begin, piece_end = piece_bounds(length_B, pieces, number)
+    if piece_begin == piece_end or len(data) != piece_end - piece_begin:
         raise EncodeError(
             "piece %d of %d has %d bytes; for an event of %d bytes it must have %d, and more than 0"
-            % (number, pieces, len(data), length_B, end - begin)
+            % (number, pieces, len(data), length_B, piece_end - piece_begin)
         )
     return with_checksum(struct.pack(HEADER, TYPE, origin, sequence, ttl, pieces, number, length_B) + data)
 
@@ -73,17 +74,19 @@ def decode(frame):
     """Return the Piece in a frame. Raises DecodeError, and no other error, for any other bytes."""
     if not len(frame) or frame[0] != TYPE:
         raise DecodeError("the frame begins with %r; a piece begins with %r" % (bytes(frame[:1]), bytes([TYPE])))
-    end = length_before_checksum_B(frame, _HEADER_B)
-    _, origin, sequence, ttl, pieces, number, length_B = struct.unpack_from(HEADER, frame, 0)
-    piece_begin, piece_end = piece_bounds(length_B, pieces, number) if number < pieces else (0, 0)
+    data_end = length_before_checksum_B(frame, _HEADER_B)
+    _, origin, sequence, ttl, piece_count, piece_number, length_B = struct.unpack_from(HEADER, frame, 0)
+    piece_begin, piece_end = piece_bounds(length_B, piece_count, piece_number) if piece_number < piece_count else (0, 0)
     if piece_begin >= piece_end:
         raise DecodeError(
             "invalid piece: piece %d of %d in an event of %d bytes; pieces count from 0 and must not be empty"
-            % (number, pieces, length_B)
+            % (piece_number, piece_count, length_B)
         )
-    if end - _HEADER_B != piece_end - piece_begin:
-        raise DecodeError("the piece has %d bytes; its header requires %d" % (end - _HEADER_B, piece_end - piece_begin))
-    return Piece(origin, sequence, ttl, pieces, number, length_B, bytes(frame[_HEADER_B:end]))
+    if data_end - _HEADER_B != piece_end - piece_begin:
+        raise DecodeError(
+            "the piece has %d bytes; its header requires %d" % (data_end - _HEADER_B, piece_end - piece_begin)
+        )
+    return Piece(origin, sequence, ttl, piece_count, piece_number, length_B, bytes(frame[_HEADER_B:data_end]))
 
 
 def describe(frame, broadcast=True):

@@ -107,7 +107,8 @@ Differs from the original in
          radio would be repeated. With ``acks="own"``, or without such a radio, the next line applies.
     --   one call of a node sends at most eight frames; the remaining frames follow every 20 ms.
     --   a rendezvous node sends one notification for each sink and event. The sink matches it with all of its
-         subscriptions, and delivers an event once, though in the paper's mode every tree notifies it.
+         subscriptions. It delivers an event once, though with ``publish="all"``, as in the paper, every tree sends a
+         notification.
     --   ``dimensions`` names attributes; mapping.py explains how all other parts of a subscription are mapped.
     --   ``literal=True`` routes by algorithms 3.1 and 3.2 as published: see as_published.py.
 
@@ -245,8 +246,8 @@ class TinyMQ(Protocol):
         Protocol.__init__(self, **settings)
         if self.settings.get("literal", False) != self.is_literal:
             raise ParameterError(
-                "%s: literal is %s, but it is fixed in this class; write TinyMQ(literal=%s)"
-                % (type(self).__name__, not self.is_literal, not self.is_literal)
+                "%s: literal is %s; in this class it must be %s; write TinyMQ(literal=%s) instead"
+                % (type(self).__name__, not self.is_literal, self.is_literal, not self.is_literal)
             )
         owner = self.public_class().__name__
         self.settings["roots"] = _read_roots(owner, self.settings["roots"])
@@ -260,10 +261,11 @@ class TinyMQ(Protocol):
                 "%s: lease_s is %s and refresh_s is %s; lease_s must be longer, or queries end between refreshes"
                 % (owner, self.lease_s, self.refresh_s)
             )
-        for name in ("info_s", "refresh_s"):
-            if 0 < self.settings[name] < SHORTEST_S:
+        for setting_name in ("info_s", "refresh_s"):
+            if 0 < self.settings[setting_name] < SHORTEST_S:
                 raise ParameterError(
-                    "%s: %s is %s s; it must be 0, or at least %s s" % (owner, name, self.settings[name], SHORTEST_S)
+                    "%s: %s is %s s; it must be 0, or at least %s s"
+                    % (owner, setting_name, self.settings[setting_name], SHORTEST_S)
                 )
 
     def named_nodes(self):
@@ -271,11 +273,15 @@ class TinyMQ(Protocol):
         return {"roots": self.roots}
 
     def receptions_on_an_arc(self, readings, subscriptions, duration_s):
-        """Estimate the frames received on an arc: readings, queries, and infos during growth and in each epoch."""
+        """Estimate how many frames are received on an arc of the network.
+
+        The estimate is one frame for each reading and each subscription, plus the infos of each epoch. The growth of
+        the trees counts as one further epoch.
+        """
         trees = len(self.roots)
-        infos = 60 * trees if self.node.every_tree else 20 + 5 * trees
-        epochs = 1 + (duration_s / self.info_s if self.info_s else 0)
-        return readings + epochs * infos + subscriptions
+        infos_per_epoch = 60 * trees if self.node.every_tree else 20 + 5 * trees
+        epoch_count = 1 + (duration_s / self.info_s if self.info_s else 0)
+        return readings + epoch_count * infos_per_epoch + subscriptions
 
     def on_a_mote(self, address=None):
         """Return {name: plain value}, the settings for a mote; they do not depend on ``address``.
@@ -283,9 +289,9 @@ class TinyMQ(Protocol):
         "spans" has the dimensions as (number of the key, lowest value, highest value), because a mote does not know
         the names of keys.
         """
-        values = Protocol.on_a_mote(self, address)
-        values["spans"] = self.spans
-        return values
+        plain_settings = Protocol.on_a_mote(self, address)
+        plain_settings["spans"] = self.spans
+        return plain_settings
 
 
 class PrintedTinyMQ(TinyMQ):
@@ -305,7 +311,7 @@ class PrintedTinyMQ(TinyMQ):
         TinyMQ.__init__(self, **settings)
         if self.key_bits > WIDEST_KEY_SPACE:
             raise ParameterError(
-                "TinyMQ: key_bits is %d; it must be at most %d with literal=True, which visits each string of bits"
+                "TinyMQ: key_bits is %d; with literal=True it must be at most %d: the algorithms visit every string"
                 % (self.key_bits, WIDEST_KEY_SPACE)
             )
         if not self.shortcuts:

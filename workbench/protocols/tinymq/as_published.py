@@ -63,7 +63,7 @@ class OverlayAsPublished(Overlay):
         return True
 
     def has_no_key_yet(self, position, child):
-        """Return whether any frame to a child is still pending; the child may not have its key yet."""
+        """Return whether any frame to a child is still pending, because that frame may be the grant of its key."""
         return self.unicast.is_waiting_for(child)
 
     def choose_named(self, now):
@@ -104,11 +104,11 @@ class TinyMQNodeAsPublished(TinyMQNode):
         """Return [(next hop, region)] of a query or an event; each next hop gets the message's whole region."""
         box = self.box(message)
         if isinstance(message, wire.Query):
-            hops = query_hops(self.overlay, position, box, self.mapping)
+            next_hops = query_hops(self.overlay, position, box, self.mapping)
         else:
             self._routed_events.put(_event_id(message))
-            hops = [event_hop(self.overlay, position, self.mapping.first_cell(box), self.mapping)]
-        return [(hop, message.region) for hop in hops]
+            next_hops = [event_hop(self.overlay, position, self.mapping.first_cell(box), self.mapping)]
+        return [(hop, message.region) for hop in next_hops]
 
 
 def _event_id(event):
@@ -116,30 +116,32 @@ def _event_id(event):
 
 
 def query_hops(overlay, position, box, mapping):
-    """Return the sorted neighbors to which algorithm 3.1 sends a query, and NOBODY if this node stores the query.
+    """Return the sorted neighbors to which a node sends a query, and NOBODY if this node stores the query.
 
+    This is algorithm 3.1 of TinyMQ's paper (see the module's docstring).
     ``position``: this node's position in the tree; ``box``: the query's box in the key space (`Mapping.query_box`).
     """
     own_universe = universe(position.key, mapping.key_bits)
     strings = mapping.cells(box)
-    outside = [string for string in strings if not _is_in(string, own_universe)]
-    if outside:
-        hops = []
-        for string in outside:
+    strings_outside = [string for string in strings if not _is_in(string, own_universe)]
+    if strings_outside:
+        next_hops = []
+        for string in strings_outside:
             hop = _find_hop_outside(overlay, position, wire.bits(string, mapping.key_bits))
-            if hop not in hops:
-                hops.append(hop)
-        return sorted(hops)
-    hops = [child for child, _ in position.child_keys()]
+            if hop not in next_hops:
+                next_hops.append(hop)
+        return sorted(next_hops)
+    next_hops = [child for child, _ in position.child_keys()]
     own_zone = position.regions(mapping.key_bits)[1]
     if any([_is_in(string, own_zone) for string in strings]):
-        hops.append(NOBODY)
-    return sorted(hops)
+        next_hops.append(NOBODY)
+    return sorted(next_hops)
 
 
 def event_hop(overlay, position, string, mapping):
-    """Return the neighbor to which algorithm 3.2 sends an event, or NOBODY if this node matches the event.
+    """Return the neighbor to which a node sends an event, or NOBODY if this node matches the event.
 
+    This is algorithm 3.2 of TinyMQ's paper (see the module's docstring).
     ``position``: this node's position in the tree; ``string``: the event's string in the key space, as an integer.
     """
     target = wire.bits(string, mapping.key_bits)
@@ -157,7 +159,7 @@ def _find_hop_outside(overlay, position, target):
     The neighbor whose key has the longest common prefix with ``target`` is the next hop, if that prefix is longer than
     the parent's. Otherwise the parent is the next hop.
     """
-    best, length = position.parent, -1
+    default_hop, parent_prefix_length = position.parent, -1
     candidates = []
     for address in sorted(overlay.neighbors):
         if address in position.children:
@@ -165,18 +167,17 @@ def _find_hop_outside(overlay, position, target):
         for tree in sorted(overlay.neighbors[address].positions):
             prefix = _common_prefix_length(target, overlay.neighbors[address].positions[tree].key)
             if address == position.parent and tree == position.tree:
-                length = max(length, prefix)
+                parent_prefix_length = max(parent_prefix_length, prefix)
             else:
                 candidates.append((-prefix, address))
     for prefix, address in sorted(candidates):
-        if -prefix > length:
+        if -prefix > parent_prefix_length:
             return address
         break
-    return best
+    return default_hop
 
 
 def _common_prefix_length(text, other):
-    """Return the number of characters in the longest common prefix of two texts."""
     length = 0
     while length < len(text) and length < len(other) and text[length] == other[length]:
         length += 1

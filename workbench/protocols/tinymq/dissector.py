@@ -1,4 +1,4 @@
-"""The dissector of TinyMQ's frames, which PUB-2-SUB+ and TinyMQ as published send too."""
+"""The dissector of frames of TinyMQ, PUB-2-SUB+ and TinyMQ as published; all three have the same frame formats."""
 
 from collections.abc import Callable
 
@@ -46,10 +46,10 @@ def _read_info(cutter: Cutter) -> None:
 
 
 def _read_heard(cutter: Cutter) -> None:
-    count = cutter.number("number of neighbors heard", "<B")
-    if not count:
+    neighbor_count = cutter.number("number of neighbors heard", "<B")
+    if not neighbor_count:
         raise DecodeError("the info has a list of 0 neighbors; without neighbors the list must be absent")
-    for index in range(count):
+    for index in range(neighbor_count):
         cutter.number(f"neighbor {index + 1}", "<I", NODE)
 
 
@@ -131,7 +131,7 @@ _BODIES: dict[int, Callable[[Cutter], None]] = {
 
 
 def _read_key(cutter: Cutter, name: str) -> str:
-    """Read a key and return its bits as a text."""
+    """Read a key and return its bits as a text; ``name``: the name of the decoded field."""
     with cutter.group(name) as group:
         length = cutter.number("length", "<H", "{} bits")
         data = cutter.octets("bits", (length + 7) // 8, lambda data: _format_bits(data, length))
@@ -143,23 +143,23 @@ def _format_bits(data: bytes, length: int) -> str:
     if not length:
         return "no bits, a root's"
     # Convert only the bytes that are shown: the conversion takes quadratic time.
-    shown = data[: _MOST_BITS // 8]
-    digits = wire.bits(int.from_bytes(shown, "big"), 8 * len(shown))[: min(length, _MOST_BITS)]
-    text = digits if length <= _MOST_BITS else f"{digits}… ({length} bits)"
+    shown_bytes = data[: _MOST_BITS // 8]
+    digits = wire.bits(int.from_bytes(shown_bytes, "big"), 8 * len(shown_bytes))[: min(length, _MOST_BITS)]
+    bits_text = digits if length <= _MOST_BITS else f"{digits}… ({length} bits)"
     is_padded = data[-1] & ((1 << -length % 8) - 1) == 0
-    return text if is_padded else refused(text, "the padding bits after it are not zero")
+    return bits_text if is_padded else refused(bits_text, "the padding bits after it are not zero")
 
 
 def _read_region(cutter: Cutter) -> None:
     with cutter.group("region") as group:
         key_bits = cutter.number("key space", "<B", "strings of {} bits")
-        count = cutter.number("number of intervals", "<B")
-        if not 1 <= key_bits <= wire.WIDEST_KEY_SPACE or not count:
+        interval_count = cutter.number("number of intervals", "<B")
+        if not 1 <= key_bits <= wire.WIDEST_KEY_SPACE or not interval_count:
             raise DecodeError(
-                f"invalid region: {count} intervals of {key_bits}-bit strings; "
+                f"invalid region: {interval_count} intervals of {key_bits}-bit strings; "
                 f"allowed: 1 or more intervals, of 1 to {wire.WIDEST_KEY_SPACE} bits"
             )
-        intervals = [_read_interval(cutter, f"interval {index + 1}", key_bits) for index in range(count)]
+        intervals = [_read_interval(cutter, f"interval {index + 1}", key_bits) for index in range(interval_count)]
         group.text = ", ".join(f"{low} to {high}" for low, high in intervals)
         if not wire.ascends(intervals, key_bits):
             group.text = refused(group.text, f"the intervals are not disjoint and ascending within {key_bits} bits")
@@ -169,8 +169,8 @@ def _read_interval(cutter: Cutter, name: str, key_bits: int) -> tuple[int, int]:
     size_B = (key_bits + 7) // 8
     with cutter.group(name) as group:
         low, high = (
-            int.from_bytes(cutter.octets(end, size_B, lambda data: str(int.from_bytes(data, "big"))), "big")
-            for end in ("lowest", "highest")
+            int.from_bytes(cutter.octets(end_name, size_B, lambda data: str(int.from_bytes(data, "big"))), "big")
+            for end_name in ("lowest", "highest")
         )
         group.text = f"{low} to {high}"
     return low, high

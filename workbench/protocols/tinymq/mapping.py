@@ -4,12 +4,13 @@ Theory of operation
     Each of the d *dimensions* is an attribute's key with a range of values. It gets l of the key space's k bits: k // d
     bits, and one more for each of the first k % d dimensions. A value is hashed to its cell h(v) =
     floor((v - lo) / (hi - lo) * 2^l), clamped to 0 ... 2^l - 1. The cells of all dimensions, joined, are a string of
-    k bits. So a query is a *box*, (lowest, highest) cell of each dimension: SK(Q) is every string whose parts lie in
-    the box. An event's box is one cell, EK(e). As h is monotone, an event that matches a query lies in its box.
+    k bits. So a query is a *box*, (lowest, highest) cell of each dimension. SK(Q) is the set of all strings whose cells
+    lie in the box. An event's box has a single cell of each dimension, so EK(e) is one string. As h is monotone, an
+    event that matches a query lies in the query's box.
 
-    The attribute model also allows queries that are not one closed interval of each dimension, and events that do not
-    have one value of each. They are mapped so that an event still lies in the box of each query that it matches. A box
-    that becomes too wide does no harm: the rendezvous node, and later the sink, match exactly.
+    The attribute model also allows queries whose constraints of a dimension are not one closed interval, and events
+    with no value or several values of a dimension. They are mapped so that an event still lies in the box of each query
+    that it matches. A box that becomes too wide does no harm: the rendezvous node, and later the sink, match exactly.
 
     constraints GT and LT                       the same cells as GE and LE
     constraint EQ                               as GE and LE together
@@ -43,8 +44,8 @@ def split_bits(key_bits, dimensions):
 
     ``dimensions``: the number of dimensions; the first of them get the remainder, one bit each.
     """
-    share, remainder = divmod(key_bits, dimensions)
-    return [share + 1 if number < remainder else share for number in range(dimensions)]
+    bits_each, remainder = divmod(key_bits, dimensions)
+    return [bits_each + 1 if dimension_index < remainder else bits_each for dimension_index in range(dimensions)]
 
 
 class Mapping:
@@ -55,9 +56,11 @@ class Mapping:
     """
 
     def __init__(self, dimensions, key_bits):
-        bits = split_bits(key_bits, len(dimensions))
+        bits_per_dimension = split_bits(key_bits, len(dimensions))
         self.key_bits = key_bits
-        self.dimensions = [Dimension(key, low, high, share) for (key, low, high), share in zip(dimensions, bits)]
+        self.dimensions = [
+            Dimension(key, low, high, bit_count) for (key, low, high), bit_count in zip(dimensions, bits_per_dimension)
+        ]
 
     def event_box(self, attributes):
         """Return the box of an event: (lowest, highest) cell of each dimension.
@@ -76,20 +79,20 @@ class Mapping:
         box = []
         for dimension in self.dimensions:
             low, high = dimension.low, dimension.high
-            is_low = is_high = False
+            has_lower_bound = has_upper_bound = False
             for key, operator, value in attributes:
                 if key != dimension.key:
                     continue
                 if operator in (EQ, GE, GT):
-                    low = max(low, value) if is_low else value
-                    is_low = True
+                    low = max(low, value) if has_lower_bound else value
+                    has_lower_bound = True
                 if operator in (EQ, LE, LT):
-                    high = min(high, value) if is_high else value
-                    is_high = True
-            if is_low and is_high and low > high:
+                    high = min(high, value) if has_upper_bound else value
+                    has_upper_bound = True
+            if has_lower_bound and has_upper_bound and low > high:
                 low, high = high, low
-            lowest_cell = cell(dimension, low) if is_low else 0
-            box.append((lowest_cell, cell(dimension, high) if is_high else (1 << dimension.bits) - 1))
+            lowest_cell = cell(dimension, low) if has_lower_bound else 0
+            box.append((lowest_cell, cell(dimension, high) if has_upper_bound else (1 << dimension.bits) - 1))
         return tuple(box)
 
     def first_cell(self, box, at_least=0):
@@ -97,20 +100,20 @@ class Mapping:
 
         Returns None if the box has no such string.
         """
-        parts = self._split_string(at_least)
+        string_cells = self._split_string(at_least)
         for index, (low, high) in enumerate(box):
-            part = parts[index]
-            if low <= part <= high:
+            cell_number = string_cells[index]
+            if low <= cell_number <= high:
                 continue
-            earlier_parts = parts[:index]
-            if part < low:
-                return self._join_parts(earlier_parts + [lowest for lowest, _ in box[index:]])
+            earlier_cells = string_cells[:index]
+            if cell_number < low:
+                return self._join_parts(earlier_cells + [lowest for lowest, _ in box[index:]])
             # This part is too high: increment the last earlier part that can grow, and reset all parts after it.
-            while earlier_parts:
-                last_part = earlier_parts.pop()
-                if last_part < box[len(earlier_parts)][1]:
+            while earlier_cells:
+                last_cell_number = earlier_cells.pop()
+                if last_cell_number < box[len(earlier_cells)][1]:
                     return self._join_parts(
-                        earlier_parts + [last_part + 1] + [lowest for lowest, _ in box[len(earlier_parts) + 1 :]]
+                        earlier_cells + [last_cell_number + 1] + [lowest for lowest, _ in box[len(earlier_cells) + 1 :]]
                     )
             return None
         return at_least
@@ -120,17 +123,18 @@ class Mapping:
         return self._join_parts([high for _, high in box])
 
     def clip(self, box, region):
-        """Return a region with each interval shortened so that it begins with a string of the box.
+        """Return a region in which the lowest string of each interval is raised to the first string of the box.
 
-        Intervals that contain no string of the box are removed. The ends of the others do not change, so these may
-        contain strings outside the box. A region is a tuple of intervals (lowest, highest string).
+        Intervals that contain no string of the box are removed. The highest strings of the other intervals do not
+        change, so an interval may still contain strings outside the box. A region is a tuple of intervals (lowest,
+        highest string).
         """
-        clipped = []
+        clipped_intervals = []
         for low, high in region:
-            first = self.first_cell(box, low)
-            if first is not None and first <= high:
-                clipped.append((first, high))
-        return tuple(clipped)
+            first_string = self.first_cell(box, low)
+            if first_string is not None and first_string <= high:
+                clipped_intervals.append((first_string, high))
+        return tuple(clipped_intervals)
 
     def hull(self, box):
         """Return the interval from the first to the last string of a box, as a region: ((first, last),)."""
@@ -139,30 +143,30 @@ class Mapping:
     def cells(self, box):
         """Return the list of all bit strings in a box, as integers in ascending order; it may be very long."""
         strings = []
-        next_cell = self.first_cell(box)
-        while next_cell is not None and next_cell < 1 << self.key_bits:
-            strings.append(next_cell)
-            next_cell = self.first_cell(box, next_cell + 1) if next_cell + 1 < 1 << self.key_bits else None
+        next_string = self.first_cell(box)
+        while next_string is not None and next_string < 1 << self.key_bits:
+            strings.append(next_string)
+            next_string = self.first_cell(box, next_string + 1) if next_string + 1 < 1 << self.key_bits else None
         return strings
 
     def _split_string(self, number):
         """Split a bit string, given as an integer, into the list of its cells, one of each dimension."""
-        parts = []
+        cell_numbers = []
         shift = self.key_bits
         for dimension in self.dimensions:
             shift -= dimension.bits
-            parts.append(number >> shift & ((1 << dimension.bits) - 1))
-        return parts
+            cell_numbers.append(number >> shift & ((1 << dimension.bits) - 1))
+        return cell_numbers
 
     def _join_parts(self, parts):
         """Return the bit string, as an integer, that consists of the cells in ``parts``, one of each dimension."""
         string = 0
-        for dimension, part in zip(self.dimensions, parts):
-            string = string << dimension.bits | part
+        for dimension, cell_number in zip(self.dimensions, parts):
+            string = string << dimension.bits | cell_number
         return string
 
 
 def cell(dimension, value):
     """Return h(value), the number of a value's cell in a dimension of l bits: from 0 to 2^l - 1."""
-    number = ((value - dimension.low) << dimension.bits) // (dimension.high - dimension.low)
-    return min(max(number, 0), (1 << dimension.bits) - 1)
+    cell_number = ((value - dimension.low) << dimension.bits) // (dimension.high - dimension.low)
+    return min(max(cell_number, 0), (1 << dimension.bits) - 1)

@@ -10,7 +10,7 @@ and "notification".
         stored_per_query, _tree       nodes that store a query, in all trees and on average in one; means over queries.
                                       A node that stores it in several trees counts in each
         hops_own_tree, hops_all_trees hops from the sink to a node that stores the query: mean over these nodes, then
-                                      over queries. The former counts only nodes that are in a tree of the sink
+                                      over queries. hops_own_tree counts only nodes that are in a tree of the sink
     load_metrics
         events_published              number of readings
         event_hops, notification_hops frames named "event", or "notification", per reading
@@ -30,7 +30,7 @@ and "notification".
 Theory of operation
     A trace does not record the query to which a frame belongs. But a node's radio sends unicast frames in the order in
     which it got them, so the frames of a query match the node's rows "forwarded", in order. Frames from one neighbor
-    arrive in the order in which they were sent. Following the rows in this way gives the hops of every copy.
+    arrive in the order in which they were sent. So rows can be matched, which gives the number of hops of every copy.
 
     Distances are computed from the topology: with all nodes before the failure, and with the nodes that are up after
     it. The overlay's infos establish the same shortest distances.
@@ -67,45 +67,49 @@ def query_metrics(run: Run) -> dict[str, float]:
     columns = Columns(run.trace)
     keys_by_node = _keys_of_nodes(columns, columns.where(event="key_set"))
     trees = {tree for keys in keys_by_node.values() for tree in keys}
-    subscribed, failed = columns.where(event="subscribed"), columns.where(event="failed")
-    if len(subscribed) and len(failed) and columns["time_us"][failed[-1]] >= columns["time_us"][subscribed[0]]:
+    subscribed_rows, failed_rows = columns.where(event="subscribed"), columns.where(event="failed")
+    if (
+        len(subscribed_rows)
+        and len(failed_rows)
+        and columns["time_us"][failed_rows[-1]] >= columns["time_us"][subscribed_rows[0]]
+    ):
         raise _make_untraceable_error()
-    queries = list(columns.tuples(subscribed, "node", "sequence"))
-    in_all_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
-    in_own_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
+    queries = list(columns.tuples(subscribed_rows, "node", "sequence"))
+    hops_in_all_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
+    hops_in_own_trees: dict[tuple[int, int], list[int]] = {query: [] for query in queries}
     for node, query, hops in _find_stores(columns):
-        in_all_trees[query].append(hops)
+        hops_in_all_trees[query].append(hops)
         if keys_by_node[node].keys() & keys_by_node[query[0]].keys():
-            in_own_trees[query].append(hops)
-    stored = _mean([len(hops) for hops in in_all_trees.values()])
-    shortest = [min(map(len, keys.values())) for keys in keys_by_node.values() if keys]
-    with_zone = sum(bits <= run.scenario.protocol.key_bits for bits in shortest)
+            hops_in_own_trees[query].append(hops)
+    stored_per_query = _mean([len(hops) for hops in hops_in_all_trees.values()])
+    shortest_lengths = [min(map(len, keys.values())) for keys in keys_by_node.values() if keys]
+    nodes_with_zone = sum(bits <= run.scenario.protocol.key_bits for bits in shortest_lengths)
     return {
-        "zone_share": with_zone / len(run.scenario.topology),
+        "zone_share": nodes_with_zone / len(run.scenario.topology),
         "queries_asked": len(queries),
-        "stored_per_query": stored,
-        "stored_per_tree": stored / len(trees) if trees else NOT_A_NUMBER,
-        "hops_own_tree": _mean([_mean(hops) for hops in in_own_trees.values() if hops]),
-        "hops_all_trees": _mean([_mean(hops) for hops in in_all_trees.values() if hops]),
+        "stored_per_query": stored_per_query,
+        "stored_per_tree": stored_per_query / len(trees) if trees else NOT_A_NUMBER,
+        "hops_own_tree": _mean([_mean(hops) for hops in hops_in_own_trees.values() if hops]),
+        "hops_all_trees": _mean([_mean(hops) for hops in hops_in_all_trees.values() if hops]),
     }
 
 
 def load_metrics(run: Run) -> dict[str, float]:
     """Return the metrics of events: frames per reading, in the whole network and at the busiest node."""
     columns = Columns(run.trace)
-    events = len(columns.where(event="originated", message="event"))
+    event_count = len(columns.where(event="originated", message="event"))
     sent_rows = columns.where(event="sent", message="event")
     nodes, origins = columns["node"][sent_rows], columns["origin"][sent_rows]
-    relays = Counter(nodes[nodes != origins].tolist())
-    traffic = columns["node"][columns.where(event="sent", message=("event", "notification"))]
-    share = 1 / events if events else NOT_A_NUMBER
+    relay_counts = Counter(nodes[nodes != origins].tolist())
+    traffic_nodes = columns["node"][columns.where(event="sent", message=("event", "notification"))]
+    per_event = 1 / event_count if event_count else NOT_A_NUMBER
     return {
-        "events_published": events,
-        "event_hops": len(nodes) * share,
-        "notification_hops": (len(traffic) - len(nodes)) * share,
-        "relays_mean": relays.total() / len(run.scenario.topology) * share,
-        "relays_busiest": max(relays.values(), default=0) * share,
-        "traffic_busiest": max(Counter(traffic.tolist()).values(), default=0) * share,
+        "events_published": event_count,
+        "event_hops": len(nodes) * per_event,
+        "notification_hops": (len(traffic_nodes) - len(nodes)) * per_event,
+        "relays_mean": relay_counts.total() / len(run.scenario.topology) * per_event,
+        "relays_busiest": max(relay_counts.values(), default=0) * per_event,
+        "traffic_busiest": max(Counter(traffic_nodes.tolist()).values(), default=0) * per_event,
     }
 
 
@@ -119,29 +123,36 @@ def repair_metrics(run: Run) -> dict[str, float]:
     if not failures:
         raise ParameterError("the run has no failures, so no repair is measured; add an outage(...) to its workload")
     last_event_of = {row.node: row.event for row in failures}
-    down = {node for node, event in last_event_of.items() if event == "failed"}
-    first_us = failures[0].time_us
+    down_nodes = {node for node, event in last_event_of.items() if event == "failed"}
+    first_failure_us = failures[0].time_us
     key_sets = columns.where(event="key_set")
     times_us = columns["time_us"][key_sets]
-    keys_before, keys_after = _keys_of_nodes(columns, key_sets[times_us < first_us]), _keys_of_nodes(columns, key_sets)
+    keys_before, keys_after = (
+        _keys_of_nodes(columns, key_sets[times_us < first_failure_us]),
+        _keys_of_nodes(columns, key_sets),
+    )
     topology = run.scenario.topology
-    live_nodes = [node for node in topology if node not in down]
+    live_nodes = [node for node in topology if node not in down_nodes]
     roots = {tree: node for node, keys in keys_before.items() for tree, key in keys.items() if not key}
     distances = _distances(topology, roots), _distances(topology.subgraph(live_nodes), roots)
-    unplaced = {node for node in live_nodes if not keys_after.get(node)}
-    rekeyed = {node for node in live_nodes if node not in unplaced and keys_before.get(node, {}) != keys_after[node]}
-    moved = {
-        node for node in live_nodes if any(old.get(node) != new.get(node) for old, new in zip(*distances, strict=True))
+    unplaced_nodes = {node for node in live_nodes if not keys_after.get(node)}
+    rekeyed_nodes = {
+        node for node in live_nodes if node not in unplaced_nodes and keys_before.get(node, {}) != keys_after[node]
+    }
+    moved_nodes = {
+        node
+        for node in live_nodes
+        if any(old_hops.get(node) != new_hops.get(node) for old_hops, new_hops in zip(*distances, strict=True))
     }
     return {
-        "failed_nodes": len(down),
+        "failed_nodes": len(down_nodes),
         "live_nodes": len(live_nodes),
-        "rekeyed_nodes": len(rekeyed),
-        "moved_nodes": len(moved),
-        "affected_nodes": len(rekeyed | moved | unplaced),
-        "unplaced_nodes": len(unplaced),
+        "rekeyed_nodes": len(rekeyed_nodes),
+        "moved_nodes": len(moved_nodes),
+        "affected_nodes": len(rekeyed_nodes | moved_nodes | unplaced_nodes),
+        "unplaced_nodes": len(unplaced_nodes),
         "cut_off_nodes": sum(all(node not in hops for hops in distances[1]) for node in live_nodes),
-        "repair_s": max(0, int(times_us.max(initial=0)) - first_us) / 1e6,
+        "repair_s": max(0, int(times_us.max(initial=0)) - first_failure_us) / 1e6,
     }
 
 
@@ -169,8 +180,8 @@ def _find_stores(columns: Columns) -> Iterator[tuple[int, _Query, int]]:
     )  # (sender, receiver, query) -> hops
     arrived_hops: dict[tuple[int, int, _Query], int] = {}  # (receiver, sender, query) -> hops of the last frame
     rows = columns.where(event=("sent", "received", "lost", "forwarded", "query_stored"), message="query")
-    names = "event", "node", "peer", "origin", "sequence", "value"
-    for event, node, peer, sink, query_number, value in columns.tuples(rows, *names):
+    column_names = "event", "node", "peer", "origin", "sequence", "value"
+    for event, node, peer, sink, query_number, value in columns.tuples(rows, *column_names):
         query = sink, query_number
         if event == "forwarded":
             waiting_hops[node, query].extend([_find_arrived_hops(arrived_hops, node, peer, query)] * value)
@@ -203,9 +214,9 @@ def _find_arrived_hops(arrived: dict[tuple[int, int, _Query], int], node: int, p
 
 
 def _pop_hops(queue: deque[int]) -> int:
-    """Remove and return the first number in a queue of hops, one number for each copy of a query.
+    """Remove and return the first number of ``queue``, which has the number of hops of each copy of a query.
 
-    Raises ParameterError if the queue is empty, because then hops cannot be followed in this run.
+    Raises ParameterError if the queue is empty, because then the trace does not show how many hops a copy has taken.
     """
     if not queue:
         raise _make_untraceable_error()
@@ -232,5 +243,4 @@ def _distances(topology: nx.DiGraph, roots: dict[int, int]) -> list[dict[int, in
 
 
 def _mean(values: Sequence[float]) -> float:
-    """Return the mean of values, or NaN without values."""
     return float(np.mean(values)) if values else NOT_A_NUMBER

@@ -96,17 +96,17 @@ class TinyMQNode(Node):
         """Send an event to its rendezvous nodes; return its sequence number at this node."""
         attributes = with_payload(attributes, payload)
         check_publication(attributes)
-        number = self.first_number + self._published
+        sequence = self.first_number + self._published
         region = self.mapping.hull(self.mapping.event_box(attributes))
-        event = wire.Event(0, self.address, number, 0, self.mapping.key_bits, region, attributes)
+        event = wire.Event(0, self.address, sequence, 0, self.mapping.key_bits, region, attributes)
         wire.encode(0, event)
         self._published += 1
         self.unicast.begin(now)
-        self.events.append(Originated(NOBODY, "event", self.address, number, number, ""))
+        self.events.append(Originated(NOBODY, "event", self.address, sequence, sequence, ""))
         self.hold(event, "event", NOBODY)
         self._send_to_trees(wire.with_tree(event, None), now)
         self._plan_wake()
-        return number
+        return sequence
 
     def _send_to_trees(self, event, now):
         """Send a copy of an event to every known tree, or with ``publish="own"`` to this node's own tree only."""
@@ -168,8 +168,8 @@ class TinyMQNode(Node):
             self._check_settings(message)
             if broadcast != isinstance(message, wire.Info):
                 raise DecodeError(
-                    "the frame is an info that was unicast, or another message that was broadcast; infos must be "
-                    "broadcast, all other messages unicast"
+                    "the frame is a unicast info or a broadcast of another message; infos must be broadcast, all other "
+                    "messages unicast"
                 )
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
@@ -270,7 +270,7 @@ class TinyMQNode(Node):
     # Routing
 
     def route(self, message, previous_hop, now):
-        """Forward a query, event or notification towards its tree or within it, or keep it until that is possible."""
+        """Forward a query, event or notification to its tree or within it, or keep the message for later."""
         if self.must_wait(message):
             self._keep_for_later(message, previous_hop, now)
         elif isinstance(message, wire.Notification):
@@ -299,11 +299,14 @@ class TinyMQNode(Node):
                 self.unicast.send(neighbor, part, now, self.direction_to(position, neighbor))
 
     def direction_to(self, position, neighbor):
-        """Return the role in which messages within the tree address a neighbor: UP for the parent, else DOWN."""
+        """Return the direction of a message to a neighbor: UP if the neighbor is the parent, else DOWN.
+
+        ``position``: this node's position in the message's tree.
+        """
         return wire.UP if neighbor == position.parent else wire.DOWN
 
     def _reroute_pending(self, now):
-        """Route pending messages anew if their next hops have changed."""
+        """Route the messages of pending frames again if their next hops have changed."""
         for message in self.unicast.withdraw(self._has_other_next_hop):
             self.route(message, NOBODY, now)
 
@@ -321,7 +324,10 @@ class TinyMQNode(Node):
         )
 
     def must_wait(self, message):
-        """Return whether a message must wait, because this node lacks the position in a tree that routing requires."""
+        """Return whether a message must wait until this node has a key.
+
+        That is so if the node has no key in any tree, or if it has lost its key in the message's tree.
+        """
         tree = tree_of(message)
         is_lost = tree in self.overlay.positions and self.overlay.position(tree) is None
         return is_lost or not self.overlay.is_attached()
@@ -367,15 +373,15 @@ class TinyMQNode(Node):
         If ``max_waiting`` messages wait already, drop the oldest with the reason "full".
         """
         if len(self._waiting) >= self.settings.max_waiting:
-            dropped, from_hop, _ = self._waiting.pop(0)
-            self.drop_message(dropped, from_hop, "full")
+            dropped_message, from_hop, _ = self._waiting.pop(0)
+            self.drop_message(dropped_message, from_hop, "full")
         self._waiting.append((message, previous_hop, now))
 
     def _send_waiting(self, now):
         """Route the waiting messages again, and drop those that have waited for too long."""
-        waiting, self._waiting = self._waiting, []
+        waiting_messages, self._waiting = self._waiting, []
         lost_after_us = self.settings.times.lost_after_us
-        for message, previous_hop, since_us in waiting:
+        for message, previous_hop, since_us in waiting_messages:
             if is_too_old(since_us, now, lost_after_us):
                 self.drop_message(message, previous_hop, "waited")
             elif message.tree is None:
@@ -470,13 +476,13 @@ class TinyMQNode(Node):
         """End a call of the node: log the changed zones, and set the time of the next wake-up."""
         if self.tells_all:
             self.events += self.overlay.changed_zones()
-        times = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
-        times += [subscription.expires_us for subscription in self.subscriptions.open]
+        due_times_us = [self.unicast.next_due_us(), self.overlay.next_due_us(), self.queries.next_due_us()]
+        due_times_us += [subscription.expires_us for subscription in self.subscriptions.open]
         if self.overlay.is_attached():
-            times.append(self._queries_due_us)
-            times += [subscription.request.refresh_us for subscription in self.subscriptions.open]
-        times = [time for time in times if time is not None]
-        self.next_wake = min(times) if times else None
+            due_times_us.append(self._queries_due_us)
+            due_times_us += [subscription.request.refresh_us for subscription in self.subscriptions.open]
+        due_times_us = [due_us for due_us in due_times_us if due_us is not None]
+        self.next_wake = min(due_times_us) if due_times_us else None
 
     # Logging
 

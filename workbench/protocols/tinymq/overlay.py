@@ -133,16 +133,19 @@ class Position:
 
     def child_keys(self):
         """Return [(address, key)] of the children in the order of their slots."""
-        ordered = sorted([(slot, address) for address, slot in self.children.items()])
-        return [(address, child_key(self.key, slot)) for slot, address in ordered]
+        slots_and_addresses = sorted([(slot, address) for address, slot in self.children.items()])
+        return [(address, child_key(self.key, slot)) for slot, address in slots_and_addresses]
 
     def regions(self, key_bits):
-        """Return the regions (universe, zone, [(child, universe of the child)]) of this position, which has a key."""
+        """Return (universe, zone, [(child, universe of the child)]) of this position as regions (see `zones`).
+
+        The position must have a key.
+        """
         if self._regions is None:
             children = self.child_keys()
             own_zone = zone(self.key, [key for _, key in children], key_bits)
-            below = [(address, universe(key, key_bits)) for address, key in children]
-            self._regions = universe(self.key, key_bits), own_zone, below
+            child_universes = [(address, universe(key, key_bits)) for address, key in children]
+            self._regions = universe(self.key, key_bits), own_zone, child_universes
         return self._regions
 
 
@@ -205,8 +208,10 @@ class Overlay:
 
     def own_tree(self):
         """Return the tree with the nearest root among those in which the node has a position, or None."""
-        trees = [(self._hops_to_root(tree), tree) for tree in self.positions if self.position(tree) is not None]
-        return min(trees)[1] if trees else None
+        hops_and_trees = [
+            (self._hops_to_root(tree), tree) for tree in self.positions if self.position(tree) is not None
+        ]
+        return min(hops_and_trees)[1] if hops_and_trees else None
 
     def _hops_to_root(self, tree):
         """Return the number of hops to a tree's root, or 65535 without a path."""
@@ -224,8 +229,8 @@ class Overlay:
 
     def was_heard_since(self, neighbor, since_us):
         """Return whether a neighbor is known to hear this node, and was itself heard after the time ``since_us``."""
-        known = self.neighbors.get(neighbor)
-        return known is not None and self.is_two_way(known) and known.heard_us > since_us
+        neighbor_state = self.neighbors.get(neighbor)
+        return neighbor_state is not None and self.is_two_way(neighbor_state) and neighbor_state.heard_us > since_us
 
     def neighbors_in(self, tree):
         """Return [(address, key)], sorted by address, of the neighbors that hear this node and have a key in a tree."""
@@ -289,20 +294,21 @@ class Overlay:
     def _take_distances(self, distances, neighbor, now):
         """Update the paths to the roots from the distances that a neighbor announces.
 
-        Paths through the neighbor that it no longer announces are broken.
+        If the neighbor no longer announces a distance to a root, this node's path to that root through the neighbor is
+        broken.
         """
-        trees = set()
+        announced_trees = set()
         for tree, epoch, hops in distances:
             if tree >= len(self.settings.roots) or hops >= wire.U16:
                 continue
-            trees.add(tree)
+            announced_trees.add(tree)
             known_distance = self.distances.get(tree)
             if known_distance is None or self._is_better(known_distance, epoch, hops + 1, neighbor, now):
                 self._set_distance(tree, epoch, hops + 1, neighbor, now)
             elif is_late(known_distance, epoch, hops + 1):
                 known_distance.late_us = now
         for tree in sorted(self.distances):
-            if tree not in trees and self.distances[tree].next_hop == neighbor:
+            if tree not in announced_trees and self.distances[tree].next_hop == neighbor:
                 self._break_path(tree, now)
 
     def _is_better(self, known_distance, epoch, hops, neighbor, now):
@@ -326,8 +332,9 @@ class Overlay:
         self._announce_change(now)
 
     def _take_claim(self, position, claimed, neighbor, now):
-        """Remove, add or correct a neighbor as child, by the parent and key that its info announces.
+        """Remove a child whose info names another parent; grant a key to a neighbor that announces a wrong one.
 
+        A neighbor that names this node as its parent must announce the key that this node has granted.
         ``position``: this node's position in a tree; ``claimed``: the neighbor's position in that tree, as its info
         announces it, or None.
         """
@@ -344,9 +351,10 @@ class Overlay:
         return self.unicast.is_granting(child, position.tree)
 
     def _follow_parent(self, position, above, now):
-        """Derive this node's key from its parent's position ``above``.
+        """Derive this node's key and epoch in a tree from its parent's position.
 
-        If ``above`` is None (the parent has left the tree) or the key would be too long, the node loses its position.
+        ``position``: this node's position; ``above``: the parent's position, as its info announces it, or None if the
+        parent has left the tree. Without ``above``, or if the key would be too long, the node loses its position.
         """
         if above is not None and above.epoch > position.epoch:
             position.epoch, position.epoch_us = above.epoch, now
@@ -373,7 +381,7 @@ class Overlay:
         self.info_due_us = self._repeat_us = None
         if not self.is_attached():
             return None
-        heard = self.choose_named(now)
+        named_addresses = self.choose_named(now)
         self._plan_repetition(now)
         self._info_sent_us = now
         positions = [
@@ -385,7 +393,7 @@ class Overlay:
             wire.InfoDistance(tree, self.distances[tree].epoch, self.distances[tree].hops)
             for tree in self.known_trees()
         ]
-        return wire.Info(tuple(positions), tuple(distances), heard)
+        return wire.Info(tuple(positions), tuple(distances), named_addresses)
 
     def choose_named(self, now):
         """Return the sorted addresses of the neighbors that the next info names.
@@ -394,13 +402,13 @@ class Overlay:
         then names this node in its own infos. If there are more such neighbors than an info may name, the neighbors
         that were named longest ago are chosen.
         """
-        count = most_named(self._repeat_after_us, self.times.info_us)
-        unsure = [
+        most_names = most_named(self._repeat_after_us, self.times.info_us)
+        unsure_neighbors = [
             (neighbor_state.named_us, address)
             for address, neighbor_state in self.neighbors.items()
             if neighbor_state.namings_left or not self.is_two_way(neighbor_state)
         ]
-        chosen_addresses = sorted([address for _, address in sorted(unsure)[:count]])
+        chosen_addresses = sorted([address for _, address in sorted(unsure_neighbors)[:most_names]])
         for address in chosen_addresses:
             neighbor_state = self.neighbors[address]
             neighbor_state.named_us, neighbor_state.namings_left = now, max(0, neighbor_state.namings_left - 1)
@@ -447,10 +455,10 @@ class Overlay:
             self.joining[tree] = Joining(address, send_us)
 
     def _may_join(self, tree, position):
-        newest = self.left_epochs.get(tree, -1)
+        newest_epoch = self.left_epochs.get(tree, -1)
         if tree in self.positions:
-            newest = max(newest, self.positions[tree].epoch)
-        return may_be_parent(position.epoch, newest, position.parent == self.address, len(position.key))
+            newest_epoch = max(newest_epoch, self.positions[tree].epoch)
+        return may_be_parent(position.epoch, newest_epoch, position.parent == self.address, len(position.key))
 
     def take_join(self, join, child, now):
         """Accept a neighbor's join: make the neighbor ``child`` a child, and grant it a key.
@@ -470,10 +478,10 @@ class Overlay:
         too long as well, else True.
         """
         taken_slots = {other_slot for address, other_slot in position.children.items() if address != child}
-        longest = longest_slot(len(position.key))
-        if slot in taken_slots or slot > longest:
+        highest_slot = longest_slot(len(position.key))
+        if slot in taken_slots or slot > highest_slot:
             slot = free_slot(taken_slots)
-        if slot > longest:
+        if slot > highest_slot:
             return False
         position.children[child] = slot
         position.clear_regions()
@@ -523,14 +531,16 @@ class Overlay:
         """
         for tree in list(self.distances):
             next_hop = self.distances[tree].next_hop
-            known = self.neighbors.get(next_hop)
-            if next_hop != NOBODY and known is not None and not self.is_two_way(known):
+            neighbor_state = self.neighbors.get(next_hop)
+            if next_hop != NOBODY and neighbor_state is not None and not self.is_two_way(neighbor_state):
                 del self.distances[tree]
 
     def _forget_other_positions(self, tree):
         """Remove the node's positions in all trees but ``tree``; keep their epochs in ``left_epochs``."""
-        for other in [known for known in self.positions if known != tree]:
-            self.left_epochs[other] = max(self.left_epochs.get(other, -1), self.positions.pop(other).epoch)
+        for other_tree in [known_tree for known_tree in self.positions if known_tree != tree]:
+            self.left_epochs[other_tree] = max(
+                self.left_epochs.get(other_tree, -1), self.positions.pop(other_tree).epoch
+            )
 
     def _set_key(self, position, key, now):
         if key == position.key:
@@ -563,10 +573,10 @@ class Overlay:
     def lose(self, neighbor, now):
         """Remove a lost neighbor as parent, child and next hop."""
         self.neighbors.pop(neighbor, None)
-        joining = [tree for tree in self.joining if self.joining[tree].neighbor == neighbor]
-        if any([self.joining[tree].send_us is None for tree in joining]):
+        joining_trees = [tree for tree in self.joining if self.joining[tree].neighbor == neighbor]
+        if any([self.joining[tree].send_us is None for tree in joining_trees]):
             self._pause_joins(neighbor, now)
-        for tree in joining:
+        for tree in joining_trees:
             del self.joining[tree]
         for tree in sorted(self.distances):
             if self.distances[tree].next_hop == neighbor:
@@ -581,8 +591,8 @@ class Overlay:
 
     def _pause_joins(self, neighbor, now):
         """Stop joins to a neighbor for a while, because it did not answer a join: perhaps it receives nothing."""
-        known = self._failed_joins.get(neighbor)
-        failures = 1 if known is None else known[0] + 1
+        failed_joins = self._failed_joins.get(neighbor)
+        failures = 1 if failed_joins is None else failed_joins[0] + 1
         self._failed_joins.put(neighbor, (failures, now + join_pause_us(failures, self.times.info_us)))
 
     def _lose_position(self, position, now):
@@ -595,11 +605,11 @@ class Overlay:
 
     def next_due_us(self):
         """Return the time in µs of the next due task, or None."""
-        times = [self.info_due_us, self._repeat_us, self.tick_us]
+        due_times_us = [self.info_due_us, self._repeat_us, self.tick_us]
         for joining in self.joining.values():
-            times.append(joining.give_up_us if joining.send_us is None else joining.send_us)
-        times = [time for time in times if time is not None]
-        return min(times) if times else None
+            due_times_us.append(joining.give_up_us if joining.send_us is None else joining.send_us)
+        due_times_us = [due_us for due_us in due_times_us if due_us is not None]
+        return min(due_times_us) if due_times_us else None
 
     def wake(self, now):
         """Send due joins, check for silent neighbors once every ``info_s``, and return an info to broadcast.
@@ -616,13 +626,13 @@ class Overlay:
             elif joining.send_us is None and joining.give_up_us <= now:
                 # No grant came: the neighbor has lost its own position. Its next info makes it a candidate again.
                 del self.joining[tree]
-                known = self.neighbors.get(joining.neighbor)
-                if known is not None:
-                    known.positions.pop(tree, None)
+                neighbor_state = self.neighbors.get(joining.neighbor)
+                if neighbor_state is not None:
+                    neighbor_state.positions.pop(tree, None)
         if self.tick_us is not None and self.tick_us <= now:
             self._tick(now)
-        due_us = [time for time in (self.info_due_us, self._repeat_us) if time is not None]
-        info = self._make_info(now) if due_us and min(due_us) <= now else None
+        due_times_us = [time_us for time_us in (self.info_due_us, self._repeat_us) if time_us is not None]
+        info = self._make_info(now) if due_times_us and min(due_times_us) <= now else None
         self.look_for_parent(now)
         return info
 
@@ -635,12 +645,12 @@ class Overlay:
                 position.epoch, position.epoch_us = position.epoch + 1, now
                 self.distances[position.tree] = Distance(position.epoch, 0, NOBODY)
                 self.plan_info(now)
-        silent = [
+        silent_neighbors = [
             address
             for address in sorted(self.neighbors)
             if is_silent(self.neighbors[address].heard_us, now, lost_after_us)
         ]
-        for neighbor in silent:
+        for neighbor in silent_neighbors:
             self.lose(neighbor, now)
         for tree in sorted(self.positions):
             position = self.positions[tree]
@@ -659,9 +669,9 @@ class Overlay:
             self.plan_info(now)
 
     def probe_silent(self, now):
-        """Send a probe to each parent, child and next hop that hears this node but has been silent for long.
+        """Send a probe to each parent, child and next hop whose silence puts it in doubt (`rules.is_in_doubt`).
 
-        Their infos may have been lost.
+        Their infos may have been lost. Neighbors that are not known to hear this node are not probed.
         """
         if not self.settings.retries:
             return  # Without acknowledgements a probe gets no answer.

@@ -75,8 +75,8 @@ class QueryStore:
         known_path = self._paths.get((tree, sink, number))
         if known_path is None:
             return None
-        hop = known_path[2] if known_path[1] == previous_hop else known_path[1]
-        return None if hop in (NOBODY, previous_hop) else hop
+        next_hop = known_path[2] if known_path[1] == previous_hop else known_path[1]
+        return None if next_hop in (NOBODY, previous_hop) else next_hop
 
     def has_seen(self, query):
         """Return whether this node has already received this query in this round."""
@@ -110,8 +110,8 @@ class QueryStore:
 
     def reduce_region(self, query_id, region):
         """Reduce the region of the stored query with this id to ``region``, because a child now stores the rest."""
-        stored = self.stored[query_id]
-        stored.message = wire.with_region(stored.message, region)
+        stored_query = self.stored[query_id]
+        stored_query.message = wire.with_region(stored_query.message, region)
 
     def forget(self, query_id):
         """Remove the stored query with this id (tree, sink, number), and log it."""
@@ -139,13 +139,13 @@ class QueryStore:
 
         The query stays stored. ``query_id``: (tree, sink, number).
         """
-        stored = self.stored[query_id]
-        if stored.expires_us is None:
-            return stored.message
-        return wire.with_lease(stored.message, lease_left_s(stored.expires_us, now))
+        stored_query = self.stored[query_id]
+        if stored_query.expires_us is None:
+            return stored_query.message
+        return wire.with_lease(stored_query.message, lease_left_s(stored_query.expires_us, now))
 
     def next_due_us(self):
-        """Return the time in µs at which the leases must be checked next, or None."""
+        """Return the earliest time in µs at which a lease may end, or None if every stored lease is endless."""
         return self._next_expiry_us
 
     def wake(self, now):
@@ -155,8 +155,10 @@ class QueryStore:
         for query_id in self.ids():
             if _has_ended(self.stored[query_id], now):
                 self.forget(query_id)
-        times = [stored.expires_us for stored in self.stored.values() if stored.expires_us is not None]
-        self._next_expiry_us = min(times) if times else None
+        expiry_times_us = [
+            stored_query.expires_us for stored_query in self.stored.values() if stored_query.expires_us is not None
+        ]
+        self._next_expiry_us = min(expiry_times_us) if expiry_times_us else None
 
 
 def _has_ended(stored, now):

@@ -28,7 +28,10 @@ class Rendezvous:
         self.mapping = node.mapping
 
     def store_or_match(self, message, previous_hop, now):
-        """Store a query, or match an event with the stored queries; the message's region is in this node's zone."""
+        """Store a query, or match an event with the stored queries of its tree.
+
+        ``message``: the query or event; its region is the part of the original region that this node handles.
+        """
         if isinstance(message, wire.Query):
             self.queries.store(message, previous_hop, now)
             return
@@ -36,10 +39,10 @@ class Rendezvous:
         self.node.events.append(
             EventMatched(previous_hop, "event", message.publisher, message.sequence, message.tree, "")
         )
-        notified = set()
+        notified_sinks = set()
         for query in self.queries.in_tree(message.tree, now):
-            if query.sink not in notified and matching_samples(query.attributes, message.attributes):
-                notified.add(query.sink)
+            if query.sink not in notified_sinks and matching_samples(query.attributes, message.attributes):
+                notified_sinks.add(query.sink)
                 self._notify(query, message, previous_hop, now)
 
     def _notify(self, query, event, previous_hop, now):
@@ -81,7 +84,10 @@ class Rendezvous:
                 self.queries.forget(query_id)
 
     def key_changed(self, position, now):
-        """Route stored queries anew: queries for the position's tree, and for trees in which this node has no key."""
+        """Route some stored queries again, as if they had just arrived, because this node has a new key.
+
+        These are the queries for the tree of ``position``, and for trees in which this node has no key.
+        """
         for query_id in list(self.queries.ids()):
             if query_id[0] == position.tree or self.node.overlay.position(query_id[0]) is None:
                 query = self.queries.message_to_move(query_id, now)

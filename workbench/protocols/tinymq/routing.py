@@ -6,8 +6,8 @@ Theory of operation
     of the same tree whose key is longer than the parent's and a prefix of the target; the longest such key is tried
     first. The part inside the universe goes to the children whose universes it overlaps. The rest is in the node's own
     zone: this node is a rendezvous node of the message. Every string of the message's box thus reaches exactly one node
-    of the tree. A part inside a universe never leaves it again. Outside, each hop goes up or into a universe that holds
-    the target. So no loops arise.
+    of the tree. A part inside a node's universe is sent down, so it never leaves that universe. A part outside goes up,
+    or into the universe of a neighbor that holds the target. So no loops arise.
 
     A notification to a key is routed by the same rules to the one node that has the key.
 
@@ -15,8 +15,8 @@ Theory of operation
     announced it was lost. So a frame within the tree has a *direction*, the role in which the sender addresses the
     receiver: its parent (UP), or a node whose universe holds the target (DOWN). A receiver without that role does not
     acknowledge the frame and sends its info (`is_misdirected`). The sender still has the message, and routes it by what
-    the info shows (`is_still_next_hop`). Otherwise a message sent down to a former child would come up again elsewhere
-    and go down once more, in circles.
+    the info shows (`is_still_next_hop`). Without this check a former child would send the message up in its new place,
+    and the message would return to the sender in circles.
 
 Cost
     For each message, every neighbor, child and interval is compared with the others: some hundred comparisons.
@@ -37,20 +37,20 @@ def fragments(overlay, position, box, region, mapping, shortcuts):
     than parent and children may be next hops.
     """
     own_universe, _, child_universes = position.regions(mapping.key_bits)
-    inside = intersect(region, own_universe)
-    outside = subtract(region, own_universe)
+    region_inside = intersect(region, own_universe)
+    region_outside = subtract(region, own_universe)
     parts = []
     for child, child_universe in child_universes:
-        _add_part(parts, mapping, box, child, intersect(inside, child_universe))
-        inside = subtract(inside, child_universe)
-    _add_part(parts, mapping, box, NOBODY, inside)
-    if outside and shortcuts:
+        _add_part(parts, mapping, box, child, intersect(region_inside, child_universe))
+        region_inside = subtract(region_inside, child_universe)
+    _add_part(parts, mapping, box, NOBODY, region_inside)
+    if region_outside and shortcuts:
         for neighbor, key in _find_shortcuts(overlay, position):
             neighbor_universe = universe(key, mapping.key_bits)
-            if _add_part(parts, mapping, box, neighbor, intersect(outside, neighbor_universe)):
-                outside = subtract(outside, neighbor_universe)
+            if _add_part(parts, mapping, box, neighbor, intersect(region_outside, neighbor_universe)):
+                region_outside = subtract(region_outside, neighbor_universe)
     if position.parent != NOBODY:
-        _add_part(parts, mapping, box, position.parent, outside)
+        _add_part(parts, mapping, box, position.parent, region_outside)
     return parts
 
 
@@ -59,24 +59,23 @@ def _add_part(parts, mapping, box, neighbor, region):
 
     Returns whether the pair was appended.
     """
-    clipped = mapping.clip(box, region)
-    if clipped:
-        parts.append((neighbor, clipped))
-    return bool(clipped)
+    clipped_region = mapping.clip(box, region)
+    if clipped_region:
+        parts.append((neighbor, clipped_region))
+    return bool(clipped_region)
 
 
 def _find_shortcuts(overlay, position):
     """Return [(neighbor, key)] of the neighbors in the tree whose keys are longer than the parent's.
 
-    Children, and neighbors whose keys begin with this node's key, are omitted. The longest keys come first. If one of
-    these keys is a prefix of a string outside of this node's universe, then its node is nearer to that string than the
-    parent.
+    Children, and neighbors whose keys begin with this node's key, are omitted. The longest keys come first. For a
+    string outside of this node's universe, a neighbor whose key is a prefix of the string is nearer than the parent.
     """
-    longer_than = len(parent_key(position.key))
+    parent_key_length = len(parent_key(position.key))
     shortcuts = [
         (-len(key), address, key)
         for address, key in overlay.neighbors_in(position.tree)
-        if len(key) > longer_than and address not in position.children and not key.startswith(position.key)
+        if len(key) > parent_key_length and address not in position.children and not key.startswith(position.key)
     ]
     return [(address, key) for _, address, key in sorted(shortcuts)]
 

@@ -104,8 +104,9 @@ def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
     """Return whether a neighbor's path to a root replaces the path ``known``, a record of epoch, hops and next_hop.
 
     A root's path to itself has the next hop NOBODY. ``is_broken``: the next hop of ``known`` is lost. ``is_awaited``:
-    another neighbor's shorter path (`is_late`) has not reached this epoch yet. As in DSDV, a path is replaced only by
-    one of a newer epoch, or by a shorter one of the same epoch, so next hops never form a loop.
+    the result of the function `is_awaited`; if it is True, a path of a newer epoch replaces an intact path only if it
+    is shorter. As in DSDV, a path is replaced only by a path of a newer epoch, or by a shorter path of the same epoch.
+    So next hops never form a loop.
     """
     if known.next_hop == NOBODY or epoch < known.epoch:
         return False
@@ -117,18 +118,20 @@ def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
 
 
 def is_late(known, epoch, hops):
-    """Return whether a neighbor offers a path of an older epoch that is shorter than all this node had since then.
+    """Return whether a neighbor offers a path that is shorter than the current path ``known``, but of an older epoch.
 
-    ``known``: the current path's epoch and hops, and the epoch in which its hops last rose. Taking the offered path now
-    could form a loop. The offered path becomes better when it reaches the current path's epoch, so this node waits.
+    The result is False if the hops of ``known`` have risen after the offer's epoch. ``known``: a record of epoch, hops
+    and risen_epoch (the epoch in which the hops last rose). The node may not take a late path at once, because a loop
+    could form. It waits until a neighbor offers the path again with the epoch of ``known``.
     """
     return known.risen_epoch <= epoch < known.epoch and hops < known.hops
 
 
 def is_awaited(late_us, now, lost_after_us):
-    """Return whether a late path (`is_late`) was offered recently, so that the node waits for that path's next epoch.
+    """Return whether a node must wait for a late path (`is_late`): a neighbor offered such a path recently.
 
-    ``late_us``: the time of the last offer, negative before the first offer.
+    ``late_us``: the time of the last offer, negative before the first offer; ``lost_after_us``: how long an offer
+    counts as recent, in µs.
     """
     return late_us >= 0 and not is_silent(late_us, now, lost_after_us)
 
@@ -142,12 +145,18 @@ def is_silent(heard_us, now, lost_after_us):
 
 
 def is_in_doubt(heard_us, now, lost_after_us):
-    """Return whether a neighbor that a node needs has been silent for so long that the node sends a probe."""
+    """Return whether a neighbor has been silent for so long that a node which needs it sends a probe.
+
+    This is half of ``lost_after_us``, the silence after which a neighbor is lost.
+    """
     return is_silent(heard_us, now, lost_after_us // 2)
 
 
 def is_cut_off(epoch_us, now, lost_after_us):
-    """Return whether a tree has brought no new epoch for so long that its root must be out of reach."""
+    """Return whether a tree's root counts as out of reach: the last new epoch came long before ``now``.
+
+    ``epoch_us``: the time at which the tree's newest epoch arrived, in µs.
+    """
     return now - epoch_us > 2 * lost_after_us
 
 
@@ -157,9 +166,10 @@ def is_info_due(sent_us, now, info_us):
 
 
 def is_repeated(after_us, info_us):
-    """Return whether an info is sent again after a pause of ``after_us``.
+    """Return whether a node repeats its last info after a pause of ``after_us``.
 
-    ``after_us`` is 0 if the info announced no change; then it is not repeated.
+    ``after_us`` is 0 if the info announced no change. The caller doubles the pause after each repetition, and the
+    repetitions end when the pause reaches ``info_us``.
     """
     return 0 < after_us < info_us
 
@@ -227,10 +237,10 @@ def has_room_to_forward(pending, capacity, is_event):
 
 
 def is_given_up(sent, retries, is_heard):
-    """Return whether a frame was sent so often without an answer that the node stops sending it.
+    """Return whether a node stops sending a frame that it has sent ``sent`` times without an answer.
 
-    ``sent``: how often it was sent; ``is_heard``: whether the neighbor was heard meanwhile and is known to hear this
-    node. In that case the link is poor, but not gone, and more transmissions are allowed.
+    ``is_heard``: whether the neighbor was heard since the first transmission, and is known to hear this node. Then the
+    link is poor but not gone, so `PATIENCE` times as many transmissions are allowed.
     """
     return sent > retries * (PATIENCE if is_heard else 1)
 
@@ -262,7 +272,7 @@ def asked_lease_s(longest_s, expires_us, now):
 
 
 def is_too_old(since_us, now, lost_after_us):
-    """Return whether a message has waited for longer than ``lost_after_us``; with a limit of 0 it waits for ever."""
+    """Return whether a message has waited for longer than ``lost_after_us``; if this limit is 0, return False."""
     return lost_after_us > 0 and now - since_us > lost_after_us
 
 

@@ -7,12 +7,13 @@ Theory of operation
     link is only poor, and the frame is sent up to three times as often. A receiver that gets a frame a second time
     acknowledges it and otherwise ignores it. With ``retries=0`` nothing is acknowledged.
 
-    One call of a node sends at most `rules.MOST_AT_ONCE` of these frames. A new key, an event for many sinks or a
-    burst of events creates hundreds of frames at once, which the radio could only queue, and a frame in that queue
-    would be sent again before it has left. So no more than `rules.MOST_IN_FLIGHT` frames of a node are in flight, and
-    each neighbor has at most that many events, and that many other frames, to acknowledge. Further frames wait for
-    their turn, which comes with an acknowledgement or with the next wake-up after `rules.PACE_US`. A frame that must be
-    sent again is no longer in flight: a neighbor that is gone does not hold up the others.
+    A *call* of a node is one reception, report, wake-up or request of its application. One call sends at most
+    `rules.MOST_AT_ONCE` of these frames. A new key, an event for many sinks or a burst of events creates hundreds of
+    frames at once, which the radio could only queue, and a frame in that queue would be sent again before it has left.
+    So at most `rules.MOST_IN_FLIGHT` frames of a node are in flight. The same limit holds for the events that one
+    neighbor has yet to acknowledge, and for all other frames to this neighbor. Further frames wait for their turn,
+    which comes with an acknowledgement or with the next wake-up after `rules.PACE_US`. A frame that must be sent again
+    is no longer in flight: a neighbor that is gone does not hold up the others.
 
     A node whose memory of pending frames fills up refuses events, and soon notifications as well, instead of
     acknowledging them (`rules.has_room_to_forward`). The sender sends a refused frame again after the longest wait, and
@@ -127,9 +128,9 @@ class Unicast:
     def _may_send(self, pending):
         """Return whether a pending frame may be sent now.
 
-        That requires that this call may still send frames. Without a radio that reports, the first transmission of a
-        frame also requires that its neighbor has fewer than `rules.MOST_IN_FLIGHT` frames to acknowledge (events and
-        other frames are counted separately).
+        The limit of frames for this call must not be reached. Without a radio that reports, the first transmission of a
+        frame also requires that its neighbor has fewer than `rules.MOST_IN_FLIGHT` frames to acknowledge. Events and
+        other frames are counted separately.
         """
         if not self._frames_left:
             return False
@@ -166,7 +167,7 @@ class Unicast:
         pending.due_us = now + wait_us + self.node.random.below(wait_us // 2 + 1)
 
     def take_report(self, neighbor, number, ok, now):
-        """Process the radio's report about a frame, and send the frames whose turn has come.
+        """Process the radio's report about a frame, and send waiting frames that may be sent now.
 
         ``ok``: whether the radio of ``neighbor`` acknowledged the frame.
         """
@@ -183,7 +184,7 @@ class Unicast:
         self._send_next(now)
 
     def _send_next(self, now):
-        """Send the frames whose turn has come."""
+        """Send the frames that wait for their turn, as many as this call of the node may send."""
         self.begin(now)
         for pending in self.pending:
             if not self._frames_left:
@@ -192,7 +193,7 @@ class Unicast:
                 self._send(pending, now)
 
     def take_refusal(self, neighbor, number, now):
-        """Plan to send a refused frame again, or drop the frame if it is too old.
+        """Plan another transmission of a frame that a neighbor refused, or drop the frame if it is too old.
 
         A neighbor refuses a frame if it has no room now, or if it lacks the role that the frame assumes. In the latter
         case the neighbor's next info may change the message's next hop before the frame is sent again.
@@ -212,7 +213,6 @@ class Unicast:
             self._wait_for(ACK, pending, longest_wait_us(self._retry_us), now)
 
     def _find_pending(self, neighbor, number):
-        """Return the `Pending` frame with this number to a neighbor, or None."""
         for pending in self.pending:
             if pending.neighbor == neighbor and pending.number == number:
                 return pending
@@ -234,14 +234,14 @@ class Unicast:
         self.node.outbox.append((neighbor, wire.encode_refusal(number)))
 
     def take_acknowledgement(self, neighbor, number, now):
-        """Remove an acknowledged frame, and send the frames whose turn has come."""
+        """Remove an acknowledged frame, and send waiting frames that may be sent now."""
         pending = self._find_pending(neighbor, number)
         if pending is not None:
             self.pending.remove(pending)
             self._send_next(now)
 
     def is_waiting_for(self, neighbor):
-        """Return whether a frame to a neighbor still waits for its turn, its report or its acknowledgement."""
+        """Return whether a frame to a neighbor still waits to be sent, reported or acknowledged."""
         return any([pending.neighbor == neighbor and pending.waits_for != REFUSAL for pending in self.pending])
 
     def is_granting(self, neighbor, tree):
@@ -255,13 +255,13 @@ class Unicast:
 
     def withdraw(self, is_wrong):
         """Remove the pending frames for which ``is_wrong(pending)`` is true, and return a list of their messages."""
-        wrong = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
-        if wrong:
-            self.pending = [pending for pending in self.pending if pending not in wrong]
-        return [pending.message for pending in wrong]
+        wrong_frames = [pending for pending in self.pending if pending.waits_for != REFUSAL and is_wrong(pending)]
+        if wrong_frames:
+            self.pending = [pending for pending in self.pending if pending not in wrong_frames]
+        return [pending.message for pending in wrong_frames]
 
     def next_due_us(self):
-        """Return the time in µs at which the next wait of a frame ends, or None without pending frames."""
+        """Return the earliest time in µs at which a pending frame is due, or None without pending frames."""
         return min([pending.due_us for pending in self.pending]) if self.pending else None
 
     def wake(self, now):
@@ -269,7 +269,7 @@ class Unicast:
 
         Returns [(neighbor, its messages that were not acknowledged)] for these neighbors.
         """
-        silent = []
+        silent_neighbors = []
         self.pending = [frame for frame in self.pending if frame.waits_for != REFUSAL or frame.due_us > now]
         for pending in self.pending:
             if pending.due_us > now:
@@ -277,24 +277,24 @@ class Unicast:
             is_heard = self.node.overlay.was_heard_since(pending.neighbor, pending.first_us)
             if not pending.sent or not is_given_up(pending.sent, self._retries, is_heard):
                 self._send_or_wait(pending, now)
-            elif pending.neighbor not in silent:
-                silent.append(pending.neighbor)
+            elif pending.neighbor not in silent_neighbors:
+                silent_neighbors.append(pending.neighbor)
         if not self._retries:
             self.pending = [pending for pending in self.pending if pending.due_us > now]
-        return [(neighbor, self._give_up(neighbor)) for neighbor in silent]
+        return [(neighbor, self._give_up(neighbor)) for neighbor in silent_neighbors]
 
     def _give_up(self, neighbor):
         """Remove all frames to a neighbor; return a list of the messages that it has not acknowledged."""
-        given_up = [
+        given_up_messages = [
             pending.message for pending in self.pending if pending.neighbor == neighbor and pending.waits_for != REFUSAL
         ]
         self.pending = [pending for pending in self.pending if pending.neighbor != neighbor]
-        return given_up
+        return given_up_messages
 
 
 def _window(pending):
-    """Return (neighbor, whether the frame is an event): the key under which unacknowledged frames are counted.
+    """Return (neighbor, whether the frame is an event) of a pending frame.
 
-    Events are counted apart, so that a refused event delays only events.
+    Unacknowledged frames are counted for each such pair. So a refused event delays only events.
     """
     return pending.neighbor, isinstance(pending.message, wire.Event)

@@ -20,9 +20,9 @@ Layout (little-endian, packed)
 
     refusal       0x52  number u16 of the frame that the sender of the refusal has not accepted
 
-    The type of a query, an event or a notification has one more bit if the sender addresses the receiver in a role in
-    the tree: 0x80 (UP) as its parent, 0x20 (DOWN) as a node whose universe holds the message's region or the sink's
-    key. A receiver without that role does not acknowledge.
+    In the type of a query, an event or a notification, a further bit shows the *direction*, which is the role in the
+    tree that the sender assumes of the receiver: 0x80 (UP) the sender's parent, 0x20 (DOWN) a node whose universe holds
+    the message's region or the sink's key. A receiver without that role does not acknowledge.
 
     Without the bit 0x40 the type requests no ack: the sender's radio reports whether the frame arrived. Then a receiver
     without the assumed role answers with a refusal. To a frame that requests an ack, a receiver answers with a refusal
@@ -150,18 +150,20 @@ def encode_info(info):
     """Return the frame of an Info. Raises EncodeError if a field is out of range."""
     if len(info.positions) > U8 or len(info.distances) > U8 or len(info.heard) > U8:
         counts = len(info.positions), len(info.distances), len(info.heard)
-        raise EncodeError("%d positions, %d distances, %d neighbors: an info holds at most 255 of each" % counts)
-    parts = [bytes((INFO, len(info.positions)))]
+        raise EncodeError(
+            "the info has %d positions, %d distances and %d neighbors; it must have at most 255 of each" % counts
+        )
+    frame_parts = [bytes((INFO, len(info.positions)))]
     for tree, epoch, parent, key in info.positions:
-        parts.append(_pack(POSITION_LAYOUT, tree, epoch, U32 if parent == NOBODY else parent))
-        parts.append(_encode_key(key))
-    parts.append(bytes((len(info.distances),)))
+        frame_parts.append(_pack(POSITION_LAYOUT, tree, epoch, U32 if parent == NOBODY else parent))
+        frame_parts.append(_encode_key(key))
+    frame_parts.append(bytes((len(info.distances),)))
     for distance in info.distances:
-        parts.append(_pack(DISTANCE_LAYOUT, *distance))
+        frame_parts.append(_pack(DISTANCE_LAYOUT, *distance))
     if info.heard:
-        parts.append(bytes((len(info.heard),)))
-        parts += [_pack("<I", address) for address in info.heard]
-    return b"".join(parts)
+        frame_parts.append(bytes((len(info.heard),)))
+        frame_parts += [_pack("<I", address) for address in info.heard]
+    return b"".join(frame_parts)
 
 
 def encode_ack(number):
@@ -256,8 +258,8 @@ def _encode_key(key):
     if len(key) > LONGEST_KEY:
         raise EncodeError("the key has %d bits; it must have at most %d" % (len(key), LONGEST_KEY))
     size_B = (len(key) + 7) // 8
-    number = int(key, 2) << (8 * size_B - len(key)) if key else 0
-    return pack("<H", len(key)) + number.to_bytes(size_B, "big")
+    padded_bits = int(key, 2) << (8 * size_B - len(key)) if key else 0
+    return pack("<H", len(key)) + padded_bits.to_bytes(size_B, "big")
 
 
 def _encode_region(key_bits, region):
@@ -269,17 +271,17 @@ def _encode_region(key_bits, region):
     if not ascends(region, key_bits):
         raise EncodeError("region is %r; its intervals must be disjoint, ascending, of %d bits" % (region, key_bits))
     size_B = (key_bits + 7) // 8
-    parts = [low.to_bytes(size_B, "big") + high.to_bytes(size_B, "big") for low, high in region]
-    return bytes((key_bits, len(region))) + b"".join(parts)
+    interval_parts = [low.to_bytes(size_B, "big") + high.to_bytes(size_B, "big") for low, high in region]
+    return bytes((key_bits, len(region))) + b"".join(interval_parts)
 
 
 def ascends(region, key_bits):
     """Return whether the intervals of ``region`` are disjoint, in ascending order, and within the key space."""
-    previous = -1
+    previous_high = -1
     for low, high in region:
-        if not previous < low <= high < 1 << key_bits:
+        if not previous_high < low <= high < 1 << key_bits:
             return False
-        previous = high
+        previous_high = high
     return True
 
 
@@ -327,32 +329,33 @@ class _Reader:
         """Read a key; return its bits as a text of 0 and 1."""
         (length,) = self.read_fields("<H")
         size_B = (length + 7) // 8
-        number = self.read_number(size_B)
-        padding = 8 * size_B - length
-        if number & ((1 << padding) - 1):
+        padded_bits = self.read_number(size_B)
+        padding_bits = 8 * size_B - length
+        if padded_bits & ((1 << padding_bits) - 1):
             raise DecodeError("the padding bits after a key are not zero")
-        return bits(number >> padding, length)
+        return bits(padded_bits >> padding_bits, length)
 
     def read_region(self):
         """Read a region; return (bits of the key space, tuple of (lowest, highest) of each interval)."""
-        key_bits, count = self.read_fields("<BB")
-        if not 1 <= key_bits <= WIDEST_KEY_SPACE or count < 1:
+        key_bits, interval_count = self.read_fields("<BB")
+        if not 1 <= key_bits <= WIDEST_KEY_SPACE or interval_count < 1:
             raise DecodeError(
                 "invalid region: %d intervals of %d-bit strings; allowed: 1 or more intervals, of 1 to %d bits"
-                % (count, key_bits, WIDEST_KEY_SPACE)
+                % (interval_count, key_bits, WIDEST_KEY_SPACE)
             )
         size_B = (key_bits + 7) // 8
-        region = tuple([(self.read_number(size_B), self.read_number(size_B)) for _ in range(count)])
+        region = tuple([(self.read_number(size_B), self.read_number(size_B)) for _ in range(interval_count)])
         if not ascends(region, key_bits):
             raise DecodeError(
-                "the region's intervals must be disjoint, ascending and within the %d-bit strings" % key_bits
+                "invalid region: %d intervals; they must be disjoint, ascending, of %d bits"
+                % (interval_count, key_bits)
             )
         return key_bits, region
 
     def read_attributes(self, decode_list):
         """Read the attributes, which end the frame; return ``decode_list(frame, offset, count)``."""
-        (count,) = self.read_fields("<B")
-        return decode_list(self.frame, self.offset, count)
+        (attribute_count,) = self.read_fields("<B")
+        return decode_list(self.frame, self.offset, attribute_count)
 
     def is_at_end(self):
         """Return whether all bytes are read."""
@@ -377,18 +380,18 @@ def bits(number, count):
 
 def _decode_info(reader):
     positions, distances, heard = [], [], []
-    (count,) = reader.read_fields("<B")
-    for _ in range(count):
+    (entry_count,) = reader.read_fields("<B")
+    for _ in range(entry_count):
         tree, epoch, parent = reader.read_fields(POSITION_LAYOUT)
         positions.append(InfoPosition(tree, epoch, NOBODY if parent == U32 else parent, reader.read_key()))
-    (count,) = reader.read_fields("<B")
-    for _ in range(count):
+    (entry_count,) = reader.read_fields("<B")
+    for _ in range(entry_count):
         distances.append(InfoDistance(*reader.read_fields(DISTANCE_LAYOUT)))
     if not reader.is_at_end():
-        (count,) = reader.read_fields("<B")
-        if not count:
+        (entry_count,) = reader.read_fields("<B")
+        if not entry_count:
             raise DecodeError("the info has a list of 0 neighbors; without neighbors the list must be absent")
-        heard = [reader.read_fields("<I")[0] for _ in range(count)]
+        heard = [reader.read_fields("<I")[0] for _ in range(entry_count)]
         reader.expect_end()
     return Info(tuple(positions), tuple(distances), tuple(heard))
 

@@ -55,8 +55,8 @@ def universe(key, key_bits):
     free_bits = key_bits - len(key)
     if free_bits < 0:
         return ()
-    low = (int(key, 2) if key else 0) << free_bits
-    return ((low, last_string(low, len(key), key_bits)),)
+    lowest_string = (int(key, 2) if key else 0) << free_bits
+    return ((lowest_string, last_string(lowest_string, len(key), key_bits)),)
 
 
 def zone(key, child_keys, key_bits):
@@ -65,34 +65,34 @@ def zone(key, child_keys, key_bits):
     ``child_keys``: the keys of the children.
     """
     region = universe(key, key_bits)
-    for child in child_keys:
-        region = subtract(region, universe(child, key_bits))
+    for key_of_child in child_keys:
+        region = subtract(region, universe(key_of_child, key_bits))
     return region
 
 
 def intersect(region, other):
     """Return the strings that lie in both regions, as a region."""
-    common = []
+    common_intervals = []
     for low, high in region:
         for other_low, other_high in other:
             if low <= other_high and other_low <= high:
-                common.append((max(low, other_low), min(high, other_high)))
-    return tuple(sorted(common))
+                common_intervals.append((max(low, other_low), min(high, other_high)))
+    return tuple(sorted(common_intervals))
 
 
 def subtract(region, other):
     """Return the strings that lie in ``region`` and not in ``other``, as a region."""
     for other_low, other_high in other:
-        rest = []
+        remaining_intervals = []
         for low, high in region:
             if high < other_low or other_high < low:
-                rest.append((low, high))
+                remaining_intervals.append((low, high))
                 continue
             if low < other_low:
-                rest.append((low, other_low - 1))
+                remaining_intervals.append((low, other_low - 1))
             if other_high < high:
-                rest.append((other_high + 1, high))
-        region = tuple(rest)
+                remaining_intervals.append((other_high + 1, high))
+        region = tuple(remaining_intervals)
     return region
 
 

@@ -135,7 +135,7 @@ def twin_of(protocol: Protocol) -> str:
 
 
 def load(protocol: Protocol) -> None:
-    """Import a protocol's twin. Afterwards, ``engine="auto"`` uses the twin.
+    """Import a protocol's twin (its compiled version), so that later runs with ``engine="auto"`` use the twin.
 
     Raises NoFastTwinError if the protocol has no twin.
     """
@@ -160,10 +160,10 @@ def warm(protocol: Protocol) -> warming.Warming:
 
 
 def is_worth_it(scenario: Any) -> bool:
-    """Return whether the twin is loaded already, or the cost of all runs so far and of this run justifies loading it.
+    """Return whether a run should use the fast engine: its twin is loaded already, or loading the twin pays off.
 
-    The cost of runs adds up. So a long sweep of short runs changes to the fast engine, although the number of runs is
-    unknown at the start.
+    Loading pays off if this run and the earlier runs of the protocol in this process have enough receptions. So a long
+    sweep of short runs changes to the fast engine, although the number of runs is unknown at the start.
     """
     twin = twin_of(scenario.protocol)
     if twin in sys.modules:
@@ -224,5 +224,7 @@ def _import_twin(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{module}.".startswith(f"{error.name}."):
-            raise NoFastTwinError(f"the fast twin {module} is not installed on this machine") from error
+            raise NoFastTwinError(
+                f"the fast twin {module} is not installed on this machine; install its package"
+            ) from error
         raise

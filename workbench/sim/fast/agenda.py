@@ -22,9 +22,9 @@ NEVER = np.int64(2**63 - 1)
 
 @compiled
 def push(core, frame, time, kind):
-    """Schedule the next event of ``core.frames[frame]``, a frame or a wake-up, at ``time`` (µs).
+    """Schedule an event at ``time`` (µs) for the frame or wake-up with the index ``frame`` in ``core.frames``.
 
-    ``kind`` is the event's kind, such as FRAME_END.
+    ``kind``: the kind of the event, such as FRAME_END. The frame or wake-up must have no other event.
     """
     entry = core.frames[frame]
     entry.time = time
@@ -38,36 +38,36 @@ def push(core, frame, time, kind):
 @compiled
 def _push_near(core, frame, time):
     bucket = time & (len(core.tails) - 1)
-    tail = core.tails[bucket]
-    if tail == NONE:
+    last_frame = core.tails[bucket]
+    if last_frame == NONE:
         core.frames[frame].next = frame  # The tail is linked to the head.
         word = bucket >> 6
         core.bits[word] |= np.uint64(1) << np.uint64(bucket & 63)
         core.summary[word >> 6] |= np.uint64(1) << np.uint64(word & 63)
     else:
-        core.frames[frame].next = core.frames[tail].next
-        core.frames[tail].next = frame
+        core.frames[frame].next = core.frames[last_frame].next
+        core.frames[last_frame].next = frame
     core.tails[bucket] = frame
     core.numbers[Number.NEAR] += 1
 
 
 @compiled
 def next_bucket(core, now):
-    """Return the bucket of the ring's earliest event.
+    """Return the index of the bucket with the earliest event of the ring, which has a bucket for each microsecond.
 
     The ring must not be empty, nor hold an event before ``now``.
     """
-    start = now & (len(core.tails) - 1)
-    word = start >> 6
-    ahead = core.bits[word] >> np.uint64(start & 63)
-    if ahead:
-        return start + trailing_zeros(ahead)
+    first_bucket = now & (len(core.tails) - 1)
+    word = first_bucket >> 6
+    bits_ahead = core.bits[word] >> np.uint64(first_bucket & 63)
+    if bits_ahead:
+        return first_bucket + trailing_zeros(bits_ahead)
     # Search after this word, then from the ring's beginning up to and including this word.
     block = (word + 1) >> 6
     if block < len(core.summary):
-        ahead = core.summary[block] >> np.uint64((word + 1) & 63)
-        if ahead:
-            word = word + 1 + trailing_zeros(ahead)
+        bits_ahead = core.summary[block] >> np.uint64((word + 1) & 63)
+        if bits_ahead:
+            word = word + 1 + trailing_zeros(bits_ahead)
             return (word << 6) + trailing_zeros(core.bits[word])
         block += 1
     while block < len(core.summary):
@@ -84,18 +84,18 @@ def next_bucket(core, now):
 
 @compiled
 def pop_near(core, bucket):
-    """Remove the first event from a bucket of the ring, and return its row in ``core.frames``."""
-    tail = core.tails[bucket]
-    frame = core.frames[tail].next
-    if frame == tail:
+    """Remove the first event from a bucket of the ring; return the index of its entry in ``core.frames``."""
+    last_frame = core.tails[bucket]
+    frame = core.frames[last_frame].next
+    if frame == last_frame:
         core.tails[bucket] = NONE
         word = bucket >> 6
-        remaining = core.bits[word] & ~(np.uint64(1) << np.uint64(bucket & 63))
-        core.bits[word] = remaining
-        if not remaining:
+        other_bits = core.bits[word] & ~(np.uint64(1) << np.uint64(bucket & 63))
+        core.bits[word] = other_bits
+        if not other_bits:
             core.summary[word >> 6] &= ~(np.uint64(1) << np.uint64(word & 63))
     else:
-        core.frames[tail].next = core.frames[frame].next
+        core.frames[last_frame].next = core.frames[frame].next
     core.numbers[Number.NEAR] -= 1
     return frame
 
@@ -104,15 +104,15 @@ def pop_near(core, bucket):
 def _push_far(core, frame, time):
     counter = core.numbers[Number.COUNTER]
     core.numbers[Number.COUNTER] = counter + 1
-    index = core.numbers[Number.FAR]
+    heap_index = core.numbers[Number.FAR]
     core.numbers[Number.FAR] += 1
-    while index > 0:
-        parent = (index - 1) >> 1
+    while heap_index > 0:
+        parent = (heap_index - 1) >> 1
         if core.far_time[parent] < time or (core.far_time[parent] == time and core.far_counter[parent] < counter):
             break
-        _move(core, parent, index)
-        index = parent
-    core.far_time[index], core.far_counter[index], core.far_frame[index] = time, counter, frame
+        _move(core, parent, heap_index)
+        heap_index = parent
+    core.far_time[heap_index], core.far_counter[heap_index], core.far_frame[heap_index] = time, counter, frame
 
 
 @compiled
@@ -131,21 +131,21 @@ def _is_far_before(core, left, right):
 
 @compiled
 def pop_far(core):
-    """Remove the first event from the heap, and return its row in ``core.frames``."""
+    """Remove the first event from the heap of distant events; return the index of its entry in ``core.frames``."""
     frame = core.far_frame[0]
     core.numbers[Number.FAR] -= 1
-    last = core.numbers[Number.FAR]
+    last_index = core.numbers[Number.FAR]
     # The last entry moves down from the top to its position.
-    index = 0
+    heap_index = 0
     while True:
-        child = 2 * index + 1
-        if child >= last:
+        child = 2 * heap_index + 1
+        if child >= last_index:
             break
-        if child + 1 < last and _is_far_before(core, child + 1, child):
+        if child + 1 < last_index and _is_far_before(core, child + 1, child):
             child += 1
-        if not _is_far_before(core, child, last):
+        if not _is_far_before(core, child, last_index):
             break
-        _move(core, child, index)
-        index = child
-    _move(core, last, index)
+        _move(core, child, heap_index)
+        heap_index = child
+    _move(core, last_index, heap_index)
     return frame

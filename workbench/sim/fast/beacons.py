@@ -30,10 +30,10 @@ has_changed = compiled(link_estimator.has_changed)
 def plan_beacon(core, i, earlier, now):
     """Schedule the next beacon of node ``i``; ``earlier`` is the number of its beacons so far."""
     half_us = half_interval_us(earlier, core.longest_beacon_us)
-    entry = take_frame(core)
-    core.frames[entry].sender = i
-    core.frames[entry].header = earlier
-    push(core, entry, now + half_us + below(core.beacons[i].key, earlier, half_us), BEACON)
+    frame = take_frame(core)
+    core.frames[frame].sender = i
+    core.frames[frame].header = earlier
+    push(core, frame, now + half_us + below(core.beacons[i].key, earlier, half_us), BEACON)
 
 
 @compiled
@@ -84,7 +84,11 @@ def _list_neighbors(core, beacons):
 
 @compiled
 def receive_beacon(core, arc, i, sender):
-    """Receive at node ``i``, over ``arc``, the latest beacon of node ``sender``; return whether the ratios changed."""
+    """Update the link estimates of node ``i`` from the latest beacon of node ``sender``.
+
+    ``arc``: the index of the arc from the sender to node ``i``. Returns whether the link's delivery ratios differ from
+    those last reported to the node.
+    """
     link, beacons = core.links[arc], core.beacons[i]
     beacon_number = core.beacons[sender].number
     if link.beacons:
@@ -101,6 +105,6 @@ def receive_beacon(core, arc, i, sender):
         beacons.last = arc
         beacons.neighbors += 1
     reverse_arc = arc_between(core, i, sender)
-    listed = NONE if reverse_arc == NONE else core.links[reverse_arc].listed
-    update_outbound(link, listed, core.beacons[sender].entries, beacons.number)
+    listed_ratio = NONE if reverse_arc == NONE else core.links[reverse_arc].listed
+    update_outbound(link, listed_ratio, core.beacons[sender].entries, beacons.number)
     return has_changed(link)

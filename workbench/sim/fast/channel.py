@@ -59,7 +59,7 @@ def take_frame(core):
 
 @compiled
 def free_frame(core, frame):
-    """Free the entry ``core.frames[frame]`` of a wake-up or a frame; `end` also releases the frame's message."""
+    """Free the entry of a frame or wake-up in ``core.frames``, without releasing a message (see `end`)."""
     core.frames[frame].next = core.numbers[Number.FREE_FRAME]
     core.numbers[Number.FREE_FRAME] = frame
     core.numbers[Number.FREE_FRAMES] += 1
@@ -72,8 +72,8 @@ def make_message(core, name, origin, sequence, content):
     ``name``: the code of the message's name. ``content``: the publication's row in ``core.contents``.
     The caller counts as a holder of the message until it calls `let_go`.
     """
-    entry = core.contents[content]
-    return take_message(core, name, origin, sequence, content, entry.size_B, entry.airtime_us)
+    content_row = core.contents[content]
+    return take_message(core, name, origin, sequence, content, content_row.size_B, content_row.airtime_us)
 
 
 @compiled
@@ -83,39 +83,39 @@ def take_message(core, name, origin, sequence, content, size_B, airtime_us):
     ``name``: the code of the message's name. The protocol defines the meaning of ``content``.
     """
     message = core.numbers[Number.FREE_MESSAGE]
-    entry = core.messages[message]
-    core.numbers[Number.FREE_MESSAGE] = entry.next
+    message_row = core.messages[message]
+    core.numbers[Number.FREE_MESSAGE] = message_row.next
     core.numbers[Number.FREE_MESSAGES] -= 1
-    entry.name = name
-    entry.origin = origin
-    entry.sequence = sequence
-    entry.content = content
-    entry.size_B = size_B
-    entry.airtime_us = airtime_us
-    entry.holders = 1
+    message_row.name = name
+    message_row.origin = origin
+    message_row.sequence = sequence
+    message_row.content = content
+    message_row.size_B = size_B
+    message_row.airtime_us = airtime_us
+    message_row.holders = 1
     return message
 
 
 @compiled
 def hold_message(core, message):
-    """Add one to the message's count of holders, so that its entry is not reused."""
+    """Add one holder to a message; a message's row is not reused while it has holders."""
     core.messages[message].holders += 1
 
 
 @compiled
 def let_go(core, message):
-    """Subtract one from the message's count of holders; free a message without holders."""
-    entry = core.messages[message]
-    entry.holders -= 1
-    if entry.holders == 0:
-        entry.next = core.numbers[Number.FREE_MESSAGE]
+    """Remove one holder from a message; the row of a message without holders is free for another message."""
+    message_row = core.messages[message]
+    message_row.holders -= 1
+    if message_row.holders == 0:
+        message_row.next = core.numbers[Number.FREE_MESSAGE]
         core.numbers[Number.FREE_MESSAGE] = message
         core.numbers[Number.FREE_MESSAGES] += 1
 
 
 @compiled
 def end(core, frame):
-    """Free a finished frame's entry, and release the frame's message."""
+    """Free the entry of a finished frame in ``core.frames``, and release the frame's message."""
     let_go(core, core.frames[frame].message)
     free_frame(core, frame)
 
@@ -125,29 +125,33 @@ def end(core, frame):
 
 @compiled
 def send(core, now, i, receiver, message, header):
-    """Pass a frame with ``message`` to node ``i``'s radio.
+    """Pass a frame with ``message`` to node ``i``'s radio; a broadcast is sent after a random delay (jitter).
 
-    ``receiver``: a node's index, BROADCAST or UNREACHABLE. ``header``: the number that the frame adds to the message.
+    ``receiver``: a node's index, BROADCAST or UNREACHABLE. ``header``: a number in the frame besides the message, such
+    as a TTL.
     """
-    ready = now
+    ready_us = now
     if receiver == BROADCAST and core.jitter_width_us:
         core.nodes[i].sent += 1
-        ready += core.jitter_shortest_us + below(core.nodes[i].jitter_key, core.nodes[i].sent, core.jitter_width_us)
-    send_at(core, ready, i, receiver, message, header, now)
+        ready_us += core.jitter_shortest_us + below(core.nodes[i].jitter_key, core.nodes[i].sent, core.jitter_width_us)
+    send_at(core, ready_us, i, receiver, message, header, now)
 
 
 @compiled
 def send_at(core, ready, i, receiver, message, header, now):
-    """Pass a frame to node ``i``'s radio, as `send` does; it is not sent before the time ``ready``."""
+    """Pass a frame to node ``i``'s radio, to be sent at ``ready`` (µs) or later.
+
+    The other parameters are those of `send`.
+    """
     frame = take_frame(core)
-    entry = core.frames[frame]
-    entry.sender = i
-    entry.receiver = receiver
-    entry.message = message
-    entry.header = header
-    entry.outage = core.nodes[i].outages
-    entry.backoffs = 0
-    entry.attempt = 0
+    frame_entry = core.frames[frame]
+    frame_entry.sender = i
+    frame_entry.receiver = receiver
+    frame_entry.message = message
+    frame_entry.header = header
+    frame_entry.outage = core.nodes[i].outages
+    frame_entry.backoffs = 0
+    frame_entry.attempt = 0
     core.messages[message].holders += 1
     if core.messages[message].size_B > core.longest_frame_B:
         core.numbers[Number.TOO_LONG] = message + 1
@@ -160,18 +164,26 @@ def send_at(core, ready, i, receiver, message, header, now):
 
 @compiled
 def begin(core, frame, start, now):
-    """Schedule a frame to go on the air at ``start``, now or later."""
-    entry = core.frames[frame]
-    airtime_us = core.messages[entry.message].airtime_us
-    finish = start + airtime_us
-    entry.start = start
+    """Put a frame on the air from ``start`` on, which is at least ``now``, and schedule the end of its airtime."""
+    frame_entry = core.frames[frame]
+    airtime_us = core.messages[frame_entry.message].airtime_us
+    finish_us = start + airtime_us
+    frame_entry.start = start
     if core.wake_interval_us:
-        finish = _find_first_end(core, frame)
-    core.nodes[entry.sender].free_at = finish
+        finish_us = _find_first_end(core, frame)
+    core.nodes[frame_entry.sender].free_at = finish_us
     if core.collisions or core.csma:
-        _add_to_hearers(core, entry.sender, start, finish, now)
-    add_entry(core, start, finish, entry.sender, entry.receiver, STROBE if core.wake_interval_us else FRAME, airtime_us)
-    push(core, frame, finish, FRAME_END)
+        _add_to_hearers(core, frame_entry.sender, start, finish_us, now)
+    add_entry(
+        core,
+        start,
+        finish_us,
+        frame_entry.sender,
+        frame_entry.receiver,
+        STROBE if core.wake_interval_us else FRAME,
+        airtime_us,
+    )
+    push(core, frame, finish_us, FRAME_END)
 
 
 # Audible transmissions
@@ -191,13 +203,13 @@ def _add_audible(core, i, sender, start, finish, now):
         _remove_finished(core, i, now - core.longest_airtime_us)
         core.forget_at[i] = max(FORGET_AT, 2 * core.audible_count[i])
     index = core.numbers[Number.FREE_AUDIBLE]
-    entry = core.audibles[index]
-    core.numbers[Number.FREE_AUDIBLE] = entry.next
+    audible = core.audibles[index]
+    core.numbers[Number.FREE_AUDIBLE] = audible.next
     core.numbers[Number.FREE_AUDIBLES] -= 1
-    entry.sender = sender
-    entry.start = start
-    entry.end = finish
-    entry.next = core.first_audible[i]
+    audible.sender = sender
+    audible.start = start
+    audible.end = finish
+    audible.next = core.first_audible[i]
     core.first_audible[i] = index
     core.audible_count[i] += 1
 
@@ -232,19 +244,19 @@ def _remove_finished(core, i, horizon):
 
 @compiled
 def _remove_sender(core, i, sender, now):
-    """Cancel a failed sender's transmissions in the list of those that node ``i`` can hear.
+    """Cancel the transmissions of a failed sender that node ``i`` would hear.
 
-    Transmissions that have not begun are removed; the others end now.
+    Transmissions that have not begun are removed from the node's list; the others end now.
     """
     previous, index = NONE, core.first_audible[i]
     while index != NONE:
-        entry = core.audibles[index]
-        if entry.sender == sender and entry.start >= now:
+        audible = core.audibles[index]
+        if audible.sender == sender and audible.start >= now:
             index = _unlink(core, i, previous, index)
             continue
-        if entry.sender == sender:
-            entry.end = min(entry.end, now)
-        previous, index = index, entry.next
+        if audible.sender == sender:
+            audible.end = min(audible.end, now)
+        previous, index = index, audible.next
 
 
 @compiled
@@ -252,10 +264,10 @@ def is_busy(core, i, now):
     """Return whether node ``i`` hears a transmission now."""
     index = core.first_audible[i]
     while index != NONE:
-        entry = core.audibles[index]
-        if entry.start <= now < entry.end:
+        audible = core.audibles[index]
+        if audible.start <= now < audible.end:
             return True
-        index = entry.next
+        index = audible.next
     return False
 
 
@@ -293,32 +305,32 @@ def loss_reason(core, arc, frame, finish):
     i = core.receivers[arc]
     if core.down[i]:
         return Reason.DOWN
-    entry = core.frames[frame]
+    frame_entry = core.frames[frame]
     if core.loses and core.ratios[arc] < 1.0:
-        fragments = count_fragments(core.messages[entry.message].size_B, core.max_frame_B)
-        if uniform(core.arc_keys[arc], entry.start) >= share_of_whole_frames(core.ratios[arc], fragments):
+        fragments = count_fragments(core.messages[frame_entry.message].size_B, core.max_frame_B)
+        if uniform(core.arc_keys[arc], frame_entry.start) >= share_of_whole_frames(core.ratios[arc], fragments):
             return Reason.LINK
     if core.collisions:
-        start = entry.start
+        start_us = frame_entry.start
         if core.wake_interval_us:
             finish = _find_copy_end(core, frame, i)
-            start = finish - core.messages[entry.message].airtime_us
-        return interference(core, arc, i, entry.sender, entry.start, start, finish)
+            start_us = finish - core.messages[frame_entry.message].airtime_us
+        return interference(core, arc, i, frame_entry.sender, frame_entry.start, start_us, finish)
     return NO_REASON
 
 
 @compiled
 def arc_between(core, sender, receiver):
     """Return the index of the arc between two nodes, given by their indices, or NONE."""
-    low, high = core.first[sender], core.first[sender + 1]
-    last = high
-    while low < high:
-        middle = (low + high) >> 1
-        if core.receivers[middle] < receiver:
-            low = middle + 1
+    low_arc, high_arc = core.first[sender], core.first[sender + 1]
+    end_arc = high_arc
+    while low_arc < high_arc:
+        middle_arc = (low_arc + high_arc) >> 1
+        if core.receivers[middle_arc] < receiver:
+            low_arc = middle_arc + 1
         else:
-            high = middle
-    return low if low < last and core.receivers[low] == receiver else NONE
+            high_arc = middle_arc
+    return low_arc if low_arc < end_arc and core.receivers[low_arc] == receiver else NONE
 
 
 # CSMA/CA and acknowledgements
@@ -327,12 +339,12 @@ def arc_between(core, sender, receiver):
 @compiled
 def contend(core, frame, now):
     """Append a ready frame to its node's queue; if it is the first, it begins to contend for the channel."""
-    entry = core.frames[frame]
-    i = entry.sender
-    if entry.outage != core.nodes[i].outages:
+    frame_entry = core.frames[frame]
+    i = frame_entry.sender
+    if frame_entry.outage != core.nodes[i].outages:
         give_up(core, frame, now, Reason.DOWN)
         return
-    entry.behind = NONE
+    frame_entry.behind = NONE
     if core.queue_head[i] == NONE:
         core.queue_head[i] = frame
         core.queue_tail[i] = frame
@@ -344,17 +356,17 @@ def contend(core, frame, now):
 
 @compiled
 def _back_off(core, frame, now):
-    entry = core.frames[frame]
-    i = entry.sender
-    exponent = min(MIN_BACKOFF_EXPONENT + entry.backoffs, MAX_BACKOFF_EXPONENT)
+    frame_entry = core.frames[frame]
+    i = frame_entry.sender
+    exponent = min(MIN_BACKOFF_EXPONENT + frame_entry.backoffs, MAX_BACKOFF_EXPONENT)
     core.nodes[i].sent += 1
     slots = below(core.backoff_keys[i], core.nodes[i].sent, 1 << exponent)
-    start = max(now, core.nodes[i].free_at)
+    start_us = max(now, core.nodes[i].free_at)
     if core.wake_interval_us:
-        phase = core.phases_us[entry.receiver] if _is_phase_known(core, frame) else np.int64(NONE)
-        time = check_time(start, slots, entry.backoffs, core.wake_interval_us, phase)
+        phase = core.phases_us[frame_entry.receiver] if _is_phase_known(core, frame) else np.int64(NONE)
+        time = check_time(start_us, slots, frame_entry.backoffs, core.wake_interval_us, phase)
     else:
-        time = start + slots * UNIT_BACKOFF_US
+        time = start_us + slots * UNIT_BACKOFF_US
     push(core, frame, time, CHANNEL_CHECK)
 
 
@@ -365,53 +377,58 @@ def check_channel(core, frame, now):
     Return True if the frame is given up, as the channel was never free; the caller then reports the outcome and frees
     the frame.
     """
-    entry = core.frames[frame]
-    i = entry.sender
-    if entry.outage != core.nodes[i].outages:
+    frame_entry = core.frames[frame]
+    i = frame_entry.sender
+    if frame_entry.outage != core.nodes[i].outages:
         give_up(core, frame, now, Reason.DOWN)
         return False
     add_entry(core, now, now + CHECK_US, i, UNREACHABLE, CHECK)
     if not is_busy(core, i, now):
         begin(core, frame, now + TURNAROUND_US, now)
-    elif entry.backoffs < MAX_BACKOFFS:
-        entry.backoffs += 1
+    elif frame_entry.backoffs < MAX_BACKOFFS:
+        frame_entry.backoffs += 1
         _back_off(core, frame, now)
     else:
         cancel_beacon(core, frame)
         next_in_queue(core, i, now)
-        add_loss(core, now, entry.sender, Event.GIVEN_UP, core.given_up, NONE, entry.message, Reason.CHANNEL_BUSY)
+        add_loss(
+            core, now, frame_entry.sender, Event.GIVEN_UP, core.given_up, NONE, frame_entry.message, Reason.CHANNEL_BUSY
+        )
         return True
     return False
 
 
 @compiled
 def give_up(core, frame, now, reason):
-    """Record that a frame was not sent, or was cut off, and free it."""
-    entry = core.frames[frame]
+    """Record that a frame was given up, before or during its airtime, and free its entry.
+
+    ``reason``: a member of `Reason`.
+    """
+    frame_entry = core.frames[frame]
     cancel_beacon(core, frame)
-    add_loss(core, now, entry.sender, Event.GIVEN_UP, core.given_up, NONE, entry.message, reason)
+    add_loss(core, now, frame_entry.sender, Event.GIVEN_UP, core.given_up, NONE, frame_entry.message, reason)
     end(core, frame)
 
 
 @compiled
 def cancel_beacon(core, frame):
     """Reuse the number of an unsent beacon for the node's next beacon; do nothing if ``frame`` is not a beacon."""
-    entry = core.frames[frame]
-    if core.messages[entry.message].name == core.beacon_name:
-        beacons = core.beacons[entry.sender]
+    frame_entry = core.frames[frame]
+    if core.messages[frame_entry.message].name == core.beacon_name:
+        beacons = core.beacons[frame_entry.sender]
         beacons.number = (beacons.number - 1) % NUMBERS
         beacons.is_waiting = 0
 
 
 @compiled
 def next_in_queue(core, i, now):
-    """Remove the first frame of a node's queue; the next frame begins to contend for the channel."""
-    head = core.queue_head[i]
-    if head != NONE:
-        head = core.frames[head].behind
-        core.queue_head[i] = head
-    if head != NONE:
-        _back_off(core, head, now)
+    """Remove the first frame from the queue of node ``i``; begin the back-off of the next frame in the queue."""
+    first_frame = core.queue_head[i]
+    if first_frame != NONE:
+        first_frame = core.frames[first_frame].behind
+        core.queue_head[i] = first_frame
+    if first_frame != NONE:
+        _back_off(core, first_frame, now)
 
 
 @compiled
@@ -421,19 +438,21 @@ def acknowledge(core, frame, arrived, now):
     ``arrived``: whether the receiver got the frame. Returns ACKNOWLEDGED, UNACKNOWLEDGED (no retry is left),
     UNDECIDED (the frame is sent again) or STROBING (the strobe goes on).
     """
-    entry = core.frames[frame]
-    i = entry.sender
+    frame_entry = core.frames[frame]
+    i = frame_entry.sender
     acknowledged_at = now + core.acknowledgement_us
     if arrived:
-        add_entry(core, now + TURNAROUND_US, acknowledged_at, entry.receiver, UNREACHABLE, ACKNOWLEDGEMENT)
-    is_acknowledged = arrived and not _is_acknowledgement_lost(core, entry.sender, entry.receiver, entry.start)
+        add_entry(core, now + TURNAROUND_US, acknowledged_at, frame_entry.receiver, UNREACHABLE, ACKNOWLEDGEMENT)
+    is_acknowledged = arrived and not _is_acknowledgement_lost(
+        core, frame_entry.sender, frame_entry.receiver, frame_entry.start
+    )
     if core.wake_interval_us and not is_acknowledged and _continue_strobe(core, frame, now):
         return STROBING
     core.nodes[i].free_at = max(core.nodes[i].free_at, acknowledged_at)
     add_entry(core, now, acknowledged_at, i, UNREACHABLE, WAIT)
     if is_acknowledged:
         if core.wake_interval_us:
-            core.known_phases[arc_between(core, i, entry.receiver)] = core.nodes[i].outages + 1
+            core.known_phases[arc_between(core, i, frame_entry.receiver)] = core.nodes[i].outages + 1
         return ACKNOWLEDGED
     return repeat(core, frame, now)
 
@@ -441,29 +460,29 @@ def acknowledge(core, frame, arrived, now):
 @compiled
 def repeat(core, frame, now):
     """Send a unicast frame again and return UNDECIDED, or return UNACKNOWLEDGED if it has no retry left."""
-    entry = core.frames[frame]
-    i = entry.sender
-    if entry.attempt >= core.retries:
-        if core.wake_interval_us and entry.receiver >= 0:
-            arc = arc_between(core, i, entry.receiver)
+    frame_entry = core.frames[frame]
+    i = frame_entry.sender
+    if frame_entry.attempt >= core.retries:
+        if core.wake_interval_us and frame_entry.receiver >= 0:
+            arc = arc_between(core, i, frame_entry.receiver)
             if arc != NONE:
                 core.known_phases[arc] = 0
         return UNACKNOWLEDGED
     retry = take_frame(core)
-    core.frames[retry] = entry
-    entry = core.frames[retry]
-    entry.attempt += 1
-    entry.backoffs = 0
-    hold_message(core, entry.message)
+    core.frames[retry] = frame_entry
+    frame_entry = core.frames[retry]
+    frame_entry.attempt += 1
+    frame_entry.backoffs = 0
+    hold_message(core, frame_entry.message)
     if core.csma:
         first_queued = core.queue_head[i]
         if first_queued == NONE:
             core.queue_head[i] = retry
-            entry.behind = NONE
+            frame_entry.behind = NONE
         else:
-            entry.behind = core.frames[first_queued].behind
+            frame_entry.behind = core.frames[first_queued].behind
             core.frames[first_queued].behind = retry
-        if entry.behind == NONE:
+        if frame_entry.behind == NONE:
             core.queue_tail[i] = retry
     else:
         begin(core, retry, core.nodes[i].free_at, now)
@@ -487,42 +506,50 @@ def _is_acknowledgement_lost(core, sender, receiver, start):
 @compiled
 def _find_copy_end(core, frame, i):
     """Return the end, in µs, of the copy that node ``i`` receives of a strobe (repeated copies of a frame)."""
-    entry = core.frames[frame]
-    wake = next_wake(core.phases_us[i], core.wake_interval_us, entry.start)
-    return copy_end(entry.start, wake, core.messages[entry.message].airtime_us)
+    frame_entry = core.frames[frame]
+    wake_us = next_wake(core.phases_us[i], core.wake_interval_us, frame_entry.start)
+    return copy_end(frame_entry.start, wake_us, core.messages[frame_entry.message].airtime_us)
 
 
 @compiled
 def _find_first_end(core, frame):
-    """Return the time, in µs, when a strobe ends, or when the receiver of a unicast can acknowledge a copy."""
-    entry = core.frames[frame]
-    if entry.receiver < 0 or arc_between(core, entry.sender, entry.receiver) == NONE:
-        return strobe_end(entry.start, core.messages[entry.message].airtime_us, core.wake_interval_us)
-    return _find_copy_end(core, frame, entry.receiver)
+    """Return the time in µs at which a frame that is sent in copies (a strobe) can end first.
+
+    For a unicast, this is the end of the first copy that the receiver gets; otherwise the strobe takes a whole
+    interval.
+    """
+    frame_entry = core.frames[frame]
+    if frame_entry.receiver < 0 or arc_between(core, frame_entry.sender, frame_entry.receiver) == NONE:
+        return strobe_end(frame_entry.start, core.messages[frame_entry.message].airtime_us, core.wake_interval_us)
+    return _find_copy_end(core, frame, frame_entry.receiver)
 
 
 @compiled
 def _is_phase_known(core, frame):
-    """Return whether a frame's sender knows when the receiver wakes up."""
-    entry = core.frames[frame]
-    if entry.receiver < 0:
+    """Return whether a frame's sender has learned from an acknowledgement when the receiver wakes up."""
+    frame_entry = core.frames[frame]
+    if frame_entry.receiver < 0:
         return False
-    arc = arc_between(core, entry.sender, entry.receiver)
-    return arc != NONE and core.known_phases[arc] == core.nodes[entry.sender].outages + 1
+    arc = arc_between(core, frame_entry.sender, frame_entry.receiver)
+    return arc != NONE and core.known_phases[arc] == core.nodes[frame_entry.sender].outages + 1
 
 
 @compiled
 def _continue_strobe(core, frame, now):
-    """Continue a strobe that was not acknowledged; return False if it ends now instead."""
-    entry = core.frames[frame]
-    airtime_us = core.messages[entry.message].airtime_us
-    finish = strobe_end(entry.start, airtime_us, core.wake_interval_us)
-    if finish <= now or _is_phase_known(core, frame):
+    """Repeat a frame further after a copy that was not acknowledged; return False if the strobe ends now.
+
+    A strobe is a series of copies. It ends now if it has lasted a whole interval, or if the sender knew when the
+    receiver would wake up.
+    """
+    frame_entry = core.frames[frame]
+    airtime_us = core.messages[frame_entry.message].airtime_us
+    finish_us = strobe_end(frame_entry.start, airtime_us, core.wake_interval_us)
+    if finish_us <= now or _is_phase_known(core, frame):
         return False
-    core.nodes[entry.sender].free_at = finish
-    _add_to_hearers(core, entry.sender, now, finish, now)
-    add_entry(core, now, finish, entry.sender, entry.receiver, STROBE, airtime_us)
-    push(core, frame, finish, STROBE_END)
+    core.nodes[frame_entry.sender].free_at = finish_us
+    _add_to_hearers(core, frame_entry.sender, now, finish_us, now)
+    add_entry(core, now, finish_us, frame_entry.sender, frame_entry.receiver, STROBE, airtime_us)
+    push(core, frame, finish_us, STROBE_END)
     return True
 
 

@@ -35,13 +35,13 @@ around_loading: Callable[[], AbstractContextManager] = nullcontext
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Add the time spent in this context to `loading_s`."""
-    begin = time.perf_counter()
+    """Add the duration of a ``with`` block, which loads machine code, to `loading_s`."""
+    begin_s = time.perf_counter()
     try:
         with around_loading():
             yield
     finally:
-        _loading_s[0] += time.perf_counter() - begin
+        _loading_s[0] += time.perf_counter() - begin_s
 
 
 def loading_s() -> float:
@@ -66,9 +66,10 @@ def files(folder: str | None, name: str) -> list[Path]:
 
 
 def record_loaded(twin: str, folder: str | None, name: str) -> None:
-    """Record that this process has loaded a twin's machine code; write an index of its sources.
+    """Record that this process has loaded a twin's machine code; write the index file of the code's sources.
 
-    ``folder``, ``name``: where and under which name numba stores the machine code.
+    ``twin``: a module's name. ``folder``, ``name``: where and under which name numba stores the machine code. The
+    module's docstring describes the index file.
     """
     _loaded.add(twin)
     machine_code = files(folder, name)
@@ -78,12 +79,12 @@ def record_loaded(twin: str, folder: str | None, name: str) -> None:
     modules = [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in packages]
     sources = {file for module in modules if (file := getattr(module, "__file__", None))}
     with suppress(OSError):  # on a full or read-only disk, no index is written
-        states = {file: _file_state(file) for file in sorted({*sources, *_numba_source(), str(machine_code[0])})}
+        file_states = {file: _file_state(file) for file in sorted({*sources, *_numba_source(), str(machine_code[0])})}
         path = _path(twin, "json")
         path.parent.mkdir(parents=True, exist_ok=True)
-        new = path.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps(states), encoding="utf-8")
-        os.replace(new, path)
+        temporary_path = path.with_suffix(f".{os.getpid()}")
+        temporary_path.write_text(json.dumps(file_states), encoding="utf-8")
+        os.replace(temporary_path, path)
 
 
 @contextmanager
@@ -114,7 +115,10 @@ def lock(twin: str, on_wait: Callable[[], Any] | None = None) -> Iterator[None]:
 
 
 def _path(twin: str, suffix: str) -> Path:
-    """Return the path of a twin's index or lock file: in numba's folder, or the user's cache if that is read-only."""
+    """Return the path of a file beside the machine code of ``twin``, a module's name; ``suffix`` is its extension.
+
+    The file is in numba's cache folder, or in the user's cache if that folder is read-only.
+    """
     folder = Path(os.environ.get("NUMBA_CACHE_DIR") or Path(__file__).parent / "__pycache__")
     if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
         folder = Path.home() / ".cache" / "workbench"
@@ -122,7 +126,10 @@ def _path(twin: str, suffix: str) -> Path:
 
 
 def _file_state(file: str) -> list[int]:
-    """Return [size, modification time] of a source file; for a file of machine code, only whether it exists."""
+    """Return [size, modification time] of a source file, by which a change is noticed.
+
+    For numba's own index of machine code, only its existence counts: the result is [0, 0].
+    """
     status = os.stat(file)
     return [0, 0] if file.endswith(".nbi") else [status.st_size, status.st_mtime_ns]
 

@@ -64,17 +64,14 @@ def hot(function: Any) -> Any:
 
 
 def compiled_rules(module: ModuleType) -> None:
-    """Make a module's functions callable from compiled loops too.
-
-    So the Python node and its twin, the compiled version, share them.
-    """
+    """Make a module's functions callable from compiled loops, so that a Python node and its twin share them."""
     for function in vars(module).values():
         if isinstance(function, FunctionType) and function.__module__ == module.__name__:
             compiled(function)
 
 
 def compiled_loop(function: Any) -> Any:
-    """Return a function for Python to call, whose machine code is cached on disk for other processes."""
+    """Return a compiled version of a protocol's main loop for Python to call; its machine code is cached on disk."""
     options = _OPTIONS if IS_PLAIN else _OPTIONS | {"pipeline_class": private_numba.WholeCompiler}
     return njit(**options, cache=True)(function)
 
@@ -112,7 +109,7 @@ def _type_of_codes(value: Any, context: Any) -> Any:
 
 
 class Reference(types.Type):
-    """The numba type of a pointer to a named tuple of type ``target``."""
+    """Numba's type for a pointer to a named tuple; ``target`` is numba's type of the named tuple."""
 
     def __init__(self, target: Any) -> None:
         self.target = target
@@ -163,7 +160,7 @@ by_reference: Any = _by_reference
 
 @intrinsic
 def _trailing_zeros(typing_context: Any, word: Any) -> Any:
-    """Return the number of zero bits below the lowest one bit of a uint64 that is not 0."""
+    """Define a function for numba: the number of zero bits below the lowest one bit of a nonzero uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
@@ -173,7 +170,7 @@ def _trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 @intrinsic
 def _count_ones(typing_context: Any, word: Any) -> Any:
-    """Return the number of one bits in a uint64."""
+    """Define a function for numba: the number of one bits in a uint64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])

@@ -12,7 +12,7 @@ _TO_UNIT = 1.0 / (1 << 53)
 
 @compiled
 def mix64(z):
-    """Return SplitMix64's output function of a uint64."""
+    """Return a hash of the uint64 ``z``, by the output function of SplitMix64."""
     z = (z ^ (z >> np.uint64(30))) * _FACTOR_1
     z = (z ^ (z >> np.uint64(27))) * _FACTOR_2
     return z ^ (z >> np.uint64(31))
@@ -20,25 +20,31 @@ def mix64(z):
 
 @compiled
 def bits(key, counter):
-    """Return draw number ``counter`` of ``key``: 64 random bits."""
+    """Return 64 random bits: element ``counter`` of the random sequence that ``key`` identifies."""
     return mix64(key + np.uint64(counter + 1) * _GOLDEN)
 
 
 @compiled
 def uniform(key, counter):
-    """Return draw number ``counter`` of ``key``: a float in [0, 1)."""
+    """Return a random float in [0, 1): element ``counter`` of the random sequence that ``key`` identifies."""
     return np.float64(bits(key, counter) >> np.uint64(11)) * _TO_UNIT
 
 
 @compiled
 def below(key, counter, bound):
-    """Return draw number ``counter`` of ``key``: an integer in [0, bound), bound at most 2**32."""
+    """Return a random integer in [0, bound): element ``counter`` of the random sequence that ``key`` identifies.
+
+    ``bound``: at most 2**32.
+    """
     return np.int64(((bits(key, counter) >> np.uint64(32)) * np.uint64(bound)) >> np.uint64(32))
 
 
 @compiled
 def key_of(prefix, word):
-    """Return ``draws.make_key(*numbers, word)``; ``prefix`` is ``draws.make_key(*numbers)``."""
+    """Extend the key ``prefix`` by the number ``word``.
+
+    If ``prefix`` is ``draws.make_key(*numbers)``, the result is ``draws.make_key(*numbers, word)``.
+    """
     return mix64(prefix ^ mix64(np.uint64(word) + _GOLDEN))
 
 

@@ -55,7 +55,7 @@ _RING_WITH_TIMERS_US = 1 << 17  # twins with timers mostly schedule retries afte
 
 @lru_cache
 def loop_of(twin: Any) -> Any:
-    """Return the compiled main loop that plays a protocol by its twin, a module of compiled functions."""
+    """Return the compiled main loop of a protocol, given its twin, a module of compiled functions."""
     names = (
         "start",
         "receive",
@@ -115,9 +115,10 @@ def _play(
     ledger: RadioLedger | None,
     progress: Callable[[float], Any] | None,
 ) -> Any:
-    """Call the loop until the run has ended, with larger arrays where necessary; return the twin's final state.
+    """Call the compiled loop until the run has ended; return the twin's final state.
 
-    ``needs``: the result of `_compute_needs`.
+    The loop returns early if an array is full; it is then called again with a larger array. ``needs``: the result of
+    `_compute_needs`.
     """
     loop = loop_of(twin)
     if not loop.overloads:
@@ -132,7 +133,8 @@ def _play(
         elif status == Status.FRAMES_FULL:
             frames = _double_pool(core, core.frames, Number.FREE_FRAME)
             far = {
-                name: lengthen(getattr(core, name), len(frames)) for name in ("far_time", "far_counter", "far_frame")
+                message_name: lengthen(getattr(core, message_name), len(frames))
+                for message_name in ("far_time", "far_counter", "far_frame")
             }
             core = core._replace(frames=frames, **far)
         elif status == Status.MESSAGES_FULL:
@@ -145,8 +147,10 @@ def _play(
         elif status == Status.LONG_FRAME:
             message = core.messages[core.numbers[Number.TOO_LONG] - 1]
             node = int(core.addresses[core.numbers[Number.TOO_LONG_AT]])
-            name = outcome.names.messages[message["name"]]
-            raise ScenarioError(describe_long_frame(setup.radio, setup.protocol, node, name, int(message["size_B"])))
+            message_name = outcome.names.messages[message["name"]]
+            raise ScenarioError(
+                describe_long_frame(setup.radio, setup.protocol, node, message_name, int(message["size_B"]))
+            )
         elif status == Status.STATE_FULL:
             state = lookup(twin, "with_more_room")(state)
         elif status == Status.STUCK_NODE:
@@ -176,20 +180,20 @@ def _has_beacons(twin: Any, radio: Radio) -> bool:
 
 
 def _settle_ledger(core: Core, ledger: RadioLedger) -> Core:
-    """Add up finished entries of the ledger of radio states; return the run's arrays with room in the ledger."""
-    count = int(core.numbers[Number.ENTRIES])
-    remaining = ledger.settle(core.ledger[:count], int(core.numbers[Number.NOW]))
-    core.numbers[Number.ENTRIES] = len(remaining)
-    has_room = len(remaining) < count and 2 * len(remaining) <= len(core.ledger)
-    entries = core.ledger if has_room else np.zeros(2 * max(len(core.ledger), len(remaining)), ENTRY)
-    entries[: len(remaining)] = remaining
+    """Add up finished entries of ``core.ledger`` in ``ledger``; return the run's arrays with room for new entries."""
+    entry_count = int(core.numbers[Number.ENTRIES])
+    open_entries = ledger.settle(core.ledger[:entry_count], int(core.numbers[Number.NOW]))
+    core.numbers[Number.ENTRIES] = len(open_entries)
+    has_room = len(open_entries) < entry_count and 2 * len(open_entries) <= len(core.ledger)
+    entries = core.ledger if has_room else np.zeros(2 * max(len(core.ledger), len(open_entries)), ENTRY)
+    entries[: len(open_entries)] = open_entries
     return core._replace(ledger=entries)
 
 
 def _shorten_run(core: Core, end_us: int) -> Core:
-    """Return the run's arrays with the end of the run moved forward to ``end_us``, without later actions."""
-    ahead = int(np.searchsorted(core.actions["time_us"], end_us))
-    return core._replace(duration_us=end_us, actions=core.actions[:ahead])
+    """Return the run's arrays with an earlier end, ``end_us``, and without the actions at or after this time."""
+    action_count = int(np.searchsorted(core.actions["time_us"], end_us))
+    return core._replace(duration_us=end_us, actions=core.actions[:action_count])
 
 
 def _load_machine_code(twin: str, loop: Any, core: Core, state: Any, needs: tuple[Needs, Needs]) -> None:
@@ -203,21 +207,24 @@ def _load_machine_code(twin: str, loop: Any, core: Core, state: Any, needs: tupl
 
 
 def _double_pool(core: Core, rows: np.ndarray, free: int) -> np.ndarray:
-    """Return a copy of a pool with twice as many ``rows``; ``core.numbers[free]`` is the first free row."""
+    """Return a copy of a pool of records, ``rows``, with twice as many records; the new records are free.
+
+    ``free``: the position in ``core.numbers`` of the index of the first free record.
+    """
     return grow_free_list(rows, core.numbers, free, 2 * len(rows))
 
 
 def _compute_needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
-    """Return upper limits of the trace rows, frames and messages that one event adds.
+    """Return upper limits of the trace rows, frames and messages that a single event adds.
 
-    The first `Needs` are for a frame's end or a wake-up, the second for an action of the workload.
+    The result is a pair: the limits for a frame's end or a wake-up, and those for an action of the workload.
     """
     degree = max(1, int(np.diff(setup.network.first).max()))
     broadcast, unicast, act = lookup(twin, "needs")(setup)
-    wake = 1 if lookup(twin, "WAKES") else 0
+    wakes = 1 if lookup(twin, "WAKES") else 0
     # A wake-up counts among the other calls.
     largest = (
-        max(degree * per_receiver, single, other_call * wake)
+        max(degree * per_receiver, single, other_call * wakes)
         for per_receiver, single, other_call in zip(broadcast, unicast, act, strict=True)
     )
     rows, frames, messages = largest
@@ -225,8 +232,8 @@ def _compute_needs(twin: Any, setup: Setup) -> tuple[Needs, Needs]:
     return (
         # Besides the receivers, the sender of a unicast may set a wake-up when it learns the outcome. A beacon takes
         # an entry for its frame and one for the next beacon.
-        Needs(2 + degree + rows, 1 + max(frames, 2 * beacon) + (degree + 1) * wake, max(messages, beacon)),
-        Needs(2 + act.rows, 1 + act.frames + wake + beacon, act.messages),
+        Needs(2 + degree + rows, 1 + max(frames, 2 * beacon) + (degree + 1) * wakes, max(messages, beacon)),
+        Needs(2 + act.rows, 1 + act.frames + wakes + beacon, act.messages),
     )
 
 
@@ -305,11 +312,15 @@ def _beacon_B(entries: int) -> int:
 
 
 def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool, messages: int) -> dict[str, Any]:
-    """Return the fields of `Core` about link qualities; ``messages``: the number of names of messages."""
+    """Return the fields of `Core` for the link qualities of a run.
+
+    ``uses_quality``: whether nodes use the delivery ratios of links. ``learns``: whether nodes learn the ratios from
+    beacons. ``messages``: the number of message names; with beacons, the last name is theirs.
+    """
     network, radio = setup.network, setup.radio
-    nodes, arcs = len(network.addresses), len(network.receivers)
-    senders = np.repeat(np.arange(nodes, dtype=np.int32), np.diff(network.first)) if uses_quality else np.zeros(1)
-    links, beacons = np.zeros(arcs if learns else 1, LINK), np.zeros(nodes if learns else 1, BEACONS)
+    node_count, arc_count = len(network.addresses), len(network.receivers)
+    senders = np.repeat(np.arange(node_count, dtype=np.int32), np.diff(network.first)) if uses_quality else np.zeros(1)
+    links, beacons = np.zeros(arc_count if learns else 1, LINK), np.zeros(node_count if learns else 1, BEACONS)
     for name in ("inbound", "outbound", "reported_inbound", "reported_outbound", "listed", "next"):
         links[name] = NONE
     beacons["first"] = beacons["last"] = NONE
@@ -317,7 +328,7 @@ def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool,
         beacons["key"] = _make_keys(seed, purposes.BEACON, network)
     return {
         "learns": learns,
-        "inbound_first": np.append(0, np.cumsum(np.bincount(network.receivers, minlength=nodes))),
+        "inbound_first": np.append(0, np.cumsum(np.bincount(network.receivers, minlength=node_count))),
         "inbound": np.argsort(network.receivers, kind="stable") if uses_quality else np.zeros(1, np.int64),
         "senders": senders.astype(np.int32),
         "links": links,
@@ -330,35 +341,36 @@ def _make_link_fields(setup: Setup, seed: int, uses_quality: bool, learns: bool,
 
 def _make_node_fields(setup: Setup, seed: int) -> dict[str, Any]:
     network, radio = setup.network, setup.radio
-    count = len(network.addresses)
-    contending_nodes = count if radio.senses_carrier else 1
-    hearing_nodes = count if _shares_medium(radio) else 1
+    node_count = len(network.addresses)
+    contending_nodes = node_count if radio.senses_carrier else 1
+    hearing_nodes = node_count if _shares_medium(radio) else 1
     return {
-        "down": np.zeros(count, np.int32),
-        "next_wake": np.full(count, NONE, np.int64),
-        "wake_at": np.full(count, NONE, np.int64),
-        "furthest_wake": np.full(count, NONE, np.int64),
+        "down": np.zeros(node_count, np.int32),
+        "next_wake": np.full(node_count, NONE, np.int64),
+        "wake_at": np.full(node_count, NONE, np.int64),
+        "furthest_wake": np.full(node_count, NONE, np.int64),
         "backoff_keys": _make_keys(seed, purposes.BACKOFF, network),
         "protocol_keys": _make_keys(seed, draws.PROTOCOL, network),
-        "drawn": np.zeros(count, np.int32),
+        "drawn": np.zeros(node_count, np.int32),
         "queue_head": np.full(contending_nodes, NONE, np.int32),
         "queue_tail": np.full(contending_nodes, NONE, np.int32),
         "first_audible": np.full(hearing_nodes, NONE, np.int32),
         "audible_count": np.zeros(hearing_nodes, np.int32),
         "forget_at": np.full(hearing_nodes, FORGET_AT, np.int32),
-        "readings": np.zeros(count, np.int32),
-        "subscribed": np.zeros(count, np.int32),
+        "readings": np.zeros(node_count, np.int32),
+        "subscribed": np.zeros(node_count, np.int32),
     }
 
 
 def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[Needs, Needs]) -> dict[str, Any]:
-    """Return the fields of `Core` for future events: the agenda, and pools with room for two events.
+    """Return the fields of `Core` for future events: the event queue, and pools of frames and messages.
 
-    ``wakes``: whether the twin has timers. ``needs``: the result of `_compute_needs`.
+    ``airtime_us``: an airtime by which the length of the queue's ring is chosen. ``wakes``: whether the twin has
+    timers. ``needs``: the result of `_compute_needs`.
     """
     radio = setup.radio
-    ring = _choose_ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.senses_carrier else 0))
-    ring = max(ring, _RING_WITH_TIMERS_US) if wakes else ring
+    ring_length = _choose_ring_length(_jitter_us(radio)[1] + airtime_us + (32 * 320 if radio.senses_carrier else 0))
+    ring_length = max(ring_length, _RING_WITH_TIMERS_US) if wakes else ring_length
     audible_needs = _compute_audible_needs(setup, needs)
     frames = _choose_pool_size(64, needs[0].frames, needs[1].frames)
     messages = _choose_pool_size(8, needs[0].messages, needs[1].messages)
@@ -367,9 +379,9 @@ def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[
     numbers[[Number.FREE_FRAMES, Number.FREE_MESSAGES, Number.FREE_AUDIBLES]] = frames, messages, audibles
     return {
         "audible_needs": audible_needs,
-        "tails": np.full(ring, NONE, np.int32),
-        "bits": np.zeros(ring >> 6, np.uint64),
-        "summary": np.zeros(ring >> 12, np.uint64),
+        "tails": np.full(ring_length, NONE, np.int32),
+        "bits": np.zeros(ring_length >> 6, np.uint64),
+        "summary": np.zeros(ring_length >> 12, np.uint64),
         "far_time": np.zeros(frames, np.int64),
         "far_counter": np.zeros(frames, np.int64),
         "far_frame": np.zeros(frames, np.int32),
@@ -381,9 +393,10 @@ def _make_event_fields(setup: Setup, airtime_us: int, wakes: bool, needs: tuple[
 
 
 def _make_row_fields(messages: int, reasons: int, needs: tuple[Needs, Needs]) -> dict[str, np.ndarray]:
-    """Return the fields of `Core` for trace rows and counters.
+    """Return the fields of `Core` that record events: trace rows, and counters for runs without a trace.
 
-    ``messages``, ``reasons``: the numbers of codes of message names and of reasons.
+    ``messages``: the number of message names. ``reasons``: the number of reasons of losses and drops. ``needs``: the
+    result of `_compute_needs`.
     """
     return {
         "rows": np.zeros(max(needs[0].rows, needs[1].rows) + _ROWS, ROW),
@@ -413,10 +426,10 @@ def _compute_audible_needs(setup: Setup, needs: tuple[Needs, Needs]) -> tuple[in
     radio, first_arc = setup.radio, setup.network.first
     if not _shares_medium(radio):
         return 0, 0, 0
-    heard = 1 + int(np.diff(first_arc).max(initial=0))
+    most_hearers = 1 + int(np.diff(first_arc).max(initial=0))
     # With csma an event puts only its own frame on the air.
     action, frame, more = (1, 1, 0) if radio.senses_carrier else (needs[1].frames, needs[0].frames, 1)
-    return heard * action, heard * frame, heard * more
+    return most_hearers * action, most_hearers * frame, most_hearers * more
 
 
 def _choose_pool_size(least: int, *needs: int) -> int:
@@ -436,7 +449,10 @@ def _compute_strengths(network: Network) -> np.ndarray:
 
 
 def _draw_phases(network: Network, interval_us: int, seed: int) -> np.ndarray:
-    """Draw the time of each node's first wake-up, in µs; return a single 0 without low-power listening."""
+    """Draw the time in µs, in [0, interval_us), at which each node first wakes up for low-power listening.
+
+    If ``interval_us`` is 0, radios never sleep, and the result is an array with a single 0.
+    """
     if not interval_us:
         return np.zeros(1, np.int64)
     keys = _make_keys(seed, purposes.WAKE_PHASE, network).tolist()
@@ -448,8 +464,8 @@ def _delivery_ratios(radio: Radio, pdr: np.ndarray) -> np.ndarray:
 
 
 def _make_keys(seed: int, purpose: int, network: Network) -> np.ndarray:
-    words = network.addresses.astype(np.uint64) + np.uint64(draws.GOLDEN)
-    return array_draws.mix64(np.uint64(draws.make_key(seed, purpose)) ^ array_draws.mix64(words))
+    address_words = network.addresses.astype(np.uint64) + np.uint64(draws.GOLDEN)
+    return array_draws.mix64(np.uint64(draws.make_key(seed, purpose)) ^ array_draws.mix64(address_words))
 
 
 def _make_arc_keys(network: Network, seed: int) -> np.ndarray:
@@ -460,11 +476,11 @@ def _make_arc_keys(network: Network, seed: int) -> np.ndarray:
 
 
 def _make_nodes(network: Network, work: Work, items: Sequence[workload.Item], seed: int) -> np.ndarray:
-    nodes = np.zeros(len(network.addresses), NODE)
-    nodes["jitter_key"] = _make_keys(seed, purposes.JITTER, network)
-    nodes["first_subscription"] = work.first_subscription
-    nodes["is_sink"] = _mark_sinks(network, items)
-    return nodes
+    node_records = np.zeros(len(network.addresses), NODE)
+    node_records["jitter_key"] = _make_keys(seed, purposes.JITTER, network)
+    node_records["first_subscription"] = work.first_subscription
+    node_records["is_sink"] = _mark_sinks(network, items)
+    return node_records
 
 
 def _mark_sinks(network: Network, items: Sequence[workload.Item]) -> np.ndarray:

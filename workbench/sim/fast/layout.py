@@ -179,7 +179,7 @@ SAMPLE = np.dtype([("first", np.int32), ("last", np.int32), ("detail", np.int32)
 
 
 class Number(Codes):
-    """Indices of the array ``core.numbers``, the scalar state of a run."""
+    """Indices into the array ``core.numbers``, which holds the counters and other single numbers of a run."""
 
     NOW = auto()  # time of the current event
     COUNTER = auto()  # orders the heap's events at the same microsecond
@@ -204,7 +204,7 @@ class Number(Codes):
 
 
 class Status(Codes):
-    """Reasons for which the main loop returns to Python."""
+    """Codes that the compiled main loop returns to Python, to state why it returns."""
 
     DONE = auto()
     PAUSED = auto()
@@ -355,7 +355,7 @@ class Needs(NamedTuple):
 
 
 def free_list(kind: np.dtype, count: int) -> np.ndarray:
-    """Return ``count`` free records, each linked to the next."""
+    """Return ``count`` free records of a pool; the column ``next`` of each has the index of the next free record."""
     rows = np.zeros(count, kind)
     rows["next"] = np.arange(1, count + 1)
     rows["next"][-1:] = NONE

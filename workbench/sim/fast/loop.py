@@ -63,12 +63,15 @@ REINFORCE = workload.REINFORCE
 
 
 def name_of(twin: ModuleType) -> str:
-    """Return a name for a twin's loop, with a digest of the loop's sources and of the numbers that they import."""
+    """Return the name under which a twin's compiled loop is cached.
+
+    The name has a digest of the loop's sources and of the numbers that they import from other modules.
+    """
     digest = hashlib.sha256()
     for name, module in sorted(_collect_parts(twin).items()):
         digest.update(f"{name} {_list_numbers(module)} {inspect.getsource(module)}".encode())
-        for nickname, other in sorted(_find_modules(module, twin).items()):
-            digest.update(f"{nickname} {_list_numbers(other)}".encode())
+        for nickname, imported_module in sorted(_find_modules(module, twin).items()):
+            digest.update(f"{nickname} {_list_numbers(imported_module)}".encode())
     return f"{twin.__name__}-{digest.hexdigest()[:16]}"
 
 
@@ -77,25 +80,28 @@ def _list_numbers(module: ModuleType) -> list[tuple[str, str]]:
 
 
 def _collect_parts(twin: ModuleType) -> dict[str, ModuleType]:
-    """Return {name: module} of the modules with functions of a twin's loop, or with the layout of its arrays."""
-    parts: dict[str, ModuleType] = {}
+    """Return {name: module} of the modules whose source determines the compiled loop of a twin.
+
+    They have functions of the loop, or define the layout of its arrays.
+    """
+    modules: dict[str, ModuleType] = {}
     modules_to_visit = [sys.modules[__name__], interface, twin]
     while modules_to_visit:
         module = modules_to_visit.pop()
-        if module.__name__ in parts:
+        if module.__name__ in modules:
             continue
-        parts[module.__name__] = module
+        modules[module.__name__] = module
         names = {getattr(value, "__module__", None) or "" for value in vars(module).values()}
         names |= {imported.__name__ for imported in _find_modules(module, twin).values()}
         modules_to_visit += [sys.modules[name] for name in names if name in sys.modules and _is_part(name, twin)]
-    return parts
+    return modules
 
 
 def _find_modules(module: ModuleType, twin: ModuleType) -> dict[str, ModuleType]:
-    """Return {name: module} of the modules that a module imports from the workbench or the twin's package."""
+    """Return {name: module} of the imports of ``module`` that belong to the workbench or to the twin's package."""
     packages = _package(__name__), _package(twin.__name__)
-    values = {key: value for key, value in vars(module).items() if isinstance(value, ModuleType)}
-    return {key: value for key, value in values.items() if _package(value.__name__) in packages}
+    imported_modules = {key: value for key, value in vars(module).items() if isinstance(value, ModuleType)}
+    return {key: value for key, value in imported_modules.items() if _package(value.__name__) in packages}
 
 
 def _is_part(module: str, twin: ModuleType) -> bool:
@@ -119,19 +125,19 @@ def _package(module: str) -> str:
 @compiled
 def plan_wake(core, i, now):
     """Schedule the next wake-up of node ``i``; a wake-up in the past is due now."""
-    wake = core.next_wake[i]
-    if wake != core.wake_at[i]:
-        core.wake_at[i] = wake
-        if wake != NONE:
-            core.wake_at[i] = max(wake, now)
+    wake_us = core.next_wake[i]
+    if wake_us != core.wake_at[i]:
+        core.wake_at[i] = wake_us
+        if wake_us != NONE:
+            core.wake_at[i] = max(wake_us, now)
             # If a timer is postponed and set back again, its entry is still scheduled; the first entry counts.
-            if core.furthest_wake[i] == wake and wake > now:
+            if core.furthest_wake[i] == wake_us and wake_us > now:
                 return
-            if wake > core.furthest_wake[i] or core.furthest_wake[i] <= now:
-                core.furthest_wake[i] = wake
-            entry = take_frame(core)
-            core.frames[entry].sender = i
-            push(core, entry, max(wake, now), WAKE)
+            if wake_us > core.furthest_wake[i] or core.furthest_wake[i] <= now:
+                core.furthest_wake[i] = wake_us
+            frame = take_frame(core)
+            core.frames[frame].sender = i
+            push(core, frame, max(wake_us, now), WAKE)
 
 
 @compiled
@@ -157,27 +163,29 @@ def _recover(core, i, now):
 
 @compiled
 def _subscribe(core, i, now, index):
-    record = core.subscriptions[index]
-    record.is_open = 1
-    record.number = core.subscribed[i]
+    subscription = core.subscriptions[index]
+    subscription.is_open = 1
+    subscription.number = core.subscribed[i]
     core.subscribed[i] += 1
-    record.expires_us = NONE if record.expires_after_us < 0 else now + record.expires_after_us
-    add_action(core, now, i, Event.SUBSCRIBED, record.number, record.expires_us, record.detail)
+    subscription.expires_us = NONE if subscription.expires_after_us < 0 else now + subscription.expires_after_us
+    add_action(core, now, i, Event.SUBSCRIBED, subscription.number, subscription.expires_us, subscription.detail)
 
 
 @compiled
 def _take_reading_number(core, i, now, content):
-    number = core.readings[i]
+    reading_number = core.readings[i]
     core.readings[i] += 1
-    add_action(core, now, i, Event.PUBLISHED, number, 0, core.contents[content].detail)
-    return number
+    add_action(core, now, i, Event.PUBLISHED, reading_number, 0, core.contents[content].detail)
+    return reading_number
 
 
 @compiled
 def _record_sent(core, frame, now):
-    record = core.frames[frame]
-    peer = NONE if record.receiver < 0 else core.addresses[record.receiver]
-    add_frame_row(core, now, record.sender, Event.SENT, peer, record.message, now - record.start, NO_REASON)
+    frame_entry = core.frames[frame]
+    peer = NONE if frame_entry.receiver < 0 else core.addresses[frame_entry.receiver]
+    add_frame_row(
+        core, now, frame_entry.sender, Event.SENT, peer, frame_entry.message, now - frame_entry.start, NO_REASON
+    )
 
 
 # The next event, and the room for it
@@ -185,9 +193,10 @@ def _record_sent(core, frame, now):
 
 @hot
 def _next_frame(core):
-    """Return (time, bucket, is_far) of the next event of ``core.frames``; the time is NEVER without an event.
+    """Return (time, bucket, is_far) of the next frame or wake-up; the time is NEVER if no event is left.
 
-    ``is_far``: the event is in the heap. Otherwise it is the first of ``bucket`` in the ring.
+    ``is_far``: whether the event is in the heap of distant events. Otherwise it is the first event in ``bucket`` of the
+    ring.
     """
     bucket, now, is_far = 0, NEVER, False
     if core.numbers[Number.NEAR]:
@@ -201,13 +210,11 @@ def _next_frame(core):
 
 @hot
 def _has_nodes_to_start(core):
-    """Return whether some nodes have not started yet."""
     return core.numbers[Number.NEXT_START] < len(core.addresses)
 
 
 @hot
 def _is_action_due(core, now):
-    """Return whether an action is due before or at ``now``."""
     action = core.numbers[Number.NEXT_ACTION]
     return action < len(core.actions) and core.actions[action].time_us <= now
 
@@ -217,7 +224,7 @@ def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
     """Return the `Status` that names an array without room for the next event, or ENOUGH.
 
     ``is_start``: whether the event starts a node. ``is_action``: whether the event is an action of the workload.
-    ``act_needs``: the `Needs` of both kinds of events. ``receive_needs``: the `Needs` of all other events.
+    ``act_needs``: the limits for starts and actions. ``receive_needs``: the limits for all other events.
     """
     numbers = core.numbers
     if is_start or is_action:
@@ -249,7 +256,10 @@ def _find_short_array(core, is_start, is_action, receive_needs, act_needs):
 
 @hot
 def _find_arcs(core, frame, now):
-    """Return the range [first, end) of the arcs that a frame takes; record the loss of a unicast without an arc."""
+    """Return the range [first, end) of the arcs over which a frame is sent; empty for a unicast without an arc.
+
+    The loss of such a unicast is recorded, unless the destination is UNREACHABLE.
+    """
     frame_entry = core.frames[frame]
     i = frame_entry.sender
     if frame_entry.receiver == BROADCAST:
@@ -285,9 +295,10 @@ def _is_received(core, arc, frame, now):
 
 @hot
 def _update_radio(core, frame, heard, now):
-    """Update the sender's radio after a frame that ``heard`` nodes received.
+    """Update the sender's radio at the end of a frame: its acknowledgement, its counters and its queue.
 
-    Returns the result of `acknowledge` if the frame must be acknowledged, otherwise UNDECIDED.
+    ``heard``: the number of nodes that received the frame. Returns the result of `acknowledge` if the frame must be
+    acknowledged, otherwise UNDECIDED.
     """
     frame_entry = core.frames[frame]
     outcome = UNDECIDED
@@ -322,8 +333,8 @@ def _make_report_links(link_quality: Callable | None) -> Any:
         if core.learns:
             plan_beacon(core, i, 0, 0)
             return
-        for index in range(core.inbound_first[i], core.inbound_first[i + 1]):
-            arc = core.inbound[index]
+        for inbound_index in range(core.inbound_first[i], core.inbound_first[i + 1]):
+            arc = core.inbound[inbound_index]
             sender = np.int64(core.senders[arc])
             reverse_arc = arc_between(core, i, sender)
             outbound = 0.0 if reverse_arc == NONE else core.ratios[reverse_arc]
@@ -347,19 +358,20 @@ def _make_beacon(link_quality: Callable | None) -> Any:
 
     @hot
     def beacon(core, entry, now):
-        i, earlier = np.int64(core.frames[entry].sender), core.frames[entry].header
+        i, earlier_beacons = np.int64(core.frames[entry].sender), core.frames[entry].header
         free_frame(core, entry)
         if now < core.duration_us:
-            send_beacon(core, i, earlier, now)
-            plan_beacon(core, i, earlier + 1, now)
+            send_beacon(core, i, earlier_beacons, now)
+            plan_beacon(core, i, earlier_beacons + 1, now)
 
     return beacon
 
 
 def _make_begin(start: Callable, report_links: Callable, wakes: bool) -> Any:
-    """Return a compiled function that starts the next node.
+    """Return a compiled function that starts the next node and reports to it the delivery ratios of its links.
 
-    ``start``: the twin's function of this name. ``wakes``: whether the twin has timers.
+    ``start``: the twin's function of this name. ``report_links``: the result of `_make_report_links`. ``wakes``:
+    whether the twin has timers.
     """
 
     @hot
@@ -469,9 +481,10 @@ def _make_take(receive: Callable, link_quality: Callable | None) -> Any:
 
 
 def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
-    """Return a compiled function that ends a frame: it calls ``take`` for each receiver, ``report`` for the sender.
+    """Return a compiled function that ends a frame's airtime, at the receivers and at the sender.
 
-    ``take``, ``report``: the results of `_make_take` and `_make_report`. ``wakes``: whether the twin has timers.
+    ``take``: a function that is called for each receiver, the result of `_make_take`. ``report``: a function that is
+    called for the sender of a unicast, the result of `_make_report`. ``wakes``: whether the twin has timers.
     """
 
     @hot
@@ -484,12 +497,12 @@ def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
         if core.traces:
             _record_sent(core, frame, now)
         first_arc, last_arc = _find_arcs(core, frame, now)
-        heard = last_arc - first_arc
+        heard_count = last_arc - first_arc
         message, is_broadcast = frame_entry.message, frame_entry.receiver == BROADCAST
         is_perfect = not core.collisions and not core.loses and not core.numbers[Number.DOWN_NODES]
         for arc in range(first_arc, last_arc):
             if not is_perfect and not _is_received(core, arc, frame, now):
-                heard -= 1
+                heard_count -= 1
                 continue
             r = core.receivers[arc]
             if core.traces:
@@ -499,7 +512,7 @@ def _make_end_frame(take: Callable, report: Callable, wakes: bool) -> Any:
                 plan_wake(core, r, now)
         if core.messages[message].name == core.beacon_name:
             core.beacons[i].is_waiting = 0
-        outcome = _update_radio(core, frame, heard, now)
+        outcome = _update_radio(core, frame, heard_count, now)
         if outcome == STROBING:
             return
         if outcome != UNDECIDED:
@@ -529,7 +542,7 @@ def _make_end_strobe(report: Callable) -> Any:
 
 
 def _make_check(report: Callable) -> Any:
-    """Return a compiled function that sends, delays or gives up a frame when the frame's back-off ends.
+    """Return a compiled function for the end of a frame's back-off: it sends, delays or gives up the frame.
 
     ``report``: the result of `_make_report`.
     """
@@ -545,11 +558,14 @@ def _make_check(report: Callable) -> Any:
 
 
 def _make_wake_up(wake: Callable) -> Any:
-    """Return a compiled function that wakes a node, if its wake-up is still due; ``wake``: the twin's function."""
+    """Return a compiled function that wakes a node if its wake-up is still due.
+
+    The function returns False if the node then requests a wake-up that is not in the future. ``wake``: the twin's
+    function of this name.
+    """
 
     @hot
     def wake_up(core, state, entry, now):
-        """Wake a node if its wake-up is still due; return False if the node then requests a wake-up in the past."""
         i = np.int64(core.frames[entry].sender)
         free_frame(core, entry)
         if now < core.duration_us and core.wake_at[i] == now and not core.down[i]:
@@ -570,10 +586,10 @@ begin = act = end_frame = end_strobe = check = wake_up = beacon = has_room = Non
 
 
 def loop(arrays, memory, receive_needs, act_needs, events):
-    """Play up to ``events`` events; return the `Status` with which the loop ended.
+    """Play up to ``events`` events; return a `Status`, the reason why the loop returns.
 
-    ``arrays``: the run's `Core`. ``memory``: the twin's state. ``receive_needs``, ``act_needs``: the `Needs` of a
-    frame's end or a wake-up, and of an action.
+    ``arrays``: the run's `Core`. ``memory``: the twin's state. ``receive_needs``: upper limits of what a frame's end or
+    a wake-up adds. ``act_needs``: upper limits of what an action adds.
     """
     core, state = by_reference(arrays), by_reference(memory)
     while events > 0:
@@ -584,9 +600,9 @@ def loop(arrays, memory, receive_needs, act_needs, events):
         is_start, is_action = _has_nodes_to_start(core), _is_action_due(core, now)
         if not is_start and not is_action and now == NEVER:
             return Status.DONE if has_room(core, state) else Status.STATE_FULL
-        short = _find_short_array(core, is_start, is_action, receive_needs, act_needs)
-        if short != ENOUGH:
-            return short
+        full_array = _find_short_array(core, is_start, is_action, receive_needs, act_needs)
+        if full_array != ENOUGH:
+            return full_array
         if not has_room(core, state):
             return Status.STATE_FULL
         if is_start:
@@ -597,16 +613,16 @@ def loop(arrays, memory, receive_needs, act_needs, events):
             continue
         frame = np.uint32(pop_far(core) if is_far else pop_near(core, bucket))
         core.numbers[Number.NOW] = now
-        kind = core.frames[frame].kind
-        if kind == FRAME_END:
+        event_kind = core.frames[frame].kind
+        if event_kind == FRAME_END:
             end_frame(core, state, frame, now)
-        elif kind == CHANNEL_CHECK:
+        elif event_kind == CHANNEL_CHECK:
             check(core, state, frame, now)
-        elif kind == FRAME_READY:
+        elif event_kind == FRAME_READY:
             contend(core, frame, now)
-        elif kind == STROBE_END:
+        elif event_kind == STROBE_END:
             end_strobe(core, state, frame, now)
-        elif kind == BEACON:
+        elif event_kind == BEACON:
             beacon(core, frame, now)
         elif not wake_up(core, state, frame, now):
             return Status.STUCK_NODE

@@ -55,9 +55,9 @@ def from_graph(graph: Any) -> Network:
     """Return the network of a scenario's topology; the result is cached."""
     network = _networks.get(graph)
     if network is None:
-        nodes = np.fromiter(graph.nodes, np.int64, len(graph))
+        addresses = np.fromiter(graph.nodes, np.int64, len(graph))
         positions_m = np.array([position for _, position in graph.nodes(data="pos")], float).reshape(-1, 2)
         arcs = np.array(list(graph.edges), np.int64).reshape(-1, 2)
         pdr = np.fromiter((pdr for _, _, pdr in graph.edges(data="pdr")), np.float64, len(arcs))
-        network = _networks[graph] = from_arrays(nodes, positions_m, arcs, pdr)
+        network = _networks[graph] = from_arrays(addresses, positions_m, arcs, pdr)
     return network

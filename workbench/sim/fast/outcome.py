@@ -50,68 +50,68 @@ class Outcome:
         self._numbers: tuple[Counter, Counter] | None = None
 
     def take_rows(self, rows: np.ndarray) -> None:
-        """Append a copy of the loop's rows to the columns."""
-        first, self._rows = self._rows, self._rows + len(rows)
+        """Append the trace rows that the loop has written to the stored columns."""
+        first_row, self._rows = self._rows, self._rows + len(rows)
         if self._rows > len(self._columns["event"]):
             self._lengthen_columns()
         for name, column in self._columns.items():
-            column[first : self._rows] = rows[name]
+            column[first_row : self._rows] = rows[name]
 
     def _lengthen_columns(self) -> None:
-        """Extend the columns so that they have room for more rows."""
         # Unused rows take no memory, but each copy of the columns does.
-        rows = len(self._columns["event"])
-        more = rows * (_GROWTH if rows < _MANY_ROWS else 2) if rows else Outcome._usual_rows
-        self._copy_columns(max(self._rows, more), rows)
+        row_count = len(self._columns["event"])
+        wanted_count = row_count * (_GROWTH if row_count < _MANY_ROWS else 2) if row_count else Outcome._usual_rows
+        self._copy_columns(max(self._rows, wanted_count), row_count)
 
     def _copy_columns(self, room: int, rows: int) -> None:
-        """Copy the first ``rows`` rows into new columns with room for ``room`` rows."""
         for name, column in self._columns.items():
             copy = self._columns[name] = np.empty(room, column.dtype)
             copy[:rows] = column[:rows]
 
     def _column(self, name: str) -> np.ndarray:
-        """Return the used part of a column."""
+        """Return the filled rows of a column."""
         return self._columns[name][: self._rows]
 
     def name_details(self, text_of: Callable[[int], str]) -> None:
-        """Add the texts of details that the twin created during the run.
+        """Look up the texts that the twin created during the run for the column "detail", and store them.
 
-        ``text_of`` returns the text of such a detail, given its number, counted from 0.
+        ``text_of`` returns such a text, given its number, counted from 0.
         """
-        known = self._texts["detail"]
-        codes = {text: code for code, text in enumerate(known)}
+        known_texts = self._texts["detail"]
+        codes = {text: code for code, text in enumerate(known_texts)}
         details = self._column("detail")
-        new_rows = np.flatnonzero(details >= len(known))
-        numbers, index = unique_inverse(details[new_rows])
-        texts = [text_of(number - len(known)) for number in numbers.tolist()]
-        details[new_rows] = np.array([codes.setdefault(text, len(codes)) for text in texts], np.int32)[index]
+        new_rows = np.flatnonzero(details >= len(known_texts))
+        new_codes, text_index = unique_inverse(details[new_rows])
+        new_texts = [text_of(number - len(known_texts)) for number in new_codes.tolist()]
+        details[new_rows] = np.array([codes.setdefault(text, len(codes)) for text in new_texts], np.int32)[text_index]
         self._texts["detail"] = tuple(codes)
 
     def take_numbers(self, core: Core) -> None:
-        """Store the counters of a run without a trace."""
+        """Convert the loop's counters to counts and bytes by event, message and reason, for a run without a trace."""
         counts: Counter = Counter()
         sizes: Counter = Counter()
         messages = self._texts["message"]
-        kind = self._column("event") * np.int64(len(messages)) + self._column("message")
-        kinds = product(self._texts["event"], messages)
-        for (event, name), count in zip(kinds, np.bincount(kind).tolist(), strict=False):
+        pair_codes = self._column("event") * np.int64(len(messages)) + self._column("message")
+        event_message_pairs = product(self._texts["event"], messages)
+        for (event, name), count in zip(event_message_pairs, np.bincount(pair_codes).tolist(), strict=False):
             if event in _COUNTED:
                 counts[event, name, ""] += count
         counts["held", "", ""] += int(core.numbers[Number.HELD]) if self._counts_holders else self._count_held_pairs()
-        for name, (sent, sent_B, heard, heard_B) in zip(self._texts["message"], core.traffic.tolist(), strict=True):
-            counts["sent", name, ""] += sent
-            counts["received", name, ""] += heard
+        for name, (sent_count, sent_B, heard_count, heard_B) in zip(
+            self._texts["message"], core.traffic.tolist(), strict=True
+        ):
+            counts["sent", name, ""] += sent_count
+            counts["received", name, ""] += heard_count
             sizes["sent", name, ""] += sent_B
             sizes["received", name, ""] += heard_B
-        for event, table in (("lost", core.lost), ("given_up", core.given_up)):
-            for message, reason in np.argwhere(table[:, :, 0]).tolist():
-                number, size_B = table[message, reason].tolist()
-                key = event, self._texts["message"][message], self.names.reasons[reason]
-                counts[key] += number
-                sizes[key] += size_B
-        for text, number in zip(self.names.reasons, core.dropped.tolist(), strict=True):
-            counts["dropped", "", text] += number
+        for event, frame_counts in (("lost", core.lost), ("given_up", core.given_up)):
+            for message, reason in np.argwhere(frame_counts[:, :, 0]).tolist():
+                frame_count, size_B = frame_counts[message, reason].tolist()
+                count_key = event, self._texts["message"][message], self.names.reasons[reason]
+                counts[count_key] += frame_count
+                sizes[count_key] += size_B
+        for text, frame_count in zip(self.names.reasons, core.dropped.tolist(), strict=True):
+            counts["dropped", "", text] += frame_count
         self._numbers = +counts, +sizes
 
     def _count_held_pairs(self) -> int:
@@ -134,7 +134,7 @@ class Outcome:
         return pa.Table.from_arrays(columns, schema=SCHEMA)
 
     def _drop_unused_texts(self, name: str) -> Sequence[str]:
-        """Return the texts that occur in a column, and renumber the column's codes accordingly."""
+        """Remove unused texts from the texts of a column, renumber the column's codes, and return the other texts."""
         column, texts = self._column(name), self._texts[name]
         is_used = np.zeros(len(texts), bool)
         # Chunks of this size fit in the processor's cache.

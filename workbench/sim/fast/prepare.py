@@ -26,7 +26,12 @@ from workbench.sim.radio import Radio
 
 
 class Work(NamedTuple):
-    """A workload as arrays (see `layout`), the texts of the column "detail", and the limits for a run's arrays."""
+    """The workload of a run as arrays, which `workbench.sim.fast.layout` describes.
+
+    ``texts``: the first texts of the trace's column "detail". ``publications``: the number of publications.
+    ``most_subscriptions``: the largest number of subscriptions of a node. ``most_samples``: the largest number of
+    samples of a publication.
+    """
 
     actions: np.ndarray
     contents: np.ndarray
@@ -44,7 +49,7 @@ class Work(NamedTuple):
 
 
 class Setup(NamedTuple):
-    """The input of a run, as passed to a twin."""
+    """The input of a run, from which a protocol's twin creates its state."""
 
     protocol: Protocol
     network: Network
@@ -53,7 +58,7 @@ class Setup(NamedTuple):
 
 
 class Numbering:
-    """A dictionary that numbers texts and blobs in order of first use."""
+    """A numbering of texts and blobs; looking up a new one gives it the next number, from 0."""
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
         self.numbers: dict[Any, int] = {text: number for number, text in enumerate(texts)}
@@ -63,7 +68,11 @@ class Numbering:
 
 
 class Preparation:
-    """A builder of a workload's arrays; sensor fields are evaluated at ``positions_m`` (n, 2)."""
+    """A builder of the arrays of a workload, for the nodes ``addresses`` (n,) at ``positions_m`` (n, 2).
+
+    ``size_B``: a function that returns the size of a publication's frame, given its attributes. ``reasons``: texts that
+    have the first codes of the column "detail".
+    """
 
     def __init__(
         self,
@@ -90,7 +99,7 @@ class Preparation:
         self._reinforcements: dict[str, tuple[int, int, int]] = {}  # in order of their indices
 
     def work(self, items: Sequence[workload.Item], duration_us: int, seed: int) -> Work:
-        """Return a workload as arrays. Raises WorkbenchError if the protocol cannot encode an item."""
+        """Convert workload items to arrays. Raises WorkbenchError if the protocol cannot encode an item."""
         names_all_nodes = any(isinstance(item.at, str) for item in items)
         nodes = tuple(self._addresses.tolist()) if names_all_nodes else ()
         all_actions = workload.expand(items, nodes, duration_us, seed)
@@ -120,9 +129,9 @@ class Preparation:
         )
 
     def _subject_of(self, action: workload.Action, index: int) -> int:
-        """Return the row of an action's content, subscription or reinforcement in the array of its kind, or NONE.
+        """Return the index of an action's content, subscription or reinforcement in the array of that name, or NONE.
 
-        ``index``: the index of the action's node.
+        ``index``: the index of the action's node. A content or subscription that is not yet in the array is added.
         """
         item = action.item
         if action.kind == workload.PUBLISH:
@@ -133,11 +142,11 @@ class Preparation:
             content = self._content_of.get((text, item.payload))
             return self._add_content(text, item.payload) if content is None else content
         if action.kind == workload.SUBSCRIBE:
-            key = item.what, item.match_all
-            constraints = self._constraints.get(key)
+            constraints_key = item.what, item.match_all
+            constraints = self._constraints.get(constraints_key)
             if constraints is None:
                 attributes = check_subscription(parse(item.what), item.match_all)
-                constraints = self._constraints[key] = (
+                constraints = self._constraints[constraints_key] = (
                     *self._add_attributes(attributes),
                     self._texts[to_text(attributes)],
                 )
@@ -156,7 +165,7 @@ class Preparation:
 
     @property
     def extent_m(self) -> tuple[float, float]:
-        """Width and height of the network's bounding box, in metres from the origin."""
+        """The largest x and the largest y coordinate of the nodes, in metres."""
         if self._extent_m is None:
             width_m, height_m = self._positions_m.max(axis=0).tolist()
             self._extent_m = width_m, height_m
@@ -166,25 +175,25 @@ class Preparation:
         attributes = with_payload(parse(text), payload)
         check_publication(attributes)
         first_sample = len(self._samples)
-        detail = self._texts[to_text(attributes)]
-        self._samples.append((*self._add_attributes(attributes), detail))
+        detail_code = self._texts[to_text(attributes)]
+        self._samples.append((*self._add_attributes(attributes), detail_code))
         size_B = self._size_B(attributes)
-        self._contents.append((first_sample, len(self._samples), detail, size_B, self._radio.airtime_us(size_B)))
+        self._contents.append((first_sample, len(self._samples), detail_code, size_B, self._radio.airtime_us(size_B)))
         self._content_of[text, payload] = len(self._contents) - 1
         return len(self._contents) - 1
 
     def _add_attributes(self, attributes: Sequence[Attribute]) -> tuple[int, int]:
-        first = len(self._attributes)
+        first_row = len(self._attributes)
         for key, operator, value in attributes:
             number = value if isinstance(value, int) else self._blobs[bytes(value)]
             self._attributes.append((key, operator, number))
-        return first, len(self._attributes)
+        return first_row, len(self._attributes)
 
     def _link_subscriptions(self, indices: np.ndarray, all_actions: list) -> tuple[np.ndarray, np.ndarray]:
-        """Return (records of all subscriptions, index of each node's first record or NONE).
+        """Return (records of all subscriptions, index of each node's first record), linked by node.
 
-        Each record is linked to the next record of the same node, in order of start time. ``indices``: the index of the
-        node of each of ``all_actions``.
+        The column ``next`` of a record has the index of the next subscription of the same node. NONE marks the end, and
+        a node without subscriptions. ``indices``: the index of the node of each of ``all_actions``.
         """
         subscriptions = np.array(self._subscriptions, SUBSCRIPTION)
         first_of_node = np.full(len(self._addresses), NONE, np.int32)

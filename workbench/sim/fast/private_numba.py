@@ -46,13 +46,16 @@ _ENVIRONMENT = "_ZN08NumbaEnv"  # prefix of the globals that store functions' en
 
 
 class Part(JITCodeLibrary):
-    """The LLVM code of one function, to be linked into a `Whole`; it is not optimized or called by itself."""
+    """The LLVM code of an inner function of a loop; it is optimized only after it is linked into a `Whole`."""
 
     def _ensure_finalized(self) -> None:
-        """Do nothing: only a `Whole` is finalized, with all its parts."""
+        """Do nothing: the code of a part becomes machine code only within a `Whole`."""
 
     def reached_libraries(self) -> tuple[dict[Any, None], dict[Any, None]]:
-        """Return the parts that this code calls, directly or not, and numba's own libraries, each in a fixed order."""
+        """Return (parts, libraries): the parts that this code calls, directly or indirectly, and numba's own libraries.
+
+        Both are dictionaries without values, used as sets in a fixed order.
+        """
         parts: dict[Any, None] = {}
         numba_libraries: dict[Any, None] = {}
         libraries: list[Any] = [self]
@@ -67,21 +70,21 @@ class Part(JITCodeLibrary):
 
 
 class Whole(Part):
-    """The LLVM code of a function with all its parts, and its machine code."""
+    """The LLVM code of the outermost function of a loop, linked with all functions that it calls."""
 
     def _ensure_finalized(self) -> None:
         if not self._finalized:
             self.finalize()
 
     def finalize(self) -> None:
-        """Link and optimize the code, and generate machine code."""
-        entries = {function.name for function in self._final_module.functions}
+        """Link all inner functions, optimize the result, and generate machine code."""
+        entry_names = {function.name for function in self._final_module.functions}
         (_, *parts), numba_libraries = self.reached_libraries()
         for part in parts:
             self._final_module.link_in(part._final_module, preserve=True)
         for function in self._final_module.functions:
             # LLVM inlines functions with one caller, and drops those without a caller.
-            if not function.is_declaration and function.name not in entries:
+            if not function.is_declaration and function.name not in entry_names:
                 function.linkage = "internal"
         self._linking_libraries = list(numba_libraries)
         super().finalize()
@@ -102,12 +105,14 @@ class _LowerPart(NativeLowering):
         state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.flags.no_compile = True
         super().run_pass(state)
-        result = state["cr"]
-        name = result.fndesc.qualname
+        compile_result = state["cr"]
+        function_name = compile_result.fndesc.qualname
         # numba identifies a compiled function by an object that Python could call. This one is never called.
-        function = _dynfunc.make_function(result.fndesc.lookup_module(), name, "", 0, result.env, (state.library,))
-        state.targetctx.insert_user_function(function, result.fndesc, [state.library])
-        state["cr"] = result._replace(cfunc=function)
+        function = _dynfunc.make_function(
+            compile_result.fndesc.lookup_module(), function_name, "", 0, compile_result.env, (state.library,)
+        )
+        state.targetctx.insert_user_function(function, compile_result.fndesc, [state.library])
+        state["cr"] = compile_result._replace(cfunc=function)
         return True
 
 
@@ -136,13 +141,13 @@ class _Compiler(Compiler):
 
 
 class PartCompiler(_Compiler):
-    """The compiler of functions that other functions of a loop call."""
+    """A compiler of the inner functions of a loop: other functions of the loop call them, Python does not."""
 
     lowering = _LowerPart
 
 
 class WholeCompiler(_Compiler):
-    """The compiler of the loop."""
+    """A compiler of the outermost function of a loop, which Python calls."""
 
     lowering = _LowerWhole
 
@@ -152,10 +157,10 @@ _dispatchers: list[Any] = []  # numba's types refer to them weakly
 
 
 def add_part(function: Any, options: dict[str, Any]) -> None:
-    """Register a function with numba, so that other parts can call its compiled code.
+    """Register an inner function of a loop with numba, so that other functions of the loop can call it.
 
-    A function without the option `forceinline` would inherit it from its caller. Then all functions called by an
-    inlined function would be compiled a second time.
+    ``options`` must contain `forceinline`, true or false. Without it, the function would inherit the option from its
+    caller, and functions called by an inlined function would be compiled a second time.
     """
     # Neither Python nor C calls a part.
     wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}

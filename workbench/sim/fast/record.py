@@ -1,4 +1,4 @@
-"""Recording of events in the loop: rows of the trace, or counters of events that no metric reads row by row."""
+"""Functions of the loop that record events: as rows of the trace, or as counts if no metric needs the rows."""
 
 from workbench.sim.fast.compiled import compiled
 from workbench.sim.fast.layout import BYTES_HEARD, BYTES_SENT, FRAMES_HEARD, FRAMES_SENT, NO_REASON, NONE, Event, Number
@@ -6,10 +6,10 @@ from workbench.sim.fast.layout import BYTES_HEARD, BYTES_SENT, FRAMES_HEARD, FRA
 
 @compiled
 def add_row(core, time, i, event, peer, name, origin, sequence, size, value, detail):
-    """Add a row to the trace at node ``i``; event, message name and detail are codes."""
-    index = core.numbers[Number.ROWS]
-    core.numbers[Number.ROWS] = index + 1
-    row = core.rows[index]
+    """Add a row to the trace. ``i``: the index of the node. ``event``, message ``name`` and ``detail`` are codes."""
+    row_index = core.numbers[Number.ROWS]
+    core.numbers[Number.ROWS] = row_index + 1
+    row = core.rows[row_index]
     row.time_us = time
     row.node = core.addresses[i]
     row.event = event
@@ -30,44 +30,64 @@ def add_action(core, now, i, event, sequence, value, detail):
 
 @compiled
 def add_frame_row(core, now, i, event, peer, message, value, reason):
-    """Add a row for a frame of ``message`` at node ``i``."""
-    entry = core.messages[message]
-    add_row(core, now, i, event, peer, entry.name, entry.origin, entry.sequence, entry.size_B, value, reason)
+    """Add a trace row about a frame of ``message`` at node ``i``.
+
+    ``event``: the code of the event. ``peer``: the address of the other node, or -1. ``value``: the number in the
+    column "value". ``reason``: the code in the column "detail".
+    """
+    message_row = core.messages[message]
+    add_row(
+        core,
+        now,
+        i,
+        event,
+        peer,
+        message_row.name,
+        message_row.origin,
+        message_row.sequence,
+        message_row.size_B,
+        value,
+        reason,
+    )
 
 
 @compiled
 def count_sent(core, message, heard):
     """Count a sent frame, and the ``heard`` nodes that received it, in a run without a trace."""
-    entry = core.messages[message]
-    core.traffic[entry.name, FRAMES_SENT] += 1
-    core.traffic[entry.name, BYTES_SENT] += entry.size_B
-    core.traffic[entry.name, FRAMES_HEARD] += heard
-    core.traffic[entry.name, BYTES_HEARD] += heard * entry.size_B
+    message_row = core.messages[message]
+    core.traffic[message_row.name, FRAMES_SENT] += 1
+    core.traffic[message_row.name, BYTES_SENT] += message_row.size_B
+    core.traffic[message_row.name, FRAMES_HEARD] += heard
+    core.traffic[message_row.name, BYTES_HEARD] += heard * message_row.size_B
 
 
 @compiled
 def add_loss(core, now, i, event, table, peer, message, reason):
-    """Add a trace row for a lost or given up frame; without a trace, count it in ``table[message name, reason]``."""
+    """Record a lost or given up frame: add a trace row, or count the frame in ``table`` in a run without a trace.
+
+    ``event``: LOST or GIVEN_UP. ``table``: frames and bytes by message name and reason, ``core.lost`` or
+    ``core.given_up``.
+    """
     if core.traces:
         add_frame_row(core, now, i, event, peer, message, 0, reason)
     else:
-        name = core.messages[message].name
-        table[name, reason, 0] += 1
-        table[name, reason, 1] += core.messages[message].size_B
+        message_code = core.messages[message].name
+        table[message_code, reason, 0] += 1
+        table[message_code, reason, 1] += core.messages[message].size_B
 
 
 @compiled
 def add_entry(core, start, end, i, receiver, kind, copy_us=0):
     """Add an interval of node ``i``'s radio to the ledger, if the run keeps one; see `workbench.sim.state_times`."""
     if core.keeps_ledger:
-        entry = core.ledger[core.numbers[Number.ENTRIES]]
+        ledger_entry = core.ledger[core.numbers[Number.ENTRIES]]
         core.numbers[Number.ENTRIES] += 1
-        entry.start = start
-        entry.end = end
-        entry.node = i
-        entry.receiver = receiver
-        entry.kind = kind
-        entry.copy_us = copy_us
+        ledger_entry.start = start
+        ledger_entry.end = end
+        ledger_entry.node = i
+        ledger_entry.receiver = receiver
+        ledger_entry.kind = kind
+        ledger_entry.copy_us = copy_us
 
 
 # Events of protocols
@@ -75,49 +95,88 @@ def add_entry(core, start, end, i, receiver, kind, copy_us=0):
 
 @compiled
 def report(core, now, i, event, peer, message, value, detail):
-    """Report a protocol's event about a message; it is recorded if the trace, or a metric, needs its row."""
+    """Record a protocol's event about a message, if the trace or a metric needs the event's row."""
     if core.is_recorded[event]:
-        entry = core.messages[message]
-        add_row(core, now, i, event, peer, entry.name, entry.origin, entry.sequence, 0, value, detail)
+        message_row = core.messages[message]
+        add_row(core, now, i, event, peer, message_row.name, message_row.origin, message_row.sequence, 0, value, detail)
 
 
 @compiled
 def report_originated(core, now, i, message, number):
-    """Report that node ``i`` created a message; it carries the reading with this ``number``."""
-    entry = core.messages[message]
-    add_row(core, now, i, Event.ORIGINATED, NONE, entry.name, entry.origin, entry.sequence, 0, number, NO_REASON)
+    """Record that node ``i`` created a message that carries the reading with this ``number``."""
+    message_row = core.messages[message]
+    add_row(
+        core,
+        now,
+        i,
+        Event.ORIGINATED,
+        NONE,
+        message_row.name,
+        message_row.origin,
+        message_row.sequence,
+        0,
+        number,
+        NO_REASON,
+    )
 
 
 @compiled
 def report_held(core, now, i, peer, message, hops, is_first):
-    """Report that node ``i`` holds a publication, ``hops`` hops from its origin.
+    """Record that node ``i`` holds a publication, ``hops`` hops from its origin.
 
-    ``peer``: the address of the node that sent it, or -1. ``is_first``: whether the node did not hold it before.
+    ``peer``: the address of the node that sent it, or -1. ``is_first``: whether the publication is new to the node.
     """
     if is_first:
         core.numbers[Number.HELD] += 1
     if core.is_recorded[Event.HELD] or core.nodes[i].is_sink:
-        entry = core.messages[message]
-        add_row(core, now, i, Event.HELD, peer, entry.name, entry.origin, entry.sequence, 0, hops, NO_REASON)
+        message_row = core.messages[message]
+        add_row(
+            core,
+            now,
+            i,
+            Event.HELD,
+            peer,
+            message_row.name,
+            message_row.origin,
+            message_row.sequence,
+            0,
+            hops,
+            NO_REASON,
+        )
 
 
 @compiled
 def report_delivered(core, now, i, peer, message, number, detail):
-    """Report that node ``i``'s subscription ``number`` received a sample; ``detail``: the code of the sample's text."""
-    entry = core.messages[message]
-    add_row(core, now, i, Event.DELIVERED, peer, entry.name, entry.origin, entry.sequence, 0, number, detail)
+    """Record that the subscription ``number`` of node ``i`` received a sample.
+
+    ``detail``: the code of the sample's text.
+    """
+    message_row = core.messages[message]
+    add_row(
+        core,
+        now,
+        i,
+        Event.DELIVERED,
+        peer,
+        message_row.name,
+        message_row.origin,
+        message_row.sequence,
+        0,
+        number,
+        detail,
+    )
 
 
 @compiled
 def report_forwarded(core, now, i, peer, message, neighbors):
-    """Report that a message was forwarded; a run without a trace ignores this."""
+    """Record that node ``i`` forwarded a message; a run without a trace ignores this."""
     if core.traces:
         report(core, now, i, Event.FORWARDED, peer, message, neighbors, NO_REASON)
 
 
 @compiled
 def drop(core, now, i, peer, message, reason):
-    """Report that a node dropped a message."""
+    """Record that node ``i`` dropped a message. ``peer``: the address of the node that sent it, or -1."""
     if core.traces:
         report(core, now, i, Event.DROPPED, peer, message, 0, reason)
     else:

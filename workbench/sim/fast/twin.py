@@ -89,7 +89,7 @@ from workbench.sim.fast.record import (
 
 
 class Events(Codes):
-    """The base class of a twin's own events; their codes follow the order of definition."""
+    """Base class for the codes of the events that a twin defines; they follow the codes of `Event`."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -97,7 +97,7 @@ class Events(Codes):
 
 
 class Reasons(Codes):
-    """The base class of a twin's own reasons of drops."""
+    """Base class for the codes of a twin's own reasons for drops; they follow the codes of `Reason`."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -105,7 +105,7 @@ class Reasons(Codes):
 
 
 class Messages(Codes):
-    """The base class of the codes of a twin's messages: 1, 2, ... in the order of definition."""
+    """Base class for the codes of a twin's messages: 1, 2, ... in the order of definition."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[Any]) -> int:
@@ -113,7 +113,10 @@ class Messages(Codes):
 
 
 class Names(NamedTuple):
-    """The texts of all codes of a run: of events, of messages (code 0 is ""), of reasons (code 0 is "")."""
+    """The texts behind the codes of a run: events, message names, and reasons of losses and drops.
+
+    Code 0 of messages and of reasons stands for "".
+    """
 
     events: tuple[str, ...]
     messages: tuple[str, ...]
@@ -121,7 +124,10 @@ class Names(NamedTuple):
 
 
 def names_of(twin: Any, has_beacons: bool = False) -> Names:
-    """Return the texts of a twin's event, message and reason codes; ``has_beacons`` adds the message of beacons."""
+    """Return the texts of the event, message and reason codes of a twin.
+
+    ``has_beacons``: whether nodes send beacons, which add a message name.
+    """
     events, messages, reasons = (lookup(twin, name).texts() for name in ("Event", "Message", "Reason"))
     if has_beacons:
         messages += (BEACON_NAME,)
@@ -132,10 +138,11 @@ def names_of(twin: Any, has_beacons: bool = False) -> Names:
 
 
 class Array(NamedTuple):
-    """An array of the state. ``shape``: numbers and names of sizes.
+    """The declaration of an array in a twin's state.
 
-    ``fill``: the initial value of all elements, or {column: initial value}. ``only_if`` names a field of the state. If
-    the value of this field is false, the array has a length of 1 along each axis and never grows.
+    ``shape``: the length of each axis, a number or the name of a size. ``fill``: the initial value of all elements, or
+    {column: initial value}. ``only_if`` names a field of the state. If the value of this field is false, the array has
+    a length of 1 along each axis and never grows.
     """
 
     dtype: Any
@@ -145,10 +152,11 @@ class Array(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """An array of records of the state that are allocated and freed; free records are linked by the column ``next``.
+    """The declaration of a pool in a twin's state: an array of records that are allocated and freed.
 
-    ``shape``: the name of the array's size. ``free``: the position in the state's array ``numbers`` of the index of the
-    first free record; the position after it has the number of free records. Records below ``first`` are never free.
+    ``shape``: the name of the array's size. ``free``: the position, in the state's array ``numbers``, of the index of
+    the first free record; the position after it has the number of free records. Records below ``first`` are never free.
+    The column ``next`` links free records.
     """
 
     dtype: Any
@@ -162,10 +170,10 @@ Fields = Mapping[str, Array | Pool | type | None]
 
 
 def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[str, int] = {}, **given: Any) -> Any:
-    """Return a state of the named tuple ``kind``, for up to ``messages`` messages at once.
+    """Create a state, the named tuple ``kind``, in which up to ``messages`` messages exist at once.
 
-    ``given``: the value of each field that the table marks GIVEN. A value for another field is stored in the first rows
-    of its array.
+    ``fields``: the table of the state's fields. ``sizes``: {name of a size: length}. ``given``: the values of the
+    fields marked GIVEN in the table. A value for an array is stored in the array's first rows.
     """
     sizes = {"nodes": len(setup.network.addresses), "messages": messages} | dict(sizes)
     parameters = {
@@ -175,32 +183,35 @@ def make(kind: Any, fields: Fields, setup: Setup, messages: int, sizes: Mapping[
 
 
 def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -> Any:
-    """Return a state of the named tuple ``kind``; ``sizes`` maps names of sizes to numbers. ``given``: as in `make`."""
-    values = dict(given)
+    """Create a state, the named tuple ``kind``; ``sizes`` is {name of a size: length}.
+
+    ``fields``, ``given``: see `make`.
+    """
+    field_values = dict(given)
     arrays = {name: field for name, field in fields.items() if isinstance(field, Array | Pool)}
     for name, field in arrays.items():
-        rows = _make_array(field, _compute_shape(field, sizes, given))
+        array = _make_array(field, _compute_shape(field, sizes, given))
         if name in given:
-            rows[: len(given[name])] = given[name]
-        values[name] = rows
+            array[: len(given[name])] = given[name]
+        field_values[name] = array
     for name, field in arrays.items():
         if isinstance(field, Pool):
-            _add_to_free_list(values[name], values["numbers"], field, field.first)
-    return kind(**values)
+            _add_to_free_list(field_values[name], field_values["numbers"], field, field.first)
+    return kind(**field_values)
 
 
 def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
-    """Return a copy of the state in which the arrays whose first axis is named ``size`` have ``count`` rows."""
-    longer = {}
+    """Return a copy of the state in which all arrays whose first axis is the size ``size`` have ``count`` rows."""
+    longer_arrays = {}
     for name, field in fields.items():
         if not isinstance(field, Array | Pool) or _axes_of(field)[0] != size or not _is_used(field, state._asdict()):
             continue
-        old = getattr(state, name)
-        rows = longer[name] = _make_array(field, (count, *old.shape[1:]))
-        rows[: len(old)] = old
+        old_rows = getattr(state, name)
+        rows = longer_arrays[name] = _make_array(field, (count, *old_rows.shape[1:]))
+        rows[: len(old_rows)] = old_rows
         if isinstance(field, Pool):
-            _add_to_free_list(rows, state.numbers, field, len(old))
-    return state._replace(**longer)
+            _add_to_free_list(rows, state.numbers, field, len(old_rows))
+    return state._replace(**longer_arrays)
 
 
 def grow_free_list(rows: np.ndarray, numbers: np.ndarray, free: int, count: int) -> np.ndarray:
@@ -208,10 +219,10 @@ def grow_free_list(rows: np.ndarray, numbers: np.ndarray, free: int, count: int)
 
     ``numbers[free]`` is the index of the first free record, ``numbers[free + 1]`` the number of free records.
     """
-    longer = np.zeros(count, rows.dtype)
-    longer[: len(rows)] = rows
-    _add_to_free_list(longer, numbers, Pool(rows.dtype, "", free), len(rows))
-    return longer
+    longer_rows = np.zeros(count, rows.dtype)
+    longer_rows[: len(rows)] = rows
+    _add_to_free_list(longer_rows, numbers, Pool(rows.dtype, "", free), len(rows))
+    return longer_rows
 
 
 def _axes_of(field: Array | Pool) -> tuple[str | int, ...]:
@@ -230,19 +241,19 @@ def _compute_shape(field: Array | Pool, sizes: Mapping[str, int], given: Mapping
 
 
 def _make_array(field: Array | Pool, shape: tuple[int, ...]) -> np.ndarray:
-    """Return an array with its initial values. Zeros are not written, so unused pages take no memory."""
-    rows = np.zeros(shape, field.dtype)
+    """Return an array with the initial values of a field. An array of zeros takes no memory before it is written."""
+    array = np.zeros(shape, field.dtype)
     fill = field.fill if isinstance(field, Array) else 0
     if isinstance(fill, dict):
         for column, value in fill.items():
-            rows[column] = value
+            array[column] = value
     elif fill:
-        rows[...] = fill
-    return rows
+        array[...] = fill
+    return array
 
 
 def _add_to_free_list(rows: np.ndarray, numbers: np.ndarray, pool: Pool, first: int) -> None:
-    """Link the rows from ``first`` on into the pool's list of free rows, ahead of rows that are free already."""
+    """Add the rows from index ``first`` on to a pool's free rows; they are taken before rows that are free already."""
     first_free = numbers[pool.free] if numbers[pool.free + 1] else NONE
     _link(rows, first, first_free)
     numbers[pool.free] = first
@@ -264,7 +275,7 @@ NO_ROWS = (NONE, NONE, 0)  # the ``fill`` of an empty list, see `Array`
 
 @compiled
 def take_free(rows, numbers, free):
-    """Take the first free record, ``numbers[free]``, from a pool of ``rows``, and return the record's index."""
+    """Take the first free record, ``rows[numbers[free]]``, from a pool, and return its index."""
     row = numbers[free]
     numbers[free] = rows[row].next
     numbers[free + 1] -= 1
@@ -273,7 +284,10 @@ def take_free(rows, numbers, free):
 
 @compiled
 def give_back(rows, numbers, free, row):
-    """Return record ``row`` to its pool; the next `take_free` returns it again."""
+    """Return a record, ``rows[row]``, to its pool; the next `take_free` takes this record.
+
+    ``numbers[free]`` is the index of the pool's first free record.
+    """
     rows[row].next = numbers[free]
     numbers[free] = row
     numbers[free + 1] += 1
@@ -284,7 +298,7 @@ def give_back(rows, numbers, free, row):
 
 @compiled
 def append(linked_list, rows, row):
-    """Add ``rows[row]`` at the end of a list; ``linked_list`` is the list's `LIST` record."""
+    """Add ``rows[row]`` at the end of a linked list, given by its `LIST` record."""
     rows[row].next = NONE
     rows[row].previous = linked_list.last
     if linked_list.last == NONE:
@@ -297,16 +311,16 @@ def append(linked_list, rows, row):
 
 @compiled
 def remove(linked_list, rows, row):
-    """Remove ``rows[row]`` from a list. The row keeps its own links, so a loop over the list can continue from it."""
-    record = rows[row]
-    if record.previous == NONE:
-        linked_list.first = record.next
+    """Remove ``rows[row]`` from a linked list. The row keeps its own links, so a loop over the list can continue."""
+    removed_record = rows[row]
+    if removed_record.previous == NONE:
+        linked_list.first = removed_record.next
     else:
-        rows[record.previous].next = record.next
-    if record.next == NONE:
-        linked_list.last = record.previous
+        rows[removed_record.previous].next = removed_record.next
+    if removed_record.next == NONE:
+        linked_list.last = removed_record.previous
     else:
-        rows[record.next].previous = record.previous
+        rows[removed_record.next].previous = removed_record.previous
     linked_list.count -= 1
 
 
@@ -315,7 +329,7 @@ def remove(linked_list, rows, row):
 
 @compiled
 def clear(linked_list):
-    """Empty a list, given by its `LIST` record; the rows in it are left unchanged."""
+    """Empty a linked list. Only its `LIST` record changes, not the rows in the list."""
     linked_list.first = NONE
     linked_list.last = NONE
     linked_list.count = 0
@@ -323,7 +337,7 @@ def clear(linked_list):
 
 @compiled
 def append_behind(linked_list, rows, previous, row):
-    """Insert ``rows[row]`` into a list behind row ``previous``, or in front of all rows if ``previous`` is NONE."""
+    """Insert ``rows[row]`` into a linked list behind row ``previous``, or in front of all rows if this is NONE."""
     if previous == NONE:
         rows[row].next = linked_list.first
         linked_list.first = row
@@ -337,9 +351,9 @@ def append_behind(linked_list, rows, previous, row):
 
 @compiled
 def remove_behind(linked_list, rows, previous, row):
-    """Remove ``rows[row]`` from a list, and return the row that followed it.
+    """Remove ``rows[row]`` from a linked list; return the index of the row that followed it, or NONE.
 
-    ``previous``: the row in front of the removed row, or NONE if the removed row is the first.
+    ``previous``: the index of the row in front of the removed row, or NONE if the removed row is the first.
     """
     next_row = rows[row].next
     if previous == NONE:
@@ -359,9 +373,9 @@ RING = np.dtype([("count", np.int32), ("oldest", np.int32)], align=True)
 
 @hot
 def find_newest_first(ids, ring, id):
-    """Return the index of an id in ``ids``, a node's row of ids, or NONE; the newest ids are compared first.
+    """Return the index of ``id`` among the ids that a node remembers, or NONE; newer ids are compared first.
 
-    ``ring``: the node's `RING`.
+    ``ids``: the node's row of ids. ``ring``: the node's `RING` record.
     """
     for index in range(ring.oldest - 1, -1, -1):
         if ids[index] == id:
@@ -374,7 +388,10 @@ def find_newest_first(ids, ring, id):
 
 @compiled
 def remember(ids, ring, id):
-    """Store a new id in ``ids``, a node's row of ids, in place of the oldest if all are used; return its index."""
+    """Store a new id in ``ids``, a node's row of ids; return the index at which it is stored.
+
+    If all elements of the row are used, the new id replaces the oldest. ``ring``: the node's `RING` record.
+    """
     if ring.count < len(ids):
         index = np.int64(ring.count)
         ring.count += 1
@@ -432,22 +449,29 @@ def one_way_match(attributes, first, last, sample_first, sample_last):
 
 @compiled
 def deliver(core, now, i, peer, message):
-    """Deliver each sample of a publication to the open subscriptions of node ``i`` that match the sample."""
+    """Deliver the samples of a publication to the active subscriptions of node ``i`` that match them.
+
+    ``peer``: the address of the node that sent the publication, or -1.
+    """
     content = core.contents[core.messages[message].content]
-    index = core.nodes[i].first_subscription
-    while index != NONE:
-        subscription = core.subscriptions[index]
+    subscription_row = core.nodes[i].first_subscription
+    while subscription_row != NONE:
+        subscription = core.subscriptions[subscription_row]
         if subscription.is_open and (subscription.expires_us < 0 or now < subscription.expires_us):
             for s in range(content.first_sample, content.last_sample):
                 sample = core.samples[s]
                 if one_way_match(core.attributes, subscription.first, subscription.last, sample.first, sample.last):
                     report_delivered(core, now, i, peer, message, subscription.number, sample.detail)
-        index = subscription.next
+        subscription_row = subscription.next
 
 
 @hot
 def hold(core, now, i, peer, message, hops, is_first):
-    """Record that node ``i`` holds a publication, and deliver it; ``is_first``: whether it is new to the node."""
+    """Record that node ``i`` holds a publication, and deliver it to the node's subscriptions.
+
+    ``peer``: the address of the node that sent it, or -1. ``hops``: the number of hops from its origin. ``is_first``:
+    whether the publication is new to the node.
+    """
     report_held(core, now, i, peer, message, hops, is_first)
     if core.nodes[i].first_subscription != NONE:
         deliver(core, now, i, peer, message)
@@ -455,13 +479,14 @@ def hold(core, now, i, peer, message, hops, is_first):
 
 @compiled
 def hold_pair(core, pairs, i, peer, message, event, hops, now):
-    """Record, as `hold` does, that node ``i`` holds the publication with the index ``event``.
+    """Record that node ``i`` holds a publication, and deliver it; ``pairs`` shows whether it is new to the node.
 
-    ``pairs[event, i].held`` stores whether the node has held this publication before; it is set to 1.
+    ``event``: the row of the publication in ``pairs``. ``pairs[event, i].held`` becomes 1. The other parameters are
+    those of `hold`.
     """
-    pair = pairs[event, i]
-    is_first = not pair.held
-    pair.held = 1
+    pair_row = pairs[event, i]
+    is_first = not pair_row.held
+    pair_row.held = 1
     hold(core, now, i, peer, message, hops, is_first)
 
 
@@ -477,7 +502,7 @@ _OWN_CODES = {"Event": Events, "Reason": Reasons, "Message": Messages}  # a base
 
 
 def lookup(twin: Any, name: str) -> Any:
-    """Return the object with this name in a twin or one of its PARTS; otherwise the default in this module."""
+    """Return the object ``name`` of a twin: from its module, a module in its PARTS, or the default in this module."""
     for module in (twin, *getattr(twin, "PARTS", ())):
         if name in vars(module):
             return vars(module)[name]
@@ -485,55 +510,56 @@ def lookup(twin: Any, name: str) -> Any:
 
 
 def state_of(twin: Any, setup: Setup, messages: int) -> Any:
-    """Return the state of a twin for up to ``messages`` messages at once."""
-    if (own := lookup(twin, "make_state")) is not None:
-        return own(setup, messages)
+    """Create the state of a twin in which up to ``messages`` messages exist at once."""
+    if (make_own_state := lookup(twin, "make_state")) is not None:
+        return make_own_state(setup, messages)
     return make(lookup(twin, "State"), lookup(twin, "FIELDS"), setup, messages)
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Return the size in bytes of the longest frame of a run.
+    """Return the size in bytes of the longest frame of a publication in the run.
 
-    This default is for twins whose longest frames are those of publications."""
+    A twin whose other frames may be longer needs its own function of this name.
+    """
     return int(setup.work.contents["size_B"].max(initial=1))
 
 
 @compiled
 def has_room(core, state):
-    """Return True: a twin with this default allocates all memory of its nodes at the start."""
+    """Return True. This default suits a twin that allocates the memory of its nodes at the start."""
     return True
 
 
 def with_more_room(state: Any) -> Any:
-    """Return the state unchanged. The loop does not call this unless ``has_room`` returns False."""
+    """Return the state unchanged. This default suits a twin whose ``has_room`` always returns True."""
     return state
 
 
 def text(setup: Any, state: Any, number: int) -> str:
-    """Raise IndexError: a twin with this default creates no texts during a run."""
+    """Raise IndexError. This default suits a twin that creates no texts during a run."""
     raise IndexError(number)
 
 
 @compiled
 def start(core, state, i, now):
-    """Do nothing when a node starts."""
+    """Do nothing. This default suits a twin whose nodes do nothing when they start."""
 
 
 @compiled
 def subscribe(core, state, i, index, now):
-    """Do nothing: subscriptions are not sent."""
+    """Do nothing. This default suits protocols that do not send subscriptions."""
 
 
 @compiled
 def unsubscribe(core, state, i, index, now):
-    """Do nothing: as subscriptions are not sent, other nodes need not learn that one has ended."""
+    """Do nothing. This default suits protocols that do not send subscriptions."""
 
 
 @compiled
 def reinforce(core, state, i, index, now):
-    """Do nothing: the protocol has no paths to reinforce."""
+    """Do nothing. This default suits protocols without paths to reinforce."""
 
 
 @compiled
 def wake(core, state, i, now):
-    """Do nothing: a twin without its own function has no timers."""
+    """Do nothing. This default suits protocols without timers."""

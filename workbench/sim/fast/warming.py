@@ -26,7 +26,7 @@ class Warming:
 
     @property
     def is_done(self) -> bool:
-        """Whether the process has ended, with the machine code on disk or with an error."""
+        """True if the process has ended, with the machine code on disk or with an error."""
         return self._process is None or self._process.poll() is not None
 
     @property
@@ -39,7 +39,10 @@ class Warming:
         return lines[-1] if lines else f"the process ended with {self._process.returncode}"
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for the end, up to ``timeout_s`` seconds; return whether the process has ended."""
+        """Wait up to ``timeout_s`` seconds for the process to end; return whether it has ended.
+
+        ``timeout_s=None``: wait without a limit.
+        """
         if self._process is not None:
             try:
                 self._process.wait(timeout_s)
@@ -113,6 +116,6 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(_NICENESS)
     protocol: Any = importlib.import_module(module)
-    for part in name.split("."):
-        protocol = getattr(protocol, part)
+    for attribute_name in name.split("."):
+        protocol = getattr(protocol, attribute_name)
     compile_here(twin, protocol)

@@ -115,12 +115,12 @@ def compute(
     from workbench.sim.metrics.series import Metrics  # Not before: it loads pandas.
 
     columns = Columns(rows)
-    values = deliveries(scenario, columns)
-    values["coverage"] = _coverage(scenario, columns, counts)
-    values.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
-    values.update(_protocol_and_plugin_metrics(scenario, columns))
-    values.update(_costs(scenario, counts, sizes, charges(scenario.radio, radio_states_us)))
-    return Metrics([float(value) for value in values.values()], list(values), name="metrics")
+    metrics = deliveries(scenario, columns)
+    metrics["coverage"] = _coverage(scenario, columns, counts)
+    metrics.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
+    metrics.update(_protocol_and_plugin_metrics(scenario, columns))
+    metrics.update(_costs(scenario, counts, sizes, charges(scenario.radio, radio_states_us)))
+    return Metrics([float(value) for value in metrics.values()], list(metrics), name="metrics")
 
 
 def _coverage(scenario: Any, rows: Columns, counts: Counts) -> float:
@@ -146,7 +146,10 @@ def _protocol_and_plugin_metrics(scenario: Any, rows: Columns) -> dict[str, floa
 
 
 def _check_names(module: str, measured: dict[str, float], taken_names: Collection[str] = ()) -> dict[str, float]:
-    """Return ``measured`` unchanged. Raises ScenarioError if one of its names is in every run or in ``taken_names``."""
+    """Return ``measured``, the metrics of ``module``. Raises ScenarioError if the name of one is taken.
+
+    The names of the metrics of every run are taken, and those in ``taken_names``.
+    """
     for name in measured:
         if (
             name.startswith((*COUNTS, "charge_"))
@@ -174,8 +177,8 @@ def _costs(scenario: Any, counts: Counts, sizes: Sizes, charges: dict[str, float
     bytes_sent = sum(size_B for (event, _, _), size_B in sizes.items() if event == "sent")
     sent_B = bytes_sent + totals["sent"] * radio.overhead_B
     # A frame that collides costs its receiver as much as a decoded frame.
-    heard = totals["received"] + detailed["lost_collision"]
-    heard_B += heard * radio.overhead_B
+    heard_count = totals["received"] + detailed["lost_collision"]
+    heard_B += heard_count * radio.overhead_B
     return {
         "transmissions": totals["sent"],
         "receptions": totals["received"],

@@ -40,16 +40,20 @@ class Arrived(NamedTuple):
 
 
 class _Contents(NamedTuple):
-    """The publications that messages carry: message m carries ``publication[first[m] : first[m + 1]]``, in order."""
+    """The publications that each message carries: those of message m are ``publication[first[m] : first[m + 1]]``.
+
+    Publications are indices into the run's `Publications`.
+    """
 
     first: np.ndarray
     publication: np.ndarray
 
 
 class _Deliveries(NamedTuple):
-    """Deliveries, one array (d,) per field; all but ``time_us`` and ``may_differ`` are indices.
+    """Deliveries, one array (d,) per field.
 
-    ``may_differ``: whether the protocol reports that a node changed the message on purpose.
+    ``subscription``, ``message``, ``text``: indices. ``row``: the position among the rows "delivered". ``may_differ``:
+    whether the protocol reports that a node changed the message on purpose.
     """
 
     subscription: np.ndarray
@@ -61,7 +65,11 @@ class _Deliveries(NamedTuple):
 
 
 class _Items(NamedTuple):
-    """Items, one array (i,) per field; ``pair`` is the index of a pair of a message and a subscription's text."""
+    """Samples that messages carry and that match a subscription text; one array (i,) per field, all of them indices.
+
+    ``pair``: the pair of a message and a subscription text. ``publication``: the sample's publication. ``text``: the
+    sample's text.
+    """
 
     pair: np.ndarray
     publication: np.ndarray
@@ -75,10 +83,10 @@ def arrivals(
     matching: Matching,
     changes: tuple[str, ...],
 ) -> Arrived:
-    """Return the outcome of all deliveries.
+    """Return the publications to which deliveries are credited, and the numbers of wrong and of duplicate deliveries.
 
-    ``changes``: (event, detail) of the trace rows that report a message changed by a filter, or () if the protocol
-    does not report changes.
+    ``changes``: (event, detail) of the trace rows that report a message changed by a filter, or () if the protocol does
+    not report changes.
     """
     name, origin, sequence = rows.columns("delivered", *_MESSAGE)
     node, subscription_number, time_us, detail = rows.columns("delivered", "node", "value", "time_us", "detail")
@@ -88,37 +96,42 @@ def arrivals(
     subscription = find_last((node, subscription_number), (subscriptions.node, subscriptions.number))
     may_differ = find_last((name, origin, sequence), _read_changed(rows, changes)) >= 0
     all_deliveries = _Deliveries(subscription, message, time_us, text, may_differ, np.arange(len(node)))
-    valid = columns.take_rows(all_deliveries, _mark_in_time(all_deliveries, subscriptions))
-    valid = columns.take_rows(valid, _mark_matches(valid, subscriptions, texts, matching))
-    _, first_of_pair, pair = columns.unique_all(row_keys(valid.message, subscriptions.text[valid.subscription]))
-    pairs = valid.message[first_of_pair], subscriptions.text[valid.subscription[first_of_pair]]
-    items = _make_items(*pairs, contents, subscriptions, publications, texts, matching)
-    publication, is_duplicate, is_wrong = _credit_deliveries(valid, pair, items)
-    is_credited = publication >= 0
-    credited = (
-        valid.subscription[is_credited],
-        publication[is_credited],
-        valid.time_us[is_credited],
-        valid.row[is_credited],
+    valid_deliveries = columns.take_rows(all_deliveries, _mark_in_time(all_deliveries, subscriptions))
+    valid_deliveries = columns.take_rows(
+        valid_deliveries, _mark_matches(valid_deliveries, subscriptions, texts, matching)
     )
-    wrong = len(node) - len(valid.text) + int(np.count_nonzero(is_wrong))
-    return Arrived(*credited, wrong, int(np.count_nonzero(is_duplicate)))
+    _, first_of_pair, pair = columns.unique_all(
+        row_keys(valid_deliveries.message, subscriptions.text[valid_deliveries.subscription])
+    )
+    pairs = valid_deliveries.message[first_of_pair], subscriptions.text[valid_deliveries.subscription[first_of_pair]]
+    items = _make_items(*pairs, contents, subscriptions, publications, texts, matching)
+    publication, is_duplicate, is_wrong = _credit_deliveries(valid_deliveries, pair, items)
+    is_credited = publication >= 0
+    credited_columns = (
+        valid_deliveries.subscription[is_credited],
+        publication[is_credited],
+        valid_deliveries.time_us[is_credited],
+        valid_deliveries.row[is_credited],
+    )
+    wrong_count = len(node) - len(valid_deliveries.text) + int(np.count_nonzero(is_wrong))
+    return Arrived(*credited_columns, wrong_count, int(np.count_nonzero(is_duplicate)))
 
 
 def _read_contents(rows: Columns, publications: Publications, messages: Table) -> tuple[_Contents, np.ndarray]:
-    """Return the contents of all messages, and the index in these contents of each of ``messages``.
+    """Return the publications that each message carries, and the number m in these `_Contents` of each of ``messages``.
 
-    ``messages``: columns (origin, sequence). The index of a message that no node originated is -1.
+    ``messages``: columns (origin, sequence), which identify a message. The number is -1 for a message that no node
+    originated.
     """
     node, reading_number, origin, sequence = rows.columns("originated", "node", "value", "origin", "sequence")
     publication = find_last((node, reading_number), (publications.node, publications.number))
     is_known = publication >= 0
-    keys, message_keys = columns.shared_keys((origin[is_known], sequence[is_known]), messages)
-    by_message = columns.argsort(keys)
-    keys = keys[by_message]
-    first_of_message = np.flatnonzero(columns.mark_first(keys))
-    index = columns.find_sorted(message_keys, keys[first_of_message])
-    return _Contents(np.append(first_of_message, len(keys)), publication[is_known][by_message]), index
+    carried_keys, message_keys = columns.shared_keys((origin[is_known], sequence[is_known]), messages)
+    by_message = columns.argsort(carried_keys)
+    carried_keys = carried_keys[by_message]
+    first_of_message = np.flatnonzero(columns.mark_first(carried_keys))
+    content_index = columns.find_sorted(message_keys, carried_keys[first_of_message])
+    return _Contents(np.append(first_of_message, len(carried_keys)), publication[is_known][by_message]), content_index
 
 
 def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
@@ -133,7 +146,7 @@ def _read_changed(rows: Columns, changes: tuple[str, ...]) -> Table:
 
 
 def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> np.ndarray:
-    """Return for each delivery (d,) whether its message is known, and its subscription existed at its time."""
+    """Return for each delivery (d,) whether a node originated its message, and its subscription existed at its time."""
     is_known = (all_deliveries.subscription >= 0) & (all_deliveries.message >= 0)
     first_us, last_us = (
         subscriptions.first_us[all_deliveries.subscription],
@@ -145,7 +158,10 @@ def _mark_in_time(all_deliveries: _Deliveries, subscriptions: Subscriptions) -> 
 def _mark_matches(
     deliveries: _Deliveries, subscriptions: Subscriptions, texts: list[str], matching: Matching
 ) -> np.ndarray:
-    """Return for each delivery (d,) whether its sample matches its subscription."""
+    """Return for each delivery (d,) whether the delivered sample matches the subscription.
+
+    ``texts``: the texts of all samples, into which ``deliveries.text`` has indices.
+    """
     subscription_text = subscriptions.text[deliveries.subscription]
     _, first_of_pair, pair = columns.unique_all(row_keys(subscription_text, deliveries.text))
     is_match = [
@@ -166,13 +182,14 @@ def _make_items(
     texts: list[str],
     matching: Matching,
 ) -> _Items:
-    """Return the items of n pairs (message, subscription's text): the matching samples with their publications.
+    """Return the items of n pairs of a message and a subscription text: the matching samples with their publications.
 
-    ``message`` and ``subscription_text`` are indices (n,).
+    ``message`` (n,): indices into ``contents``. ``subscription_text`` (n,): indices into ``subscriptions.texts``.
+    ``texts``: the texts of delivered samples.
     """
-    count = contents.first[message + 1] - contents.first[message]
-    pair = np.repeat(np.arange(len(message)), count)
-    publication = contents.publication[ranges(contents.first[message], count)]
+    publication_counts = contents.first[message + 1] - contents.first[message]
+    pair = np.repeat(np.arange(len(message)), publication_counts)
+    publication = contents.publication[ranges(contents.first[message], publication_counts)]
     _, first_of_texts, texts_index = columns.unique_all(
         row_keys(subscription_text[pair], publications.text[publication])
     )
@@ -189,18 +206,21 @@ def _make_items(
         )
     ]
     lengths = np.array([len(samples) for samples in sample_codes], np.int64)
-    starts, counts_of_pairs = (np.cumsum(lengths) - lengths)[texts_index], lengths[texts_index]
-    text = np.array([code for samples in sample_codes for code in samples], np.int64)[ranges(starts, counts_of_pairs)]
+    first_samples, counts_of_pairs = (np.cumsum(lengths) - lengths)[texts_index], lengths[texts_index]
+    text = np.array([code for samples in sample_codes for code in samples], np.int64)[
+        ranges(first_samples, counts_of_pairs)
+    ]
     return _Items(np.repeat(pair, counts_of_pairs), np.repeat(publication, counts_of_pairs), text)
 
 
 def _credit_deliveries(
     valid: _Deliveries, pair: np.ndarray, items: _Items
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return three arrays with a value for each delivery: its publication or -1, is_duplicate, is_wrong.
+    """Return three arrays (d,): the publication to which a delivery is credited or -1, is_duplicate, is_wrong.
 
-    ``pair`` (d,): the index, as in ``items``, of each delivery's pair of message and subscription text. A delivery is
-    wrong if its message has no item with its text, unless a filter may have changed the message.
+    ``items``: see the module's docstring. ``pair`` (d,): the pair of message and subscription text of each delivery, as
+    in ``items.pair``. A delivery is wrong if its message has no item with its text, unless a filter may have changed
+    the message.
     """
     of_items = items.pair, items.text
     rank = columns.cumcount(row_keys(valid.subscription, pair, valid.text))
@@ -222,28 +242,34 @@ def _credit_changed(
     publication: np.ndarray,
     is_duplicate: np.ndarray,
 ) -> None:
-    """Match with publications the deliveries of messages in which a filter changed a sample.
+    """Match deliveries with publications, for messages in which a filter changed a sample.
 
     All deliveries of such a message to a subscription are credited one by one, each to the first item that has not
     arrived. An unchanged sample needs an item with its own text, a changed sample takes any item. ``pair`` (d,): see
     `_credit_deliveries`. ``is_changed`` (d,) marks the deliveries of changed samples. The arrays ``publication`` and
     ``is_duplicate`` are changed in place.
     """
-    group = row_keys(valid.subscription, pair)
-    ends = np.searchsorted(items.pair, np.arange(1 + pair.max()), side="right").tolist()
-    missing: dict[int, list[tuple[int, int]]] = {}  # group -> (text, publication) of items that have not arrived
+    group_keys = row_keys(valid.subscription, pair)
+    pair_ends = np.searchsorted(items.pair, np.arange(1 + pair.max()), side="right").tolist()
+    missing_items: dict[int, list[tuple[int, int]]] = {}  # group -> (text, publication) of items that have not arrived
     seen_texts: set[tuple[int, int]] = set()
-    for index in np.flatnonzero(np.isin(group, group[is_changed])).tolist():
-        key, text = int(group[index]), int(valid.text[index])
-        if key not in missing:
-            items_of_pair = slice(ends[pair[index] - 1] if pair[index] else 0, ends[pair[index]])
-            missing[key] = list(
+    for delivery_index in np.flatnonzero(np.isin(group_keys, group_keys[is_changed])).tolist():
+        group_key, text = int(group_keys[delivery_index]), int(valid.text[delivery_index])
+        if group_key not in missing_items:
+            items_of_pair = slice(
+                pair_ends[pair[delivery_index] - 1] if pair[delivery_index] else 0, pair_ends[pair[delivery_index]]
+            )
+            missing_items[group_key] = list(
                 zip(items.text[items_of_pair].tolist(), items.publication[items_of_pair].tolist(), strict=True)
             )
         # A changed sample is credited to the first item that has not arrived.
-        candidates = (position for position, item in enumerate(missing[key]) if is_changed[index] or item[0] == text)
-        position = next(candidates, None)
-        publication[index] = -1 if position is None else missing[key].pop(position)[1]
+        candidates = (
+            item_position
+            for item_position, item in enumerate(missing_items[group_key])
+            if is_changed[delivery_index] or item[0] == text
+        )
+        item_position = next(candidates, None)
+        publication[delivery_index] = -1 if item_position is None else missing_items[group_key].pop(item_position)[1]
         # A text seen for the first time may match only because a filter changed it: it is not expected, and not wrong.
-        is_duplicate[index] = position is None and (key, text) in seen_texts
-        seen_texts.add((key, text))
+        is_duplicate[delivery_index] = item_position is None and (group_key, text) in seen_texts
+        seen_texts.add((group_key, text))

@@ -36,7 +36,7 @@ _NO_TIMES = np.zeros(0, np.int64)
 
 
 class _Expectations(NamedTuple):
-    """The input for counting expected samples; ``publisher`` (p,): the index of each publication's node."""
+    """The data from which expected samples are counted; ``publisher`` (p,): the index of each publication's node."""
 
     subscriptions: Subscriptions
     publications: Publications
@@ -46,7 +46,10 @@ class _Expectations(NamedTuple):
 
 
 class _DeliveredMessages(NamedTuple):
-    """Messages delivered at a sink, one array (h,) per field: node indices, and the hops that the message travelled."""
+    """Messages delivered at sinks, one array (h,) per field.
+
+    ``sink``, ``origin``: indices of nodes. ``hops``: the number of hops that the message travelled.
+    """
 
     sink: np.ndarray
     origin: np.ndarray
@@ -61,40 +64,48 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         wrong = len(rows.columns("delivered", "node")[0])
         return _make_metrics(wrong, 0, 0, _NO_TIMES, NOT_A_NUMBER, Progress(_NO_TIMES, _NO_TIMES, _NO_TIMES, _NO_TIMES))
     publications, matching, paths = read_publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
-    arrived = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
+    arrived_deliveries = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
     samples = samples_of(subscriptions, publications, matching)
-    active = active_intervals(subscriptions, rows)
-    expectations = _Expectations(subscriptions, publications, active, paths.indices(publications.node), samples)
-    unsent = withheld(rows, scenario.protocol.withholds, subscriptions, publications, active)
+    subscription_intervals = active_intervals(subscriptions, rows)
+    expectations = _Expectations(
+        subscriptions, publications, subscription_intervals, paths.indices(publications.node), samples
+    )
+    unsent = withheld(rows, scenario.protocol.withholds, subscriptions, publications, subscription_intervals)
     unsent_samples = _count_samples(unsent, subscriptions, publications, samples)
     sink = paths.indices(subscriptions.node)
     delivered_messages = _read_delivered_messages(rows, paths, subscriptions.node)
-    is_expected = active.has(arrived.subscription, publications.time_us[arrived.publication])
-    is_expected &= ~unsent.has(arrived.subscription, arrived.publication)
+    is_expected = subscription_intervals.has(
+        arrived_deliveries.subscription, publications.time_us[arrived_deliveries.publication]
+    )
+    is_expected &= ~unsent.has(arrived_deliveries.subscription, arrived_deliveries.publication)
     shortest, sinks = np.zeros(len(delivered_messages.hops), np.int64), np.unique(sink)
-    expected = np.zeros(len(publications.time_us), np.int64)
-    for position, hops in paths.hops_to(sinks):
+    expected_counts = np.zeros(len(publications.time_us), np.int64)
+    for first_sink, hops in paths.hops_to(sinks):
         row_of = np.full(len(paths.addresses), -1)
-        row_of[sinks[position : position + len(hops)]] = np.arange(len(hops))
-        expected += _count_expected(expectations, hops >= 0, row_of[sink])
-        selected, pair_hops = _select_hops(
-            hops, row_of[sink[arrived.subscription]], expectations.publisher[arrived.publication]
+        row_of[sinks[first_sink : first_sink + len(hops)]] = np.arange(len(hops))
+        expected_counts += _count_expected(expectations, hops >= 0, row_of[sink])
+        selected_pairs, pair_hops = _select_hops(
+            hops, row_of[sink[arrived_deliveries.subscription]], expectations.publisher[arrived_deliveries.publication]
         )
-        is_expected[selected] &= pair_hops >= 0
-        selected, pair_hops = _select_hops(
+        is_expected[selected_pairs] &= pair_hops >= 0
+        selected_pairs, pair_hops = _select_hops(
             hops, row_of[sink[unsent.subscription]], expectations.publisher[unsent.publication]
         )
-        selected = selected[pair_hops >= 0]
-        np.subtract.at(expected, unsent.publication[selected], unsent_samples[selected])
-        selected, pair_hops = _select_hops(hops, row_of[delivered_messages.sink], delivered_messages.origin)
-        shortest[selected] = pair_hops
-    latencies_us = np.sort((arrived.time_us - publications.time_us[arrived.publication])[is_expected])
+        selected_pairs = selected_pairs[pair_hops >= 0]
+        np.subtract.at(expected_counts, unsent.publication[selected_pairs], unsent_samples[selected_pairs])
+        selected_pairs, pair_hops = _select_hops(hops, row_of[delivered_messages.sink], delivered_messages.origin)
+        shortest[selected_pairs] = pair_hops
+    latencies_us = np.sort(
+        (arrived_deliveries.time_us - publications.time_us[arrived_deliveries.publication])[is_expected]
+    )
     unexpected = len(is_expected) - len(latencies_us)
-    delivered = np.bincount(arrived.publication[is_expected], minlength=len(expected))
-    progress = Progress(publications.time_us, expected, delivered, np.sort(arrived.time_us[is_expected]))
+    delivered = np.bincount(arrived_deliveries.publication[is_expected], minlength=len(expected_counts))
+    progress = Progress(
+        publications.time_us, expected_counts, delivered, np.sort(arrived_deliveries.time_us[is_expected])
+    )
     return _make_metrics(
-        arrived.wrong,
-        arrived.duplicates,
+        arrived_deliveries.wrong,
+        arrived_deliveries.duplicates,
         unexpected,
         latencies_us,
         _compute_stretch(delivered_messages.hops, shortest),
@@ -112,10 +123,10 @@ def _make_metrics(
     progress: Progress,
     changes_us: np.ndarray = _NO_TIMES,
 ) -> dict[str, float]:
-    expected = int(progress.expected.sum())
+    expected_count = int(progress.expected.sum())
     return {
-        "delivery_ratio": len(latencies_us) / expected if expected else NOT_A_NUMBER,
-        "expected": expected,
+        "delivery_ratio": len(latencies_us) / expected_count if expected_count else NOT_A_NUMBER,
+        "expected": expected_count,
         "delivered": len(latencies_us),
         "wrong_deliveries": wrong,
         "duplicate_deliveries": duplicates,
@@ -123,7 +134,7 @@ def _make_metrics(
         "latency_ms_p50": percentile(latencies_us, 0.50) / 1000,
         "latency_ms_p95": percentile(latencies_us, 0.95) / 1000,
         "stretch": stretch,
-        **timeliness(latencies_us, expected),
+        **timeliness(latencies_us, expected_count),
         **progress.times(changes_us),
     }
 
@@ -132,64 +143,72 @@ def _make_metrics(
 
 
 def samples_of(subscriptions: Subscriptions, publications: Publications, matching: Matching) -> list[np.ndarray]:
-    """Return for each subscription text an array with the number of matching samples in each publication text."""
-    counts = []
-    for text, indices in zip(
+    """Return for each subscription text an array: the number of matching samples in each publication text."""
+    sample_counts = []
+    for subscription_text, indices in zip(
         subscriptions.texts, matching.candidates(subscriptions.texts, publications.texts), strict=True
     ):
-        numbers = np.zeros(len(publications.texts), np.int64)
-        numbers[indices] = [len(matching.samples(text, publications.texts[index])) for index in indices.tolist()]
-        counts.append(numbers)
-    return counts
+        counts_of_texts = np.zeros(len(publications.texts), np.int64)
+        counts_of_texts[indices] = [
+            len(matching.samples(subscription_text, publications.texts[index])) for index in indices.tolist()
+        ]
+        sample_counts.append(counts_of_texts)
+    return sample_counts
 
 
 def _count_samples(
     pairs: Withheld, subscriptions: Subscriptions, publications: Publications, samples: list[np.ndarray]
 ) -> np.ndarray:
-    """Return the number of matching samples of each pair of a subscription and a publication in ``pairs``."""
-    texts = zip(
+    """Return for each pair in ``pairs`` the number of samples of the publication that match the subscription.
+
+    ``samples``: as in `_Expectations`.
+    """
+    text_pairs = zip(
         subscriptions.text[pairs.subscription].tolist(), publications.text[pairs.publication].tolist(), strict=True
     )
-    return np.array([samples[subscription][publication] for subscription, publication in texts], np.int64)
+    return np.array([samples[subscription][publication] for subscription, publication in text_pairs], np.int64)
 
 
 def _count_expected(expectations: _Expectations, has_path: np.ndarray, row_of: np.ndarray) -> np.ndarray:
-    """Count for each publication (p,) the samples that the subscriptions at k sinks expect.
+    """Return for each publication (p,) the number of its samples that the subscriptions at k sinks expect.
 
-    ``has_path`` (k, n): whether a path leads to each of k sinks from each node. ``row_of`` (s,): the row of each
-    subscription's sink in ``has_path``, -1 if the sink has no row.
+    ``has_path[i, j]``: whether a path leads from node j to the i-th of these sinks. ``row_of`` (s,): for each
+    subscription, the row of its sink in ``has_path``, or -1 for a sink that is not one of them.
     """
     subscriptions, publications, active, publisher, samples = expectations
-    _, example_rows, kinds = np.unique(np.packbits(has_path, axis=1), axis=0, return_index=True, return_inverse=True)
-    kind = np.where(row_of >= 0, kinds.reshape(-1)[row_of], -1)[active.subscription]
-    text = subscriptions.text[active.subscription]
-    with_row = np.flatnonzero(kind >= 0)
-    values, group = unique_inverse(row_keys(kind[with_row], text[with_row]))
-    begins = np.searchsorted(publications.time_us, active.first_us)
-    ends = np.searchsorted(publications.time_us, active.last_us)
-    count = len(publications.time_us)
-    expected = np.zeros(count, np.int64)
-    for same_group in (with_row[rows] for rows in split_rows(group, len(values))):
-        reaches = has_path[example_rows[kind[same_group[0]]]]
+    _, example_rows, row_kinds = np.unique(
+        np.packbits(has_path, axis=1), axis=0, return_index=True, return_inverse=True
+    )
+    path_kind = np.where(row_of >= 0, row_kinds.reshape(-1)[row_of], -1)[active.subscription]
+    text_index = subscriptions.text[active.subscription]
+    with_row = np.flatnonzero(path_kind >= 0)
+    group_keys, group_index = unique_inverse(row_keys(path_kind[with_row], text_index[with_row]))
+    first_publications = np.searchsorted(publications.time_us, active.first_us)
+    end_publications = np.searchsorted(publications.time_us, active.last_us)
+    publication_count = len(publications.time_us)
+    expected_counts = np.zeros(publication_count, np.int64)
+    for same_group in (with_row[rows] for rows in split_rows(group_index, len(group_keys))):
+        reaches_sink = has_path[example_rows[path_kind[same_group[0]]]]
         sample_counts = np.where(
-            (publisher >= 0) & reaches[publisher], samples[text[same_group[0]]][publications.text], 0
+            (publisher >= 0) & reaches_sink[publisher], samples[text_index[same_group[0]]][publications.text], 0
         )
         # The number of active intervals that contain each publication: +1 where one begins, -1 where it ends.
-        change = np.bincount(begins[same_group], minlength=count + 1) - np.bincount(
-            ends[same_group], minlength=count + 1
+        active_changes = np.bincount(first_publications[same_group], minlength=publication_count + 1) - np.bincount(
+            end_publications[same_group], minlength=publication_count + 1
         )
-        expected += sample_counts * np.cumsum(change)[:count]
-    return expected
+        expected_counts += sample_counts * np.cumsum(active_changes)[:publication_count]
+    return expected_counts
 
 
 def _select_hops(hops: np.ndarray, row: np.ndarray, node: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Look up hops for pairs of a row and a column of the matrix ``hops`` (k, n).
+    """Return hops from the matrix ``hops`` (k, n) for pairs of a row and a node.
 
-    ``row``: each pair's row, or -1 for pairs to skip. ``node``: each pair's column, -1 if unknown. Returns the indices
-    of the pairs with a row, and their hops, which are -1 without a path or column.
+    ``row``: each pair's row of the matrix, or -1 for a pair to skip. ``node``: each pair's column, or -1 for an unknown
+    node. Returns the indices of the pairs that are not skipped, and their hops. Hops are -1 without a path and for an
+    unknown node.
     """
-    selected = np.flatnonzero(row >= 0)
-    return selected, np.where(node[selected] >= 0, hops[row[selected], node[selected]], -1)
+    selected_pairs = np.flatnonzero(row >= 0)
+    return selected_pairs, np.where(node[selected_pairs] >= 0, hops[row[selected_pairs], node[selected_pairs]], -1)
 
 
 # Paths

@@ -26,12 +26,10 @@ class Matching:
         self.is_match = lru_cache(maxsize=1_000_000)(self._is_match)
 
     def _samples(self, subscription: str, publication: str) -> tuple[str, ...]:
-        """Return the samples, as texts, of a publication that match a subscription."""
         samples = self._matching_samples(_parsed(subscription), _parsed(publication))
         return tuple(to_text(sample) for sample in samples)
 
     def _is_match(self, subscription: str, sample: str) -> bool:
-        """Return whether a sample matches a subscription."""
         try:
             return bool(self._matching_samples(_parsed(subscription), _parsed(sample)))
         except AttributeFormatError:
@@ -47,21 +45,21 @@ class Matching:
 
 
 class _CommonMatching(Matching):
-    """The matching rule of attributes; it excludes publications by comparing the numbers of all of them at once."""
+    """The common matching rule, by attributes. `candidates` compares a constraint with all publications at once."""
 
     def candidates(self, subscriptions: Iterable[str], publications: list[str]) -> list[np.ndarray]:
-        matches = []
-        values = _index_numbers(publications)
+        candidate_indices = []
+        numbers_of_key = _index_numbers(publications)
         for subscription in subscriptions:
             may_match = np.ones(len(publications), np.bool_)
             for key, operator, bound in _parsed(subscription):
                 if operator in _COMPARED and isinstance(bound, int):
-                    rows, numbers = values.get(key, _NO_VALUES)
-                    meets = np.zeros(len(publications), np.bool_)
-                    meets[rows[_COMPARED[operator](numbers, bound)]] = True
-                    may_match &= meets
-            matches.append(np.flatnonzero(may_match))
-        return matches
+                    publication_indices, key_values = numbers_of_key.get(key, _NO_VALUES)
+                    meets_constraint = np.zeros(len(publications), np.bool_)
+                    meets_constraint[publication_indices[_COMPARED[operator](key_values, bound)]] = True
+                    may_match &= meets_constraint
+            candidate_indices.append(np.flatnonzero(may_match))
+        return candidate_indices
 
 
 _COMPARED: dict[int, np.ufunc] = {EQ: np.equal, GE: np.greater_equal, GT: np.greater, LE: np.less_equal, LT: np.less}
@@ -69,13 +67,13 @@ _NO_VALUES = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
 
 def _index_numbers(publications: list[str]) -> dict[int, tuple[np.ndarray, np.ndarray]]:
-    """Return, for each attribute key with numbers, the indices of the publications that have it and their values."""
+    """Return {key: (indices of the publications with this key, its values there)} for attribute keys with numbers."""
     pairs_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for index, text in enumerate(publications):
         for key, value in _read_numbers(text):
             pairs_of[key].append((index, value))
-    columns = {key: np.array(pairs, np.int64) for key, pairs in pairs_of.items()}
-    return {key: (pairs[:, 0], pairs[:, 1]) for key, pairs in columns.items()}
+    columns_of_key = {key: np.array(pairs, np.int64) for key, pairs in pairs_of.items()}
+    return {key: (pairs[:, 0], pairs[:, 1]) for key, pairs in columns_of_key.items()}
 
 
 @lru_cache(maxsize=100_000)

@@ -28,10 +28,10 @@ def nature_of(protocol: Any, message: str) -> str:
 def by_nature(protocol: Any, counts: Counts, sizes: Sizes) -> dict[str, float]:
     """Return the numbers of frames and bytes sent, {"frames_set_up": ..., "bytes_set_up": ..., ...}."""
     totals: Counter[str] = Counter()
-    for unit, numbers in (("frames", counts), ("bytes", sizes)):
-        for (event, message, _), number in numbers.items():
+    for unit, amounts in (("frames", counts), ("bytes", sizes)):
+        for (event, message, _), amount in amounts.items():
             if event == "sent":
-                totals[f"{unit}_{nature_of(protocol, message)}"] += number
+                totals[f"{unit}_{nature_of(protocol, message)}"] += amount
     return {f"{unit}_{nature}": totals[f"{unit}_{nature}"] for unit in ("frames", "bytes") for nature in NATURES}
 
 

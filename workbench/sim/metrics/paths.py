@@ -52,11 +52,13 @@ class Paths:
         return self._batches(sources, *self._forwards)
 
     def _batches(self, starts: np.ndarray, first: np.ndarray, others: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
-        count = len(self.addresses)
-        step = max(1, _CELLS // count)
-        for position in range(0, len(starts), step):
-            hops = _search_hops(np.asarray(starts[position : position + step], np.int64), first, others, count)
-            yield position, hops.reshape(-1, count)
+        node_count = len(self.addresses)
+        batch_size = max(1, _CELLS // node_count)
+        for first_start in range(0, len(starts), batch_size):
+            hops = _search_hops(
+                np.asarray(starts[first_start : first_start + batch_size], np.int64), first, others, node_count
+            )
+            yield first_start, hops.reshape(-1, node_count)
 
 
 def _search_hops(starts: np.ndarray, first: np.ndarray, neighbors: np.ndarray, count: int) -> np.ndarray:
@@ -67,21 +69,21 @@ def _search_hops(starts: np.ndarray, first: np.ndarray, neighbors: np.ndarray, c
     hops = np.full(len(starts) * count, NO_PATH, np.int32)
     finder = np.empty(len(hops), np.int64)
     degrees = np.diff(first)
-    base, nodes = np.arange(len(starts)) * count, starts
-    hops[base + nodes] = 0
+    base, frontier_nodes = np.arange(len(starts)) * count, starts
+    hops[base + frontier_nodes] = 0
     distance = 0
-    while len(nodes):
+    while len(frontier_nodes):
         distance += 1
-        degree = degrees[nodes]
-        base, nodes = np.repeat(base, degree), neighbors[ranges(first[nodes], degree)]
-        cells = base + nodes
-        fresh = np.flatnonzero(hops[cells] < 0)
-        cells = cells[fresh]
-        hops[cells] = distance
+        degree = degrees[frontier_nodes]
+        base, frontier_nodes = np.repeat(base, degree), neighbors[ranges(first[frontier_nodes], degree)]
+        frontier_cells = base + frontier_nodes
+        fresh = np.flatnonzero(hops[frontier_cells] < 0)
+        frontier_cells = frontier_cells[fresh]
+        hops[frontier_cells] = distance
         # If several paths reach a cell in the same step, the search continues from it once.
-        finder[cells] = fresh
-        fresh = fresh[finder[cells] == fresh]
-        base, nodes = base[fresh], nodes[fresh]
+        finder[frontier_cells] = fresh
+        fresh = fresh[finder[frontier_cells] == fresh]
+        base, frontier_nodes = base[fresh], frontier_nodes[fresh]
     return hops
 
 

@@ -5,8 +5,8 @@ Theory of operation
     only easy samples does not look fast.
 
     Delivery is *steady* from a publication on if at least `STEADY` of the samples expected from it and from all later
-    publications arrive, and the same holds for each later publication after which at least `LEFT` remain. The last few
-    publications do not count by themselves, because a single loss among them would be a large share.
+    publications arrive. This share must also be reached from each later publication on, except from the last
+    ``LEFT - 1`` publications: among these few, a single loss would be a large share.
 """
 
 from __future__ import annotations
@@ -41,36 +41,35 @@ class Progress(NamedTuple):
     delivered_us: np.ndarray
 
     def times(self, changes_us: np.ndarray) -> dict[str, float]:
-        """Return the times to first and to steady delivery, and to steady delivery after changes of the network.
+        """Return the metrics time_to_first_s, time_to_steady_s and recovery_s, as `workbench.sim.metrics` defines them.
 
         ``changes_us``: times at which nodes failed or recovered, ascending. A time is infinite if the delivery never
         begins or never gets steady, and NaN if nothing is expected.
         """
-        rows = np.flatnonzero(self.expected)
-        if not len(rows):
+        expected_indices = np.flatnonzero(self.expected)
+        if not len(expected_indices):
             return {"time_to_first_s": NOT_A_NUMBER, "time_to_steady_s": NOT_A_NUMBER, "recovery_s": NOT_A_NUMBER}
-        begin_us = self.time_us[rows[0]]
+        begin_us = self.time_us[expected_indices[0]]
         time_to_first_s = (self.delivered_us[0] - begin_us) / _US if len(self.delivered_us) else math.inf
         return {
             "time_to_first_s": float(time_to_first_s),
-            "time_to_steady_s": self._steady_after_s(rows, begin_us),
-            "recovery_s": self._recovery_s(rows, changes_us),
+            "time_to_steady_s": self._steady_after_s(expected_indices, begin_us),
+            "recovery_s": self._recovery_s(expected_indices, changes_us),
         }
 
     def _steady_after_s(self, rows: np.ndarray, begin_us: int) -> float:
         """Return the time in s from ``begin_us`` to the publication from which on delivery is steady.
 
-        ``rows``: the indices of the publications that count.
-        Returns infinity if delivery does not become steady.
+        ``rows``: the indices of the publications to consider. Returns infinity if delivery does not become steady.
         """
-        index = first_steady(self.expected[rows], self.delivered[rows])
-        return math.inf if index is None else float(self.time_us[rows[index]] - begin_us) / _US
+        steady_index = first_steady(self.expected[rows], self.delivered[rows])
+        return math.inf if steady_index is None else float(self.time_us[rows[steady_index]] - begin_us) / _US
 
     def _recovery_s(self, rows: np.ndarray, changes_us: np.ndarray) -> float:
-        """Return the longest time in s from a change of the network to steady delivery, or NaN without such a time.
+        """Return the longest time in s from a change of the network to steady delivery.
 
-        ``rows``: as in `_steady_after_s`. For each change, only publications before the next change count; a change
-        without such publications is skipped.
+        ``rows``: the indices of the publications to consider; for each change, only those before the next change. A
+        change without such publications is skipped; if all are, the result is NaN.
         """
         times_s = []
         for change_us, end_us in pairwise([*changes_us.tolist(), _NEVER_US]):
@@ -83,8 +82,8 @@ class Progress(NamedTuple):
 def first_steady(expected: np.ndarray, delivered: np.ndarray) -> int | None:
     """Return the index of the first publication from which on delivery is steady, or None.
 
-    *Steady* is defined in the module's docstring. ``expected``, ``delivered`` (p,): the number of samples of each
-    publication. All of ``expected`` are above 0.
+    *Steady* is defined in the module's docstring. ``expected``, ``delivered`` (p,): the number of each publication's
+    samples that were expected, and that were delivered. All of ``expected`` are above 0.
     """
     ratios = np.cumsum(delivered[::-1])[::-1] / np.cumsum(expected[::-1])[::-1]
     is_good = ratios[: max(1, len(ratios) - LEFT + 1)] >= STEADY

@@ -13,7 +13,10 @@ from workbench import plugins, public_names
 
 
 class Shown(NamedTuple):
-    """How a metric is displayed. ``is_more_better``: True, False or None (neither); ``meaning``: for tooltips."""
+    """The description of a metric for display.
+
+    ``is_more_better``: True, False or None (neither). ``meaning``: a text for tooltips.
+    """
 
     title: str
     unit: str
@@ -72,8 +75,8 @@ SHOWN = {
 
 def modules_of(protocol: Any) -> list[Any]:
     """Return the modules that measure further metrics of a protocol's runs: its own module, and those of plug-ins."""
-    own = [importlib.import_module(protocol.metrics)] if protocol is not None and protocol.metrics else []
-    return [*own, *plugins.load_all("metrics").values()]
+    own_modules = [importlib.import_module(protocol.metrics)] if protocol is not None and protocol.metrics else []
+    return [*own_modules, *plugins.load_all("metrics").values()]
 
 
 def shown_metrics(metrics: Any) -> Any:

@@ -19,13 +19,16 @@ from workbench.sim.rows import Columns
 
 
 class Withheld(NamedTuple):
-    """Pairs of a subscription and a publication that the source withheld from it, two arrays (w,) of indices."""
+    """Pairs of a subscription and a publication that its source withheld from the subscriber.
+
+    Both fields are arrays (w,) of indices.
+    """
 
     subscription: np.ndarray
     publication: np.ndarray
 
     def has(self, subscription: np.ndarray, publication: np.ndarray) -> np.ndarray:
-        """Return for each pair of a subscription (n,) and a publication (n,) whether it was withheld."""
+        """Return for each pair (subscription[i], publication[i]) whether the source withheld it; bool (n,)."""
         return find_last((subscription, publication), tuple(self)) >= 0
 
 
@@ -43,7 +46,10 @@ def withheld(
     paced = np.flatnonzero(is_paced)
     paced = paced[np.argsort(subscriptions.node[paced], kind="stable")]
     first_of_sink = np.searchsorted(subscriptions.node[paced], sink)
-    count = np.searchsorted(subscriptions.node[paced], sink, side="right") - first_of_sink
-    publication, subscription = np.repeat(publication, count), paced[ranges(first_of_sink, count)]
+    subscription_counts = np.searchsorted(subscriptions.node[paced], sink, side="right") - first_of_sink
+    publication, subscription = (
+        np.repeat(publication, subscription_counts),
+        paced[ranges(first_of_sink, subscription_counts)],
+    )
     is_active = (publication >= 0) & active.has(subscription, publications.time_us[publication])
     return Withheld(subscription[is_active], publication[is_active])

@@ -14,9 +14,9 @@ _NEVER_US = int(np.iinfo(np.int64).max)
 
 
 class Subscriptions(NamedTuple):
-    """Subscriptions, one array (s,) per field; ``text`` is the index of the text in ``texts``.
+    """Subscriptions, one array (s,) per field; a subscription exists in [first_us, last_us).
 
-    A subscription exists in [first_us, last_us).
+    ``text``: the index into ``texts`` of a subscription's constraints, written as text.
     """
 
     node: np.ndarray
@@ -28,7 +28,10 @@ class Subscriptions(NamedTuple):
 
 
 class Publications(NamedTuple):
-    """Publications in order of time, one array (p,) per field; ``text`` is the index of the text in ``texts``."""
+    """Publications in order of time, one array (p,) per field.
+
+    ``text``: the index into ``texts`` of a publication's attributes, written as text.
+    """
 
     node: np.ndarray
     number: np.ndarray
@@ -51,9 +54,13 @@ class ActiveIntervals(NamedTuple):
         """Return whether each time (n,) is in an active interval of the subscription (n,)."""
         if not len(self.subscription):
             return np.zeros(len(subscription), np.bool_)
-        starts, queries = shared_keys((self.subscription, self.first_us), (subscription, time_us))
-        last = np.searchsorted(starts, queries, side="right") - 1
-        return (last >= 0) & (self.subscription[last] == subscription) & (time_us < self.last_us[last])
+        interval_starts, queries = shared_keys((self.subscription, self.first_us), (subscription, time_us))
+        last_interval = np.searchsorted(interval_starts, queries, side="right") - 1
+        return (
+            (last_interval >= 0)
+            & (self.subscription[last_interval] == subscription)
+            & (time_us < self.last_us[last_interval])
+        )
 
 
 def read_subscriptions(rows: Columns) -> Subscriptions:
@@ -61,21 +68,31 @@ def read_subscriptions(rows: Columns) -> Subscriptions:
     rows_by_key: dict[tuple[int, int], list[int]] = {}
     texts: dict[str, int] = {}
     for row in rows.of("subscribed", "unsubscribed"):
-        key = row.node, row.sequence
+        subscription_key = row.node, row.sequence
         if row.event == "subscribed":
             text_index = texts.setdefault(row.detail, len(texts))
-            rows_by_key[key] = [*key, text_index, row.time_us, _NEVER_US if row.value < 0 else row.value]
-        elif key in rows_by_key:
-            rows_by_key[key][4] = min(rows_by_key[key][4], row.time_us)
+            rows_by_key[subscription_key] = [
+                *subscription_key,
+                text_index,
+                row.time_us,
+                _NEVER_US if row.value < 0 else row.value,
+            ]
+        elif subscription_key in rows_by_key:
+            rows_by_key[subscription_key][4] = min(rows_by_key[subscription_key][4], row.time_us)
     node, number, text, first_us, last_us = np.array(list(rows_by_key.values()), np.int64).reshape(-1, 5).T
     return Subscriptions(node, number, text, first_us, last_us, list(texts))
 
 
 def read_publications(rows: Columns) -> Publications:
-    """Return all publications in the rows of a run; if a node used a number twice, only the last publication counts."""
-    columns = rows.columns("published", "node", "sequence", "time_us", "detail")
-    is_last = find_last(tuple(columns[:2]), tuple(columns[:2])) == np.arange(len(columns[0]))
-    node, number, time_us, detail = (column[is_last] for column in columns)
+    """Return all publications in the rows of a run.
+
+    If a node published several times under the same number, only the last publication counts.
+    """
+    publication_columns = rows.columns("published", "node", "sequence", "time_us", "detail")
+    is_last = find_last(tuple(publication_columns[:2]), tuple(publication_columns[:2])) == np.arange(
+        len(publication_columns[0])
+    )
+    node, number, time_us, detail = (column[is_last] for column in publication_columns)
     by_time = np.argsort(time_us, kind="stable")
     codes, text = unique_inverse(detail[by_time])
     texts = rows.words["detail"]
@@ -86,18 +103,20 @@ def read_publications(rows: Columns) -> Publications:
 
 def active_intervals(subscriptions: Subscriptions, rows: Columns) -> ActiveIntervals:
     """Return the active intervals of all subscriptions."""
-    down = down_times(rows)
-    active = ActiveIntervals(np.arange(len(subscriptions.node)), subscriptions.first_us, subscriptions.last_us)
-    if down:
-        columns = (column.tolist() for column in (subscriptions.node, *active))
+    outages_by_node = down_times(rows)
+    subscription_intervals = ActiveIntervals(
+        np.arange(len(subscriptions.node)), subscriptions.first_us, subscriptions.last_us
+    )
+    if outages_by_node:
+        columns = (column.tolist() for column in (subscriptions.node, *subscription_intervals))
         intervals = [
             interval
             for node, *unbroken in zip(*columns, strict=True)
-            for interval in _subtract_outages(unbroken, down.get(node, []))
+            for interval in _subtract_outages(unbroken, outages_by_node.get(node, []))
         ]
-        active = ActiveIntervals(*np.array(intervals, np.int64).reshape(-1, 3).T)
-    is_nonempty = active.first_us < active.last_us
-    return take_rows(active, is_nonempty)
+        subscription_intervals = ActiveIntervals(*np.array(intervals, np.int64).reshape(-1, 3).T)
+    is_nonempty = subscription_intervals.first_us < subscription_intervals.last_us
+    return take_rows(subscription_intervals, is_nonempty)
 
 
 def _subtract_outages(active: list[int], down: list[tuple[int, int]]) -> Iterator[tuple[int, int, int]]:
@@ -111,11 +130,11 @@ def _subtract_outages(active: list[int], down: list[tuple[int, int]]) -> Iterato
 
 def down_times(rows: Columns) -> dict[int, list[tuple[int, int]]]:
     """Return {node: [(failed_us, recovered_us), ...]} in order of time; _NEVER_US for no recovery."""
-    times: dict[int, list[tuple[int, int]]] = {}
+    outage_times: dict[int, list[tuple[int, int]]] = {}
     for row in rows.of("failed", "recovered"):
-        of_node = times.setdefault(row.node, [])
+        of_node = outage_times.setdefault(row.node, [])
         if row.event == "failed":
             of_node.append((row.time_us, _NEVER_US))
         elif of_node:
             of_node[-1] = (of_node[-1][0], row.time_us)
-    return {node: sorted(of_node) for node, of_node in times.items()}
+    return {node: sorted(of_node) for node, of_node in outage_times.items()}

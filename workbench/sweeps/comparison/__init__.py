@@ -8,7 +8,7 @@ In a notebook, a comparison is shown as a table of the main metrics with interva
     comparison.summary("latency_ms_p95")               means, medians and their intervals
     comparison.paired("transmissions")                 differences from the first protocol, seed by seed
     comparison.winners("charge_mC")                    the best protocol, and whether the difference is certain
-    comparison.map("charge_mC", "sinks", "every_s")    the same over two axes, as a picture
+    comparison.map("charge_mC", "sinks", "every_s")    the best protocols over two axes, as a picture
     comparison.table                                   the `SweepTable`: a row for each run
 """
 
@@ -75,7 +75,7 @@ def compare(
     protocols   a list, or {name in charts: protocol}
     over        {axis: values}: "nodes" (at the same density), "sinks", "sources", "every_s", or a path of
                 `Scenario.replace` such as "radio.loss". All combinations are run
-    seeds       their number, or the seeds themselves
+    seeds       the number of seeds, or a list of seeds
     roles       the rule that chooses nodes for special roles in a protocol, such as roots: "degree" (most neighbors),
                 "center" (middle of the network) or "random"
     out, runner, progress    as for `Sweep.run`: with ``out`` a stopped comparison continues; Ctrl-C stops it
@@ -88,8 +88,8 @@ def compare(
     for path in over:
         if path in ("protocol", "seed", "topology", "workload") or path.startswith("protocol."):
             raise ScenarioError(
-                f"over has the axis {path!r}; protocols and seeds have arguments of their own, and a comparison pairs "
-                'networks and workloads: use axes such as "sinks", "every_s", "topology.nodes" or "radio.loss"'
+                f"over has the axis {path!r}, which a comparison sets itself; give the protocols and the seeds as "
+                'arguments, and use axes such as "sinks", "every_s", "topology.nodes" or "radio.loss"'
             )
     axes = (
         Axis("protocol", tuple(protocol_by_name.values()), tuple(protocol_by_name)),
@@ -102,7 +102,10 @@ def compare(
 
 
 def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str, Protocol]:
-    """Return {name: protocol}; protocols of one class are numbered. Raises ScenarioError for anything else."""
+    """Return {name: protocol}; further protocols of the same class get a number in their names.
+
+    Raises ScenarioError if ``protocols`` is empty or contains anything but protocols.
+    """
     if isinstance(protocols, Mapping):
         protocol_by_name = {str(name): protocol for name, protocol in protocols.items()}
     else:
@@ -113,11 +116,13 @@ def _by_name(protocols: Sequence[Protocol] | Mapping[str, Protocol]) -> dict[str
         protocol_by_name = {}
         for protocol in protocols:
             name = type(protocol).public_class().__name__ if isinstance(protocol, Protocol) else repr(protocol)
-            same_class = sum(other.partition(" ")[0] == name for other in protocol_by_name)
+            same_class = sum(earlier_name.partition(" ")[0] == name for earlier_name in protocol_by_name)
             protocol_by_name[f"{name} {same_class + 1}" if same_class else name] = protocol
     for protocol in protocol_by_name.values():
         if not isinstance(protocol, Protocol):
-            raise ScenarioError(f"protocols has {protocol!r:.60}; each must be an instance of a protocol's class")
+            raise ScenarioError(
+                f"protocols contains {protocol!r:.60}; each entry must be an instance of a protocol's class"
+            )
     if not protocol_by_name:
         raise ScenarioError("protocols is empty; a comparison needs at least one")
     return protocol_by_name
@@ -155,17 +160,17 @@ class Comparison:
 
     @cached_property
     def conditions(self) -> list[Conditions]:
-        """The conditions of each protocol: oracle knowledge, own retries, roles, frames, filters, settings."""
+        """The conditions under which each protocol ran, such as its settings, retries, and known link qualities."""
         rule = RULE_TEXTS[self._design.rule]
         return [conditions(scenario, name, rule) for name, scenario in self._scenarios.items()]
 
     @cached_property
     def notes(self) -> list[str]:
         """The conditions as sentences: those common to all protocols, warnings, then one sentence for each protocol."""
-        common = shared(self._scenarios)
+        common_condition = shared(self._scenarios)
         return [
             f"For all: {self._describe_common()}.",
-            *([common] if common else []),
+            *([common_condition] if common_condition else []),
             *warnings(self.conditions),
             *map(str, self.conditions),
         ]
@@ -206,19 +211,20 @@ class Comparison:
         import pandas as pd
 
         frame = self._frame(metric, x)
-        keys = ["protocol", *([x] if x else [])]
+        group_columns = ["protocol", *([x] if x else [])]
         rows = []
-        for names, values in frame.groupby(keys, sort=False)[metric]:
+        for group_labels, values in frame.groupby(group_columns, sort=False)[metric]:
             present_values = [float(value) for value in values.dropna()]
-            rows.append((*names, *_statistics(present_values, is_share(metric, values)), len(present_values)))
+            rows.append((*group_labels, *_statistics(present_values, is_share(metric, values)), len(present_values)))
         statistics = ["mean", "low", "high", "median", "median_low", "median_high", "p90_low", "p90_high", "finite"]
-        return pd.DataFrame(rows, columns=[*keys, *statistics, "runs"])
+        return pd.DataFrame(rows, columns=[*group_columns, *statistics, "runs"])
 
     def paired(self, metric: str = "delivery_ratio", baseline: str | None = None, x: str | None = None) -> pd.DataFrame:
-        """Return the mean difference of each protocol from the protocol ``baseline``, over pairs of runs with one seed.
+        """Return the mean difference of a metric between each protocol and the protocol ``baseline``.
 
-        ``baseline`` is a name, by default of the first protocol. The columns are those of
-        `wb.plans.paired_differences`.
+        The mean is over pairs of runs that have the same seed and differ only in the protocol. ``baseline`` is the name
+        of a protocol, by default the first. With ``x`` there is a row for each value of the axis ``x``. The columns are
+        those of `wb.plans.paired_differences`.
         """
         return paired_differences(self.table, metric, baseline=baseline, x=x)
 
@@ -226,21 +232,25 @@ class Comparison:
         """Return the best protocol at each combination of values of ``axes``, and how certain that is.
 
         Only protocols with a mean delivery ratio of at least ``delivering`` take part, because it is easy to be cheap
-        without delivering. A row without such a protocol has "" as ``best``.
+        without delivering. If no protocol takes part, ``best`` is "".
 
-        Columns: the axes, best, mean, second, difference (mean of best - second, by pairs), low, high, verdict:
-        "certain" if the 95 % interval of the difference excludes 0, else "open". Raises ParameterError for a metric
-        whose values have no better direction.
+        Columns: the axes, best, mean, second, difference, low, high, verdict. ``difference`` is the mean of best -
+        second over pairs of runs that differ only in the protocol; low and high are its 95 % interval. ``verdict`` is
+        "certain" if this interval excludes 0, else "open". Raises ParameterError for a metric of which neither more nor
+        less is better.
         """
         import pandas as pd
 
-        shown = shown_as(metric, self._design.grid.axes[0].values[0])
-        if shown.is_more_better is None:
-            raise ParameterError(f"metric is {metric!r}; neither more nor less of it is better, so it has no winner")
+        metric_format = shown_as(metric, self._design.grid.axes[0].values[0])
+        if metric_format.is_more_better is None:
+            raise ParameterError(
+                f"metric is {metric!r}; neither more nor less of it is better, so it has no winner; choose another "
+                "metric"
+            )
         frame = self._frame(metric, *axes)
         groups = frame.groupby(list(axes), sort=False) if axes else [((), frame)]
         rows = [
-            (*axis_values, *self._find_winner(group, metric, axes, delivering, not shown.is_more_better))
+            (*axis_values, *self._find_winner(group, metric, axes, delivering, not metric_format.is_more_better))
             for axis_values, group in groups
         ]
         columns = ["best", "mean", "second", "difference", "low", "high", "verdict"]
@@ -256,23 +266,35 @@ class Comparison:
         ranking = means.sort_values(ascending=is_less_better, kind="stable").index.tolist()
         if not ranking:
             return "", nan, "", nan, nan, nan, OPEN
-        best, second = ranking[0], ranking[1] if len(ranking) > 1 else ""
-        if not second:
-            return best, float(means[best]), "", nan, nan, nan, OPEN
+        best_name, second_name = ranking[0], ranking[1] if len(ranking) > 1 else ""
+        if not second_name:
+            return best_name, float(means[best_name]), "", nan, nan, nan, OPEN
         paired_by = [name for name in self.table.axes if name != "protocol" and name not in axes]
-        pairs = frame.pivot_table(index=paired_by, columns="protocol", values=metric)[[best, second]].dropna()
-        mean, half, _ = interval((pairs[best] - pairs[second]).tolist())
-        verdict = CERTAIN if abs(mean) > half else OPEN
-        return best, float(means[best]), second, mean, mean - half, mean + half, verdict
+        pairs = frame.pivot_table(index=paired_by, columns="protocol", values=metric)[[best_name, second_name]].dropna()
+        mean_difference, half_width, _ = interval((pairs[best_name] - pairs[second_name]).tolist())
+        verdict = CERTAIN if abs(mean_difference) > half_width else OPEN
+        return (
+            best_name,
+            float(means[best_name]),
+            second_name,
+            mean_difference,
+            mean_difference - half_width,
+            mean_difference + half_width,
+            verdict,
+        )
 
     def _frame(self, metric: str, *axes: str | None) -> pd.DataFrame:
         if metric not in self.table.metrics:
-            known = ", ".join(self.table.metrics)
-            raise ParameterError(f"metric is {metric!r}{meant(metric, self.table.metrics)}; it must be one of {known}")
+            names_text = ", ".join(self.table.metrics)
+            raise ParameterError(
+                f"metric is {metric!r}{meant(metric, self.table.metrics)}; it must be one of {names_text}"
+            )
         for x in axes:
             if x is not None and x not in self.axes:
-                known = ", ".join(self.axes) or "none besides protocol and seed"
-                raise ParameterError(f"x is {x!r}{meant(x, self.axes)}; it must be an axis of this comparison: {known}")
+                names_text = ", ".join(self.axes) or "none besides protocol and seed"
+                raise ParameterError(
+                    f"x is {x!r}{meant(x, self.axes)}; it must be an axis of this comparison: {names_text}"
+                )
         return self.table.to_pandas()
 
     def __repr__(self) -> str:
@@ -280,48 +302,57 @@ class Comparison:
         return f"Comparison of {', '.join(self.protocols)} over {axes} ({len(self.table)} runs): summary, paired, plot"
 
     def _repr_html_(self) -> str:
-        names = [name for name in MAIN if name in self.table.metrics]
-        head = "".join(f"<th>{escape(shown_as(name).title)}</th>" for name in names)
-        body = "".join(
+        metric_names = [name for name in MAIN if name in self.table.metrics]
+        header_cells = "".join(f"<th>{escape(shown_as(name).title)}</th>" for name in metric_names)
+        body_rows = "".join(
             f"<tr><th>{escape(protocol)}</th>{''.join(cells)}</tr>"
             for protocol, cells in zip(
-                self.protocols, zip(*(self._cells(name) for name in names), strict=True), strict=True
+                self.protocols, zip(*(self._cells(name) for name in metric_names), strict=True), strict=True
             )
         )
         runs = len(self.table) // len(self.protocols)
-        over = f" over all values of {' and '.join(self.axes)}" if self.axes else ""
-        notes = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
+        axes_text = f" over all values of {' and '.join(self.axes)}" if self.axes else ""
+        note_items = "".join(f"<li>{escape(note)}</li>" for note in self.notes)
         names_text = escape(", ".join(self.protocols))
         return (
-            f"<p>{names_text}: means of {runs:,} runs each{over}, ± half of their 95 % intervals</p>"
-            f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table><p>Conditions</p><ul>{notes}</ul>"
+            f"<p>{names_text}: means of {runs:,} runs each{axes_text}, ± half of their 95 % intervals</p>"
+            f"<table><thead><tr><th></th>{header_cells}</tr></thead><tbody>{body_rows}</tbody></table>"
+            f"<p>Conditions</p><ul>{note_items}</ul>"
         )
 
     def _cells(self, metric: str) -> list[str]:
         from workbench.sweeps.comparison.cells import cell_html
 
-        shown = shown_as(metric)
+        metric_format = shown_as(metric)
         return [
-            cell_html(shown, row.mean, row.high - row.mean, row.median) for row in self.summary(metric).itertuples()
+            cell_html(metric_format, row.mean, row.high - row.mean, row.median)
+            for row in self.summary(metric).itertuples()
         ]
 
 
 def _statistics(values: list[float], is_a_share: bool) -> tuple[float, ...]:
-    """Return (mean, low, high, median, median_low, median_high, p90_low, p90_high, finite) of `Comparison.summary`."""
+    """Return (mean, low, high, median, median_low, median_high, p90_low, p90_high, finite) of `Comparison.summary`.
+
+    With ``is_a_share`` the values are shares, so that ``high`` is at most 1.
+    """
     import numpy as np
 
     if not values:
         return (float("nan"),) * 9
-    finite = [value for value in values if np.isfinite(value)]
-    mean, half, _ = interval(values) if len(finite) == len(values) else (float("inf"), float("nan"), 0)
-    largest = 1.0 if is_a_share else float("inf")
-    bounds = (max(0.0, mean - half), min(largest, mean + half)) if half == half else (half, half)
-    middle = sorted(values)[(len(values) - 1) // 2]
+    finite_values = [value for value in values if np.isfinite(value)]
+    mean, half_width, _ = interval(values) if len(finite_values) == len(values) else (float("inf"), float("nan"), 0)
+    greatest_value = 1.0 if is_a_share else float("inf")
+    mean_bounds = (
+        (max(0.0, mean - half_width), min(greatest_value, mean + half_width))
+        if half_width == half_width
+        else (half_width, half_width)
+    )
+    median = sorted(values)[(len(values) - 1) // 2]
     return (
         mean,
-        *bounds,
-        middle,
+        *mean_bounds,
+        median,
         *percentile_bounds(values, 50),
         *percentile_bounds(values, 90),
-        len(finite) / len(values),
+        len(finite_values) / len(values),
     )

@@ -8,9 +8,9 @@ from workbench.sim.metrics.shown import Shown
 
 
 def cell_html(shown: Shown, mean: float, half: float, median: float) -> str:
-    """Return an HTML cell with "mean ± half", where ``half`` is half of the mean's interval.
+    """Return an HTML cell with "mean ± half", where ``half`` is half of the mean's 95 % interval.
 
-    ``shown`` has the metric's unit. If the mean is infinite, the cell has the median instead.
+    ``shown`` has the metric's unit. The cell has a dash if the mean is NaN, and the median if it is infinite.
     """
     if math.isnan(mean):
         return "<td>–</td>"

@@ -1,8 +1,8 @@
 """The points of a comparison: protocols × axes × seeds, with the same network and workload for each seed.
 
 Theory of operation
-    For each seed, all protocols get the same network and the same workload. A network with a random recipe is drawn
-    again for each seed; any other network is used unchanged.
+    For each seed, all protocols get the same network and the same workload. A network of a random generator is
+    drawn again for each seed. Any other network is used unchanged.
 
     Axes are paths of `Scenario.replace`, or these names, which change the network or the workload of the scenario:
 
@@ -11,9 +11,9 @@ Theory of operation
     sources    number of nodes that publish, chosen in the same way
     every_s    period of all publications
 
-    A larger number of sinks contains the nodes of a smaller number, so that it only adds nodes. Nodes that some
-    protocols need in a special role, such as the roots of trees, are chosen by a rule and never by hand: a root at the
-    sink would favor its protocol.
+    The nodes of a smaller number of sinks are also sinks in a larger number. Nodes that some protocols need in a
+    special role, such as the roots of trees, are chosen by a rule and never by hand. A root that is placed at the sink,
+    for example, would favor the protocol that uses this root.
 """
 
 from __future__ import annotations
@@ -42,7 +42,8 @@ _SINKS, _SOURCES, _ROLES = range(100, 103)  # draws for WORKLOAD that random wor
 class Compared(Design):
     """The points of a comparison. ``grid`` has the axis "protocol", the user's axes, and the axis "seed".
 
-    ``rule`` is the name of the rule in `RULES` that chooses the nodes with special roles, such as roots.
+    ``scenario`` is the base scenario. ``rule`` is the name of the rule in `RULES` that chooses the nodes with special
+    roles, such as roots.
     """
 
     scenario: Scenario
@@ -58,21 +59,23 @@ class Compared(Design):
         return len(self.grid)
 
     def overrides(self, number: int) -> dict[str, Any]:
-        """Return {path of `Scenario.replace`: value}, the changes that make the scenario of point ``number``.
+        """Return {path of `Scenario.replace`: value}, which changes the base scenario to that of point ``number``.
 
-        The paths are protocol, topology, workload, seed, and those of further axes, such as radio.loss.
+        The paths are "protocol", "topology", "workload", "seed", and paths of the user's axes such as "radio.loss".
         """
-        values = self.grid.overrides(number)
-        protocol, seed = values.pop("protocol"), values["seed"]
-        workload_values = {name: values.pop(name) for name in WORKLOAD_AXES if name in values}
-        arguments = {path.partition(".")[2]: values.pop(path) for path in [*values] if path.startswith("topology.")}
-        nodes = values.pop("nodes", None)
+        axis_values = self.grid.overrides(number)
+        protocol, seed = axis_values.pop("protocol"), axis_values["seed"]
+        workload_values = {name: axis_values.pop(name) for name in WORKLOAD_AXES if name in axis_values}
+        arguments = {
+            path.partition(".")[2]: axis_values.pop(path) for path in [*axis_values] if path.startswith("topology.")
+        }
+        nodes = axis_values.pop("nodes", None)
         if nodes is not None:
             arguments = {**resized(self.scenario.topology, nodes), **arguments}
         topology = network_of(self.scenario.topology, arguments, seed)
         workload = change_workload(self.scenario.workload, topology, seed, **workload_values)
         protocol = with_roles(protocol, topology, self.rule, seed)
-        return {"protocol": protocol, "topology": topology, "workload": workload, **values}
+        return {"protocol": protocol, "topology": topology, "workload": workload, **axis_values}
 
     def labels(self, number: int) -> dict[str, Any]:
         """Return {axis: label of its value} for point ``number``."""
@@ -87,8 +90,8 @@ class Compared(Design):
 
         They contain each value of each axis, but only two seeds, because each seed may draw a network.
         """
-        seeds = len(self.grid.axes[-1].values)
-        return [number for number in self.grid.probes() if number % seeds in (0, seeds - 1)][:200] or [0]
+        seed_count = len(self.grid.axes[-1].values)
+        return [number for number in self.grid.probes() if number % seed_count in (0, seed_count - 1)][:200] or [0]
 
     def text(self) -> str:
         """Return a text with each axis and its number of values: "protocol (2) × sinks (3) × seed (30)"."""
@@ -102,35 +105,42 @@ class Compared(Design):
 def network_of(base: nx.DiGraph, arguments: Mapping[str, Any], seed: int) -> nx.DiGraph:
     """Return the network ``base``, generated again with other ``arguments`` of its generator.
 
-    A generator that draws at random also gets the ``seed``. If nothing changes, ``base`` itself is returned.
+    A generator that draws at random also gets the ``seed``. If it does not draw, and ``arguments`` is empty, ``base``
+    itself is returned.
     """
     recipe = to_dict(base).get("recipe") or {}
-    changes = {**arguments, **({"seed": seed} if "seed" in recipe and recipe["kind"] != "from_positions" else {})}
-    return regenerated(base, changes) if changes else base
+    changed_arguments = {
+        **arguments,
+        **({"seed": seed} if "seed" in recipe and recipe["kind"] != "from_positions" else {}),
+    }
+    return regenerated(base, changed_arguments) if changed_arguments else base
 
 
 def resized(base: nx.DiGraph, nodes: int) -> dict[str, Any]:
     """Return {argument of the generator of ``base``: value} for this number of nodes at the same density.
 
-    Raises ScenarioError for a network whose generator has no size, such as a measured one, and for a grid that cannot
-    have this number of nodes.
+    Raises ScenarioError for a network that has a fixed number of nodes, such as a measured one, and for a grid whose
+    rows this number of nodes would not fill.
     """
     if not is_whole(nodes) or nodes < 1:
         raise ScenarioError(f"nodes is {nodes!r:.60}; it must be a whole number, 1 or more")
     recipe = to_dict(base).get("recipe") or {}
-    kind, ratio = recipe.get("kind"), nodes / len(base)
+    kind, size_ratio = recipe.get("kind"), nodes / len(base)
     if kind in ("line", "ring"):
         return {"nodes": nodes}
     if kind in ("disc", "random_geometric"):
-        sides = {side: round(recipe[side] * ratio**0.5, 3) for side in ("width_m", "height_m")}
-        return {"nodes": nodes, **sides}
+        side_lengths = {side: round(recipe[side] * size_ratio**0.5, 3) for side in ("width_m", "height_m")}
+        return {"nodes": nodes, **side_lengths}
     if kind == "office":
-        return {"nodes": nodes, "rooms": max(2, 2 * round(recipe["rooms"] * ratio / 2))}
+        return {"nodes": nodes, "rooms": max(2, 2 * round(recipe["rooms"] * size_ratio / 2))}
     if kind == "grid":
-        rows = max(1, round(recipe["rows"] * ratio**0.5))
+        rows = max(1, round(recipe["rows"] * size_ratio**0.5))
         if nodes % rows:
-            nearest = max(1, nodes // rows) * rows
-            raise ScenarioError(f"nodes is {nodes}; a grid of the same form has {rows} rows, so use {nearest} nodes")
+            nearest_nodes = max(1, nodes // rows) * rows
+            raise ScenarioError(
+                f"nodes is {nodes}; a grid of the same shape has {rows} rows and needs a multiple of {rows}; "
+                f"use {nearest_nodes} nodes"
+            )
         return {"rows": rows, "columns": nodes // rows}
     raise ScenarioError(f"nodes is {nodes}; a network of the kind {kind} cannot be generated with another size")
 
@@ -146,18 +156,18 @@ def change_workload(
     """Return the workload with these numbers of sinks and sources and this period; None leaves a value unchanged."""
     subscribers = _nodes_of(workload, Subscribe, topology)
     publishers = _nodes_of(workload, Publish, topology)
-    at_sinks = None if sinks is None else _extend("sinks", subscribers, publishers, sinks, topology, seed, _SINKS)
-    at_sources = (
+    sink_nodes = None if sinks is None else _extend("sinks", subscribers, publishers, sinks, topology, seed, _SINKS)
+    source_nodes = (
         None
         if sources is None
-        else _extend("sources", publishers, at_sinks or subscribers, sources, topology, seed, _SOURCES)
+        else _extend("sources", publishers, sink_nodes or subscribers, sources, topology, seed, _SOURCES)
     )
     items = []
     for item in workload:
-        if isinstance(item, Subscribe) and at_sinks is not None:
-            item = replace(item, at=at_sinks)
+        if isinstance(item, Subscribe) and sink_nodes is not None:
+            item = replace(item, at=sink_nodes)
         elif isinstance(item, Publish):
-            item = item if at_sources is None else replace(item, at=at_sources)
+            item = item if source_nodes is None else replace(item, at=source_nodes)
             item = item if every_s is None else replace(item, every_s=every_s)
         items.append(item)
     return tuple(items)
@@ -184,16 +194,21 @@ def _extend(
     if not is_whole(count) or count < 1:
         raise ScenarioError(f"{axis} is {count!r:.60}; it must be a whole number, 1 or more")
     if not own:
-        raise ScenarioError(f"the workload has no item whose nodes could be the {axis}; add one to the scenario")
+        raise ScenarioError(
+            f"over has the axis {axis}, but no item of the workload has {axis}; add such an item to the scenario"
+        )
     free_nodes = [node for node in _draw_order(topology, seed, stream) if node not in own and node not in others]
     nodes = (*own, *free_nodes)[:count]
     if len(nodes) < count:
-        raise ScenarioError(f"{axis} is {count}; the network has {len(nodes)} nodes that can be {axis}")
+        raise ScenarioError(f"{axis} is {count}; the network has only {len(nodes)} nodes that can be {axis}")
     return nodes
 
 
 def _draw_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
-    """Return all nodes in a random order that depends on ``seed`` and ``stream``."""
+    """Return all nodes in a random order.
+
+    The order depends on ``seed`` and on ``stream``, a number that separates draws for different purposes.
+    """
     return sorted(topology, key=lambda node: (draws.make_key(seed, purposes.WORKLOAD, stream, node), node))
 
 
@@ -201,7 +216,10 @@ def _draw_order(topology: nx.DiGraph, seed: int, stream: int) -> list[int]:
 
 
 def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -> Protocol:
-    """Return the protocol with other nodes in its settings, such as roots: as many nodes, chosen by ``rule``."""
+    """Return the protocol with its nodes of special roles, such as roots, replaced by nodes that ``rule`` chooses.
+
+    The number of nodes stays the same. ``rule`` is a name in `RULES`.
+    """
     nodes_by_setting = protocol.named_nodes()
     if not nodes_by_setting:
         return protocol
@@ -210,29 +228,30 @@ def with_roles(protocol: Protocol, topology: nx.DiGraph, rule: str, seed: int) -
 
 
 def by_degree(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
-    """Return the ``count`` nodes with the most neighbors, avoiding neighbors of nodes that are already chosen."""
-    order = sorted(topology, key=lambda node: (-topology.degree(node), node))
+    """Return ``count`` nodes, those with the most neighbors first; no two of them are neighbors if possible."""
+    nodes_by_degree = sorted(topology, key=lambda node: (-topology.degree(node), node))
     chosen_nodes: list[int] = []
-    for node in order:
-        if len(chosen_nodes) < count and not any(topology.has_edge(node, other) for other in chosen_nodes):
+    for node in nodes_by_degree:
+        if len(chosen_nodes) < count and not any(topology.has_edge(node, chosen_node) for chosen_node in chosen_nodes):
             chosen_nodes.append(node)
-    chosen_nodes += [node for node in order if node not in chosen_nodes][: count - len(chosen_nodes)]
+    chosen_nodes += [node for node in nodes_by_degree if node not in chosen_nodes][: count - len(chosen_nodes)]
     return tuple(chosen_nodes)
 
 
 def by_center(topology: nx.DiGraph, count: int, seed: int) -> tuple[int, ...]:
-    """Return ``count`` nodes: the node nearest to the middle, then always the node farthest from all chosen nodes."""
+    """Return ``count`` nodes: the node nearest to the middle, then one by one the node farthest from those."""
     positions = dict(topology.nodes(data="pos"))
-    middle = [sum(coordinates) / len(positions) for coordinates in zip(*positions.values(), strict=True)]
+    center_position = [sum(coordinates) / len(positions) for coordinates in zip(*positions.values(), strict=True)]
 
     def distance(a: Sequence[float], b: Sequence[float]) -> float:
         return round(((a[0] - b[0]) ** 2 + (a[1] - b[1]) ** 2) ** 0.5, 6)
 
-    chosen_nodes = [min(positions, key=lambda node: (distance(positions[node], middle), node))]
+    chosen_nodes = [min(positions, key=lambda node: (distance(positions[node], center_position), node))]
     while len(chosen_nodes) < count:
         other_nodes = (node for node in positions if node not in chosen_nodes)
         distances = {
-            node: min(distance(positions[node], positions[other]) for other in chosen_nodes) for node in other_nodes
+            node: min(distance(positions[node], positions[chosen_node]) for chosen_node in chosen_nodes)
+            for node in other_nodes
         }
         chosen_nodes.append(min(distances, key=lambda node: (-distances[node], node)))
     return tuple(chosen_nodes)

@@ -7,7 +7,7 @@
     zipped(over)                          parallel lists: the first value of each list, then the second of each
     random(n, over)                       n points drawn at random
     latin_hypercube(n, over), sobol(n, over)   n points, spread more evenly
-    between(0.0, 0.3), whole(3, 12)       ranges from which a parameter is drawn; a list of values works, too
+    between(0.0, 0.3), whole(3, 12)       ranges from which a parameter is drawn; a list of values is also allowed
     seeds(30)                             the seeds 1 to 30
     paired_seeds(30, topology=...)        the seeds 1 to 30, each with its own network and workload
     a * b, a | b, a - b                   each point of a with each of b; the points of both; those of a without b's
@@ -20,7 +20,7 @@ Three plans choose points by earlier results. They take the scenario and run it.
     search(scenario, over, ...)           the best values of parameters under constraints
 
 ``paired_differences(table, ...)`` compares protocols seed by seed, on the same networks; `wb.compare` runs such a
-comparison. How many runs a claim needs, and statistics without an assumed distribution:
+comparison. These functions compute necessary numbers of runs, and statistics without an assumed distribution:
 
     runs_needed(90)                       the runs that bound a 90th percentile (29)
     percentile_bounds(values, 50)         the interval of the median over all possible runs

@@ -55,7 +55,7 @@ class Repeated(Composed):
         return int(self._ends[-1])
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return (design, point's number in it) for the two parts of point ``number``: its combination and its seed."""
+        """Return [(design of combinations, its number), (plan of seeds, its number)], which make point ``number``."""
         index = int(np.searchsorted(self._ends, number, side="right"))
         repeat = number - (int(self._ends[index - 1]) if index else 0)
         return zip(self._crossed.factors, (index, repeat), strict=True)
@@ -65,15 +65,21 @@ class Repeated(Composed):
         return self._crossed.labels_of(path)
 
     def probes(self) -> Sequence[int]:
-        """Return the numbers of the points to check before a sweep runs."""
-        first = [0, *self._ends[:-1].tolist()]
-        probes = [first[index] for index in self._crossed.factors[0].probes()]
+        """Return the numbers of the points to check before a sweep runs.
+
+        They contain the first run of each combination that the design of the combinations would check.
+        """
+        first_points = [0, *self._ends[:-1].tolist()]
+        probes = [first_points[index] for index in self._crossed.factors[0].probes()]
         return sorted({*probes, *evenly(len(self), PROBES)})
 
     def describe(self) -> dict[str, Any]:
-        """Return the descriptions of both designs ("of") and the number of runs of each combination ("runs")."""
-        parts = [factor.describe() for factor in self._crossed.factors]
-        return {"design": "Repeated", "points": len(self), "of": parts, "runs": list(self._counts)}
+        """Return the description of the design as JSON values.
+
+        "of" has the descriptions of the combinations and of the seeds, "runs" the number of runs of each combination.
+        """
+        descriptions = [factor.describe() for factor in self._crossed.factors]
+        return {"design": "Repeated", "points": len(self), "of": descriptions, "runs": list(self._counts)}
 
     def text(self) -> str:
         """Return a short description: "protocol.ttl (3), each with 10 to 80 of seed (1000)"."""
@@ -124,8 +130,8 @@ class Adaptive:
         """
         if 2 * half <= self._wanted or runs < 2:
             return count
-        needed = math.ceil(count * (2 * half / self._wanted) ** 2)
-        return min(max(needed, count + 1), 2 * count, len(self._repeats))
+        needed_runs = math.ceil(count * (2 * half / self._wanted) ** 2)
+        return min(max(needed_runs, count + 1), 2 * count, len(self._repeats))
 
     def _bands_frame(self, bands: list[tuple[float, float, int]]) -> pd.DataFrame:
         import pandas as pd
@@ -135,11 +141,11 @@ class Adaptive:
                 **self._design.labels(number),
                 "runs": runs,
                 "mean": mean,
-                "low": mean - half,
-                "high": mean + half,
-                "is_narrow": 2 * half <= self._wanted,
+                "low": mean - half_width,
+                "high": mean + half_width,
+                "is_narrow": 2 * half_width <= self._wanted,
             }
-            for number, (mean, half, runs) in enumerate(bands)
+            for number, (mean, half_width, runs) in enumerate(bands)
         ]
         return pd.DataFrame(rows)
 
@@ -159,8 +165,8 @@ def adaptive(
     """Return a sweep that runs each combination of ``over`` until a metric's 95 % band is below ``narrower_than``.
 
     The band is the confidence interval of the mean; its width is in the metric's unit. Each combination runs with
-    ``at_least`` to ``at_most`` seeds. ``seeds``: a plan such as `paired_seeds`, whose points are used in order; by
-    default the seeds 1 to ``at_most``. Raises ScenarioError for an invalid scenario or parameter.
+    ``at_least`` to ``at_most`` seeds. ``seeds`` is a plan such as `paired_seeds`, whose points are used in order; by
+    default it has the seeds 1 to ``at_most``. Raises ScenarioError for an invalid scenario or parameter.
 
     >>> import workbench as wb
     >>> workload = [wb.subscribe(at=0, what="TEMP GE 25"), wb.publish(at=2, what="TEMP IS 30", every_s=1)]

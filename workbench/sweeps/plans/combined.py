@@ -23,26 +23,26 @@ class Composed(Design):
         """Return {path of a varied parameter: its value} for point ``number``."""
         return {
             path: value
-            for design, its_number in self.parts(number)
-            for path, value in design.overrides(its_number).items()
+            for design, number_in_design in self.parts(number)
+            for path, value in design.overrides(number_in_design).items()
         }
 
     def labels(self, number: int) -> dict[str, Any]:
         """Return {path of a varied parameter: label of its value} for point ``number``."""
         return {
             path: label
-            for design, its_number in self.parts(number)
-            for path, label in design.labels(its_number).items()
+            for design, number_in_design in self.parts(number)
+            for path, label in design.labels(number_in_design).items()
         }
 
 
 class Crossed(Composed):
-    """The product of two designs: each point of ``outer`` with each of ``inner``; ``inner`` varies faster."""
+    """The product of two designs, its *factors*: each point of ``outer`` is combined with all points of ``inner``."""
 
     def __init__(self, outer: Design, inner: Design) -> None:
-        common = [path for path in outer.paths if path in inner.paths]
-        if common:
-            raise ScenarioError(f"both plans vary {common[0]}; in a product only one plan may vary a path")
+        common_paths = [path for path in outer.paths if path in inner.paths]
+        if common_paths:
+            raise ScenarioError(f"both plans vary {common_paths[0]}; in a product only one plan may vary a path")
         self.factors = (outer, inner)
         self.paths = (*outer.paths, *inner.paths)
 
@@ -51,19 +51,25 @@ class Crossed(Composed):
         return len(outer) * len(inner)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return [(factor, number of its point)] for both factors, whose points together are point ``number``."""
+        """Return [(factor, number of its point)] for both factors; these two points make point ``number``."""
         return zip(self.factors, divmod(number, len(self.factors[1])), strict=True)
 
     def probes(self) -> Sequence[int]:
-        """Return the numbers of the points to check before a sweep runs: they contain each probe of both factors."""
-        outer, inner = (factor.probes() for factor in self.factors)
-        size = len(self.factors[1])
-        longest = max(len(outer), len(inner))
-        paired = {outer[i % len(outer)] * size + inner[i % len(inner)] for i in range(longest)}
-        return sorted(paired | set(evenly(len(self), PROBES)))
+        """Return the numbers of the points to check before a sweep runs.
+
+        They contain each point that a factor would check, and further points at even distances.
+        """
+        outer_probes, inner_probes = (factor.probes() for factor in self.factors)
+        inner_size = len(self.factors[1])
+        most_probes = max(len(outer_probes), len(inner_probes))
+        paired_numbers = {
+            outer_probes[i % len(outer_probes)] * inner_size + inner_probes[i % len(inner_probes)]
+            for i in range(most_probes)
+        }
+        return sorted(paired_numbers | set(evenly(len(self), PROBES)))
 
     def describe(self) -> dict[str, Any]:
-        """Return the descriptions of both factors, in a list under the key "of"."""
+        """Return the description of the product as JSON values; "of" has the descriptions of both factors."""
         return {"design": "Crossed", "points": len(self), "of": [factor.describe() for factor in self.factors]}
 
     def labels_of(self, path: str) -> Sequence[Any]:
@@ -76,7 +82,7 @@ class Crossed(Composed):
 
 
 class Without(Composed):
-    """The points of a design, except those whose numbers in the design are in ``taken`` (int64, ascending)."""
+    """The points of a full design without removed points; ``taken`` has their numbers (int64, ascending)."""
 
     def __init__(self, design: Design, taken: np.ndarray) -> None:
         self.paths = design.paths
@@ -89,20 +95,20 @@ class Without(Composed):
         return len(self._design) - len(self._taken)
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
-        """Return [(design before the removal, number that point ``number`` of this design has in it)]."""
+        """Return [(full design, number in the full design)] for point ``number`` of this design."""
         return [(self._design, number + int(np.searchsorted(self._before, number, side="right")))]
 
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        These are the probes of the full design that were not removed, and further points.
+        These are the points that the full design would check, except removed points, and points at even distances.
         """
-        remaining = np.setdiff1d(np.asarray(self._design.probes()), self._taken)
-        numbers = remaining - np.searchsorted(self._taken, remaining)
+        remaining_probes = np.setdiff1d(np.asarray(self._design.probes()), self._taken)
+        numbers = remaining_probes - np.searchsorted(self._taken, remaining_probes)
         return sorted({*numbers.tolist(), *evenly(len(self), PROBES)})
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of the full design ("of") and the number of removed points ("taken")."""
+        """Return the full design's description ("of") and the number of removed points ("taken") as JSON values."""
         return {"design": "Without", "points": len(self), "of": self._design.describe(), "taken": len(self._taken)}
 
     def labels_of(self, path: str) -> Sequence[Any]:
@@ -126,22 +132,22 @@ class Union(Composed):
 
     def parts(self, number: int) -> Iterable[tuple[Design, int]]:
         """Return [(design that contains point ``number`` of the union, number of the point in that design)]."""
-        first = len(self._first)
-        return [(self._first, number) if number < first else (self._second, number - first)]
+        first_size = len(self._first)
+        return [(self._first, number) if number < first_size else (self._second, number - first_size)]
 
     def probes(self) -> Sequence[int]:
-        """Return the numbers of the points to check before a sweep runs: the probes of both designs."""
+        """Return the numbers of the points to check before a sweep runs: those of both designs."""
         return [*self._first.probes(), *(len(self._first) + number for number in self._second.probes())]
 
     def describe(self) -> dict[str, Any]:
-        """Return the descriptions of both designs, in a list under the key "of"."""
-        parts = [self._first.describe(), self._second.describe()]
-        return {"design": "Union", "points": len(self), "of": parts}
+        """Return the description of the union as JSON values; "of" has the descriptions of both designs."""
+        descriptions = [self._first.describe(), self._second.describe()]
+        return {"design": "Union", "points": len(self), "of": descriptions}
 
     def labels_of(self, path: str) -> Sequence[Any]:
-        """Return the labels of all values of ``path`` in both designs; empty if those of one design are not known."""
-        first, second = self._first.labels_of(path), self._second.labels_of(path)
-        return (*first, *second) if len(first) and len(second) else ()
+        """Return the labels of all values of ``path`` in both designs; empty if one does not know them in advance."""
+        first_labels, second_labels = self._first.labels_of(path), self._second.labels_of(path)
+        return (*first_labels, *second_labels) if len(first_labels) and len(second_labels) else ()
 
     def text(self) -> str:
         """Return a short description: "protocol.ttl (3) | 4 points of protocol.ttl"."""
@@ -157,17 +163,17 @@ def crossed(outer: Any, inner: Any) -> Design:
 
 
 def union(first: Any, second: Any) -> Design:
-    """Return ``first | second``: all points of both plans, points in both once.
+    """Return ``first | second``: all points of both plans; a point in both occurs once.
 
     Raises ScenarioError if the plans vary different paths.
     """
     first, second = design_of(first), design_of(second)
     for design, other in ((first, second), (second, first)):
-        missing = [path for path in design.paths if path not in other.paths]
-        if missing:
+        missing_paths = [path for path in design.paths if path not in other.paths]
+        if missing_paths:
             raise ScenarioError(
-                f"one plan varies {missing[0]} and the other does not; both must vary the same paths; to add one, use "
-                f'plan * {{"{missing[0]}": [...]}}'
+                f"one plan varies {missing_paths[0]} and the other does not; both must vary the same paths; "
+                f'to add one, use plan * {{"{missing_paths[0]}": [...]}}'
             )
     new_points = without(second, first, may_be_empty=True)
     return Union(first, new_points) if len(new_points) else first
@@ -181,10 +187,11 @@ def without(design: Any, other: Any, may_be_empty: bool = False) -> Design:
     removed, unless ``may_be_empty``.
     """
     design, other = design_of(design), design_of(other)
-    missing = [path for path in other.paths if path not in design.paths]
-    if missing:
+    missing_paths = [path for path in other.paths if path not in design.paths]
+    if missing_paths:
         raise ScenarioError(
-            f"the plan to subtract varies {missing[0]}, but the other plan varies only {', '.join(design.paths)}"
+            f"the plan to subtract varies {missing_paths[0]}, but the other plan varies only "
+            f"{', '.join(design.paths)}; subtract a plan of some of these paths"
         )
     removed_numbers = numbers_in(design, other)
     if len(removed_numbers) == len(design) and not may_be_empty:
@@ -225,17 +232,19 @@ class Finder:
         return key(self._design.overrides(number), self._paths)
 
     def numbers(self, overrides: dict[str, Any]) -> np.ndarray:
-        """Return the numbers (int64, ascending) of the points with the values of ``overrides`` on the index's paths."""
-        wanted = key(overrides, self._paths)
-        low, high = (np.searchsorted(self._hashes, hash(wanted), side) for side in ("left", "right"))
-        return np.array([number for number in self._order[low:high].tolist() if self._key(number) == wanted], np.int64)
+        """Return the numbers (int64, ascending) of the points that equal ``overrides`` on the paths of the index."""
+        wanted_key = key(overrides, self._paths)
+        low, high = (np.searchsorted(self._hashes, hash(wanted_key), side) for side in ("left", "right"))
+        return np.array(
+            [number for number in self._order[low:high].tolist() if self._key(number) == wanted_key], np.int64
+        )
 
     def duplicates(self) -> tuple[int, int] | None:
-        """Return the numbers of two points with equal values on the index's paths, or None if all points differ."""
+        """Return the numbers of two points with equal values on the paths of the index, or None if all differ."""
         for index in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
-            first, second = self._order[index : index + 2].tolist()
-            if self._key(first) == self._key(second):
-                return first, second
+            first_number, second_number = self._order[index : index + 2].tolist()
+            if self._key(first_number) == self._key(second_number):
+                return first_number, second_number
         return None
 
 
@@ -256,19 +265,21 @@ def numbers_in(design: Design, other: Design) -> np.ndarray:
 
     Points are equal if they have the same values on all paths of ``other``.
 
-    ``design`` must have all paths of ``other``. If ``other`` is small, the function searches for each of its points;
-    otherwise it compares all points of both.
+    ``design`` must have all paths of ``other``. If ``other`` has few points, each of them is looked up in an index of
+    ``design``; otherwise all points of both designs are compared.
     """
     paths = other.paths
     if len(other) * _POINTS_PER_SEARCH <= len(design):
         find = _make_find(design, paths)
         return np.unique(np.concatenate([find(other.overrides(number)) for number in range(len(other))]))
     hashes, other_hashes = hashes_of(design, paths), hashes_of(other, paths)
-    candidates = np.flatnonzero(np.isin(hashes, other_hashes)).tolist()
+    candidate_numbers = np.flatnonzero(np.isin(hashes, other_hashes)).tolist()
     wanted_keys = {
         key(other.overrides(number), paths) for number in np.flatnonzero(np.isin(other_hashes, hashes)).tolist()
     }
-    return np.array([number for number in candidates if key(design.overrides(number), paths) in wanted_keys], np.int64)
+    return np.array(
+        [number for number in candidate_numbers if key(design.overrides(number), paths) in wanted_keys], np.int64
+    )
 
 
 def _make_find(design: Design, paths: Sequence[str]) -> Any:
@@ -281,13 +292,13 @@ def _make_find(design: Design, paths: Sequence[str]) -> Any:
         factors = [Grid((axis,)) for axis in design.axes] if len(design.axes) > 1 else None
     if not factors:
         own_paths = [path for path in paths if path in design.paths]
-        every = np.arange(len(design))
-        return Finder(design, own_paths).numbers if own_paths else lambda overrides: every
-    finds = [(_make_find(factor, paths), len(factor)) for factor in factors]
+        all_numbers = np.arange(len(design))
+        return Finder(design, own_paths).numbers if own_paths else lambda overrides: all_numbers
+    find_and_size = [(_make_find(factor, paths), len(factor)) for factor in factors]
 
     def find(overrides: dict[str, Any]) -> np.ndarray:
         numbers = np.zeros(1, np.int64)
-        for find_in_factor, size in finds:
+        for find_in_factor, size in find_and_size:
             numbers = (numbers[:, None] * size + find_in_factor(overrides)).ravel()
         return numbers
 

@@ -1,6 +1,6 @@
 """Domains from which parameters are drawn: a range of numbers, whole numbers, or a list of values.
 
-A domain maps the unit interval [0, 1] to its values, so that samples of the unit cube serve domains of all kinds.
+A domain maps the unit interval [0, 1] to its values. So a method of sampling only has to draw points of the unit cube.
 Numbers of a range are rounded to nine digits, so that logarithms give the same values with all mathematics libraries.
 """
 
@@ -71,7 +71,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Listed:
-    """A list of values (those of ``axis``), from which a plan draws each equally often."""
+    """The list of the values of ``axis``; a plan draws each value equally often."""
 
     axis: Axis
 
@@ -81,7 +81,7 @@ class Listed:
         return np.minimum(np.floor(shares * count), count - 1)
 
     def value(self, drawn: Any) -> Any:
-        """Return the value of the list at an index that `at` has returned."""
+        """Return the value of the list at the index ``drawn``, which `at` returned."""
         return self.axis.values[int(drawn)]
 
     def label(self, drawn: Any) -> Any:
@@ -151,7 +151,7 @@ def _domain(path: Any, choice: Any) -> Domain:
     if isinstance(choice, tuple) and len(choice) == 2 and all(map(is_number, choice)):
         low, high = choice
         raise ScenarioError(
-            f"{path} is drawn from {choice}; use between({low}, {high}) for all numbers in between, or "
+            f"over has the tuple {choice} for {path}; use between({low}, {high}) for all numbers in between, or "
             f"[{low}, {high}] for these two values"
         )
     return Listed(axis(path, choice))

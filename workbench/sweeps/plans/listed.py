@@ -37,8 +37,8 @@ class Points(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs: at least one for each object.
 
-        Objects are protocols, networks and other values that may contain user code. An axis contributes at most a
-        thousand of them.
+        Objects are protocols, networks and other values that may contain user code. At most a thousand objects of an
+        axis are checked.
         """
         numbers = set(evenly(len(self), PROBES))
         for own_axis in self.axes:
@@ -70,13 +70,15 @@ def points(given: Iterable[Mapping[str, Any]]) -> Points:
     rows = list(rows)
     if not rows:
         raise ScenarioError("the list of points is empty; a sweep needs at least one")
-    for number, row in enumerate(rows):
+    for point_number, row in enumerate(rows):
         if not isinstance(row, Mapping) or not row:
-            raise ScenarioError(f'point {number} is {row!r:.80}; it must be a mapping such as {{"protocol.ttl": 3}}')
+            raise ScenarioError(
+                f'point {point_number} is {row!r:.80}; it must be a mapping such as {{"protocol.ttl": 3}}'
+            )
         if row.keys() != rows[0].keys():
             paths, first_paths = (", ".join(map(str, point)) for point in (row, rows[0]))
             raise ScenarioError(
-                f"point {number} has the paths {paths}, point 0 has {first_paths}; they must be the same"
+                f"point {point_number} has the paths {paths}, point 0 has {first_paths}; they must be the same"
             )
     return _parallel({path: [row[path] for row in rows] for path in rows[0]})
 
@@ -101,7 +103,7 @@ def zipped(over: Mapping[str, Any]) -> Points:
     lengths = {path: len(items) for path, items in lists.items()}
     if len(set(lengths.values())) > 1:
         lengths_text = " and ".join(f"{path} has {length} values" for path, length in lengths.items())
-        raise ScenarioError(f"{lengths_text}; all lists must have the same length")
+        raise ScenarioError(f"in over, {lengths_text}; all lists must have the same length")
     return _parallel({path: choices if isinstance(choices, Mapping) else lists[path] for path, choices in over.items()})
 
 
@@ -130,10 +132,14 @@ def _axis(path: Any, choices: Any) -> Axis:
         return Axis(path, tuple(axis_values), tuple(axis_values))
     value_by_identity = dict(zip(map(_identity, axis_values), axis_values, strict=True))
     names = [str(name) for name in choices] if isinstance(choices, Mapping) else None
-    distinct = axis(path, list(value_by_identity.values()))
-    value_and_label = dict(zip(value_by_identity, zip(distinct.values, distinct.labels, strict=True), strict=True))
-    pairs = [value_and_label[_identity(value)] for value in axis_values]
-    return Axis(path, tuple(value for value, _ in pairs), tuple(names or (label for _, label in pairs)))
+    distinct_axis = axis(path, list(value_by_identity.values()))
+    value_and_label = dict(
+        zip(value_by_identity, zip(distinct_axis.values, distinct_axis.labels, strict=True), strict=True)
+    )
+    value_label_pairs = [value_and_label[_identity(value)] for value in axis_values]
+    return Axis(
+        path, tuple(value for value, _ in value_label_pairs), tuple(names or (label for _, label in value_label_pairs))
+    )
 
 
 def _identity(value: Any) -> Any:

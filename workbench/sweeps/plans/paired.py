@@ -79,7 +79,7 @@ class PairedSeeds(Design):
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        Only a few, because building a point may draw a network.
+        These are about ten points, because building a point may draw a network.
         """
         return evenly(self._count, PROBES // 10)
 
@@ -127,8 +127,9 @@ def paired_seeds(
     Runs with the same seed have the same network, workload, times of staggered publications, and losses of frames that
     begin on the same link at the same time. The runs diverge after the first frame that only one protocol sends.
 
-    64 networks are cached. With more seeds each point draws its network again, unless the seeds vary slower than the
-    compared parameter, as in ``paired_seeds(1000, network) * {"protocol": [...]}``.
+    64 networks are cached. With more seeds, write the seeds as the first factor, as in
+    ``paired_seeds(1000, network) * {"protocol": [...]}``. Then the points of a seed follow each other and share a
+    network. In the other order each point draws its network again.
 
     >>> import workbench as wb
     >>> network = wb.topology.disc(20, 60, 60)
@@ -193,28 +194,28 @@ def paired_differences(
     import pandas as pd
 
     frame = _checked_frame(table, y, by, x)
-    names = list(dict.fromkeys(frame[by]))
-    baseline = names[0] if baseline is None else baseline
-    if baseline not in names:
-        raise ParameterError(f"baseline is {baseline!r}; it must be one of {', '.join(map(str, names))}")
+    by_values = list(dict.fromkeys(frame[by]))
+    baseline = by_values[0] if baseline is None else baseline
+    if baseline not in by_values:
+        raise ParameterError(f"baseline is {baseline!r}; it must be one of {', '.join(map(str, by_values))}")
     other_axes = list(dict.fromkeys(("seed", *(path for path in table.axes if path != by))))
-    wide = frame.set_index([by, *other_axes])[y]
-    base = wide.loc[baseline]
+    metric_values = frame.set_index([by, *other_axes])[y]
+    base_values = metric_values.loc[baseline]
     rows = []
-    for name in names:
-        pairs = pd.concat([wide.loc[name], base], axis=1, keys=["one", "base"]).dropna()
+    for by_value in by_values:
+        pairs = pd.concat([metric_values.loc[by_value], base_values], axis=1, keys=["one", "base"]).dropna()
         groups: Any = [((), pairs)] if x is None else pairs.groupby(level=x, sort=False)
-        for x_value, group in groups if name != baseline else ():
+        for x_value, group in groups if by_value != baseline else ():
             x_cells = () if x is None else (x_value,)
-            rows.append((name, *x_cells, *_compare(group["one"].tolist(), group["base"].tolist())))
+            rows.append((by_value, *x_cells, *_compare(group["one"].tolist(), group["base"].tolist())))
     columns = ["difference", "low", "high", "pairs", "unpaired_low", "unpaired_high"]
     return pd.DataFrame(rows, columns=[by, *([] if x is None else [x]), *columns])
 
 
 def _compare(group: list[float], base: list[float]) -> tuple[float, ...]:
-    mean, half, pairs = interval([value - other for value, other in zip(group, base, strict=True)])
-    unpaired = _welch_half(group, base)
-    return mean, mean - half, mean + half, pairs, mean - unpaired, mean + unpaired
+    mean, half_width, pairs = interval([value - base_value for value, base_value in zip(group, base, strict=True)])
+    unpaired_half_width = _welch_half(group, base)
+    return mean, mean - half_width, mean + half_width, pairs, mean - unpaired_half_width, mean + unpaired_half_width
 
 
 def _welch_half(group: list[float], base: list[float]) -> float:
@@ -224,12 +225,12 @@ def _welch_half(group: list[float], base: list[float]) -> float:
     count = len(group)
     if count < 2:
         return float("nan")
-    shares = [_variance(values_) / count for values_ in (group, base)]
-    total = sum(shares)
-    if total == 0:
+    mean_variances = [_variance(values_) / count for values_ in (group, base)]
+    variance_sum = sum(mean_variances)
+    if variance_sum == 0:
         return 0.0
-    freedom = total**2 / sum(share**2 / (count - 1) for share in shares)
-    return float(t.ppf(0.975, freedom)) * total**0.5
+    freedom = variance_sum**2 / sum(mean_variance**2 / (count - 1) for mean_variance in mean_variances)
+    return float(t.ppf(0.975, freedom)) * variance_sum**0.5
 
 
 def _variance(numbers: list[float]) -> float:
@@ -241,13 +242,15 @@ def _checked_frame(table: Any, y: str, by: str, x: str | None) -> pd.DataFrame:
     frame = table.to_pandas()
     for name in (by,) if x is None else (by, x):
         if name not in table.axes:
-            known = ", ".join(table.axes)
+            names_text = ", ".join(table.axes)
             raise ParameterError(
-                f"{name!r} was not varied in this sweep{meant(name, table.axes)}; its axes are {known}"
+                f"{name!r} was not varied in this sweep{meant(name, table.axes)}; its axes are {names_text}"
             )
     if by == x:
         raise ParameterError(f"x and by are both {x!r}; they must be different")
     if y not in ("wall_s", *table.metrics):
-        known = ", ".join(table.metrics)
-        raise ParameterError(f"{y!r} is not a metric of this sweep{meant(y, table.metrics)}; its metrics are {known}")
+        names_text = ", ".join(table.metrics)
+        raise ParameterError(
+            f"{y!r} is not a metric of this sweep{meant(y, table.metrics)}; its metrics are {names_text}"
+        )
     return frame

@@ -1,6 +1,7 @@
 """Rounds: consecutive sweeps of one scenario into the same folder or memory, for plans that depend on results.
 
-Each round is a sweep of all points so far. The results of earlier rounds are stored, so only new points run. A plan
+Each round is a sweep of the points of all earlier rounds and of new points. The results of earlier rounds are stored,
+so only the new points run. A plan
 that is started again makes the same decisions and continues where it was stopped.
 """
 
@@ -25,7 +26,7 @@ from workbench.topology.graphs import is_whole
 
 
 class Rounds:
-    """Consecutive sweeps of one scenario that share their results."""
+    """A series of sweeps of one scenario, each of which reuses the results of the sweeps before."""
 
     def __init__(self, scenario: Scenario, engine: str, measure: Measure | None) -> None:
         self._scenario, self._engine, self._measure = scenario, engine, measure
@@ -49,10 +50,11 @@ def values_of(table: SweepTable, metric: str) -> np.ndarray:
 
     Raises ParameterError for an unknown metric.
     """
-    known = ("wall_s", *table.metrics)
-    if metric not in known:
+    metric_names = ("wall_s", *table.metrics)
+    if metric not in metric_names:
         raise ParameterError(
-            f"{metric!r} is not a metric of this sweep{meant(metric, known)}; its metrics are {', '.join(known)}"
+            f"{metric!r} is not a metric of this sweep{meant(metric, metric_names)}; "
+            f"its metrics are {', '.join(metric_names)}"
         )
     return table.to_pandas()[metric].to_numpy(float)
 

@@ -1,9 +1,10 @@
 """Sampled plans: random points, Latin hypercubes, and Sobol's sequence.
 
     random            independent draws; points may be close together and leave gaps
-    latin_hypercube   each parameter's range is divided into as many parts as there are points; each part is used once
+    latin_hypercube   each parameter's range is divided into as many intervals as there are points; each interval
+                      contains one point
     sobol             a sequence whose points fill the whole space evenly. The number of points is 1, 2, 4, 8, ... The
-                      first half of a plan is the plan of half as many points, so a doubled plan keeps its results
+                      first half of a plan equals the plan with half as many points, so a doubled plan keeps its results
 
 Limits
     If all parameters are whole numbers or lists, repeated points are removed, so a plan may have fewer points. Other
@@ -50,17 +51,17 @@ class Sampled(Design):
     def overrides(self, number: int) -> dict[str, Any]:
         """Return {path of a varied parameter: its value} for point ``number``."""
         row = zip(self.paths, self._domains, self.drawn[number].tolist(), strict=True)
-        return {path: domain.value(drawn) for path, domain, drawn in row}
+        return {path: domain.value(drawn_number) for path, domain, drawn_number in row}
 
     def labels(self, number: int) -> dict[str, Any]:
         """Return {path of a varied parameter: label of its value} for point ``number``."""
         row = zip(self.paths, self._domains, self.drawn[number].tolist(), strict=True)
-        return {path: domain.label(drawn) for path, domain, drawn in row}
+        return {path: domain.label(drawn_number) for path, domain, drawn_number in row}
 
     def probes(self) -> Sequence[int]:
         """Return the numbers of the points to check before a sweep runs.
 
-        These are a point for each value of each list, and further points, evenly spaced.
+        They contain each value that was drawn from a list at least once, and further points at even distances.
         """
         numbers = set(evenly(len(self), PROBES))
         for domain, column in zip(self._domains, self.drawn.T, strict=True):
@@ -88,9 +89,9 @@ def distinct(design: Sampled) -> tuple[Sampled, np.ndarray]:
 
     ``numbers`` has, for each point of ``design``, the number of the equal point in the returned design.
     """
-    _, first, back = np.unique(design.drawn, axis=0, return_index=True, return_inverse=True)
-    rank = np.argsort(np.argsort(first))
-    return design.select(np.sort(first)), rank[back.ravel()]
+    _, first_rows, distinct_index = np.unique(design.drawn, axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first_rows))
+    return design.select(np.sort(first_rows)), rank[distinct_index.ravel()]
 
 
 def values_at(domains: Mapping[str, Domain], shares: np.ndarray) -> np.ndarray:
@@ -98,7 +99,7 @@ def values_at(domains: Mapping[str, Domain], shares: np.ndarray) -> np.ndarray:
 
     Column i of the result has the numbers that the i-th domain's method `at` returns for column i of ``shares``.
     """
-    return np.column_stack([domain.at(share) for domain, share in zip(domains.values(), shares.T, strict=True)])
+    return np.column_stack([domain.at(column) for domain, column in zip(domains.values(), shares.T, strict=True)])
 
 
 def random(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
@@ -113,8 +114,8 @@ def random(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     key = np.uint64(draws.make_key(seed, _PURPOSE))
     counters = np.arange(1, count * len(domains) + 1, dtype=np.uint64)
     with np.errstate(over="ignore"):
-        bits = array_draws.mix64(key + counters * np.uint64(draws.GOLDEN))
-    shares = (bits >> np.uint64(11)).astype(np.float64) / 2.0**53
+        random_bits = array_draws.mix64(key + counters * np.uint64(draws.GOLDEN))
+    shares = (random_bits >> np.uint64(11)).astype(np.float64) / 2.0**53
     return _make_design(domains, shares.reshape(count, len(domains)), "random", seed)
 
 
@@ -133,7 +134,8 @@ def latin_hypercube(count: int, over: Mapping[str, Any], seed: int = 1) -> Desig
 def sobol(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
     """Return ``count`` points of Sobol's sequence, which are spread evenly over all parameters together.
 
-    The first half is the plan of half as many points. Raises ScenarioError if ``count`` is not a power of two.
+    The first half of the points equals the plan with half as many points. Raises ScenarioError if ``count`` is not a
+    power of two.
 
     >>> len(sobol(128, {"radio.loss": between(0.001, 0.3, log=True), "protocol.ttl": whole(3, 12)}))
     128
@@ -142,8 +144,10 @@ def sobol(count: int, over: Mapping[str, Any], seed: int = 1) -> Design:
 
     domains = _check(count, over, seed)
     if count & (count - 1):
-        below = 1 << (count.bit_length() - 1)
-        raise ScenarioError(f"sobol: count is {count}; it must be a power of two, such as {below} or {2 * below}")
+        lower_power = 1 << (count.bit_length() - 1)
+        raise ScenarioError(
+            f"sobol: count is {count}; it must be a power of two, such as {lower_power} or {2 * lower_power}"
+        )
     return _make_design(domains, qmc.Sobol(d=len(domains), rng=seed).random(count), "sobol", seed)
 
 

@@ -10,7 +10,7 @@ Theory of operation
 Limits
     The best of many noisy means looks better than it is, and a constraint that it barely satisfies may fail with other
     seeds: run the best trial again with new seeds (`SearchResult.scenario`). Another release of optuna may propose
-    other trials; results of common trials are reused.
+    other trials; the stored results of trials that both releases propose are reused.
 
 References
     T. Akiba et al.: Optuna: A next-generation hyperparameter optimization framework, KDD 2019; S. Watanabe: Tree-
@@ -46,7 +46,11 @@ _CONSTRAINT = re.compile(r"\s*(\w+)\s*(<=|>=)\s*([-+\d.eE]+)\s*")
 
 
 class Constraint(NamedTuple):
-    """A constraint: a metric must be at least, or at most, a limit."""
+    """A constraint: a metric must be at least, or at most, a limit.
+
+    ``text`` is the constraint as the user wrote it. ``keeps`` compares the metric with ``limit``: `operator.ge` or
+    `operator.le`.
+    """
 
     text: str
     metric: str
@@ -97,8 +101,8 @@ class Search:
     def run(self, out: str | Path | None = None, runner: Any = None, progress: bool | None = None) -> SearchResult:
         """Run the trials and return the result with the best trial; arguments as for `Sweep.run`.
 
-        Raises WorkbenchError if no trial satisfies the constraints; the message has the metrics of the nearest trial,
-        which violates them least.
+        Raises WorkbenchError if no trial satisfies the constraints; the message has the metrics of the trial
+        that violates them least.
         """
         optuna = _import_optuna()
         points = np.empty((0, len(self._domains)))
@@ -106,11 +110,11 @@ class Search:
             sampler = optuna.samplers.TPESampler(seed=self._seed)
             study = optuna.create_study(sampler=sampler, direction="minimize" if self._is_least else "maximize")
             while len(points) < self._trials:
-                proposed = [study.ask() for _ in range(min(self._at_once, self._trials - len(points)))]
-                values = [[_suggest(trial, *item) for item in self._domains.items()] for trial in proposed]
+                new_trials = [study.ask() for _ in range(min(self._at_once, self._trials - len(points)))]
+                values = [[_suggest(trial, *item) for item in self._domains.items()] for trial in new_trials]
                 points = np.vstack([points, values])
                 table, means = self._evaluate(points, out, runner, progress)
-                for trial, trial_means in zip(proposed, means[-len(proposed) :], strict=True):
+                for trial, trial_means in zip(new_trials, means[-len(new_trials) :], strict=True):
                     self._report(study, optuna, trial, trial_means)
         return self._result(points, means, table)
 
@@ -121,9 +125,10 @@ class Search:
     def _evaluate(
         self, points: np.ndarray, out: str | Path | None, runner: Any, progress: bool | None
     ) -> tuple[SweepTable, list[dict[str, float]]]:
-        """Run the trials ``points`` (numbers in the domains, trials × paths) that have no stored result yet.
+        """Run the trials ``points`` that have no stored result yet.
 
-        Return (table of all runs, for each trial {metric: mean over the seeds}).
+        ``points`` is an array (trials × paths) of numbers as the method `at` of each path's domain returns them. Return
+        (table of all runs, [{metric: mean over the seeds} for each trial]).
         """
         design, row_to_point = distinct(Sampled(self._domains, points, "search", self._seed))
         table = self._rounds.run(Crossed(design, self._repeats), out, runner, progress)
@@ -147,34 +152,37 @@ class Search:
 
         design = Sampled(self._domains, points, "search", self._seed)
         is_complete = [all(map(np.isfinite, trial_means.values())) for trial_means in means]
-        excess = [
+        excesses = [
             max((limit.excess(trial_means[limit.metric]) for limit in self._constraints), default=0.0)
             for trial_means in means
         ]
-        is_feasible = [complete and violation <= 0 for complete, violation in zip(is_complete, excess, strict=True)]
+        is_feasible = [complete and violation <= 0 for complete, violation in zip(is_complete, excesses, strict=True)]
         rows = [
             {**design.labels(number), **trial_means, "is_feasible": feasible}
             for number, (trial_means, feasible) in enumerate(zip(means, is_feasible, strict=True))
         ]
-        numbers = [number for number, feasible in enumerate(is_feasible) if feasible]
-        if not numbers:
-            self._raise_infeasible(means, is_complete, excess)
-        best = (min if self._is_least else max)(numbers, key=lambda number: means[number][self._metric])
-        overrides = design.overrides(best)
-        in_order = dict(sorted(overrides.items(), key=lambda override: override[0].count(".")))
-        return SearchResult(overrides, self._scenario.replace(**in_order), pd.DataFrame(rows), table)
+        feasible_numbers = [number for number, feasible in enumerate(is_feasible) if feasible]
+        if not feasible_numbers:
+            self._raise_infeasible(means, is_complete, excesses)
+        best_number = (min if self._is_least else max)(feasible_numbers, key=lambda number: means[number][self._metric])
+        overrides = design.overrides(best_number)
+        ordered_overrides = dict(sorted(overrides.items(), key=lambda override: override[0].count(".")))
+        return SearchResult(overrides, self._scenario.replace(**ordered_overrides), pd.DataFrame(rows), table)
 
     def _raise_infeasible(self, means: list[dict[str, float]], is_complete: list[bool], excess: list[float]) -> None:
         complete_trials = [number for number, complete in enumerate(is_complete) if complete]
         if not complete_trials:
             raise WorkbenchError(
-                f"no trial has a result: in each, a run failed or does not have {' or '.join(self._metrics)}; "
-                "see table.failed of a sweep over the same values"
+                f"no trial has a result: in every trial a run failed or has no {' or '.join(self._metrics)}; "
+                "to see the errors, run a sweep over the same values and look at its table.failed"
             )
-        nearest = means[min(complete_trials, key=lambda number: excess[number])]
-        metrics = ", ".join(f"{name} {value:.6g}" for name, value in nearest.items())
+        nearest_means = means[min(complete_trials, key=lambda number: excess[number])]
+        metrics = ", ".join(f"{name} {value:.6g}" for name, value in nearest_means.items())
         constraints = " and ".join(constraint.text for constraint in self._constraints)
-        raise WorkbenchError(f"none of {len(means)} trials satisfies {constraints}; the nearest has {metrics}")
+        raise WorkbenchError(
+            f"none of {len(means)} trials satisfies {constraints}; the trial that violates this least has {metrics}; "
+            "relax a constraint, or run more trials"
+        )
 
 
 def search(
@@ -194,7 +202,7 @@ def search(
     """Return a search for the parameters ``over`` that minimize or maximize a metric under constraints.
 
     ``over`` maps paths to `between`, `whole`, or a list. Metrics are means over ``seeds``: a number of seeds, or a plan
-    such as `paired_seeds`. ``subject_to``: constraints such as "delivery_ratio >= 0.95". ``at_once`` trials are
+    such as `paired_seeds`. ``subject_to`` has constraints such as "delivery_ratio >= 0.95". ``at_once`` trials are
     proposed and run together. ``seed`` makes the proposals reproducible. Needs optuna. Raises ScenarioError for an
     invalid scenario or parameter.
 
@@ -223,8 +231,12 @@ def search(
     }
     rounds, repeats = Rounds(scenario, engine, measure), repeats_of(seeds)
     search_plan = Search(rounds, scenario, domains, repeats, **settings)
-    ends = np.array([[float(domain.at(np.array([end]))[0]) for domain in domains.values()] for end in (0.0, 1.0)])
-    rounds.sweep(Crossed(distinct(Sampled(domains, ends, "search", seed))[0], repeats))  # Raises now if invalid.
+    corner_points = np.array(
+        [[float(domain.at(np.array([corner]))[0]) for domain in domains.values()] for corner in (0.0, 1.0)]
+    )
+    rounds.sweep(
+        Crossed(distinct(Sampled(domains, corner_points, "search", seed))[0], repeats)
+    )  # Raises now if invalid.
     return search_plan
 
 
@@ -242,7 +254,10 @@ def _constraint(text: Any) -> Constraint:
 
 
 def _suggest(trial: Any, path: str, domain: Domain) -> float:
-    """Return the sampler's suggestion for a parameter, as a number that the domain's `at` could return."""
+    """Return optuna's suggestion for the parameter ``path``, in the form that ``domain.at`` returns.
+
+    The form is a number of the range, or the index of a value in a list.
+    """
     if isinstance(domain, Between):
         return domain.value(trial.suggest_float(path, domain.low, domain.high, log=domain.log))
     if isinstance(domain, Whole):
@@ -261,10 +276,10 @@ def _import_optuna() -> Any:
 
 @contextmanager
 def _quiet_log(optuna: Any) -> Iterator[None]:
-    """Suppress optuna's log lines in this context, since the sweep displays its progress."""
-    before = optuna.logging.get_verbosity()
+    """Suppress optuna's log lines inside the context, because the sweep displays its own progress."""
+    previous_level = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         yield
     finally:
-        optuna.logging.set_verbosity(before)
+        optuna.logging.set_verbosity(previous_level)

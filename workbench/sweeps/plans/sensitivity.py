@@ -1,13 +1,14 @@
 """Sensitivity analysis: Morris's elementary effects and Sobol's indices of parameters, by SALib.
 
 Theory of operation
-    morris    Trajectories through a grid of four levels; each step moves one parameter across two thirds of its range.
-              The effect of a step is the metric's change for the whole range. mu_star, the mean of the effects' sizes,
-              shows the importance of a parameter; sigma, their standard deviation, shows how much that depends on other
-              parameters or on its own value. samples × (parameters + 1) points: to find parameters without effect.
-    sobol     Shares of the metric's variance: S1 is the share that a parameter explains by itself, ST the share that it
-              explains including its interactions with other parameters. samples × (parameters + 2) points: to quantify
-              effects.
+    morris    The points form trajectories through a grid of four levels. Each step changes one parameter by two thirds
+              of its range. The effect of a step is the metric's change, scaled to the whole range. mu_star is the mean
+              of the effects' sizes; it shows the importance of a parameter. sigma is the effects' standard deviation;
+              it shows how much the effect depends on other parameters, or on the parameter's own value. The method runs
+              samples × (parameters + 1) points. Use it to find parameters without effect.
+    sobol     The indices are shares of the metric's variance. S1 is the share that a parameter explains by itself. ST
+              also includes the parameter's interactions with other parameters. The method runs
+              samples × (parameters + 2) points. Use it to quantify effects.
 
     The metric of a point is its mean over ``seeds``, which are the same for all points, so that all points use the same
     networks.
@@ -80,8 +81,8 @@ class Sensitivity:
         self._rounds, self._domains, self._repeats, self._metric = rounds, domains, repeats, metric
         self._method, self._samples, self._seed = settings["method"], settings["samples"], settings["seed"]
         self._shares = _sample(self._problem, self._method, self._samples, self._seed)
-        drawn = Sampled(domains, values_at(domains, self._shares), self._method, self._seed)
-        design, self._row_to_point = distinct(drawn)
+        sampled_points = Sampled(domains, values_at(domains, self._shares), self._method, self._seed)
+        design, self._row_to_point = distinct(sampled_points)
         self.design = Crossed(design, repeats)
 
     @property
@@ -104,8 +105,10 @@ class Sensitivity:
         table = self._rounds.run(self.design, out, runner, progress)
         runs = values_of(table, self._metric).reshape(-1, len(self._repeats))
         is_finite = np.isfinite(runs)
-        counts = is_finite.sum(axis=1)
-        means = np.where(counts > 0, np.where(is_finite, runs, 0.0).sum(axis=1) / np.maximum(counts, 1), np.nan)
+        finite_runs = is_finite.sum(axis=1)
+        means = np.where(
+            finite_runs > 0, np.where(is_finite, runs, 0.0).sum(axis=1) / np.maximum(finite_runs, 1), np.nan
+        )
         shares, point_means = self._complete_samples(means[self._row_to_point])
         if np.ptp(point_means) == 0:
             raise WorkbenchError(
@@ -121,21 +124,22 @@ class Sensitivity:
         return len(self._domains) + (1 if self._method == "morris" else 2)
 
     def _complete_samples(self, point_means: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        blocks = point_means.reshape(-1, self._block)
-        is_complete = np.isfinite(blocks).all(axis=1)
-        incomplete = int((~is_complete).sum())
-        if len(blocks) - incomplete < _LEAST_SAMPLES:
+        sample_means = point_means.reshape(-1, self._block)
+        is_complete = np.isfinite(sample_means).all(axis=1)
+        incomplete_samples = int((~is_complete).sum())
+        if len(sample_means) - incomplete_samples < _LEAST_SAMPLES:
             raise WorkbenchError(
-                f"{incomplete} of {len(blocks)} samples have points without {self._metric}; at least {_LEAST_SAMPLES} "
-                "complete samples are needed; to see why points failed, run them as a sweep and look at its "
-                "table.failed; or choose other ranges"
+                f"{incomplete_samples} of {len(sample_means)} samples have points without {self._metric}, but at least "
+                f"{_LEAST_SAMPLES} complete samples are needed; run the points as a sweep and look at its table.failed "
+                "to see the errors, or choose other ranges"
             )
-        if incomplete:
+        if incomplete_samples:
             warnings.warn(
-                f"{incomplete} of {len(blocks)} samples are left out: some points do not have {self._metric}",
+                f"{incomplete_samples} of {len(sample_means)} samples are left out: some points do not have "
+                f"{self._metric}",
                 stacklevel=3,
             )
-        return self._shares[np.repeat(is_complete, self._block)], blocks[is_complete].ravel()
+        return self._shares[np.repeat(is_complete, self._block)], sample_means[is_complete].ravel()
 
 
 def sensitivity(
@@ -152,9 +156,9 @@ def sensitivity(
 ) -> Sensitivity:
     """Return an analysis of the effects of the parameters ``over`` on a metric, by ``method`` "morris" or "sobol".
 
-    ``over`` maps paths to `between`, `whole`, or a list. ``samples``: the number of Morris's trajectories (default 10),
-    or of Sobol's base points (default 64; a power of two). ``seeds``: the number of runs of each point, or a plan of
-    seeds. ``seed`` makes the samples reproducible. Needs SALib. Raises ScenarioError for an invalid scenario or
+    ``over`` maps paths to `between`, `whole`, or a list. ``samples`` is the number of Morris's trajectories (default
+    10), or of Sobol's base points (default 64; a power of two). ``seeds`` is the number of runs of each point, or a
+    plan of seeds. ``seed`` makes the samples reproducible. Needs SALib. Raises ScenarioError for an invalid scenario or
     parameter.
 
     >>> import workbench as wb
@@ -170,7 +174,7 @@ def sensitivity(
         raise ScenarioError(f"method is {method!r:.60}; it must be one of {', '.join(_DEFAULT_SAMPLES)}")
     if method == "morris" and len(domains) < 2:
         raise ScenarioError(
-            "over has one parameter; Morris's method needs at least two; plot the metric against a single one"
+            "over has one parameter; Morris's method needs at least two; for a single one, plot the metric of a sweep"
         )
     samples = checked_number(
         "samples", _DEFAULT_SAMPLES[method] if samples is None else samples, _LEAST_SAMPLES, _MOST_SAMPLES
@@ -194,7 +198,10 @@ def _salib(module: str) -> Any:
 
 
 def _sample(problem: dict[str, Any], method: str, samples: int, seed: int) -> np.ndarray:
-    """Return points of the unit cube as an array (points × parameters); the points of a sample are adjacent rows."""
+    """Return the points of ``samples`` samples in the unit cube, as an array (points × parameters).
+
+    The points of one sample are adjacent rows. ``problem`` is SALib's description of the parameters.
+    """
     if method == "morris":
         return _salib("sample.morris").sample(problem, samples, num_levels=LEVELS, seed=seed)
     return _salib("sample.sobol").sample(problem, samples, calc_second_order=False, seed=seed)
@@ -205,18 +212,19 @@ def _estimate(
 ) -> pd.DataFrame:
     """Return a frame with a row per parameter and its sensitivity indices, the most important parameter first.
 
-    ``shares`` are the points in the unit cube, ``point_means`` the metric at each point.
+    ``problem`` is SALib's description of the parameters. ``shares`` are the points in the unit cube, ``point_means`` is
+    the metric at each point. ``seed`` is for the resampling that gives the intervals.
     """
     import pandas as pd
 
     resampling: dict[str, Any] = {"num_resamples": _RESAMPLES, "seed": seed}
     if method == "morris":
         estimates = _salib("analyze.morris").analyze(problem, shares, point_means, num_levels=LEVELS, **resampling)
-        names = {"mu_star": "mu_star", "mu_star_half": "mu_star_conf", "sigma": "sigma", "mu": "mu"}
+        salib_names = {"mu_star": "mu_star", "mu_star_half": "mu_star_conf", "sigma": "sigma", "mu": "mu"}
     else:
         estimates = _salib("analyze.sobol").analyze(problem, point_means, calc_second_order=False, **resampling)
-        names = {"S1": "S1", "S1_half": "S1_conf", "ST": "ST", "ST_half": "ST_conf"}
-    columns = {ours: np.asarray(estimates[theirs], float) for ours, theirs in names.items()}
+        salib_names = {"S1": "S1", "S1_half": "S1_conf", "ST": "ST", "ST_half": "ST_conf"}
+    columns = {our_name: np.asarray(estimates[salib_name], float) for our_name, salib_name in salib_names.items()}
     frame = pd.DataFrame({"parameter": problem["names"], **columns})
-    by = "mu_star" if method == "morris" else "ST"
-    return frame.sort_values(by, ascending=False, kind="stable").reset_index(drop=True)
+    sort_column = "mu_star" if method == "morris" else "ST"
+    return frame.sort_values(sort_column, ascending=False, kind="stable").reset_index(drop=True)

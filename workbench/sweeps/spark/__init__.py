@@ -57,7 +57,7 @@ _sweeps = itertools.count(1)
 
 @checked
 class SparkRunner:
-    """A runner that runs points on Spark. It uses the active session, or starts one that stays for the next sweep.
+    """A runner that runs points on Spark: in the active session, or in a new one that stays open for later sweeps.
 
     ``master`` is "local[2]" (two processes on this machine), "local[*]" (one for each core), the URL of a cluster
     ("spark://host:7077") or of Spark Connect ("sc://host:15002"). ``config`` adds settings of Spark. ``timeout_s`` is
@@ -102,7 +102,7 @@ class SparkRunner:
 
 
 class _Jobs:
-    """The jobs of one sweep.
+    """The Spark jobs of one sweep; each job runs one share of its points.
 
     Spark is called from other threads, so that Ctrl-C in the main thread never interrupts a call to Java.
     """
@@ -139,7 +139,6 @@ class _Jobs:
 
     @property
     def _most_running(self) -> int:
-        """The largest number of tasks to run at once."""
         return min(self._cores + max(1, self._cores // 4), _MOST_TASKS)
 
     def feed(self, shares: Shares) -> bool:
@@ -162,10 +161,10 @@ class _Jobs:
 
         Points of a lost task are put back into the queue ``shares``.
         """
-        for action in wait(self._sent, POLL_S, FIRST_COMPLETED).done:
-            share, _ = self._sent.pop(action)
+        for future in wait(self._sent, POLL_S, FIRST_COMPLETED).done:
+            share, _ = self._sent.pop(future)
             try:
-                table = action.result()
+                table = future.result()
             except Exception as error:
                 rows = self._handle_lost(share, error, shares)
             else:
@@ -200,8 +199,8 @@ class _Jobs:
 
     def doing(self) -> list[str]:
         """Return a short text on each running task."""
-        now = time.monotonic()
-        return [f"{len(share)} points for {now - begin:.0f} s" for share, begin in list(self._sent.values())]
+        now_s = time.monotonic()
+        return [f"{len(share)} points for {now_s - begin_s:.0f} s" for share, begin_s in list(self._sent.values())]
 
     def cancel(self) -> None:
         """Cancel all tasks, repeatedly, because Spark may not have started some of them yet."""
@@ -209,5 +208,5 @@ class _Jobs:
             wait([self._threads.submit(self._session.cancel, self._group)])
 
     def end(self) -> None:
-        """End the threads; the Spark session stays open."""
+        """End the threads that call Spark; the Spark session stays open."""
         self._threads.shutdown()

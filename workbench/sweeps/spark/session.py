@@ -108,7 +108,7 @@ class ConnectSession(Session):
 
     @cached_property
     def cores(self) -> int:
-        """The number of tasks that can run at once: the number of partitions into which Spark divides a range."""
+        """The number of tasks that can run at once, measured as the number of partitions that Spark makes."""
         return self.spark.range(_MANY).selectExpr("spark_partition_id()").distinct().count()
 
 
@@ -116,10 +116,10 @@ def open_session(master: str, config: Mapping[str, str]) -> Session:
     """Return the active session or a new one. Raises WorkbenchError, which names a remedy, if the start fails."""
     from pyspark import SparkContext
 
-    remote: Any = sys.modules.get("pyspark.sql.connect.session")
-    active = remote.SparkSession.getActiveSession() if remote else None
-    if active is not None:
-        return ConnectSession(active, is_here=False)
+    connect_module: Any = sys.modules.get("pyspark.sql.connect.session")
+    active_session = connect_module.SparkSession.getActiveSession() if connect_module else None
+    if active_session is not None:
+        return ConnectSession(active_session, is_here=False)
     if master.startswith(REMOTE) and SparkContext._active_spark_context is None:
         return ConnectSession(_connect(master, config), is_here=False)
     spark = session(master, config)
@@ -145,12 +145,15 @@ def _connect(master: str, config: Mapping[str, str]) -> Any:
 def reason(error: Exception) -> str:
     """Return the informative line of a Spark error: the first line that names an exception, else the first line."""
     lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
-    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
-    return (raised or lines or [type(error).__name__])[0].removeprefix(_OUR_ERROR)
+    exception_lines = [line for line in lines if re.match(r"[\w.]+(Error|Exception): ", line)]
+    return (exception_lines or lines or [type(error).__name__])[0].removeprefix(_OUR_ERROR)
 
 
 def session(master: str, config: Mapping[str, str]) -> Any:
-    """Return the active classic session or a new one. Raises WorkbenchError if Java is missing or the start fails."""
+    """Return the active session with Java on this machine, or start one.
+
+    Raises WorkbenchError if Java is missing or the start fails.
+    """
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -179,7 +182,7 @@ def session(master: str, config: Mapping[str, str]) -> Any:
 
 
 def _start(master: str, settings: Mapping[str, str], output: IO[bytes]) -> None:
-    """Start Spark with Java's output in a file; if that fails, the caller quotes the file in its error."""
+    """Start Spark. The file ``output`` receives Java's output, for the caller's message if the start fails."""
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -213,9 +216,9 @@ def _keeping_interrupt_handler() -> Iterator[None]:
 
 
 def _check_java() -> None:
-    installed, is_ok = java.find_java()
+    version, is_ok = java.find_java()
     if not is_ok:
         raise WorkbenchError(
-            f"Spark needs Java {java.OLDEST} or newer; found: {installed or 'none'}; {java.REMEDY}; "
+            f"Spark needs Java {java.OLDEST} or newer; found: {version or 'none'}; {java.REMEDY}; "
             "without it, run the sweep with runner=ProcessRunner() or runner=LocalRunner()"
         )

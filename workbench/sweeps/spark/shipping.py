@@ -77,8 +77,8 @@ def task(
         for _ in batches:
             pass
         folder = home if archive is None else unpack(archive)
-        loaded = getattr(sys.modules.get("workbench"), "__file__", None)
-        if loaded is None or Path(loaded) != Path(folder, "workbench", "__init__.py"):
+        loaded_path = getattr(sys.modules.get("workbench"), "__file__", None)
+        if loaded_path is None or Path(loaded_path) != Path(folder, "workbench", "__init__.py"):
             for name in [name for name in sys.modules if name.partition(".")[0] == "workbench"]:
                 del sys.modules[name]
             sys.path.insert(0, folder)
@@ -115,17 +115,17 @@ def _make_unpack() -> Callable[[str], str]:
             os.utime(folder)  # Another worker that removes old folders now keeps it.
             return str(folder)
         draft = cache / f".{name}.{os.getpid()}"
-        with zipfile.ZipFile(SparkFiles.get(archive)) as content:
-            content.extractall(draft)
+        with zipfile.ZipFile(SparkFiles.get(archive)) as archive_file:
+            archive_file.extractall(draft)
         try:
             draft.rename(folder)
         except OSError:  # Another worker of this machine has unpacked it first.
             shutil.rmtree(draft, ignore_errors=True)
         now_s = folder.stat().st_mtime
-        for other in cache.iterdir():
+        for cached_folder in cache.iterdir():
             with suppress(OSError):  # Another worker may remove it at the same time.
-                if other.stat().st_mtime < now_s - 30 * 86400:
-                    shutil.rmtree(other, ignore_errors=True)
+                if cached_folder.stat().st_mtime < now_s - 30 * 86400:
+                    shutil.rmtree(cached_folder, ignore_errors=True)
         return str(folder)
 
     return unpack

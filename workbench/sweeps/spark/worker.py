@@ -1,7 +1,7 @@
 """The work of a task on a Spark worker: a process beside the task runs the points, and the task returns the rows.
 
-So a point that crashes its process, or runs too long, fails alone, and the task continues. The process stays alive for
-later tasks.
+If a point crashes its process or runs too long, only this point fails, and the task continues. The process stays alive
+for later tasks.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _groups: dict[tuple[str, float | None], ProcessGroup] = {}
 
 
 def _group_for(path: str, timeout_s: float | None) -> ProcessGroup:
-    """Return this worker's process group, whose only process runs points of the plan in the file ``path``."""
+    """Return a group of one process that runs points of the plan in the file ``path``; it is kept for later tasks."""
     key = Path(path).name, timeout_s
     if key not in _groups:
         for group in _groups.values():

@@ -2,13 +2,13 @@
 
 The *driver* is the process that runs a sweep.
 
-folder     FolderStore: reads and writes a folder, and repairs it after a killed driver; MemoryStore: rows that live as
-           long as the object of the sweep
+folder     FolderStore, which reads and writes a folder, and repairs it after a killed driver; MemoryStore, which keeps
+           the rows in memory as long as the `Sweep` object exists
 files      Parquet files that are named after their own checksum
 columns    conversion of a row to typed columns
 journal    rows that are not in a Parquet file yet
-lease      the right to write into a folder
-traces     the traces of a sweep's runs
+lease      the exclusive right of one driver to write into a folder
+traces     storage of the traces of a sweep's runs
 """
 
 from workbench.sweeps.store.files import read

@@ -53,9 +53,10 @@ Origin = tuple[str, str, str]  # METRIC or PARAMETER, the metric's name or the p
 
 
 class Columns:
-    """The columns of a folder besides `FIRST` and `LAST`: those of its files, and new columns for further rows.
+    """The columns of a folder for parameters and metrics, which depend on its rows: stored columns and new ones.
 
-    The *origin* of a column is (METRIC or PARAMETER, the metric's name or the parameter's path, the kind of value).
+    The columns `FIRST` and `LAST`, which every folder has, are not among them. The *origin* of a column is (METRIC or
+    PARAMETER, the metric's name or the parameter's path, the kind of value).
     """
 
     def __init__(self) -> None:
@@ -72,11 +73,12 @@ class Columns:
 
         Raises DataError if the folder has a column of the same name and a different origin.
         """
-        for name, stored in origins.items():
-            origin = (str(stored[0]), str(stored[1]), str(stored[2]))
+        for name, stored_origin in origins.items():
+            origin = (str(stored_origin[0]), str(stored_origin[1]), str(stored_origin[2]))
             if self._origins.setdefault(name, origin) != origin:
                 raise DataError(
-                    f"{source}: the column {name} has another meaning or type than in other files; remove this file"
+                    f"{source}: the column {name} has another parameter, metric or type than in other files; remove "
+                    "this file, and its points are run again"
                 )
             self._names.setdefault(origin, name)
             self._taken.add(name.lower())
@@ -87,9 +89,9 @@ class Columns:
 
     def schema(self) -> pa.Schema:
         """Return the schema of all files: parameters before metrics, each sorted by name."""
-        order = sorted(self._origins, key=lambda name: (self._origins[name][0] == METRIC, name))
-        types = {name: _TYPES[self._origins[name][2]] for name in order}
-        origins = {name: self._origins[name] for name in order}
+        column_names = sorted(self._origins, key=lambda name: (self._origins[name][0] == METRIC, name))
+        types = {name: _TYPES[self._origins[name][2]] for name in column_names}
+        origins = {name: self._origins[name] for name in column_names}
         metadata = {LAYOUT: VERSION, COLUMNS: json.dumps(origins).encode()}
         return pa.schema(list({**FIRST, **types, **LAST}.items()), metadata)
 
@@ -106,15 +108,19 @@ class Columns:
         return column
 
     def _new_name(self, role: str, subject: str, kind: str) -> str:
-        plain = re.sub(r"\W", "_", subject) or "_"
+        plain_name = re.sub(r"\W", "_", subject) or "_"
         is_number_first = role == PARAMETER and _NUMBERS_FIRST.fullmatch(subject)
-        if kind != _NUMBER if is_number_first else any((role, subject, other) in self._names for other in _TYPES):
-            plain = f"{plain}_{kind}"
+        if (
+            kind != _NUMBER
+            if is_number_first
+            else any((role, subject, other_kind) in self._names for other_kind in _TYPES)
+        ):
+            plain_name = f"{plain_name}_{kind}"
         # Names in SQL ignore case.
-        name, count = plain, 1
+        name, count = plain_name, 1
         while name.lower() in self._taken:
             count += 1
-            name = f"{plain}_{count}"
+            name = f"{plain_name}_{count}"
         return name
 
     def cells(self, plan: Plan, row: Row, point: str, key: str) -> dict[str, Any]:
@@ -137,17 +143,17 @@ class Columns:
 
     def _parameters(self, plan: Plan, row: Row) -> dict[str, Any]:
         """Return {column: value} for the parameters of a row, cached for points that differ only in the seed."""
-        head, _, tail = row.document.rpartition(_SEED)
+        document_head, _, document_tail = row.document.rpartition(_SEED)
         labels = tuple(repr(label) for path, label in plan.labels(row.number).items() if path != "seed")
-        group = (plan.paths, head, tail.lstrip("-0123456789"), labels)
-        if group not in self._parameter_cells:
+        cache_key = (plan.paths, document_head, document_tail.lstrip("-0123456789"), labels)
+        if cache_key not in self._parameter_cells:
             if len(self._parameter_cells) >= _MOST_CACHED:
                 self._parameter_cells.clear()
-            cells = self._parameter_cells[group] = {}
+            cells = self._parameter_cells[cache_key] = {}
             for path, value in parameters(plan, row):
                 kind = _kind(value)
                 cells[self.name(PARAMETER, path, kind)] = float(value) if kind == _NUMBER else value
-        return self._parameter_cells[group]
+        return self._parameter_cells[cache_key]
 
     def metrics(self) -> dict[str, str]:
         """Return {column: name of its metric} for the columns that have metrics."""
@@ -159,29 +165,32 @@ class Columns:
         errors = [row.get("error") for row in rows]
         arrays = []
         for field in schema:
-            absent = self._absent(field.name, errors)
-            cells = [row.get(field.name, other) for row, other in zip(rows, absent, strict=True)]
+            absent_values = self._absent(field.name, errors)
+            cells = [row.get(field.name, absent_value) for row, absent_value in zip(rows, absent_values, strict=True)]
             arrays.append(pa.array(cells, field.type))
         return pa.table(arrays, schema=schema)
 
     def widen(self, table: pa.Table) -> pa.Table:
         """Return a file's table, extended by the columns of the folder that it does not have."""
         schema = self.schema()
-        known, errors = set(table.column_names), table.column("error").to_pylist()
+        column_names, errors = set(table.column_names), table.column("error").to_pylist()
         arrays = [
-            table.column(field.name) if field.name in known else pa.array(self._absent(field.name, errors), field.type)
+            table.column(field.name)
+            if field.name in column_names
+            else pa.array(self._absent(field.name, errors), field.type)
             for field in schema
         ]
         return pa.table(arrays, schema=schema)
 
     def _absent(self, name: str, errors: list[str | None]) -> list[float | None]:
-        """Return values of the column ``name`` for rows that lack it: 0 for a count in a successful run, else None.
+        """Return the values of the column ``name`` for rows that do not have it.
 
-        ``errors`` has the error of each row, None for a successful run.
+        The value is 0.0 if the column is a count and the run was successful, else None. ``errors`` has the error of
+        each row, None for a successful run.
         """
         role, subject, _ = self._origins.get(name, (PARAMETER, "", ""))
-        absent = 0.0 if role == METRIC and subject.startswith(COUNTS) else None
-        return [absent if error is None else None for error in errors]
+        absent_value = 0.0 if role == METRIC and subject.startswith(COUNTS) else None
+        return [absent_value if error is None else None for error in errors]
 
 
 def stored_seed(seed: int) -> int | None:
@@ -192,8 +201,9 @@ def stored_seed(seed: int) -> int | None:
 def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:
     """Yield (path, value) for all parameters of a point's scenario.
 
-    A value is a number, a boolean or a text. Other values are given as JSON, or as their label if they have a name.
-    Varied networks, protocols, radios and workloads are given as their label.
+    A value is a number, a boolean or a text. A list or an object is given as JSON text. If the user has named a value,
+    the name is given: instead of a list or an object, and in addition to any other value. Varied networks, protocols,
+    radios and workloads are given as their labels.
     """
     labels = plan.labels(row.number)
     for path, value in _settings(json.loads(row.document), labels) if row.document else ():
@@ -215,8 +225,8 @@ def parameters(plan: Plan, row: Row) -> Iterator[tuple[str, Any]]:
 def _settings(document: dict[str, Any], varied: Iterable[str]) -> Iterator[tuple[str, Any]]:
     """Yield (path, value) for all settings of a scenario except its topology and seed.
 
-    ``document`` is the scenario as JSON values. ``varied`` are the varied paths: of the items of a long workload, only
-    the first and the varied ones are included.
+    ``document`` is the scenario as JSON values, ``varied`` has the paths of the varied parameters. Of a long workload,
+    only the first `_MOST_ITEMS` items and the varied items are included.
     """
     yield "duration_s", document["duration_s"]
     for section in ("protocol", "radio"):

@@ -1,8 +1,8 @@
 """Parquet files of results, named after the checksum of their content, so that changes are detected.
 
-A file is written as a draft, which readers of Parquet ignore, and then renamed, so that it always appears whole. A file
-that replaces others is renamed after they are removed, so no reader finds a row twice. If the driver is killed in
-between, the next driver finds the draft.
+A file is first written as a draft, which readers of Parquet ignore, and then renamed, so that readers never see an
+incomplete file. If a file replaces others, these are removed before the draft is renamed, so no reader finds a row
+twice. If the driver is killed in between, the next driver finds the complete draft.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ class File:
 
 
 def files(folder: Path) -> Iterator[File]:
-    """Yield the files of a folder in a fixed order. Raises DataError for a damaged or foreign Parquet file."""
+    """Yield the files of results in a folder, in a fixed order.
+
+    Raises DataError for a damaged file, and for a Parquet file that no sweep has written.
+    """
     for path in sorted(folder.glob("*.parquet")):
         yield File(path)
 
@@ -74,11 +77,11 @@ def files(folder: Path) -> Iterator[File]:
 def read(folder: str | Path) -> pa.Table:
     """Return all rows of a folder of results as one table, after verifying each file's checksum.
 
-    Raises DataError for a damaged or foreign file, and for a folder without results.
+    Raises DataError for a damaged file, a Parquet file that no sweep has written, and a folder without results.
     """
     result_files = list(files(Path(folder)))
     if not result_files:
-        raise DataError(f"{folder} contains no results of a sweep")
+        raise DataError(f"{folder} contains no results of a sweep; give the folder of run(out=...)")
     columns = Columns()
     for file in result_files:
         columns.merge(file.origins, str(file.path))
@@ -86,9 +89,9 @@ def read(folder: str | Path) -> pa.Table:
 
 
 def write(folder: Path, table: pa.Table, replaced: Iterable[Path] = ()) -> Path | None:
-    """Write rows as a new file in place of the ``replaced`` files, and return its path.
+    """Write the rows of ``table`` as a new file, remove the ``replaced`` files, and return the path of the new file.
 
-    Without rows the function only removes the replaced files, and returns None.
+    If the table is empty, only remove the replaced files, and return None.
     """
     draft, content = None, b""
     try:
@@ -105,9 +108,9 @@ def write(folder: Path, table: pa.Table, replaced: Iterable[Path] = ()) -> Path 
 
 
 def drafts(folder: Path) -> Iterator[tuple[Path, pa.Table | None]]:
-    """Yield (path, rows) for each draft of `write` that a killed driver has left.
+    """Yield (path, rows) for each draft of a file of results that a killed driver has left.
 
-    The rows are None for an incomplete draft; the files that it was to replace still exist.
+    If a draft is incomplete, its rows are None; then the files that it should replace still exist.
     """
     for path in sorted(folder.glob(DRAFTS)):
         content = _read(path)
@@ -127,7 +130,7 @@ def write_whole(folder: Path, name: str, content: bytes) -> None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove drafts of `write_whole` left by ended processes of this host. Only the lease's owner may call it."""
+    """Remove drafts of `write_whole` that ended processes of this host have left; only for the lease's owner."""
     if not (_PROC / "self").exists():
         return  # Without /proc it is unknown which processes have ended.
     for path in folder.glob(f".*{_DRAFT}"):

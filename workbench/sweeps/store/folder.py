@@ -2,8 +2,8 @@
 
 ``open`` reads the folder. ``begin`` takes the lease, so that no other driver writes here, and processes the drafts,
 journals and duplicate rows of a killed driver. ``add`` writes rows to the journal at once and to a Parquet file within
-`FLUSH_S`. ``close`` extends all files to the same columns, because readers take the columns of a folder from its first
-file. It joins small files, and releases the lease.
+`FLUSH_S`. ``close`` extends all files to the same columns, because readers of Parquet use the columns of the first file
+for the whole folder. It also joins small files, and releases the lease.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ class FolderStore:
         self._traces: TraceStore | None = None  # None unless the plan keeps traces
 
     def open(self, plan: Plan, retry: bool = False) -> dict[int, Row]:
-        """Return {number of a point: its stored row}. Raises DataError for a damaged or foreign file.
+        """Return {number of a point: its stored row}; with ``retry`` the rows of failed points are left out.
 
-        With ``retry`` the rows of failed points are left out.
+        Raises DataError for a damaged file, and for a Parquet file that no sweep has written.
         """
         self._plan, self._retry = plan, retry
         if plan.keeps_traces:
@@ -75,8 +75,9 @@ class FolderStore:
         return self._read_rows()
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Take the right to write into the folder. Return ``rows`` (of `open`), with rows that were stored since then.
+        """Take the lease of the folder, and return {number of a point: its stored row}.
 
+        ``rows`` is the result of `open`. Rows that were stored after `open` are added to it.
         Raises DataError if another driver uses the folder, or if it cannot be written.
         """
         try:
@@ -98,7 +99,7 @@ class FolderStore:
         return stored_rows
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Store rows whose keys are new. Raises DataError if another driver has taken over the folder."""
+        """Store the rows whose results are new. Raises DataError if another driver has taken over the folder."""
         self._check_lease()
         rows = list(rows)
         if self._traces is not None:
@@ -135,16 +136,16 @@ class FolderStore:
 
     def _read_rows(self) -> dict[int, Row]:
         self._columns, self._files, self._keys, self._rows_to_drop = Columns(), {}, set(), defaultdict(set)
-        tables = []
+        path_and_table = []
         for file in files.files(self._folder):
             self._columns.merge(file.origins, str(file.path))
             self._files[file.path] = _FileInfo(len(file.origins), file.size_B)
             table = file.columns([*FIRST, *_metrics_of(file.origins)])
             self._note_duplicates(file.path, table.column("key").to_pylist())
-            tables.append((file.path, table))
-        numbers = self._numbers([table for _, table in tables])
+            path_and_table.append((file.path, table))
+        numbers = self._numbers([table for _, table in path_and_table])
         rows: dict[int, Row] = {}
-        for path, table in tables:
+        for path, table in path_and_table:
             rows.update(self._rows_of_table(path, table, numbers))
         return rows
 
@@ -155,10 +156,10 @@ class FolderStore:
             self._keys.add(key)
 
     def _numbers(self, tables: list[pa.Table]) -> dict[str, list[int]]:
-        """Return {key: numbers of the plan's points whose result may be stored under this key}.
+        """Return {key of a stored row: numbers of the plan's points whose result the row is}.
 
-        ``tables`` are the tables of the folder's files. A key is a point's own key (`Plan.point_key`), or the key of a
-        result that another plan has stored (`Plan.key`).
+        ``tables`` are the tables of the folder's files. Each point has its own key (`Plan.point_key`). A point whose
+        result another plan may have stored also has the key of this result (`Plan.key`).
         """
         if not tables:
             return {}
@@ -182,10 +183,11 @@ class FolderStore:
         return numbers
 
     def _candidates(self, table: pa.Table, numbers: dict[str, list[int]]) -> set[tuple[str, int | None]]:
-        """Return (digest of the code, seed) of rows of other plans that may be results of points of this plan, too.
+        """Return (digest of the code, seed) of the rows of other plans that may be results of this plan's points.
 
-        ``table`` has stored rows, ``numbers`` the keys of this plan's points. Building a scenario takes a tenth of a
-        millisecond, so only the scenarios of points with such a code and seed are built.
+        ``table`` has stored rows, ``numbers`` the keys of this plan's points. A row qualifies if it has the engine and
+        the measure of this plan. The caller builds only scenarios of points with one of these codes and seeds, because
+        building a scenario takes a tenth of a millisecond.
         """
         measure = user_code.name_of(self._plan.measure) or None
         rows = zip(*(table.column(name).to_pylist() for name in _CANDIDATE_COLUMNS), strict=True)
@@ -201,23 +203,23 @@ class FolderStore:
         ``numbers`` is the result of `_numbers`.
         """
         rows = zip(*(table.column(name).to_pylist() for name in ("point", "key", "error")), strict=True)
-        selected = []
+        index_and_number = []
         for index, (point, key, error) in enumerate(rows):
-            matches = numbers.get(point) or numbers.get(key) or ()
-            if matches and error is not None and self._retry:
+            matching_numbers = numbers.get(point) or numbers.get(key) or ()
+            if matching_numbers and error is not None and self._retry:
                 self._rows_to_drop[path].add(index)
             else:
-                selected += [(index, number) for number in matches]
-        if not selected:
+                index_and_number += [(index, number) for number in matching_numbers]
+        if not index_and_number:
             return
-        table = table.take([index for index, _ in selected])
+        table = table.take([index for index, _ in index_and_number])
         metrics = [
             (metric, table.column(name).to_pylist(), metric.startswith(COUNTS))
             for name, metric in self._columns.metrics().items()
             if name in table.column_names
         ]
         rows = zip(*(_values(table.column(name)) for name in _ROW_COLUMNS), strict=True)
-        for index, ((_, number), (seed, *cells)) in enumerate(zip(selected, rows, strict=True)):
+        for index, ((_, number), (seed, *cells)) in enumerate(zip(index_and_number, rows, strict=True)):
             # Runs omit counts of 0; nulls are metrics that this run does not have.
             row_metrics = {
                 metric: values[index]
@@ -233,8 +235,9 @@ class FolderStore:
     # Tidying
 
     def _tidy(self) -> bool:
-        """Store the rows in drafts and journals of a killed driver, and remove duplicate and retried rows.
+        """Store the rows in drafts and journals of a killed driver, and remove rows that are no longer needed.
 
+        These are duplicate rows, and rows of failed points that run again.
         Return whether the folder has changed.
         """
         journals, drafts = sorted(self._folder.glob(journal.NAMES)), sorted(self._folder.glob(files.DRAFTS))
@@ -300,23 +303,23 @@ class FolderStore:
     def _write(self, table: pa.Table, replaced: list[Path]) -> None:
         self._check_lease()
         path = files.write(self._folder, table, replaced)
-        for old in replaced:
-            del self._files[old]
+        for replaced_path in replaced:
+            del self._files[replaced_path]
         if path is not None:
             self._files[path] = _FileInfo(len(self._columns), table.nbytes)
 
     def _unify(self) -> None:
         """Rewrite files that lack columns of other files, and join small files."""
-        group: list[Path] = []
+        joined_paths: list[Path] = []
         size_B = 0
         for path, info in sorted(self._files.items()):
             if info.columns < len(self._columns) or info.size_B < _SMALL_B:
-                if group and size_B + info.size_B > _LARGE_B:
-                    self._join(group)
-                    group, size_B = [], 0
-                group.append(path)
+                if joined_paths and size_B + info.size_B > _LARGE_B:
+                    self._join(joined_paths)
+                    joined_paths, size_B = [], 0
+                joined_paths.append(path)
                 size_B += info.size_B
-        self._join(group)
+        self._join(joined_paths)
 
     def _join(self, paths: list[Path]) -> None:
         if len(paths) > 1 or any(self._files[path].columns < len(self._columns) for path in paths):
@@ -341,9 +344,9 @@ def _values(column: pa.ChunkedArray) -> list[Any]:
     """Return a column's values as a list, in which equal texts are the same object, to save memory."""
     if not pa.types.is_string(column.type):
         return column.to_pylist()
-    encoded = column.combine_chunks().dictionary_encode()
-    texts = [*encoded.dictionary.to_pylist(), None]
-    return [texts[index] for index in encoded.indices.fill_null(len(texts) - 1).to_pylist()]
+    encoded_column = column.combine_chunks().dictionary_encode()
+    texts = [*encoded_column.dictionary.to_pylist(), None]
+    return [texts[index] for index in encoded_column.indices.fill_null(len(texts) - 1).to_pylist()]
 
 
 def _metrics_of(origins: dict[str, Any]) -> list[str]:
@@ -351,7 +354,7 @@ def _metrics_of(origins: dict[str, Any]) -> list[str]:
 
 
 class MemoryStore:
-    """A store of rows in memory, by the keys of their points."""
+    """A store of rows in memory: {key of a point: its row}."""
 
     place = "memory"
 
@@ -371,11 +374,11 @@ class MemoryStore:
         }
 
     def begin(self, rows: dict[int, Row]) -> dict[int, Row]:
-        """Return the rows unchanged, since no other sweep writes here."""
+        """Return ``rows``, the result of `open`, because no other sweep has stored rows in this memory meanwhile."""
         return rows
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Store rows."""
+        """Store ``rows`` without their scenarios."""
         self._rows.update((self._plan.point_key(row.number), row._replace(document="")) for row in rows)
 
     def close(self) -> None:

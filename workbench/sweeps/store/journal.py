@@ -40,7 +40,7 @@ class Journal:
             raise DataError(f"{self._path} cannot be written: {error.strerror}") from None
 
     def end(self) -> None:
-        """Remove the journal, since its rows are in a Parquet file. The next `add` begins a new journal."""
+        """Remove the journal, after its rows were written to Parquet. The next `add` begins a new journal."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -48,7 +48,7 @@ class Journal:
 
 
 def lines(path: Path) -> Iterator[Any]:
-    """Yield the JSON values of the journal's lines whose checksum is right."""
+    """Yield the JSON value of each line of a journal, except lines whose checksum is wrong."""
     for line in path.read_bytes().split(b"\n"):
         stored_checksum, _, text = line.partition(b" ")
         if stored_checksum == checksum(text).encode():

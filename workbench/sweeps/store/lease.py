@@ -10,16 +10,17 @@ Theory of operation
     process numbers are not unique. Only a process of the same namespace and boot can be recognized as ended. Without
     this information in /proc, the file is watched.
 
-    The successor of a dead owner first creates the file `_lease-<owner>.json`, which only one driver can, and then
-    moves it over the dead owner's file. A slower driver finds a file other than the one that it watched, and starts
-    again. A `_lease-<owner>.json` is itself a lease, which is taken over in the same way if its owner dies.
+    The successor of a dead owner first creates a *claim*, the file `_lease-<owner>.json`, where <owner> is the id of
+    the dead owner. Only one driver can create this file. Then it moves the claim over the dead owner's file. A slower
+    driver finds that the file which it watched has changed, and starts again. A claim is itself a lease. It is taken
+    over in the same way if the driver that created it dies.
 
     The owner writes heartbeats through its open file, so it cannot overwrite a successor's file. Before it writes
     results, it checks that the file in the folder is still its own.
 
 Limits
-    An owner that pauses for `EXPIRES_S` between that check and its writing may write beside its successor. The next
-    driver removes the duplicate rows.
+    An owner that pauses for `EXPIRES_S` between this check and the writing may write at the same time as its successor.
+    The next driver removes the duplicate rows.
 """
 
 from __future__ import annotations
@@ -74,15 +75,15 @@ class Lease:
             raise
 
     def check(self) -> None:
-        """Raise DataError if another driver has taken over the folder because this process had paused."""
+        """Raise DataError if another driver has taken over the folder, because this process had paused."""
         if not self._is_own():
             raise DataError(
-                f"{self._folder} was taken over by another sweep while this one was paused; run this one again "
+                f"{self._folder} was taken over by another sweep while this one was paused; run this sweep again "
                 "to continue with the stored points"
             )
 
     def release(self) -> None:
-        """End the lease. If another driver has taken over the folder, the lease of that driver stays."""
+        """End the lease and remove its file, unless another driver has taken over the folder."""
         self._is_over.set()
         if self._beat_thread is not None:
             self._beat_thread.join()  # A file descriptor may be reused after it is closed.
@@ -131,19 +132,19 @@ class Lease:
     # Taking
 
     def _place_file(self, path: Path) -> bool:
-        """Create the file of this lease at ``path``, in place of a dead owner's file.
+        """Create the file of this lease at ``path``; a dead owner's file there is replaced.
 
-        Return False if another driver was faster; the caller then tries again.
+        Return False if another driver was faster. The caller then tries again.
         """
         if self._create(path):
             return True
-        expired = self._wait_for_expiry(path)
-        if expired is None:
+        expired_content = self._wait_for_expiry(path)
+        if expired_content is None:
             return False
-        claim = self._folder / f"_lease-{_claim_name(expired)}.json"
+        claim = self._folder / f"_lease-{_claim_name(expired_content)}.json"
         if not self._place_file(claim):
             return False
-        if _read_or_none(path) == expired and self._move_claim(claim, path):
+        if _read_or_none(path) == expired_content and self._move_claim(claim, path):
             return True
         claim.unlink(missing_ok=True)
         return False
@@ -176,20 +177,21 @@ class Lease:
         content = _read_or_none(path)
         if content is None or _is_gone(content):
             return content
-        end = time.perf_counter() + EXPIRES_S
-        while time.perf_counter() < end:
+        end_s = time.perf_counter() + EXPIRES_S
+        while time.perf_counter() < end_s:
             time.sleep(_POLL_S)
-            newer = _read_or_none(path)
-            if newer is None:
+            newer_content = _read_or_none(path)
+            if newer_content is None:
                 return None
-            if newer != content:
-                raise _in_use_error(self._folder, newer)
+            if newer_content != content:
+                raise _in_use_error(self._folder, newer_content)
         return content
 
     def _move_claim(self, claim: Path, path: Path) -> bool:
-        """Move the file ``claim``, which claims the folder for this process, over the dead owner's file ``path``.
+        """Move this process's claim over the dead owner's file ``path``.
 
-        Return False if another driver took over the claim while this process paused.
+        Return False if another driver removed the claim while this process paused. Raises DataError if the owner still
+        has its file open (on Windows).
         """
         try:
             claim.replace(path)
@@ -201,7 +203,10 @@ class Lease:
         return True
 
     def _remove_claims(self) -> None:
-        """Remove files that claim the folder from earlier owners. Their drivers then find the file of this lease."""
+        """Remove the claims of other drivers.
+
+        A driver that loses its claim starts again, and then finds the file of this lease.
+        """
         for path in self._folder.glob("_lease-*"):
             if path.name != f"_lease-{self.owner}.json":
                 path.unlink(missing_ok=True)
@@ -223,16 +228,19 @@ def _parse(content: bytes | None) -> dict[str, Any]:
 
 
 def _claim_name(content: bytes) -> str:
-    """Return the ``<owner>`` in the name of the file that claims the lease with this ``content``.
+    """Return the part ``<owner>`` of the name of a claim on the lease with this ``content``.
 
-    ``<owner>`` is the id of the lease's owner, or for a damaged lease a digest of its content.
+    It is the id of the lease's owner, or a digest of the content if the lease is damaged.
     """
     owner = str(_parse(content).get("owner"))
     return owner if re.fullmatch("[0-9a-f]{32}", owner) else hashlib.sha256(content).hexdigest()[:32]
 
 
 def _this_process() -> dict[str, Any]:
-    """Return the identity of this process: host, pid and, with Linux's /proc, also boot, namespace and began."""
+    """Return the identity of this process: {"host", "pid"}, and on Linux also "boot", "namespace" and "began".
+
+    "boot" is the id of the system's boot, "namespace" that of the process numbers, "began" as for `_process_start`.
+    """
     lease = {"host": socket.gethostname(), "pid": os.getpid()}
     try:
         if os.readlink(_PROC / "self") != str(os.getpid()):

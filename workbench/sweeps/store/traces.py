@@ -1,14 +1,14 @@
 """The traces of a sweep's runs, in the folder `FOLDER` beside its results: a few large Parquet files.
 
 Theory of operation
-    A trace is appended to a *spool* file in the form in which the worker sent it, with its checksum, and handed to the
-    operating system, so it survives this process. When the spool has `CHUNK_B`, and at the end, its traces are written
-    into one Parquet file, sorted by scenario, and the spool is removed. So this process needs memory for a few batches
-    only, and the driver after a killed one reads the spool.
+    A trace is first appended, packed and with a checksum, to a *spool* file, which is flushed to the operating system.
+    So the trace survives if this process is killed. When the spool has `CHUNK_B` bytes, and at the end of the sweep,
+    its traces are written into one Parquet file, sorted by scenario, and the spool is removed. So this process needs
+    memory for a few batches only. If the driver is killed, the next driver reads the spool.
 
-    A file is a draft until it is complete and flushed to disk. Then it is named after the beginning of its SHA-256. Its
-    metadata (`RUNS`) list its runs and their rows. Small files are joined when a sweep ends: the new file is named
-    after the old ones are removed, so no reader finds a run twice.
+    A file is a draft until it is complete and flushed to disk. Then it gets its final name, which contains the first 16
+    hex digits of its SHA-256. Its metadata (`RUNS`) list its runs and their rows. Small files are joined when a sweep
+    ends. The old files are removed before the new file gets its final name, so no reader finds a run twice.
 
 Layout
     The rows of a run are contiguous and in the order of recording. The columns `KEY_COLUMNS` (the scenario's hash, the
@@ -59,10 +59,12 @@ Key = tuple[str, str]  # a scenario's hash, and the digest of the code that ran 
 
 
 class StoredRun(NamedTuple):
-    """A run in a file of traces.
+    """A reference to a run in a file of traces.
 
-    ``scenario`` is the scenario's hash, ``code`` the digest of the code that ran it. The run's trace is in ``rows``
-    rows of the file, from the row with the index ``first``.
+    scenario    hash of the run's scenario
+    code        digest of the code that ran the scenario
+    first       index of the first row of the run's trace in the file
+    rows        number of rows of the trace
     """
 
     scenario: str
@@ -93,7 +95,7 @@ class File:
         except (pa.ArrowException, OSError, KeyError, ValueError, TypeError):
             raise DataError(f"{path} is damaged, or not a file of traces; remove it and run the sweep again") from None
         if metadata.get(LAYOUT) != VERSION:
-            raise DataError(f"{path} has traces of another layout; use another folder for the sweep")
+            raise DataError(f"{path} has traces in the layout of another version; use another folder for the sweep")
 
     @property
     def keys(self) -> set[Key]:
@@ -105,26 +107,26 @@ class File:
 
         ``columns`` are the names of the columns to read, None for all. Raises DataError if the file is damaged.
         """
-        metadata, begin, groups = self._parquet.metadata, 0, []
-        skipped = 0
+        metadata, first_row, groups = self._parquet.metadata, 0, []
+        skipped_rows = 0
         for group in range(metadata.num_row_groups):
-            end = begin + metadata.row_group(group).num_rows
-            if begin < run.first + run.rows and end > run.first:
-                skipped = skipped if groups else run.first - begin
+            end_row = first_row + metadata.row_group(group).num_rows
+            if first_row < run.first + run.rows and end_row > run.first:
+                skipped_rows = skipped_rows if groups else run.first - first_row
                 groups.append(group)
-            begin = end
+            first_row = end_row
         rows_left = run.rows
         try:
             for batch in self._parquet.iter_batches(ROWS_IN_GROUP, groups, columns) if rows_left else ():
-                selected = batch.slice(min(skipped, len(batch)), rows_left)
-                skipped, rows_left = max(0, skipped - len(batch)), rows_left - len(selected)
-                if len(selected):
-                    yield selected
+                selected_rows = batch.slice(min(skipped_rows, len(batch)), rows_left)
+                skipped_rows, rows_left = max(0, skipped_rows - len(batch)), rows_left - len(selected_rows)
+                if len(selected_rows):
+                    yield selected_rows
         except (pa.ArrowException, OSError) as error:
             raise DataError(f"{self.path} is damaged: {error}; remove it and run the sweep again") from None
 
     def checked(self) -> File:
-        """Verify the checksum and return this file. Raises DataError if it is damaged."""
+        """Verify the checksum and return this object. Raises DataError if the file is damaged."""
         if self.path.name != f"traces-{checksum_of(self.path)}.parquet":
             raise DataError(
                 f"{self.path} is damaged: its content does not match its checksum; "
@@ -143,30 +145,30 @@ def files(folder: str | Path) -> list[Path]:
 
 
 def _trace_folder(folder: str | Path) -> Path:
-    inner = Path(folder) / FOLDER
-    return inner if inner.is_dir() else Path(folder)
+    trace_folder = Path(folder) / FOLDER
+    return trace_folder if trace_folder.is_dir() else Path(folder)
 
 
 def list_runs(folder: str | Path) -> dict[Path, list[StoredRun]]:
     """Return {file: its runs} for all `files` of a folder, in a consistent state.
 
-    A sweep that joins files removes the old files before it names the new one, so some runs are missing for a moment.
+    A sweep that joins files removes the old files before the new file gets its name, so runs are missing for a moment.
     This function then waits until the join is complete. Raises DataError for a damaged file, and if a join takes longer
     than `JOIN_S`.
     """
-    end = time.perf_counter() + JOIN_S
-    while (runs := _list_runs_once(folder)) is None:
-        if time.perf_counter() >= end:
+    end_s = time.perf_counter() + JOIN_S
+    while (runs_by_file := _list_runs_once(folder)) is None:
+        if time.perf_counter() >= end_s:
             raise DataError(
-                f"{folder} has traces that are being joined into one file; wait for the end of the sweep, or run it "
-                "again if it was killed"
+                f"{folder}: a sweep is replacing files of traces; wait for the end of the sweep, or run it again if it "
+                "was killed"
             )
         time.sleep(_POLL_S)
-    return runs
+    return runs_by_file
 
 
 def _list_runs_once(folder: str | Path) -> dict[Path, list[StoredRun]] | None:
-    """Return {file: its runs} for all `files` of a folder, or None while a sweep joins files."""
+    """Return {file: its runs} for all `files` of a folder, or None if a sweep is replacing files at this moment."""
     runs_by_file = {}
     for path in files(folder):
         try:
@@ -216,7 +218,7 @@ class TraceStore:
     def begin(self, owner: str) -> bool:
         """Prepare to write traces as ``owner``, the id of the folder's lease.
 
-        First store the traces in drafts and spools of a killed driver. Return whether any existed.
+        Before that, store the traces that a killed driver left in drafts and spools. Return whether such files existed.
         """
         with _name_folder_in_errors(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -248,9 +250,9 @@ class TraceStore:
 
     def close(self) -> None:
         """Write the remaining traces into a Parquet file, and join small files."""
-        small = [path for path in files(self._folder) if path.stat().st_size < _SMALL_B]
-        if self._spool.size_B or len(small) > 1:
-            self._write_spool(small)
+        small_files = [path for path in files(self._folder) if path.stat().st_size < _SMALL_B]
+        if self._spool.size_B or len(small_files) > 1:
+            self._write_spool(small_files)
 
     def _write_spool(self, replaced: list[Path]) -> None:
         self._write_file(list(_sources_of_spool(self._spool.path)) if self._spool.size_B else [], replaced)
@@ -270,9 +272,9 @@ class TraceStore:
             self._finish(draft)
 
     def _finish(self, draft: Path) -> None:
-        """Remove the file ``draft`` if it is incomplete, or give a complete draft its final name.
+        """Give the file ``draft`` its final name, or remove it if it is incomplete.
 
-        Before that, files are removed whose runs are all in the draft.
+        Before the draft is renamed, older files whose runs are all in the draft are removed.
         """
         name = draft.name.removeprefix("_new-") + ".parquet"
         if name != f"traces-{checksum_of(draft)}.parquet":
@@ -286,7 +288,7 @@ class TraceStore:
 
 
 class _Spool:
-    """A file of traces in the order of arrival, each after a line with its checksum, key and length."""
+    """A file to which traces are appended as they arrive, each after a line with its checksum, key and length."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -308,7 +310,7 @@ class _Spool:
             self._file.flush()
 
     def end(self) -> None:
-        """Remove the spool, since its traces are in a Parquet file."""
+        """Remove the spool file, after its traces were written into a Parquet file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -323,12 +325,12 @@ def _sources_of_spool(spool: Path) -> Iterator[_TraceSource]:
             try:
                 stored_checksum, _, header = line.rstrip(b"\n").partition(b" ")
                 scenario, code, length = json.loads(header)
-                begin = file.tell()
+                begin_B = file.tell()
                 if stored_checksum != checksum(header, file.read(length)).encode():
                     return
             except (ValueError, TypeError, RecursionError):
                 return
-            yield _TraceSource((scenario, code), partial(_read_spool, spool, begin))
+            yield _TraceSource((scenario, code), partial(_read_spool, spool, begin_B))
 
 
 def _read_spool(spool: Path, begin: int) -> Iterator[pa.RecordBatch]:
@@ -351,11 +353,11 @@ def _write_draft(draft: Path, sources: list[_TraceSource]) -> Path:
 
     ``draft`` is the path while writing. Returns the new path.
     """
-    with draft.open("wb") as plain:
-        sink = _HashingFile(plain)
+    with draft.open("wb") as draft_file:
+        sink = _HashingFile(draft_file)
         write(sink, ((*source.key, source.batches()) for source in sorted(sources, key=lambda source: source.key)))
-        plain.flush()
-        os.fsync(plain.fileno())
+        draft_file.flush()
+        os.fsync(draft_file.fileno())
     return draft.replace(draft.with_name(f"_new-traces-{sink.digest}"))
 
 
@@ -365,11 +367,11 @@ def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) 
     A run is (hash of its scenario, digest of the code that ran it, batches of its trace). Runs should be sorted by
     hash, and the rows of a run by their index in the trace. At most two row groups are in memory.
     """
-    has_dictionary = [name for name in SCHEMA.names if name not in _ASCENDING]
+    dictionary_columns = [name for name in SCHEMA.names if name not in _ASCENDING]
     options: dict[str, Any] = {
         "compression": "zstd",
         "write_page_checksum": True,
-        "use_dictionary": has_dictionary,
+        "use_dictionary": dictionary_columns,
         "column_encoding": dict.fromkeys(_ASCENDING, "DELTA_BINARY_PACKED"),
     }
     stored_runs: list[StoredRun] = []
@@ -390,7 +392,7 @@ def write(sink: Any, runs: Iterable[tuple[str, str, Iterable[pa.RecordBatch]]]) 
 
 
 def _write_group(writer: pq.ParquetWriter, batches: list[pa.RecordBatch]) -> None:
-    """Write batches as one row group, and empty the list."""
+    """Write ``batches`` as one row group, and empty the list."""
     if batches:
         # One dictionary for the group; with several, Parquet would write the texts themselves.
         writer.write_table(pa.Table.from_batches(batches).unify_dictionaries().combine_chunks(), ROWS_IN_GROUP)
@@ -405,8 +407,8 @@ def with_key(batch: pa.RecordBatch, scenario: str, code: str, first: int) -> pa.
     """
     zeros = np.zeros(len(batch), np.int32)
     keys = [pa.DictionaryArray.from_arrays(zeros, pa.array([text])) for text in (scenario, code)]
-    numbers = pa.array(np.arange(first, first + len(batch)))
-    return pa.RecordBatch.from_arrays([*keys, numbers, *batch.columns], schema=SCHEMA)
+    row_numbers = pa.array(np.arange(first, first + len(batch)))
+    return pa.RecordBatch.from_arrays([*keys, row_numbers, *batch.columns], schema=SCHEMA)
 
 
 class _HashingFile:
@@ -431,7 +433,7 @@ class _HashingFile:
         self._file.flush()
 
     def close(self) -> None:
-        """Keep the file open, because it is flushed to disk afterwards."""
+        """Do nothing: Parquet's writer closes this file, but the wrapped file must still be flushed to disk."""
 
     def tell(self) -> int:
         return self._file.tell()

@@ -30,10 +30,10 @@ COUNTED = (
 
 @dataclass(frozen=True)
 class Counted:
-    """The rows of the trace that the counters of nodes count, sorted by node and time.
+    """Rows of the trace from which the counters of nodes are computed, sorted by node, then by time.
 
-    node, time_us: int32 and int64, shape (rows,).
-    kind: int16, shape (rows,), index into ``words``.
+    node, time_us: node and time of each row, int32 and int64, shape (rows,).
+    kind: the counter of each row, int16, shape (rows,), index into ``words``.
     words: names of the counters.
     step: each row represents this number of rows of the trace.
     """
@@ -52,22 +52,22 @@ def running(columns: Columns, radio: Any) -> dict[str, np.ndarray]:
     steps. The energy is what the radios use for all bytes sent and heard, including the overhead of each frame, as in
     the metrics. It is 0 without a radio.
     """
-    sent, delivered = columns.where(event="sent"), columns.where(event="delivered")
-    rows = np.sort(np.concatenate([sent, delivered]), kind="stable")
+    sent_rows, delivery_rows = columns.where(event="sent"), columns.where(event="delivered")
+    rows = np.sort(np.concatenate([sent_rows, delivery_rows]), kind="stable")
     # The receptions of a frame follow its own row and count for the same moment.
-    ends = np.append(rows[1:], columns.rows)
+    row_ends = np.append(rows[1:], columns.rows)
     if len(rows) > MOST_STEPS:
-        shown = np.unique(np.linspace(0, len(rows) - 1, MOST_STEPS).astype(np.int64))
-        rows, ends = rows[shown], ends[shown]
+        sampled_rows = np.unique(np.linspace(0, len(rows) - 1, MOST_STEPS).astype(np.int64))
+        rows, row_ends = rows[sampled_rows], row_ends[sampled_rows]
     energy = np.zeros(len(rows))
     if radio is not None:
         heard_rows = columns.where(event="received"), columns.where(event="lost", detail="collision")
-        spent_uJ = radio.tx_uJ_per_B * _bytes_before(columns, (sent,), radio)[rows + 1]
-        energy = (spent_uJ + radio.rx_uJ_per_B * _bytes_before(columns, heard_rows, radio)[ends]) / 1000
+        spent_uJ = radio.tx_uJ_per_B * _bytes_before(columns, (sent_rows,), radio)[rows + 1]
+        energy = (spent_uJ + radio.rx_uJ_per_B * _bytes_before(columns, heard_rows, radio)[row_ends]) / 1000
     return {
         "time_us": columns["time_us"][rows],
-        "transmissions": np.searchsorted(sent, rows, "right"),
-        "deliveries": np.searchsorted(delivered, rows, "right"),
+        "transmissions": np.searchsorted(sent_rows, rows, "right"),
+        "deliveries": np.searchsorted(delivery_rows, rows, "right"),
         "energy_mJ": energy,
     }
 
@@ -78,18 +78,19 @@ def _bytes_before(columns: Columns, kinds: Iterable[np.ndarray], radio: Any) -> 
     Only the rows in ``kinds`` (arrays of row numbers) count, each with the size and overhead of its frame.
     """
     spent = np.zeros(columns.rows + 1, np.int64)
-    for rows in kinds:
-        spent[1:][rows] = columns["size_B"][rows] + np.int64(radio.overhead_B)
+    for kind_rows in kinds:
+        spent[1:][kind_rows] = columns["size_B"][kind_rows] + np.int64(radio.overhead_B)
     return np.cumsum(spent, out=spent)
 
 
 def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
-    """Return the rows of the trace that are counted for each node.
+    """Return the rows of the trace from which the counters of nodes (`COUNTED`) are computed.
 
-    If there are more than ``most``, only every n-th row of a node and kind is returned, and stands for n rows.
+    most: the largest number of rows to return. If the trace has more such rows, only every n-th row of each node and
+        counter is returned, and represents n rows.
     """
     kind_of = np.full(columns.rows, -1, np.int16)  # for each row of the trace
-    words: list[str] = []
+    counter_names: list[str] = []
     for event, label, column in COUNTED:
         rows = columns.where(event=event)
         if not len(rows):
@@ -97,22 +98,26 @@ def counted(columns: Columns, most: int = MOST_COUNTED) -> Counted:
         codes = columns.codes[column][rows] if column else np.zeros(len(rows), np.int64)
         kinds = np.flatnonzero(np.bincount(codes))
         word_of_code = np.zeros(int(kinds[-1]) + 1, np.int16)
-        word_of_code[kinds] = np.arange(len(kinds)) + len(words)
+        word_of_code[kinds] = np.arange(len(kinds)) + len(counter_names)
         kind_of[rows] = word_of_code[codes]
-        words += [f"{label} {columns.words[column][kind]}".strip() if column else label for kind in kinds.tolist()]
+        counter_names += [
+            f"{label} {columns.words[column][kind]}".strip() if column else label for kind in kinds.tolist()
+        ]
     rows = np.flatnonzero(kind_of >= 0)
     step = max(1, -(-len(rows) // most))
     if step > 1:
         node = columns["node"][rows]
-        rows = _thin_groups(step, np.multiply(node - node.min(), len(words), dtype=np.int64) + kind_of[rows], rows)
+        rows = _thin_groups(
+            step, np.multiply(node - node.min(), len(counter_names), dtype=np.int64) + kind_of[rows], rows
+        )
     rows = rows[argsort(columns["node"][rows])]
-    return Counted(columns["node"][rows], columns["time_us"][rows], kind_of[rows], words, step)
+    return Counted(columns["node"][rows], columns["time_us"][rows], kind_of[rows], counter_names, step)
 
 
 def _thin_groups(step: int, group: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Return the last of every ``step`` successive rows of each group, ascending.
+    """Return every ``step``-th row of each group, ascending.
 
-    ``group``: the number of the group of each of ``rows``, which must be ascending.
+    ``group``: the number of the group of each row. ``rows``: row numbers, which must be ascending.
     """
     if group.max() > MOST_GROUPS:
         group = unique_inverse(group)[1]

@@ -34,13 +34,13 @@ def dissect_first(run: Any, quick: bool = False) -> dict[str, Any] | None:
             "run.frames() returns the bytes of this run's messages; an exported page shows those of the first ones."
         )
     try:
-        sent = frames_of(run, most=MOST_FRAMES)
+        sent_frames = frames_of(run, most=MOST_FRAMES)
     except WorkbenchError as error:
         return _explain_missing(error)
-    result = _dissect_frames(run.scenario.protocol, sent)
-    if len(result["at"]) == MOST_FRAMES:
-        result["note"] = f"An exported page shows the bytes of the first {MOST_FRAMES:,} messages."
-    return result
+    dissected_frames = _dissect_frames(run.scenario.protocol, sent_frames)
+    if len(dissected_frames["at"]) == MOST_FRAMES:
+        dissected_frames["note"] = f"An exported page shows the bytes of the first {MOST_FRAMES:,} messages."
+    return dissected_frames
 
 
 def dissect_around(run: Any, row: int, check_cancelled: Callable[[], None] = lambda: None) -> dict[str, Any]:
@@ -49,9 +49,9 @@ def dissect_around(run: Any, row: int, check_cancelled: Callable[[], None] = lam
     The result is as in `dissect_first`. The run is executed again for the bytes. Meanwhile ``check_cancelled`` is
     called repeatedly; an exception that it raises ends the work.
     """
-    sent = Columns(run.trace).where(event="sent")
-    position = int(np.searchsorted(sent, row))
-    rows = sorted({row, *sent[max(position - AROUND, 0) : position + AROUND].tolist()})
+    sent_rows = Columns(run.trace).where(event="sent")
+    position = int(np.searchsorted(sent_rows, row))
+    rows = sorted({row, *sent_rows[max(position - AROUND, 0) : position + AROUND].tolist()})
     try:
         frames = heard(run, rows, on_progress=check_cancelled)
     except WorkbenchError as error:
@@ -69,17 +69,17 @@ def note(text: str) -> dict[str, Any]:
 
 
 def _dissect_frames(protocol: Any, frames: Any) -> dict[str, Any]:
-    numbers: dict[tuple[bytes, bool], int] = {}
+    frame_numbers: dict[tuple[bytes, bool], int] = {}
     dissected: list[list[Any]] = []
-    at: dict[int, int] = {}
+    frame_of_row: dict[int, int] = {}
     columns = [frames[name].to_pylist() for name in ("row", "peer", "frame")]
     for row, peer, frame in zip(*columns, strict=True):
         key = frame, peer < 0
-        if key not in numbers:
-            numbers[key] = len(dissected)
+        if key not in frame_numbers:
+            frame_numbers[key] = len(dissected)
             dissected.append([frame.hex(), [_plain_field(field) for field in dissect(protocol, *key).fields]])
-        at[row] = numbers[key]
-    return {"at": at, "frames": dissected, "note": ""}
+        frame_of_row[row] = frame_numbers[key]
+    return {"at": frame_of_row, "frames": dissected, "note": ""}
 
 
 def _plain_field(field: Field) -> list[Any]:

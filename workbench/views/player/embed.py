@@ -45,9 +45,12 @@ def browser_file(name: str) -> str:
 
 @cache
 def _packed_module() -> tuple[str, str]:
-    """Return (the player's script as compressed text, the name under which a page stores the script)."""
-    text = module().encode()
-    return _compress(text, SMALL), f"workbenchPlayer{hashlib.sha256(text).hexdigest()[:12]}"
+    """Return (the player's script, compressed with gzip and encoded as base64; the script's name in a page).
+
+    A page stores the script under this name, so that a second player does not load the script again.
+    """
+    script_bytes = module().encode()
+    return _compress(script_bytes, SMALL), f"workbenchPlayer{hashlib.sha256(script_bytes).hexdigest()[:12]}"
 
 
 def _compress(data: bytes, level: int) -> str:

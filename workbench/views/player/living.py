@@ -81,9 +81,9 @@ class PlayerView:
         self.complete()
 
     def preview(self, run: Any, event: tuple[int, int] | None = None, **live: Any) -> None:
-        """Show another run, at first only at the time that the player displays now; `complete` sends the rest.
+        """Show another run, but only at the time that the player displays now; `complete` then sends the whole run.
 
-        The parameters are those of the class. The whole run is sent at once if it is small, if it is in progress, or if
+        The parameters are those of the class. The whole run is sent at once if the run is small or in progress, or if
         no browser shows the player.
         """
         builder, time_s = LayerBuilder(run, event), self.wire.selection.get("time_s")
@@ -96,7 +96,7 @@ class PlayerView:
             self.wire.dissected, self.wire.payload = {}, payload
 
     def complete(self) -> None:
-        """Send the rest of a run after `preview`; do nothing if the whole run is shown."""
+        """Show the whole run, after `preview` showed only one time of the run; otherwise do nothing."""
         builder, self._pending = self._pending, None
         if builder is not None:
             self.wire.payload = pack(builder.whole())
@@ -117,7 +117,7 @@ class PlayerView:
         self._show_bytes(run, dissected)
 
     def _show_bytes(self, run: Any, dissected: dict[str, Any]) -> None:
-        """Show the dissected frames of a run, unless the player shows another run by now."""
+        """Show the dissected frames of ``run``, unless the player now shows another run."""
         with self._lock:
             if run is self.run:
                 self.wire.dissected = dissected

@@ -26,31 +26,31 @@ def moments_of(columns: Columns) -> list[tuple[float, str]]:
     each failure. A delivery is also a moment if its last hop differs from the last hop by which the previous event of
     the same publisher reached the same node.
     """
-    moments = [(rows[0], text) for event, text in FIRST.items() if len(rows := columns.where(event=event))]
-    delivered = columns.where(event="delivered")
+    moments = [(event_rows[0], text) for event, text in FIRST.items() if len(event_rows := columns.where(event=event))]
+    delivery_rows = columns.where(event="delivered")
     for row in columns.where(event="failed")[:MOST].tolist():
         moments.append((row, "node {} fails"))
-        next_delivery = np.searchsorted(delivered, row)
-        if next_delivery < len(delivered):
-            moments.append((delivered[next_delivery], "first delivery after the failure, at node {}"))
+        next_delivery = np.searchsorted(delivery_rows, row)
+        if next_delivery < len(delivery_rows):
+            moments.append((delivery_rows[next_delivery], "first delivery after the failure, at node {}"))
     moments += [(row, "node {} is back") for row in columns.where(event="recovered")[:MOST].tolist()]
     moments += [
-        (row, "another path: node {} is reached by another neighbor") for row in _path_changes(columns, delivered)
+        (row, "another path: node {} is reached by another neighbor") for row in _path_changes(columns, delivery_rows)
     ]
-    texts: dict[int, list[str]] = {}  # by time in µs
+    texts_by_time: dict[int, list[str]] = {}  # by time in µs
     for row, text in sorted(moments):
-        texts.setdefault(int(columns["time_us"][row]), []).append(text.format(int(columns["node"][row])))
-    return [(time_us / 1e6, "; ".join(dict.fromkeys(of_time))) for time_us, of_time in texts.items() if time_us]
+        texts_by_time.setdefault(int(columns["time_us"][row]), []).append(text.format(int(columns["node"][row])))
+    return [(time_us / 1e6, "; ".join(dict.fromkeys(of_time))) for time_us, of_time in texts_by_time.items() if time_us]
 
 
 def _path_changes(columns: Columns, delivered: np.ndarray) -> list[int]:
-    """Return rows of ``delivered`` whose last hop has changed since the previous event of that publisher at that node.
+    """Return the deliveries whose last hop differs from the previous delivery from the same publisher to the same node.
 
-    At most `MOST` rows are returned, the earliest ones.
+    ``delivered``: the rows "delivered" of the trace. At most `MOST` of these rows are returned, the earliest ones.
     """
-    rows = delivered[columns["peer"][delivered] >= 0]
-    key = row_keys(columns["node"][rows], columns["origin"][rows])
-    rows, key = rows[by_key := argsort(key)], key[by_key]
-    peer = columns["peer"][rows]
-    is_change = np.append(False, peer[1:] != peer[:-1])[: len(rows)] & ~mark_first(key)
-    return np.sort(rows[is_change])[:MOST].tolist()
+    delivery_rows = delivered[columns["peer"][delivered] >= 0]
+    key = row_keys(columns["node"][delivery_rows], columns["origin"][delivery_rows])
+    delivery_rows, key = delivery_rows[by_key := argsort(key)], key[by_key]
+    last_hops = columns["peer"][delivery_rows]
+    is_change = np.append(False, last_hops[1:] != last_hops[:-1])[: len(delivery_rows)] & ~mark_first(key)
+    return np.sort(delivery_rows[is_change])[:MOST].tolist()

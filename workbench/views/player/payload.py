@@ -67,11 +67,11 @@ class Buffer:
         shrunk = _shrink(np.asarray(values))
         if len(shrunk) > FEW and shrunk[0] == shrunk[-1] and (shrunk == shrunk[0]).all():
             return {"column": shrunk.dtype.str[1:], "all": shrunk[0].item(), "rows": len(shrunk)}
-        data = np.ascontiguousarray(shrunk).tobytes()
-        entry = {"column": shrunk.dtype.str[1:], "at": self.size, "rows": len(shrunk)}
-        self.parts += [data, bytes(-len(data) % 8)]
-        self.size += len(data) + -len(data) % 8
-        return entry
+        column_bytes = np.ascontiguousarray(shrunk).tobytes()
+        header_entry = {"column": shrunk.dtype.str[1:], "at": self.size, "rows": len(shrunk)}
+        self.parts += [column_bytes, bytes(-len(column_bytes) % 8)]
+        self.size += len(column_bytes) + -len(column_bytes) % 8
+        return header_entry
 
 
 def _shrink(values: np.ndarray) -> np.ndarray:
@@ -94,11 +94,12 @@ def pack(
     now_s: float | None = None,
     notes: Iterable[str] = (),
 ) -> bytes:
-    """Return the payload of a run.
+    """Return the payload of a run, with which a browser plays the run.
 
-    frames_bytes: dissected frames, as from `dissections.dissect_first`.
-    now_s: the current time of a run in progress.
-    notes: further sentences to show.
+    view: the layers of the run.
+    frames_bytes: dissected frames, as from `dissections.dissect_first`; None: the player shows no bytes.
+    now_s: the current time of a run in progress; None for a completed run.
+    notes: sentences to show before the notes of ``view``.
     """
     buffer, columns = Buffer(), view.trace or Columns(view.run.trace)
     panels = _panels(view)
@@ -171,12 +172,16 @@ def _tick_us(view: RunView) -> int:
 
 def written(header: Mapping[str, Any], buffer: Buffer) -> bytes:
     """Return the payload: the header, followed by the columns in the buffer."""
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    return b"".join((MAGIC, struct.pack("<I", len(text)), text, bytes(-len(text) % 8), *buffer.parts))
+    header_bytes = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    return b"".join(
+        (MAGIC, struct.pack("<I", len(header_bytes)), header_bytes, bytes(-len(header_bytes) % 8), *buffer.parts)
+    )
 
 
 def _caption_entries(view: RunView) -> dict[str, Any]:
-    details = " · ".join(part for part in (caption.workload(view.run), caption.conditions(view.run)) if part)
+    details = " · ".join(
+        caption_text for caption_text in (caption.workload(view.run), caption.conditions(view.run)) if caption_text
+    )
     return {"title": caption.title(view.run), "workload": details}
 
 
@@ -185,7 +190,6 @@ def _rounding_notes(step: int) -> list[str]:
 
 
 def _light_and_dark(colour: str) -> list[str]:
-    """Return a colour as [colour on a light background, colour on a dark background]."""
     return [colour, palette.in_dark(colour)]
 
 
@@ -212,9 +216,11 @@ def _scale_entry(scale: Scale | None) -> dict[str, Any] | None:
 
 
 def map_header(plan: Layout, graph: nx.Graph, buffer: Buffer) -> dict[str, Any]:
-    """Return the entries of a header for a map without a run: the network, and the style in which it is drawn.
+    """Return the entries of a payload's header that describe the map: the network, and the style of nodes and links.
 
-    ``plan``: the layout of the network ``graph``. Equal networks have an equal entry "network".
+    plan: the layout of the network ``graph``.
+    buffer: the buffer to which the columns of the layout are added.
+    The entry "network" is equal for equal networks.
     """
     return {
         "network": graph.graph.get("digest", ""),
@@ -240,14 +246,16 @@ def _plan_entry(plan: Layout, buffer: Buffer) -> dict[str, Any]:
         "shade": np.rint((LINK_SHADES - 1) * np.maximum(forward, backward)).astype(np.int64),
         "walls": plan.walls.reshape(-1),
     }
-    entries = {name: buffer.column(column) for name, column in columns.items()}
-    return {**entries, "box": list(plan.box_m), "spacing": plan.spacing_m}
+    plan_entries = {name: buffer.column(column) for name, column in columns.items()}
+    return {**plan_entries, "box": list(plan.box_m), "spacing": plan.spacing_m}
 
 
 def _timeline_entry(view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry of the timeline: the row of each node, and the ticks and the label of the axis of nodes.
+    """Return the header entry of the timeline, a diagram with an axis of nodes and an axis of time.
 
-    Nodes with fewer hops to the first sink come first. A tick is (row, number of hops as text).
+    row: column with the position of each node on the axis of nodes. Nodes with fewer hops to the first sink come first.
+    ticks: a list of (position on the axis, number of hops as text).
+    label: the label of the axis.
     """
     sinks = [layer.table["node"] for layer in view.layers if layer.section is SUBSCRIPTIONS]
     sink = int(sinks[0][0]) if sinks and len(sinks[0]) else None
@@ -255,15 +263,15 @@ def _timeline_entry(view: RunView, buffer: Buffer) -> dict[str, Any]:
     unreachable = len(view.plan.ids) + 1
     distance = np.array([hops.get(node, unreachable) for node in view.plan.ids.tolist()], np.int64)
     by_distance = np.lexsort((view.plan.ids, distance))
-    row = np.empty(len(by_distance), np.int64)
-    row[by_distance] = np.arange(len(by_distance))
+    axis_positions = np.empty(len(by_distance), np.int64)
+    axis_positions[by_distance] = np.arange(len(by_distance))
     ticks: list[tuple[float, str]] = []
     for hop in np.unique(distance).tolist() if hops else ():
-        middle = float(row[distance == hop].mean())
-        if not ticks or middle - ticks[-1][0] > 0.13 * len(by_distance):  # room for its label
-            ticks.append((middle, "–" if hop == unreachable else str(hop)))
+        middle_row = float(axis_positions[distance == hop].mean())
+        if not ticks or middle_row - ticks[-1][0] > 0.13 * len(by_distance):  # room for its label
+            ticks.append((middle_row, "–" if hop == unreachable else str(hop)))
     label = "node" if sink is None else f"hops to {sink}"
-    return {"row": buffer.column(row), "ticks": ticks, "label": label}
+    return {"row": buffer.column(axis_positions), "ticks": ticks, "label": label}
 
 
 # Layers
@@ -285,32 +293,41 @@ def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, b
     """
     tick_us = _tick_us(view)
     tick = min(time_s, view.duration_us / 1e6 - 1e-6) / (tick_us / 1e6)  # as in the player
-    began, ends = (layer.table[name] // tick_us for name in ("from_us", "until_us"))
-    alive = np.flatnonzero((began <= tick) & (ends > tick))
-    alive_layer = replace(layer, table=select(layer.table, alive))
+    began_ticks, end_ticks = (layer.table[name] // tick_us for name in ("from_us", "until_us"))
+    alive_rows = np.flatnonzero((began_ticks <= tick) & (end_ticks > tick))
+    alive_layer = replace(layer, table=select(layer.table, alive_rows))
     table, rows = _table_columns(alive_layer, view)
-    words: Sequence[str] = ()
+    texts: Sequence[str] = ()
     is_written = layer.panel is not None or "label" in (layer.mark, *(look.mark for look in layer.looks))
     if not is_written:
         table.pop("text", None)
     elif "text" in table:
         used_codes, table["text"] = unique_inverse(table["text"])
-        words = [layer.words[code] if code >= 0 else "" for code in used_codes.tolist()]
+        texts = [layer.words[text_code] if text_code >= 0 else "" for text_code in used_codes.tolist()]
     return _layer_entry(alive_layer, panels, rows) | {
         "on_timeline": False,
         "section": None,
-        "words": words,
+        "words": texts,
         "table": {name: buffer.column(table[name]) for name in PAINTED if name in table},
     }
 
 
 def _timeline_marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry of a layer for the timeline only, with a mark for each row."""
+    """Return the header entry of a layer in a preview: its rows are marks on the timeline, and the map omits them."""
     marks: Table = {name: layer.table[name] for name in ("from_us", "node", "look") if name in layer.table}
     table, rows = _table_columns(replace(layer, table=marks | {"until_us": marks["from_us"]}), view)
     del table["until"]
-    hidden = {"panel": None, "is_drawn": False, "is_moving": False, "is_frames": False, "section": None, "words": []}
-    return _layer_entry(layer, [], rows) | hidden | {"table": {name: buffer.column(table[name]) for name in table}}
+    hidden_entries = {
+        "panel": None,
+        "is_drawn": False,
+        "is_moving": False,
+        "is_frames": False,
+        "section": None,
+        "words": [],
+    }
+    return (
+        _layer_entry(layer, [], rows) | hidden_entries | {"table": {name: buffer.column(table[name]) for name in table}}
+    )
 
 
 def _layer_entry(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[str, Any]:
@@ -321,12 +338,12 @@ def _layer_entry(layer: Layer, panels: list[Panel], rows: np.ndarray) -> dict[st
     """
     marks = {look.mark or layer.mark for look in layer.looks}
     level = min((LEVELS[mark] for mark in marks if mark), default=0) if layer.level is None else layer.level
-    looks = layer.column("look")[rows] if len(layer.looks) > 1 else np.zeros(min(len(rows), 1), np.int16)
+    look_indices = layer.column("look")[rows] if len(layer.looks) > 1 else np.zeros(min(len(rows), 1), np.int16)
     return {
         "name": layer.name,
         "mark": layer.mark,
         "looks": [look_header(look) for look in layer.looks],
-        "used": np.unique(looks).tolist() if layer.looks else [],
+        "used": np.unique(look_indices).tolist() if layer.looks else [],
         "scale": _scale_entry(layer.scale),
         "panel": None if layer.panel is None else panels.index(layer.panel),
         "is_detail": layer.is_detail,
@@ -402,12 +419,13 @@ def _totals_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 
 
 def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry from which the player counts the trace rows of each node up to a time.
+    """Return the header entry from which the player computes the counters of each node at a time.
 
-    time, kind: columns with an entry for each counted row, sorted by node and time: the time of the row in ticks, and
-        the index in ``words`` of the counter that counts the row.
-    first: column with the index of each node's first counted row.
-    words, step: as in `counters.Counted`.
+    time: column with the time in ticks of each row of the trace that is counted, sorted by node, then by time.
+    kind: column with the counter of each of these rows, as an index into ``words``.
+    first: column with the index of each node's first row in ``time`` and ``kind``.
+    words: names of the counters.
+    step: each entry of ``time`` represents this number of rows of the trace.
     """
     counts = counted(columns)
     indices = view.plan.indices(counts.node)
@@ -425,21 +443,23 @@ def _counts_entry(columns: Columns, view: RunView, buffer: Buffer) -> dict[str, 
 
 
 def poster_us(view: RunView) -> int:
-    """Return the time in µs that a player shows at first, at which a message is on its last hop to a sink.
+    """Return the time in µs that a player shows at first: the middle of the last hop before one of the deliveries.
 
-    This message is delivered after a third of all deliveries. Without deliveries, the time is the median of the times
-    at which nodes came to hold an event, or else the middle of the run.
+    Of n deliveries, number n // 3 is selected. Without deliveries, the time is the median of the times at which nodes
+    began to hold an event. Without these, it is the middle of the run.
     """
     deliveries = view.layer("deliveries").table
     if not len(deliveries["from_us"]):
         node_layer = view.layer(NODES, "node")
-        start = node_layer.table["from_us"][node_layer.column("look") == LOOKS.index(HOLDS)]
-        return int(np.median(start)) if len(start) > 1 else view.duration_us // 2
-    row = len(deliveries["from_us"]) // 3
-    time_us, sink = int(deliveries["from_us"][row]), int(deliveries["node"][row])
+        held_from_us = node_layer.table["from_us"][node_layer.column("look") == LOOKS.index(HOLDS)]
+        return int(np.median(held_from_us)) if len(held_from_us) > 1 else view.duration_us // 2
+    delivery_row = len(deliveries["from_us"]) // 3
+    time_us, sink = int(deliveries["from_us"][delivery_row]), int(deliveries["node"][delivery_row])
     frames = view.layer(FRAMES)
-    ends = frames.column("value")
-    last_hops = np.flatnonzero((frames.column("peer") == sink) & (ends <= time_us) & (ends > time_us - 1_000_000))
+    frame_ends_us = frames.column("value")
+    last_hops = np.flatnonzero(
+        (frames.column("peer") == sink) & (frame_ends_us <= time_us) & (frame_ends_us > time_us - 1_000_000)
+    )
     if not len(last_hops):
         return time_us
     start_us = int(frames.table["from_us"][last_hops[-1]])

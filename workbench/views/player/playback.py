@@ -49,8 +49,8 @@ class PlaybackClock:
 
         Each mark is visible for ``VISIBLE_S`` of playback time or longer.
         """
-        shown = self.time_us(self.at(from_us) + VISIBLE_S)
-        return np.maximum(np.maximum(until_us, shown), from_us + 1)
+        shown_until_us = self.time_us(self.at(from_us) + VISIBLE_S)
+        return np.maximum(np.maximum(until_us, shown_until_us), from_us + 1)
 
 
 def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> PlaybackClock:
@@ -66,8 +66,8 @@ def make_clock(start_us: np.ndarray, end_us: np.ndarray, duration_us: int) -> Pl
     units = np.concatenate([[0.0], np.cumsum(np.log1p(gap / frame_us))])
     if units[-1] <= 0:
         return PlaybackClock(np.array([0.0, 1.0]), np.array([0.0, SHORTEST_S]))
-    within_us, within = _knots_in_gaps(times, gap, units, frame_us)
-    times, units = np.concatenate([times, within_us]), np.concatenate([units, within])
+    within_us, within_units = _knots_in_gaps(times, gap, units, frame_us)
+    times, units = np.concatenate([times, within_us]), np.concatenate([units, within_units])
     by_time = np.argsort(times, kind="stable")
     if len(by_time) > MAX_KNOTS:
         by_time = by_time[np.unique(np.linspace(0, len(by_time) - 1, MAX_KNOTS).astype(np.int64))]

@@ -31,29 +31,36 @@ def plot(comparison: Comparison, metric: str = "delivery_ratio", x: str | None =
     x = x or (comparison.axes[0] if comparison.axes else None)
     summary = comparison.summary(metric, x)
     is_finite = bool((summary["finite"] == 1).all())
-    middle, low, high = ("mean", "low", "high") if is_finite else ("median", "median_low", "median_high")
-    shown = shown_as(metric)
-    scale = 100.0 if shown.unit == "%" else 1.0
-    unit = f" ({shown.unit})" if shown.unit else ""
-    note = f"{middle} and its 95 % interval over seeds"
+    average, low, high = ("mean", "low", "high") if is_finite else ("median", "median_low", "median_high")
+    shown_metric = shown_as(metric)
+    scale = 100.0 if shown_metric.unit == "%" else 1.0
+    unit = f" ({shown_metric.unit})" if shown_metric.unit else ""
+    interval_note = f"{average} and its 95 % interval over seeds"
     if summary[low].isna().all():
-        note = f"{middle} over seeds; there are too few runs for its interval"
-    options: dict[str, Any] = {"y_label": f"{shown.title}{unit}", "note": note, "width": WIDTH, "height": HEIGHT}
+        interval_note = f"{average} over seeds; there are too few runs for its interval"
+    chart_options: dict[str, Any] = {
+        "y_label": f"{shown_metric.title}{unit}",
+        "note": interval_note,
+        "width": WIDTH,
+        "height": HEIGHT,
+    }
     if x is None:
-        series = [_series("", rows, range(len(rows)), (middle, low, high), scale) for rows in [summary]]
-        drawing = category_chart(list(comparison.protocols), series, x_label="", **options)
+        series = [_series("", rows, range(len(rows)), (average, low, high), scale) for rows in [summary]]
+        drawing = category_chart(list(comparison.protocols), series, x_label="", **chart_options)
     else:
         if not np.issubdtype(summary[x].dtype, np.number):
-            raise ParameterError(f"x is {x!r}, whose values are not numbers; plot() without x compares the protocols")
+            raise ParameterError(
+                f"plot: x is {x!r}, whose values are not numbers; give an axis of numbers, or no x to compare protocols"
+            )
         groups = list(summary.groupby("protocol", sort=False))
         colours = protocol_colours(comparison)
         series = [
-            _series(name, rows, rows[x].tolist(), (middle, low, high), scale, colours[name]) for name, rows in groups
+            _series(name, rows, rows[x].tolist(), (average, low, high), scale, colours[name]) for name, rows in groups
         ]
-        drawing = line_chart(series, x_label=comparison.table.name_of(x), **options)
-    infinite = [name for name, rows in summary.groupby("protocol", sort=False) if np.isinf(rows[middle]).any()]
-    missing = [f"Not drawn where it is infinite: {', '.join(infinite)}."] if infinite else []
-    return carries_sweep(comparison.table, add_notes(drawing, [*missing, *comparison.notes]), metric)
+        drawing = line_chart(series, x_label=comparison.table.name_of(x), **chart_options)
+    infinite = [name for name, rows in summary.groupby("protocol", sort=False) if np.isinf(rows[average]).any()]
+    omission_notes = [f"Not drawn where it is infinite: {', '.join(infinite)}."] if infinite else []
+    return carries_sweep(comparison.table, add_notes(drawing, [*omission_notes, *comparison.notes]), metric)
 
 
 def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: float = 0.95) -> Drawing:
@@ -65,17 +72,17 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
     """
     winners = comparison.winners(metric, x, y, delivering=delivering)
     columns, rows = ([*dict.fromkeys(winners[axis])] for axis in (x, y))
-    shown = shown_as(metric)
-    unit = f" {shown.unit}" if shown.unit else ""
-    title = f"{shown.title}: the best protocol that delivers at least {100 * delivering:g} %"
+    shown_metric = shown_as(metric)
+    unit = f" {shown_metric.unit}" if shown_metric.unit else ""
+    title = f"{shown_metric.title}: the best protocol that delivers at least {100 * delivering:g} %"
     width = max(_CELL[0] * len(columns) + 130, 520)
     drawing = Drawing(width, _TOP + _CELL[1] * len(rows) + 58, title=title)
     drawing.text(_MARGIN, 22, title, size=13, bold=True)
     drawing.text(_MARGIN, 40, "pale: not certain, the interval of the difference contains 0", size=_NOTE_SIZE)
     colours = protocol_colours(comparison)
     for column, value in enumerate(columns):
-        at = 118 + _CELL[0] * (column + 0.5), _TOP + _CELL[1] * len(rows) + 18
-        drawing.text(*at, f"{value:g}", size=_NOTE_SIZE, anchor="middle")
+        label_position = 118 + _CELL[0] * (column + 0.5), _TOP + _CELL[1] * len(rows) + 18
+        drawing.text(*label_position, f"{value:g}", size=_NOTE_SIZE, anchor="middle")
     for row, value in enumerate(rows):
         drawing.text(110, _TOP + _CELL[1] * (row + 0.5) + 4, f"{value:g}", size=_NOTE_SIZE, anchor="end")
     for winner in winners.to_dict("records"):
@@ -85,10 +92,10 @@ def winner_map(comparison: Comparison, metric: str, x: str, y: str, delivering: 
             palette.BACKGROUND, colours.get(winner["best"], palette.GRID), 0.55 if is_certain else 0.2
         )
         drawing.rectangle(left + 1, top + 1, _CELL[0] - 2, _CELL[1] - 2, fill=colour)
-        middle = left + _CELL[0] / 2
-        drawing.text(middle, top + 19, winner["best"] or "none", size=_NOTE_SIZE, anchor="middle", bold=is_certain)
+        center_x = left + _CELL[0] / 2
+        drawing.text(center_x, top + 19, winner["best"] or "none", size=_NOTE_SIZE, anchor="middle", bold=is_certain)
         if winner["best"]:
-            drawing.text(middle, top + 34, f"{_write(winner['mean'])}{unit}", size=9, anchor="middle")
+            drawing.text(center_x, top + 34, f"{_write(winner['mean'])}{unit}", size=9, anchor="middle")
     foot = _TOP + _CELL[1] * len(rows) + 38
     drawing.text(118 + _CELL[0] * len(columns) / 2, foot, comparison.table.name_of(x), size=_NOTE_SIZE, anchor="middle")
     drawing.text(_MARGIN, _TOP - 6, comparison.table.name_of(y), size=_NOTE_SIZE)
@@ -104,14 +111,15 @@ def _write(value: float) -> str:
 def protocol_colours(comparison: Comparison) -> dict[str, str]:
     """Return {name of a protocol in the comparison: colour}.
 
-    A protocol has the same colour in all comparisons, unless an earlier protocol of this comparison has that colour.
+    A protocol has the same colour in all comparisons. If an earlier protocol of this comparison already has this
+    colour, the protocol gets another one.
     """
-    free, colours = [*palette.SERIES], {}
+    free_colours, colours = [*palette.SERIES], {}
     for name, class_name in comparison.classes.items():
         usual_colour = _COLOURS.get(class_name, "")
-        colour = usual_colour if usual_colour in free else (free or [*palette.SERIES])[0]
+        colour = usual_colour if usual_colour in free_colours else (free_colours or [*palette.SERIES])[0]
         colours[name] = colour
-        free = [free_colour for free_colour in free if free_colour != colour]
+        free_colours = [free_colour for free_colour in free_colours if free_colour != colour]
     return colours
 
 
@@ -143,7 +151,6 @@ def add_notes(drawing: Drawing, notes: list[str]) -> Drawing:
 
 
 def _wrap(text: str, width: float) -> list[str]:
-    """Return a text in lines of at most this width; continued lines are indented."""
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1].strip() else lines[-1] + word

@@ -7,10 +7,13 @@
 
 Theory of operation
     Coverage is the share of nodes that a message reaches; costs are bytes sent. Both are means over seeds. The saving
-    is 1 - cost / cost of the baseline. At equal coverage, each protocol is compared at its cheapest point that has the
-    given coverage. This is a value of the sweep's parameter, or a point just before the first such value, at which the
-    coverage is reached if coverage and cost are interpolated linearly. The 95 % interval of a saving is computed
-    with the jackknife: the saving is computed again with each seed left out.
+    is 1 - cost / cost of the baseline.
+
+    At equal coverage, each protocol is compared at its cheapest point that has the given coverage. This point is a
+    value of the sweep's parameter, or it is just before the first value that has the coverage. In the latter case
+    coverage and cost are interpolated linearly.
+
+    The 95 % interval of a saving is computed with the jackknife: the saving is computed again with each seed left out.
 
 Limits
     A protocol that never reaches the coverage has no saving there (NaN). The jackknife assumes independent seeds, and
@@ -63,9 +66,10 @@ class _Grid:
             self.cost[name] = rows.pivot(index=x, columns="seed", values="bytes_sent").sort_index().to_numpy() / KB
 
     def means_without_seed(self, values: np.ndarray) -> list[np.ndarray]:
-        """Return the means of ``values`` over all seeds, then the means without one seed, for each seed in turn.
+        """Return a list: the means of ``values`` over all seeds, then for each seed the means over all other seeds.
 
-        ``values``: as an array in ``coverage`` or ``cost``. Each mean is an array of shape (values of the parameter,).
+        ``values``: an array of ``coverage`` or ``cost``. Each entry of the list is an array with a mean for each value
+        of the parameter. With a single seed, the list has only the first entry.
         """
         seeds = values.shape[1]
         samples = [np.delete(values, seed, axis=1) for seed in range(seeds)] if seeds > 1 else []
@@ -75,8 +79,10 @@ class _Grid:
 def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X) -> pd.DataFrame:
     """Return coverage, cost and saving of each protocol, except the baseline, at each value of the parameter ``x``.
 
-    Columns: those that ``by`` and ``x`` name, coverage, baseline coverage, KB, baseline KB, saving, low, high. low and
-    high are the ends of the 95 % interval of the saving. Raises ParameterError for a baseline that is not in the sweep.
+    ``baseline``: the protocol to compare with, a value in the column ``by`` of the table. The result has a row for each
+    protocol and value, with these columns: the protocol, the value, coverage, baseline coverage, KB, baseline KB,
+    saving, low, high. low and high are the ends of the 95 % interval of the saving. Raises ParameterError for a
+    baseline that is not in the sweep.
     """
     import pandas as pd
 
@@ -91,8 +97,8 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
         )
         coverage, baseline_coverage = (np.nanmean(grid.coverage[key], axis=1) for key in (name, baseline))
         for index, value in enumerate(grid.x):
-            measured = coverage[index], baseline_coverage[index], costs[0][index], baseline_costs[0][index]
-            rows.append((name, value, *measured, *_jackknife(savings[:, index])))
+            measured_values = coverage[index], baseline_coverage[index], costs[0][index], baseline_costs[0][index]
+            rows.append((name, value, *measured_values, *_jackknife(savings[:, index])))
     columns = [by, x, "coverage", "baseline coverage", "KB", "baseline KB", "saving", "low", "high"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -100,8 +106,9 @@ def equal_parameter_savings(table: Any, baseline: str, by: str = BY, x: str = X)
 def equal_coverage_savings(table: Any, baseline: str, coverage: float = 0.99, by: str = BY, x: str = X) -> pd.DataFrame:
     """Return for each protocol the cheapest value of ``x`` that gives a mean coverage, the cost there, and the saving.
 
-    Columns: those that ``by`` and ``x`` name, KB, saving, low, high. low and high are the ends of the 95 % interval of
-    the saving. The baseline is the first row. The numbers of a protocol that does not reach the coverage are NaN.
+    ``baseline``: the protocol to compare with, a value in the column ``by`` of the table. The result has a row for each
+    protocol, the baseline first, with these columns: the protocol, the value, KB, saving, low, high. low and high are
+    the ends of the 95 % interval of the saving. The numbers of a protocol that does not reach the coverage are NaN.
     Raises ParameterError for a baseline that is not in the sweep.
     """
     import pandas as pd
@@ -141,25 +148,29 @@ def _cheapest_on_curves(
     index = reached[0]
     if index > 0:
         low, high = coverages[index - 1], coverages[index]
-        share = (coverage - low) / (high - low)
-        cost, parameter = (float(curve[index - 1] + share * (curve[index] - curve[index - 1])) for curve in (costs, x))
+        crossing_share = (coverage - low) / (high - low)
+        cost, parameter = (
+            float(curve[index - 1] + crossing_share * (curve[index] - curve[index - 1])) for curve in (costs, x)
+        )
         candidates.append((cost, parameter))
     cost, parameter = min(candidates)
     return parameter, cost
 
 
 def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
-    """Return (a value, low end, high end of its 95 % interval).
+    """Return (the estimate from all seeds, low end, high end of its 95 % interval), computed with the jackknife.
 
-    ``values``: the value computed from all seeds, then with each seed left out. The ends are NaN if fewer than two
-    seeds exist or a value is not finite.
+    ``values``: the estimate from all seeds, then the estimates without one seed, for each seed. The ends are NaN if
+    fewer than two seeds exist or a value is not finite.
     """
-    whole, parts = float(values[0]), values[1:]
-    if len(parts) < 2 or not np.isfinite(values).all():
-        return whole, math.nan, math.nan
-    count = len(parts)
-    half = means.student_t(count - 1) * math.sqrt((count - 1) / count * float(((parts - parts.mean()) ** 2).sum()))
-    return whole, whole - half, whole + half
+    estimate, estimates_without_seed = float(values[0]), values[1:]
+    if len(estimates_without_seed) < 2 or not np.isfinite(values).all():
+        return estimate, math.nan, math.nan
+    count = len(estimates_without_seed)
+    half_width = means.student_t(count - 1) * math.sqrt(
+        (count - 1) / count * float(((estimates_without_seed - estimates_without_seed.mean()) ** 2).sum())
+    )
+    return estimate, estimate - half_width, estimate + half_width
 
 
 # Charts
@@ -168,9 +179,9 @@ def _jackknife(values: np.ndarray) -> tuple[float, float, float]:
 def sweep_chart(table: Any, y: str, x: str = X, by: str = BY, **options: Any) -> Drawing:
     """Draw a metric of a sweep against a parameter: a line of means for each value of ``by``, with 95 % intervals.
 
-    Unlike `SweepTable.drawing`, it shows bytes in KB, shares on an axis from 0 to 1, and the plain values of ``by`` in
-    the legend. ``options``: keywords of `line_chart`, such as titles and labels. Raises ParameterError if ``x`` is not
-    numeric.
+    Unlike the chart of `SweepTable.drawing`, it shows bytes in KB and shares on an axis from 0 to 1. Its legend has
+    only the values of ``by``, without the name of that parameter. ``options``: keywords of `line_chart`, such as titles
+    and labels. Raises ParameterError if ``x`` is not numeric.
     """
     summary = _in_KB(table.summary(x, y, by), y)
     defaults = {

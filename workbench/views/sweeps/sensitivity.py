@@ -27,11 +27,11 @@ def plot(result: SensitivityResult) -> Drawing:
     """
     indices, method, metric = result.indices, result.method, result.table.name_of(result.metric)
     parameters = [result.table.name_of(path) for path in indices["parameter"]]
-    effect, share = f"effect on {metric}", f"share of the variance of {metric}"
+    effect_label, variance_label = f"effect on {metric}", f"share of the variance of {metric}"
     return category_chart(
         parameters,
-        [_make_series(indices, parameters, *shown) for shown in _SERIES[method]],
-        y_label=effect if method == "morris" else share,
+        [_make_series(indices, parameters, *series_fields) for series_fields in _SERIES[method]],
+        y_label=effect_label if method == "morris" else variance_label,
         note=f"{method.capitalize()}: {result.samples} {_SAMPLES[method]}, 95 % intervals by resampling",
         width=WIDTH,
         height=HEIGHT,

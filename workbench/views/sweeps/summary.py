@@ -1,6 +1,6 @@
-"""The chart of a sweep's summary.
+"""The chart of a sweep: the mean of a metric against a parameter, with confidence intervals.
 
-Its texts come from `workbench.sweeps.table`, its numbers from `workbench.sweeps.means`.
+The texts of the chart come from `workbench.sweeps.table`, its numbers from `workbench.sweeps.means`.
 """
 
 from __future__ import annotations
@@ -24,34 +24,36 @@ def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = 
     gets its own line. The result is a `Drawing`: a notebook shows it, and ``save(path)`` writes an SVG or PNG file.
     Hover over a mark to see its values.
     """
-    summary, texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
-    return carries_sweep(table, _draw_chart(summary, x, by, texts), y)
+    summary, axis_texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
+    return carries_sweep(table, _draw_chart(summary, x, by, axis_texts), y)
 
 
 def drawing(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = None) -> Drawing:
     """Draw the same as `plot`, in the size of a column of a paper; ``x`` must be numeric."""
     series = chart_lines(table.summary(x, y, by), x, by)
-    texts = chart_texts(table.plan, table.varied, x, y, by)
-    legend = [{**line, "name": f"{texts.by}: {line['name']}" if by else ""} for line in series]
-    return carries_sweep(table, line_chart(legend, x_label=texts.x, y_label=texts.y, note=texts.note), y)
+    axis_texts = chart_texts(table.plan, table.varied, x, y, by)
+    legend = [{**line, "name": f"{axis_texts.by}: {line['name']}" if by else ""} for line in series]
+    return carries_sweep(table, line_chart(legend, x_label=axis_texts.x, y_label=axis_texts.y, note=axis_texts.note), y)
 
 
 def _draw_chart(summary: pd.DataFrame, x: str, by: str | None, texts: Texts) -> Drawing:
-    parts = list(summary.groupby(by, sort=False)) if by else [("", summary)]
-    options: dict[str, Any] = {
+    labelled_rows = list(summary.groupby(by, sort=False)) if by else [("", summary)]
+    chart_options: dict[str, Any] = {
         "x_label": texts.x,
         "y_label": texts.y,
         "note": texts.note,
         "width": WIDTH,
         "height": HEIGHT,
     }
-    groups = [(f"{texts.by}: {label}" if by else "", rows) for label, rows in parts]
+    groups = [(f"{texts.by}: {label}" if by else "", rows) for label, rows in labelled_rows]
     if pd.api.types.is_numeric_dtype(summary[x]) and not pd.api.types.is_bool_dtype(summary[x]):
-        return line_chart([_make_series(label, rows, rows[x].tolist(), x, texts) for label, rows in groups], **options)
+        return line_chart(
+            [_make_series(label, rows, rows[x].tolist(), x, texts) for label, rows in groups], **chart_options
+        )
     names = list(dict.fromkeys(map(str, summary[x])))
     positions = [[float(names.index(str(value))) for value in rows[x]] for _, rows in groups]
     series = [_make_series(label, rows, xs, x, texts) for (label, rows), xs in zip(groups, positions, strict=True)]
-    return category_chart(names, series, **options)
+    return category_chart(names, series, **chart_options)
 
 
 def _make_series(name: str, rows: pd.DataFrame, xs: list[float], x: str, texts: Texts) -> Series:

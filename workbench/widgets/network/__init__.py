@@ -32,16 +32,17 @@ ONE_GESTURE_S = 1.0  # changes at shorter intervals are one step for undo
 
 
 class Network(Panel):
-    """A network to compose. ``value``: a networkx DiGraph in the normal form of `workbench.topology`.
+    """A panel to compose a network. ``value``: a networkx DiGraph in the normal form of `workbench.topology`.
 
     undo: whether the panel has buttons to undo and redo.
-    asks: roles of `ASKS` that get a button for the selected nodes. A press is only reported, in ``asked``; the program
-    that uses the panel must act. None means sink, source and fail with ``undo=False``, otherwise no buttons.
+    asks: roles ("sink", "source", "fail", "subscribe", "publish") that get a button for the selected nodes. The panel
+        only reports a press, in ``asked``; the program that uses the panel must act. None means no buttons, but with
+        ``undo=False`` the buttons "sink", "source" and "fail".
 
     picked   the nodes that are selected on the map, a list
     tool     "select", "node" (a click adds a node), "link" (drag from node to node) or "erase"
     marks    {node: "sink" | "source" | "down"}: roles to draw; the program that uses the panel sets them
-    asked    {"do": one of `ASKS`, "nodes": [...], "count": number of presses so far}
+    asked    {"do": the role of the button, "nodes": [...], "count": number of presses so far}
 
     Raises ScenarioError for a value that is not a valid graph.
     """
@@ -92,9 +93,9 @@ class Network(Panel):
     # Actions of the user
 
     def _show_generated(self, graph: nx.DiGraph) -> None:
-        """Show a network that the form has made.
+        """Set the network that a generator made from its form.
 
-        Quick changes, as by a slider, count as one step for undo.
+        Networks in quick succession, as while a slider is moved, are undone in one step.
         """
         now_s = time.perf_counter()
         is_same_gesture = now_s - self._last_made_s < ONE_GESTURE_S
@@ -102,7 +103,6 @@ class Network(Panel):
         self._replace_network(graph, not is_same_gesture)
 
     def _replace_network(self, graph: nx.DiGraph, is_undoable: bool = True) -> None:
-        """Set another network. ``is_undoable``: whether undo can return to the present network."""
         if self._history is not None and is_undoable:
             self._history.keep(self.value)
             self._show_history()
@@ -129,17 +129,17 @@ class Network(Panel):
             self.map.send_state("payload")  # The map has already drawn the edit.
 
     def _apply_edit(self, kind: str, message: Mapping[str, Any]) -> None:
-        changed, picked = EDITS[kind](self.value, message)
-        if changed is not None:
+        new_graph, new_selection = EDITS[kind](self.value, message)
+        if new_graph is not None:
             moves_nodes = kind in ("move", "add") or (kind == "erase" and not message.get("links"))
             rule = edits.link_rule(self.value) if moves_nodes and self.follows.value else None
             if rule is not None:
-                changed = edits.linked_again(changed, rule)
+                new_graph = edits.linked_again(new_graph, rule)
             self._last_made_s = -math.inf
-            self._replace_network(changed)
-            self.sources.show(changed)
-        if picked is not None:
-            self.picked = picked
+            self._replace_network(new_graph)
+            self.sources.show(new_graph)
+        if new_selection is not None:
+            self.picked = new_selection
 
     def _report_press(self, do: str, nodes: list[int]) -> None:
         if do not in ASKS:
@@ -172,9 +172,9 @@ class Network(Panel):
 
 
 class _History:
-    """The networks before the present network, and after an undo the networks after it.
+    """The past networks, for undo, and the undone networks, for redo.
 
-    The last network of each list is the nearest to the present network.
+    ``before``: past networks, the newest last. ``after``: undone networks, the one that was undone last at the end.
     """
 
     def __init__(self) -> None:
@@ -182,7 +182,7 @@ class _History:
         self.after: list[nx.DiGraph] = []
 
     def keep(self, graph: nx.DiGraph) -> None:
-        """Store a network that is about to be replaced, for undo."""
+        """Store the present network before another one replaces it, and forget undone networks."""
         self.before = [*self.before[-MOST_UNDONE + 1 :], graph]
         self.after = []
 
@@ -198,8 +198,8 @@ class _History:
 def sentence(graph: nx.DiGraph) -> str:
     """Return a summary of a network: its nodes and links, and its parts if it is not connected."""
     count = f"{len(graph):,} node{'s' if len(graph) != 1 else ''}, {graph.number_of_edges():,} links"
-    parts = nx.number_strongly_connected_components(graph)
-    return count if parts == 1 else f"{count}; in {parts:,} parts that do not all reach each other"
+    part_count = nx.number_strongly_connected_components(graph)
+    return count if part_count == 1 else f"{count}; in {part_count:,} parts that do not all reach each other"
 
 
 # Edits: (graph, message) -> (new graph or None, nodes to select or None)
@@ -217,12 +217,13 @@ def _add_node(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
 
 
 def _join_nodes(graph: nx.DiGraph, message: Mapping[str, Any]) -> _Edited:
-    """Add the links in ``message`` where they are missing, in both directions and without loss.
+    """Add the missing links of an edit, in both directions and without loss.
 
-    Return (the new graph, or None if no link was missing; None).
+    ``message``: the edit, whose entry "links" is a list of pairs of nodes. Returns (the new graph, None); the graph is
+    None if all of these links exist already.
     """
-    pairs = [pair for a, b in message["links"] for pair in ((a, b), (b, a))]
-    new_links = {pair: 1.0 for pair in pairs if not graph.has_edge(*pair)}
+    node_pairs = [pair for a, b in message["links"] for pair in ((a, b), (b, a))]
+    new_links = {pair: 1.0 for pair in node_pairs if not graph.has_edge(*pair)}
     return (edits.with_links(graph, new_links) if new_links else None), None
 
 

@@ -46,8 +46,8 @@ class NetworkMap(LoadedOnce):
     asks: roles of `ASKS` that have a button.
     message: a sentence below the map.
     is_error: whether that sentence is an error.
-    clock: name of a playback clock (see `Wire`), or "". The network is edited on the map of the first player with
-    this clock, as soon as that player is in the page.
+    clock: name of a playback clock (see `views.player.living.Wire`), or "". If the page has a player with this clock,
+        the network is edited on the map of the first such player instead of an own map.
     history: {"undo": whether undo is possible, "redo": ...}; {} means no buttons for undo and redo.
 
     Edits arrive as messages: {"kind": "move" | "add" | "join" | "quality" | "erase" | "ask" | "undo" | "redo", ...}.
@@ -71,6 +71,6 @@ def packed(graph: nx.DiGraph, notes: Iterable[str] = ()) -> bytes:
     is_dense = graph.number_of_edges() > 2 * MOST_LINKS
     plan = lay_out(graph, LINKS_PER_NODE if is_dense else len(graph))
     buffer = Buffer()
-    looks = {name: look_header(look) for name, look in ROLES.items()}
-    header = {**map_header(plan, graph, buffer), "layers": [], "roles": looks, "notes": [*notes, *plan.notes]}
+    role_looks = {name: look_header(look) for name, look in ROLES.items()}
+    header = {**map_header(plan, graph, buffer), "layers": [], "roles": role_looks, "notes": [*notes, *plan.notes]}
     return written(header, buffer)

@@ -103,21 +103,24 @@ class Sources(widgets.VBox):
         self.choice.observe(self._source_selected, "value")
 
     def show(self, graph: nx.DiGraph) -> None:
-        """Update the menu and the form for a network that was not made with this menu."""
+        """Select the source of a network in the menu, and show the source's form with the network's parameters.
+
+        A network that no source of the menu can have made gets an additional entry in the menu.
+        """
         self._make_soon.cancel()
         self.show_error("")
-        entries = list(self._entries)
-        source = source_of(graph, [value for _, value in entries])
+        menu_entries = list(self._entries)
+        source = source_of(graph, [value for _, value in menu_entries])
         if source is None or (source == TABLE and self.choice.value != TABLE):
             source = HAND
-            entries.append((_HAND_LABEL, HAND))
+            menu_entries.append((_HAND_LABEL, HAND))
             self._show_hint(
                 "This network was edited by hand or comes from elsewhere; selecting another source replaces it."
             )
         self._is_showing = True
         try:
-            if self.choice.options != tuple(entries):
-                self.choice.options = entries
+            if self.choice.options != tuple(menu_entries):
+                self.choice.options = menu_entries
             self.choice.value = source
             self._show_form(source, graph.graph.get("recipe"))
         finally:
@@ -147,13 +150,13 @@ class Sources(widgets.VBox):
             self._open_source, self.form.children = source, (self.table,) if source == TABLE else ()
             return
         kind, name = source
-        values = parameters.values_of(kind, recipe)
+        arguments = parameters.values_of(kind, recipe)
         if self._open_source == source:
             for parameter, field in self.fields.items():
-                field.value = values[parameter]
+                field.value = arguments[parameter]
             return
-        main_fields = fields_of(parameters.table_of(kind), values, LABELS.get(kind, name))
-        radio_fields = fields_of(parameters.PROPAGATION.get(kind, ()), values, "propagation")
+        main_fields = fields_of(parameters.table_of(kind), arguments, LABELS.get(kind, name))
+        radio_fields = fields_of(parameters.PROPAGATION.get(kind, ()), arguments, "propagation")
         self.vary.value = False
         self.fields = {**main_fields, **radio_fields}
         for parameter, field in self.fields.items():
@@ -182,8 +185,8 @@ class Sources(widgets.VBox):
         if self.choice.value in (TABLE, HAND):
             return
         kind, name = self.choice.value
-        values = {parameter: field.value for parameter, field in self.fields.items()}
-        self._make_network(lambda: parameters.generate(kind, values, name))
+        arguments = {parameter: field.value for parameter, field in self.fields.items()}
+        self._make_network(lambda: parameters.generate(kind, arguments, name))
 
     def _make_network(self, make: Callable[[], nx.DiGraph]) -> None:
         try:
@@ -215,13 +218,13 @@ class TableSource(widgets.VBox):
         self.radius = Field(_RADIUS)
         self.use.on_click(lambda _: self.make())
         self.upload.observe(self._use_upload, "value")
-        row = widgets.HBox((self.use, self.upload))
-        super().__init__((words(f"<span class='wb-unit'>{HOW}</span>"), self.text, self.radius, row))
+        button_row = widgets.HBox((self.use, self.upload))
+        super().__init__((words(f"<span class='wb-unit'>{HOW}</span>"), self.text, self.radius, button_row))
 
     def make(self) -> None:
         """Make the network from the table in the text box."""
-        text, radius_m = self.text.value, self.radius.value
-        self._make_network(lambda: network_of(text, radius_m))
+        table_text, radius_m = self.text.value, self.radius.value
+        self._make_network(lambda: network_of(table_text, radius_m))
 
     def _use_upload(self, change: Any) -> None:
         if not change.new:
@@ -234,7 +237,7 @@ class TableSource(widgets.VBox):
 def choices() -> list[tuple[str, Any]]:
     """Return the entries of the menu as (label, source), including the testbeds on this machine.
 
-    A source is `TABLE`, or (kind of the generator, "") or ("testbed", its name).
+    A source is `TABLE`, or a tuple: (kind of a generator, ""), or ("testbed", name of the testbed).
     """
     testbed_choices = [(f"testbed {name}", ("testbed", name)) for name in testbeds()]
     labels = LABELS | {name: name for name in plugins.load_all("topologies", parameters.TABLES)}
@@ -265,8 +268,8 @@ def source_of(graph: nx.DiGraph, known: list[Any]) -> Any:
     kind = recipe.get("kind")
     if kind in ("from_links", "from_positions"):
         return TABLE
-    source = (kind, recipe.get("name", "") if kind == "testbed" else "")
-    return source if source in known else None
+    generator_source = (kind, recipe.get("name", "") if kind == "testbed" else "")
+    return generator_source if generator_source in known else None
 
 
 def network_of(text: str, radius_m: float) -> nx.DiGraph:
@@ -275,7 +278,9 @@ def network_of(text: str, radius_m: float) -> nx.DiGraph:
     Positions alone are linked within ``radius_m``. Raises DataError for an invalid text.
     """
     if len(text) > _LARGEST_TEXT:
-        raise DataError(f"The text has {len(text):,} characters; at most {_LARGEST_TEXT:,} are allowed.")
+        raise DataError(
+            f"The table has {len(text):,} characters; it must have at most {_LARGEST_TEXT:,}, so omit some of its rows."
+        )
     frames = tables(text)
     if not frames:
         raise DataError(

@@ -2,8 +2,8 @@
 
 A message is a whole event, a coded packet with its encoding vector, or a request. Each frame carries one number beside
 its message: the hops of a coded packet or the rank of a request. The twin omits information vectors, as the encoding
-vectors determine them. It also omits cases that no run contains: malformed frames, and packets that do not belong
-together.
+vectors determine them. It also omits cases that do not occur in a simulated run: malformed frames, and
+packets of an event that differ in generation size, field or length.
 
 `state` defines the memory of nodes; `algebra` computes encoding vectors.
 """
@@ -39,7 +39,10 @@ def has_room(core, state):
 
 @compiled
 def _note_heard(state, i, event, now):
-    """Record that node ``i`` hears or sends a frame of an event at time ``now``; ``event``: its number."""
+    """Record that node ``i`` hears or sends a frame of an event at the time ``now``.
+
+    ``event``: the event's index in the order of publishing.
+    """
     pair, node = state.pairs[event, i], state.nodes[i]
     pair.heard_us = now
     if not pair.knows:
@@ -53,7 +56,8 @@ def _note_heard(state, i, event, now):
 def _is_finished(core, state, i, origin, event, now):
     """Return whether node ``i`` needs no more packets of an event, because it published or decoded the event.
 
-    A decoded event that has been quiet for long is forgotten and counts as new.
+    A decoded event is forgotten, and counts as new, if no frame of it was received or sent for a long time
+    (`rules.is_quiet`).
     """
     if origin == core.addresses[i]:
         return True
@@ -80,7 +84,7 @@ def _is_full(state, i, matrices):
 def _has_room_for_event(core, state, i, matrices, now):
     """Return whether node ``i`` has memory for another event and ``matrices`` (0 or 1) more decoding matrices.
 
-    If the memory is full, forget quiet events first.
+    If the memory is full, first forget events of which no frame was received or sent for a long time.
     """
     if matrices:
         _make_room(core, state, i)
@@ -91,10 +95,7 @@ def _has_room_for_event(core, state, i, matrices, now):
 
 @compiled
 def _make_room(core, state, i):
-    """Make room for another matrix at node ``i``, unless it has room.
-
-    To do so, forget the oldest event that is stored only to answer requests.
-    """
+    """Forget node ``i``'s oldest event that is stored only to answer requests, if no decoding matrix is free."""
     node = state.nodes[i]
     if node.generations.count < state.max_events:
         return
@@ -112,21 +113,21 @@ def _forget_quiet_events(core, state, i, now):
     node = state.nodes[i]
     generation = node.generations.first
     while generation != NONE:
-        following = state.generations[generation].next
+        next_generation = state.generations[generation].next
         event = state.generations[generation].event
         pair = state.pairs[event, i]
         if pair.knows and is_quiet(now, pair.heard_us, state.forget_after_us):
             _forget(core, state, i, event)
             _report_expired(core, state, i, event, now)
-        generation = following
-    remaining = node.known
+        generation = next_generation
+    remaining_count = node.known
     node.known = 0
     oldest_us = now
     event = node.first_known
-    while remaining:
+    while remaining_count:
         pair = state.pairs[event, i]
         if pair.knows:
-            remaining -= 1
+            remaining_count -= 1
             if is_quiet(now, pair.heard_us, state.forget_after_us):
                 pair.knows = 0
             else:
@@ -231,8 +232,8 @@ def _plan_answer(state, generation, now):
 def _allow_request(core, state, i, generation, now):
     """Allow one more request for an incomplete generation, if ``max_requests`` requests were sent already.
 
-    The reason for the call is a packet that is not innovative. It shows that a neighbor is sending, whose next packet
-    is likely to be innovative.
+    Called after a packet that is not innovative. The packet shows that a neighbor is sending, whose next packet is
+    likely to be innovative.
     """
     generation_record = state.generations[generation]
     if 0 < generation_record.requests == state.max_requests:
@@ -244,10 +245,10 @@ def _allow_request(core, state, i, generation, now):
 
 @compiled
 def _plan_forgetting(core, state, i, generation, now):
-    """Plan when to forget a decoded event.
+    """Set the time at which a decoded event is forgotten.
 
-    With requests, the event is forgotten after the time in which neighbors may request packets. Without requests, it is
-    forgotten at once, or when the timer fires that is still running for it.
+    With requests, it is forgotten after the time in which neighbors may request packets. Without requests, it is
+    forgotten when its send timer fires; if that timer is not set, it is forgotten at once.
     """
     generation_record = state.generations[generation]
     if state.keep_us:
@@ -263,7 +264,10 @@ def _plan_forgetting(core, state, i, generation, now):
 
 @compiled
 def _make_packet(core, state, event):
-    """Make a coded packet of an event, and return its message row; the caller sets its encoding vector."""
+    """Create a coded packet of an event and return its index in ``core.messages``.
+
+    The caller sets the packet's encoding vector.
+    """
     event_record = state.events[event]
     size_B, airtime_us = state.sizes_B[event_record.content], state.airtimes_us[event_record.content]
     message = twin.take_message(
@@ -452,10 +456,16 @@ def _send_request(core, state, i, generation, now):
     generation_record.requests += 1
     generation_record.due_us = now + state.request_after_us
     _note_heard(state, i, generation_record.event, now)
-    published = state.events[generation_record.event]
+    publisher_event = state.events[generation_record.event]
     size_B, airtime_us = state.request_size_B, state.request_airtime_us
     message = twin.take_message(
-        core, Message.REQUEST, published.origin, published.sequence, published.content, size_B, airtime_us
+        core,
+        Message.REQUEST,
+        publisher_event.origin,
+        publisher_event.sequence,
+        publisher_event.content,
+        size_B,
+        airtime_us,
     )
     state.events_of[message] = generation_record.event
     twin.send(

@@ -30,10 +30,11 @@ SYMBOL = np.uint16
 
 @lru_cache
 def tables(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (powers, logarithms): the tables of the field of the given order, for multiplication.
+    """Return (powers, logarithms), the tables for multiplication in the field of the given order.
 
-    ``powers`` contains all powers of a generator of the field, twice, shape (2 order - 2,). ``logarithms[symbol]`` is
-    the symbol's exponent, shape (order,); the logarithm of 0 is meaningless.
+    ``powers``: all powers of a generator of the field, shape (2 order - 2,). They are stored twice, so that a sum of
+    two logarithms is a valid index. ``logarithms[symbol]``: the symbol's exponent, shape (order,); the logarithm of 0
+    is meaningless.
     """
     field: Any = field_of(order)
     # Every finite field has a generator. In this workbench's binary fields it is the polynomial x, which is 2; in
@@ -85,20 +86,20 @@ def draw_coefficients(core, state, i, count):
     any_is_set = False
     while not any_is_set:
         if state.modulus:
-            for k in range(count):
-                coefficients[k] = twin.stream_below(core, i, state.modulus)
-                any_is_set = any_is_set or coefficients[k] != 0
+            for column in range(count):
+                coefficients[column] = twin.stream_below(core, i, state.modulus)
+                any_is_set = any_is_set or coefficients[column] != 0
             continue
-        k = 0
-        while k < count:
+        column = 0
+        while column < count:
             # A draw has 64 bits, enough for several symbols.
-            drawn = twin.bits(core.protocol_keys[i], core.drawn[i])
+            random_bits = twin.bits(core.protocol_keys[i], core.drawn[i])
             core.drawn[i] += 1
-            for _ in range(min(64 // state.degree, count - k)):
-                coefficients[k] = drawn & np.uint64((1 << state.degree) - 1)
-                any_is_set = any_is_set or coefficients[k] != 0
-                drawn >>= np.uint64(state.degree)
-                k += 1
+            for _ in range(min(64 // state.degree, count - column)):
+                coefficients[column] = random_bits & np.uint64((1 << state.degree) - 1)
+                any_is_set = any_is_set or coefficients[column] != 0
+                random_bits >>= np.uint64(state.degree)
+                column += 1
 
 
 @compiled
@@ -107,31 +108,35 @@ def insert(state, generation, message):
 
     Returns the pivot column of the new row, or NONE if the vector depends on the rows of the matrix.
     """
-    generation_size, row, matrices = state.generation_size, state.row, state.matrices
-    for k in range(generation_size):
-        row[k] = state.vectors[message, k]
+    generation_size, new_row, matrices = state.generation_size, state.row, state.matrices
+    for column in range(generation_size):
+        new_row[column] = state.vectors[message, column]
     pivot = NONE
-    for p in range(generation_size):
-        if row[p] and matrices[generation, p, p]:
-            factor = state.logarithms[_negative(state, np.int64(row[p]))]
-            for k in range(p, generation_size):
-                row[k] = _sum(state, row[k], _product(state, factor, matrices[generation, p, k]))
-        elif row[p] and pivot == NONE:
-            pivot = p
+    for pivot_row in range(generation_size):
+        if new_row[pivot_row] and matrices[generation, pivot_row, pivot_row]:
+            factor = state.logarithms[_negative(state, np.int64(new_row[pivot_row]))]
+            for column in range(pivot_row, generation_size):
+                new_row[column] = _sum(
+                    state, new_row[column], _product(state, factor, matrices[generation, pivot_row, column])
+                )
+        elif new_row[pivot_row] and pivot == NONE:
+            pivot = pivot_row
     if pivot == NONE:
         return pivot
     # Divide by the coefficient at the pivot; exponents are modulo the order minus one.
-    inverse = (state.order - 1 - state.logarithms[row[pivot]]) % (state.order - 1)
-    for k in range(pivot, generation_size):
-        row[k] = _product(state, inverse, row[k])
-    for p in range(generation_size):
-        coefficient = np.int64(matrices[generation, p, pivot])
-        if coefficient and matrices[generation, p, p]:
+    inverse = (state.order - 1 - state.logarithms[new_row[pivot]]) % (state.order - 1)
+    for column in range(pivot, generation_size):
+        new_row[column] = _product(state, inverse, new_row[column])
+    for pivot_row in range(generation_size):
+        coefficient = np.int64(matrices[generation, pivot_row, pivot])
+        if coefficient and matrices[generation, pivot_row, pivot_row]:
             factor = state.logarithms[_negative(state, coefficient)]
-            for k in range(pivot, generation_size):
-                matrices[generation, p, k] = _sum(state, matrices[generation, p, k], _product(state, factor, row[k]))
-    for k in range(generation_size):
-        matrices[generation, pivot, k] = row[k]
+            for column in range(pivot, generation_size):
+                matrices[generation, pivot_row, column] = _sum(
+                    state, matrices[generation, pivot_row, column], _product(state, factor, new_row[column])
+                )
+    for column in range(generation_size):
+        matrices[generation, pivot, column] = new_row[column]
     return pivot
 
 
@@ -142,31 +147,33 @@ def combine(state, generation, message):
     The k-th row, in the order of pivots, is multiplied by ``state.coefficients[k]``.
     """
     generation_size, vectors, matrices = state.generation_size, state.vectors, state.matrices
-    for k in range(generation_size):
-        vectors[message, k] = 0
+    for column in range(generation_size):
+        vectors[message, column] = 0
     row_count = 0
-    for p in range(generation_size):
-        if matrices[generation, p, p]:
+    for pivot_row in range(generation_size):
+        if matrices[generation, pivot_row, pivot_row]:
             coefficient = state.coefficients[row_count]
             row_count += 1
             if coefficient:
                 factor = state.logarithms[coefficient]
-                for k in range(p, generation_size):
-                    vectors[message, k] = _sum(
-                        state, vectors[message, k], _product(state, factor, matrices[generation, p, k])
+                for column in range(pivot_row, generation_size):
+                    vectors[message, column] = _sum(
+                        state,
+                        vectors[message, column],
+                        _product(state, factor, matrices[generation, pivot_row, column]),
                     )
 
 
 @compiled
 def clear(state, generation):
     """Remove all rows of a generation's matrix."""
-    for p in range(state.generation_size):
-        for k in range(state.generation_size):
-            state.matrices[generation, p, k] = 0
+    for row in range(state.generation_size):
+        for column in range(state.generation_size):
+            state.matrices[generation, row, column] = 0
 
 
 @compiled
 def fill(state, generation):
     """Set the empty matrix of a generation to the identity, the matrix of a node that holds all chunks."""
-    for p in range(state.generation_size):
-        state.matrices[generation, p, p] = 1
+    for row in range(state.generation_size):
+        state.matrices[generation, row, row] = 1

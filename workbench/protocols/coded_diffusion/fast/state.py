@@ -1,8 +1,9 @@
 """The state of coded diffusion's fast twin: the memory of all nodes as arrays, built from a scenario.
 
-Events are numbered from 0 in the order of publishing. A generation is a row of ``generations`` and an entry of
-``matrices``; all nodes share one pool of generations, numbered from 1. A row of ``pairs``, 16 bytes, is the state of an
-event at a node. Rows of events that no node has heard take only address space.
+Events are numbered from 0 in the order of publishing. A generation, a node's state of an event that it decodes or
+stores, is a row of ``generations`` and an element of ``matrices``. All nodes share one pool of generations, numbered
+from 1. A row of ``pairs`` (16 bytes) is the state of an event at a node. Rows of events that no node has heard
+take address space, but no memory.
 """
 
 from __future__ import annotations
@@ -152,11 +153,11 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
 
 
 def coded_sizes_B(setup: Setup) -> np.ndarray:
-    """Return an array with the size in bytes of a coded packet's frame for each content of a publication."""
+    """Return the size of a coded packet's frame (bytes) for each element of the workload's ``contents``."""
     overhead_B = size_B(setup.protocol, ()) - len(event_bytes(()))
     lengths_B, inverse = np.unique(setup.work.contents["size_B"] - overhead_B, return_inverse=True)
-    size, order = setup.protocol.generation_size, setup.protocol.field
-    sizes = [_coded_size_B(length_B, size, order) for length_B in lengths_B.tolist()]
+    generation_size, field_order = setup.protocol.generation_size, setup.protocol.field
+    sizes = [_coded_size_B(length_B, generation_size, field_order) for length_B in lengths_B.tolist()]
     return np.array(sizes or [1], np.int32)[inverse]
 
 
@@ -179,13 +180,13 @@ def longest_frame_B(setup: Setup) -> int:
 
 
 def sends(protocol: Any) -> np.ndarray:
-    """Return an array (m + 1,): the number of packets that a node sends after 0, 1, ... m innovative packets."""
-    fresh = range(protocol.generation_size + 1)
-    return np.array([packets_to_send(protocol.forwarding_factor, count) for count in fresh], np.int32)
+    """Return an array of m + 1 numbers: how many packets a node sends after 0, 1, ..., m innovative packets."""
+    packet_counts = range(protocol.generation_size + 1)
+    return np.array([packets_to_send(protocol.forwarding_factor, count) for count in packet_counts], np.int32)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the pool entries that one call of a node takes.
+    """Return upper bounds (`Needs`) for the trace rows, frames and messages that one call of a node adds.
 
     The three results apply to the reception of a broadcast, the reception of a unicast frame, and any other call.
     """
@@ -202,13 +203,14 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
 
 def make_state(setup: Setup, messages: int) -> Any:
-    """Return the initial state of all nodes; ``messages``: the most messages in flight at once."""
+    """Return the initial state of all nodes, with room for ``messages`` messages in flight at once."""
     protocol, network, workload, radio = setup
     node_count, publications = len(network.addresses), max(1, workload.publications)
     if node_count * publications > MOST_PAIRS:
         raise twin.NoFastTwinError(
             f"coded diffusion: {publications} publications at {node_count} nodes are "
-            f"{node_count * publications} pairs; the fast engine stores at most {MOST_PAIRS}"
+            f"{node_count * publications} pairs of event and node; the fast engine stores at most {MOST_PAIRS}, so use "
+            "the reference engine"
         )
     generation_size, field = protocol.generation_size, field_of(protocol.field)
     powers, logarithms = tables(field.order)
@@ -249,8 +251,8 @@ def with_more_room(state: Any) -> Any:
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text of a trace row's detail with this ``number``.
+    """Return ``number`` as text, for the column ``detail`` of a trace row.
 
-    In this protocol the text is the number itself: a pivot column, or a count of packets that are sent.
+    The number is a pivot column, or a count of packets that are sent.
     """
     return str(number)

@@ -48,20 +48,22 @@ def decoding_maps(
         last_us = max(spread.held_us.values(), default=spread.made_us)
         times_s = (np.linspace(spread.made_us, last_us, MAPS) / 1e6).tolist()
     columns = min(columns, len(times_s))
-    side = (width - 2 * MARGIN - GUTTER * (columns - 1)) / columns
+    side_px = (width - 2 * MARGIN - GUTTER * (columns - 1)) / columns
     x0, y0, x1, y1 = plan.box_m
-    scale = (side - 16) / max(x1 - x0, y1 - y0)
+    scale = (side_px - 16) / max(x1 - x0, y1 - y0)
     row_height = scale * (y1 - y0) + 36 + GUTTER
-    rows = -(-len(times_s) // columns)
-    drawing = Drawing(width, rows * row_height + 36, title=f"event {spread.event} spreading")
-    for index, time_s in enumerate(times_s):
-        x, y = MARGIN + (index % columns) * (side + GUTTER), (index // columns) * row_height
-        share = len(spread.holders(round(time_s * 1e6))) / max(len(plan.ids), 1)
+    row_count = -(-len(times_s) // columns)
+    drawing = Drawing(width, row_count * row_height + 36, title=f"event {spread.event} spreading")
+    for map_index, time_s in enumerate(times_s):
+        x, y = MARGIN + (map_index % columns) * (side_px + GUTTER), (map_index // columns) * row_height
+        holding_share = len(spread.holders(round(time_s * 1e6))) / max(len(plan.ids), 1)
         age_ms = (time_s - spread.made_us / 1e6) * 1e3
         drawing.text(x, y + 18, f"{age_ms:,.0f} ms", size=SMALL + 1, bold=True)
-        drawing.text(x + side, y + 18, f"{share:.0%} hold it", size=SMALL, anchor="end", colour=palette.FAINT_TEXT)
+        drawing.text(
+            x + side_px, y + 18, f"{holding_share:.0%} hold it", size=SMALL, anchor="end", colour=palette.FAINT_TEXT
+        )
         _draw_map(drawing, plan, spread, round(time_s * 1e6), x + 8, y + 34, scale)
-    _draw_legend(drawing, spread, rows * row_height + 18)
+    _draw_legend(drawing, spread, row_count * row_height + 18)
     return drawing
 
 
@@ -70,16 +72,16 @@ def _draw_map(
 ) -> None:
     x0, _, _, y1 = plan.box_m
     radius = float(np.clip(0.36 * plan.spacing_m * scale, 1.5, 7))
-    ranks, held = spread.at(time_us), spread.holders(time_us)
+    ranks, holders = spread.at(time_us), spread.holders(time_us)
     xs, ys = left + scale * (plan.x_m - x0), top + scale * (y1 - plan.y_m)
-    for a, b in zip(plan.links["a"].tolist(), plan.links["b"].tolist(), strict=True):
-        drawing.segment(xs[a], ys[a], xs[b], ys[b], colour=palette.LINK_POOR, width=0.8)
+    for node_a, node_b in zip(plan.links["a"].tolist(), plan.links["b"].tolist(), strict=True):
+        drawing.segment(xs[node_a], ys[node_a], xs[node_b], ys[node_b], colour=palette.LINK_POOR, width=0.8)
     for node, x, y in zip(plan.ids.tolist(), xs.tolist(), ys.tolist(), strict=True):
         if node == spread.event[0]:
             drawing.marker("triangle", x, y, 1.3 * radius, palette.SOURCE, palette.OUTLINE, 0.6)
         else:
             drawing.circle(
-                x, y, radius, fill=_node_colour(node, spread, ranks, held), stroke=palette.OUTLINE, width=0.5
+                x, y, radius, fill=_node_colour(node, spread, ranks, holders), stroke=palette.OUTLINE, width=0.5
             )
 
 
@@ -90,10 +92,10 @@ def _node_colour(node: int, spread: Progress, ranks: Mapping[int, Any], held: se
 
 
 def _draw_legend(drawing: Drawing, spread: Progress, y: float) -> None:
-    size = spread.generation_size
-    ranks = range(1, size) if size <= 5 else (1, size // 2, size - 1)
+    generation_size = spread.generation_size
+    ranks = range(1, generation_size) if generation_size <= 5 else (1, generation_size // 2, generation_size - 1)
     entries = [("rank 0", palette.NODE)]
-    entries += [(f"rank {rank} of {size}", palette.rank_colour(rank / size)) for rank in ranks]
+    entries += [(f"rank {rank} of {generation_size}", palette.rank_colour(rank / generation_size)) for rank in ranks]
     entries += [("holds the event", palette.HOLDS)]
     x = MARGIN + 6
     drawing.marker("triangle", x, y - 4, 5.5, palette.SOURCE, palette.OUTLINE, 0.6)
@@ -122,16 +124,16 @@ def coverage_chart(
         for name, runs_of_name in runs.items()
     }
     if until_s is None:
-        ages = [_duration_s(spread) for line in spreads.values() for spread, _ in line]
+        ages = [_duration_s(spread) for runs_of_line in spreads.values() for spread, _ in runs_of_line]
         until_s = max(ages, default=1.0) or 1.0
     ages_s = np.linspace(0, until_s, POINTS).tolist()
     series = []
-    for name, line in spreads.items():
-        shares = np.array([spread.coverage(nodes, ages_s) for spread, nodes in line])
+    for name, runs_of_line in spreads.items():
+        shares = np.array([spread.coverage(nodes, ages_s) for spread, nodes in runs_of_line])
         means, low, high = (list(values) for values in zip(*map(share_interval, shares.T.tolist()), strict=True))
-        band = {"low": low, "high": high} if len(line) > 1 else {}
+        band = {"low": low, "high": high} if len(runs_of_line) > 1 else {}
         series.append({"name": name, "x": ages_s, "y": means, **band})
-    has_bands = any("low" in each for each in series)
+    has_bands = any("low" in curve for curve in series)
     return line_chart(
         series,
         x_label="age of the event (s)",

@@ -1,10 +1,10 @@
-"""The player's layer of coded diffusion: nodes shaded by the rank of their decoding matrices.
+"""Layers of the animated view of a run: nodes shaded by the rank of their decoding matrices.
 
     layers(recorded)    the layer of decoding, and curves of packets and of nodes that hold the newest event
 
 Theory of operation
-    A node's shade shows its rank (`ranks`) for the newest event of an origin. Ranks for older events are shown in the
-    inspector only.
+    A node's shade shows its rank (`ranks`) for the newest event of an origin. Ranks for older events are
+    shown only in the inspector, the table of a selected node.
 """
 
 from __future__ import annotations
@@ -35,45 +35,46 @@ _FROM = ("last from", "peer", "node")
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return the decoding layer, a curve of the nodes that hold the newest event, and a curve of coded packets.
+    """Return the decoding layer, the curves of holders of the newest event, and the curves of received coded packets.
 
     Returns [] if the run has no coded packets.
     """
     decoding = decoding_layers(recorded)
     if not decoding:
         return []
-    reach = [_with_mean_rank(curves, recorded, decoding[0]) for curves in reach_curves(recorded)]
-    return [*decoding, *reach, _packet_curves(recorded.columns)]
+    reach_curves_of_run = [_with_mean_rank(curves, recorded, decoding[0]) for curves in reach_curves(recorded)]
+    return [*decoding, *reach_curves_of_run, _packet_curves(recorded.columns)]
 
 
 def decoding_layers(recorded: Recorded) -> list[Layer]:
-    """Return [the layer that shades nodes by their ranks for events that they do not hold yet].
+    """Return a list of one layer, which shades nodes by their ranks for events that they do not hold yet.
 
     Returns [] if the run has no coded packets.
     """
     columns = recorded.columns
-    rows, until, follows, size = lasting(columns)
+    rows, until_us, follows, generation_sizes = lasting(columns)
     if not len(rows):
         return []
     ranks = {name: columns[name][rows] for name in ("node", "peer", "origin", "sequence", "value")}
-    weight, numbers = ranks["value"] / size, np.arange(len(rows))
-    start, next_event_us = columns["time_us"][rows], _next_event_us(columns, rows)
+    weight, packet_indices = ranks["value"] / generation_sizes, np.arange(len(rows))
+    from_us, next_event_us = columns["time_us"][rows], _next_event_us(columns, rows)
     # A rank is shaded until its origin publishes the next event; then only the inspector shows it.
     intervals = {
-        name: np.concatenate([column, column]) for name, column in {**ranks, "text": numbers, "weight": weight}.items()
+        name: np.concatenate([column, column])
+        for name, column in {**ranks, "text": packet_indices, "weight": weight}.items()
     }
-    intervals["from_us"] = np.concatenate([start, np.maximum(start, next_event_us)])
-    intervals["until_us"] = np.concatenate([np.minimum(until, next_event_us), until])
+    intervals["from_us"] = np.concatenate([from_us, np.maximum(from_us, next_event_us)])
+    intervals["until_us"] = np.concatenate([np.minimum(until_us, next_event_us), until_us])
     intervals["look"] = np.repeat([0, 1], len(rows))
     intervals_table = table(**within(intervals, recorded.duration_us))
     packet_numbers = intervals_table.pop("text")
 
     def add_pivots() -> Layer:
-        text, words = pivots(columns, rows, follows)
-        notes = () if words else ("The pivots of decoding matrices are not shown, as there are too many.",)
-        section = Section("Decoding", (*_COLUMNS, *(_PIVOTS if words else ()), _FROM))
-        table_with_text = {**intervals_table, "text": text[packet_numbers].astype(np.int32)}
-        return replace(layer, table=table_with_text, section=section, words=words, notes=notes, add_texts=None)
+        text_codes, pivot_texts = pivots(columns, rows, follows)
+        notes = () if pivot_texts else ("The pivots of decoding matrices are not shown, as there are too many.",)
+        section = Section("Decoding", (*_COLUMNS, *(_PIVOTS if pivot_texts else ()), _FROM))
+        table_with_text = {**intervals_table, "text": text_codes[packet_numbers].astype(np.int32)}
+        return replace(layer, table=table_with_text, section=section, words=pivot_texts, notes=notes, add_texts=None)
 
     layer = Layer("decoding", intervals_table, (DECODING, OLDER), scale=RANKS, add_texts=add_pivots)
     return [layer]
@@ -86,14 +87,16 @@ def _with_mean_rank(reach: Curves, recorded: Recorded, decoding: Layer) -> Curve
     size, the rank of a node that holds the event.
     """
     sinks = np.unique(recorded.columns["node"][recorded.columns.where(event="subscribed")])
-    rows = decoding.table
-    rows = select(rows, (rows["look"] == 0) & ~np.isin(rows["node"], sinks))
-    held = holding(recorded.columns, recorded.duration_us)
-    most = max(len(recorded.plan.ids) - len(sinks), 1) * len(np.unique(held["origin"]))
-    times = np.unique(np.concatenate([reach.lines[0].times_us, rows["from_us"]]))
+    rank_table = decoding.table
+    rank_table = select(rank_table, (rank_table["look"] == 0) & ~np.isin(rank_table["node"], sinks))
+    holding_table = holding(recorded.columns, recorded.duration_us)
+    max_rank_sum = max(len(recorded.plan.ids) - len(sinks), 1) * len(np.unique(holding_table["origin"]))
+    times = np.unique(np.concatenate([reach.lines[0].times_us, rank_table["from_us"]]))
     times = times[:: max(1, -(-len(times) // MOST_TIMES))]
-    tenths = running(rows, times, np.rint(1000 * rows["weight"])) + 1000 * running(held, times)
-    rank = Line("mean rank of a node", palette.CODED, times, tenths / (10 * most))
+    rank_sum_permille = running(rank_table, times, np.rint(1000 * rank_table["weight"])) + 1000 * running(
+        holding_table, times
+    )
+    rank = Line("mean rank of a node", palette.CODED, times, rank_sum_permille / (10 * max_rank_sum))
     return reach._replace(y_label="%", lines=(*reach.lines, rank))
 
 
@@ -116,12 +119,12 @@ def _next_event_us(columns: Columns, rows: np.ndarray) -> np.ndarray:
 
     The time is FOREVER_US if the origin of the row's event published no further event.
     """
-    published = columns.where(event="originated")
-    all_rows = np.concatenate([published, rows])
+    published_rows = columns.where(event="originated")
+    all_rows = np.concatenate([published_rows, rows])
     origin = columns["origin"][all_rows]
     event = row_keys(origin, columns["sequence"][all_rows])
-    order = argsort(event[: len(published)])
-    after = np.searchsorted(event[order], event[len(published) :], "right")
-    following = np.append(order, -1)[after]
-    is_same = (following >= 0) & (origin[following] == origin[len(published) :])
-    return np.where(is_same, columns["time_us"][all_rows[following]], FOREVER_US)
+    order = argsort(event[: len(published_rows)])
+    next_position = np.searchsorted(event[order], event[len(published_rows) :], "right")
+    next_row = np.append(order, -1)[next_position]
+    is_same = (next_row >= 0) & (origin[next_row] == origin[len(published_rows) :])
+    return np.where(is_same, columns["time_us"][all_rows[next_row]], FOREVER_US)

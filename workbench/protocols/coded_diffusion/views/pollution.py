@@ -32,7 +32,10 @@ class HostileNode(CodedDiffusionNode):
 
 
 class PollutedDiffusion(CodedDiffusion):
-    """Coded diffusion with one hostile node, and the settings of `CodedDiffusion`."""
+    """Coded diffusion in which the node at the address ``hostile`` sends noise.
+
+    All other settings are those of `CodedDiffusion`.
+    """
 
     parameters = (*PARAMETERS, HOSTILE)
     fast = ""

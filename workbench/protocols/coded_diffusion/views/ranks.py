@@ -37,9 +37,9 @@ MOST_WORDS = 20_000  # different texts of pivots
 
 
 class Lasting(NamedTuple):
-    """Innovative packets and the ranks after them, as columns of equal length.
+    """Innovative packets and the rank that each gave its node's matrix, as columns of equal length.
 
-    rows: the packets' rows in the trace; until: time at which the rank after the packet ended (µs); follows: whether
+    rows: index of the packet's row in the trace; until: when the matrix stopped having that rank (µs); follows: whether
     the matrix had rows before the packet; size: the event's generation size.
     """
 
@@ -50,26 +50,23 @@ class Lasting(NamedTuple):
 
 
 def lasting(columns: Columns) -> Lasting:
-    """Return the innovative packets of all nodes and events.
-
-    Each packet comes with the time interval in which its node had the rank that the packet gave it.
-    """
+    """Return the innovative packets of all nodes and events, and when the rank after each packet ended."""
     end_rows = columns.where(event="dropped", detail=("expired", "corrupt"))
     matrix_rows = columns.where(event=("generation_begun", "innovative", "held"))
     # A stable sort of ascending pieces merges them.
     rows = np.sort(np.concatenate([matrix_rows, end_rows]), kind="stable")
     key = row_keys(*(columns[name][rows] for name in ("node", "origin", "sequence")))
     order = argsort(key)
-    until = until_next(key, columns["time_us"][rows], FOREVER_US, order)
+    until_us = until_next(key, columns["time_us"][rows], FOREVER_US, order)
     is_innovative = columns.says("event", rows, "innovative")
     follows = np.zeros(len(rows), bool)
     follows[order[1:]] = (key[order[1:]] == key[order[:-1]]) & is_innovative[order[:-1]]
     # Each matrix begins with a row that contains its size.
-    begins = columns.says("event", rows, "generation_begun")[order]
-    begin_rows = np.maximum(last_marked(begins), 0)
-    size = np.ones(len(rows), np.int64)
-    size[order] = columns["value"][rows[order[begin_rows]]] if len(rows) else 1
-    return Lasting(*(column[is_innovative] for column in (rows, until, follows, size)))
+    is_begin = columns.says("event", rows, "generation_begun")[order]
+    begin_rows = np.maximum(last_marked(is_begin), 0)
+    generation_sizes = np.ones(len(rows), np.int64)
+    generation_sizes[order] = columns["value"][rows[order[begin_rows]]] if len(rows) else 1
+    return Lasting(*(column[is_innovative] for column in (rows, until_us, follows, generation_sizes)))
 
 
 def pivots(
@@ -79,44 +76,44 @@ def pivots(
     most_cells: int = MOST_CELLS,
     most_words: int = MOST_WORDS,
 ) -> tuple[np.ndarray, list[str]]:
-    """Return (codes, texts): ``texts[codes[i]]`` lists the pivots after innovative packet i, such as "0 3 4".
+    """Return (codes, texts): ``texts[codes[i]]`` lists the pivot columns after innovative packet i, such as "0 3 4".
 
-    ``rows`` and ``follows``: see `Lasting`. With more than ``most_words`` texts, or ``most_cells`` cells (packets times
-    columns), texts is [] and all codes are -1.
+    ``rows`` and ``follows``: see `Lasting`. ``most_cells`` limits the number of packets times the number of columns,
+    ``most_words`` the number of texts. Beyond a limit, texts is [] and all codes are -1.
     """
     pivot = columns_of_pivots(columns, rows)
-    size = int(pivot.max(initial=0)) + 1
-    if len(rows) * size > most_cells:
+    column_count = int(pivot.max(initial=0)) + 1
+    if len(rows) * column_count > most_cells:
         return np.full(len(rows), -1), []
     order = argsort(row_keys(*(columns[name][rows] for name in ("node", "origin", "sequence"))))
-    has_pivot = np.zeros((len(rows) + 1, size), np.int32)
+    has_pivot = np.zeros((len(rows) + 1, column_count), np.int32)
     has_pivot[np.arange(1, len(rows) + 1), pivot[order]] = 1
     has_pivot = np.cumsum(has_pivot, axis=0, dtype=np.int32)
-    begin = np.maximum(last_marked(~follows[order]), 0)
-    packed = np.packbits(has_pivot[1:] > has_pivot[begin], axis=1)
-    sets, code = np.unique(packed.view(f"V{packed.shape[1]}").reshape(-1), return_inverse=True)
-    if len(sets) > most_words:
+    begin_positions = np.maximum(last_marked(~follows[order]), 0)
+    packed_pivots = np.packbits(has_pivot[1:] > has_pivot[begin_positions], axis=1)
+    pivot_sets, set_codes = np.unique(packed_pivots.view(f"V{packed_pivots.shape[1]}").reshape(-1), return_inverse=True)
+    if len(pivot_sets) > most_words:
         return np.full(len(rows), -1), []
-    bits = np.unpackbits(sets.view(np.uint8).reshape(len(sets), -1), axis=1)
+    pivot_bits = np.unpackbits(pivot_sets.view(np.uint8).reshape(len(pivot_sets), -1), axis=1)
     text_codes = np.empty(len(rows), np.int64)
-    text_codes[order] = code
-    return text_codes, [" ".join(map(str, np.flatnonzero(matrix).tolist())) for matrix in bits]
+    text_codes[order] = set_codes
+    return text_codes, [" ".join(map(str, np.flatnonzero(matrix).tolist())) for matrix in pivot_bits]
 
 
 def columns_of_pivots(columns: Columns, rows: np.ndarray) -> np.ndarray:
     """Return, for each innovative packet, the pivot column of the row that it added to the matrix."""
-    code, words = columns.coded("detail", rows)
-    return np.array([int(word) for word in words], np.int64)[code]
+    text_codes, column_texts = columns.coded("detail", rows)
+    return np.array([int(column_text) for column_text in column_texts], np.int64)[text_codes]
 
 
 # As a list
 
 
 class Rank(NamedTuple):
-    """The rank during [from_us, until_us) of a node's decoding matrix of an event that the node did not hold yet.
+    """A time interval [from_us, until_us) in which a node's decoding matrix for an event had the same rank.
 
-    text: the pivot columns, ascending, such as "0 3 4"; peer: the sender of the last innovative packet; value: the
-    rank; (origin, sequence): the event.
+    The node did not hold the event yet. origin, sequence: the event's id; value: the rank; text: the pivot columns of
+    the matrix, ascending, such as "0 3 4"; peer: the neighbor whose packet raised the rank to ``value``.
     """
 
     node: int
@@ -131,26 +128,27 @@ class Rank(NamedTuple):
 
 def ranks(columns: Columns) -> list[Rank]:
     """Return the ranks that nodes had for events, sorted by the time at which a rank began."""
-    rows, until, follows, _ = lasting(columns)
+    rows, until_us, follows, _ = lasting(columns)
     if not len(rows):
         return []
-    text, words = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
+    text_codes, pivot_texts = pivots(columns, rows, follows, most_cells=FOREVER_US, most_words=len(rows))
     events = columns.tuples(rows, "node", "peer", "origin", "sequence", "value")
-    spans = zip(columns["time_us"][rows].tolist(), until.tolist(), strict=True)
-    all_ranks = zip(events, text.tolist(), spans, strict=True)
+    spans = zip(columns["time_us"][rows].tolist(), until_us.tolist(), strict=True)
+    all_ranks = zip(events, text_codes.tolist(), spans, strict=True)
     return [
-        Rank(*event, text=words[code], from_us=start, until_us=end)
-        for event, code, (start, end) in all_ranks
-        if start < end
+        Rank(*event, text=pivot_texts[code], from_us=start_us, until_us=end_us)
+        for event, code, (start_us, end_us) in all_ranks
+        if start_us < end_us
     ]
 
 
 @dataclass(frozen=True)
 class Progress:
-    """The spread of one event.
+    """The spread of one event over the nodes of a run.
 
-    event: (origin, sequence); generation_size: m, or 0 if no node received a packet; made_us: time at which
-    the event was published; held_us: node -> time at which it first held the event; ranks: each node's rank over time.
+    event: (origin, sequence); generation_size: the number m of the event's chunks, or 0 if no node received a packet;
+    made_us: time of publication (µs); held_us: {node: time at which the node first held the whole event (µs)}; ranks:
+    the ranks of all nodes' decoding matrices, each with its node and its time interval.
     """
 
     event: Event
@@ -176,8 +174,8 @@ class Progress:
         ``ages_s``: ages of the event in seconds since its publication. The result is an array of the same length.
         """
         times_us = self.made_us + np.asarray(ages_s, dtype=float) * 1e6
-        ordered = np.sort(np.array(list(self.held_us.values()), dtype=np.int64))
-        return np.searchsorted(ordered, times_us, "right") / nodes
+        sorted_times_us = np.sort(np.array(list(self.held_us.values()), dtype=np.int64))
+        return np.searchsorted(sorted_times_us, times_us, "right") / nodes
 
 
 def progress(trace: pa.Table, event: Event | None = None) -> Progress:
@@ -188,8 +186,8 @@ def progress(trace: pa.Table, event: Event | None = None) -> Progress:
     all_columns = Columns(trace)
     event = chosen_event(all_columns, event)
     columns = of_event(all_columns, event)
-    published, held = columns.where(event="originated"), columns.where(event="held")
-    nodes, first = unique_index(columns["node"][held])
-    held_us = dict(zip(nodes.tolist(), columns["time_us"][held[first]].tolist(), strict=True))
-    size = int(lasting(columns).size.max(initial=0))
-    return Progress(event, size, int(columns["time_us"][published[0]]), held_us, tuple(ranks(columns)))
+    published_rows, held_rows = columns.where(event="originated"), columns.where(event="held")
+    nodes, first_indices = unique_index(columns["node"][held_rows])
+    held_us = dict(zip(nodes.tolist(), columns["time_us"][held_rows[first_indices]].tolist(), strict=True))
+    generation_size = int(lasting(columns).size.max(initial=0))
+    return Progress(event, generation_size, int(columns["time_us"][published_rows[0]]), held_us, tuple(ranks(columns)))

@@ -55,12 +55,12 @@ COUNTS_HOLDERS = False
 @compiled
 def has_room(core, state):
     """Return whether each pool (growing array of ``state``) has enough free entries for whatever event comes next."""
-    numbers, pool_needs = state.numbers, state.pool_needs
+    pool_numbers, pool_needs = state.numbers, state.pool_needs
     return (
-        numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] <= len(state.lists)
-        and numbers[Number.ATTRIBUTES] + pool_needs[PoolNeed.ATTRIBUTES] <= len(state.attributes)
-        and numbers[Number.FREE_MARKS] >= pool_needs[PoolNeed.MARKS]
-        and numbers[Number.MEMORIES] + pool_needs[PoolNeed.MEMORIES] <= len(state.memories)
+        pool_numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] <= len(state.lists)
+        and pool_numbers[Number.ATTRIBUTES] + pool_needs[PoolNeed.ATTRIBUTES] <= len(state.attributes)
+        and pool_numbers[Number.FREE_MARKS] >= pool_needs[PoolNeed.MARKS]
+        and pool_numbers[Number.MEMORIES] + pool_needs[PoolNeed.MEMORIES] <= len(state.memories)
     )
 
 

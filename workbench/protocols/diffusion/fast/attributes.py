@@ -40,8 +40,10 @@ def matches_rows(state, subscription_list, first, last):
         return False
     if not state.is_strict:
         return True
-    for a in range(subscription.first, subscription.last):
-        if state.attributes[a, 1] != IS and not _has_strict_value(state, subscription_list, a, first, last):
+    for constraint_row in range(subscription.first, subscription.last):
+        if state.attributes[constraint_row, 1] != IS and not _has_strict_value(
+            state, subscription_list, constraint_row, first, last
+        ):
             return False
     return True
 
@@ -56,12 +58,14 @@ def _has_strict_value(state, subscription_list, constraint, first, last):
     subscription = state.lists[subscription_list]
     key = rows[constraint, 0]
     has_value = False
-    for b in range(first, last):
-        if rows[b, 0] == key and rows[b, 1] == IS:
+    for value_row in range(first, last):
+        if rows[value_row, 0] == key and rows[value_row, 1] == IS:
             meets_all = True
-            for a in range(subscription.first, subscription.last):
-                if rows[a, 0] == key and rows[a, 1] != IS:
-                    meets_all = meets_all and twin.satisfies(rows[b, 2], rows[a, 1], rows[a, 2])
+            for constraint_row in range(subscription.first, subscription.last):
+                if rows[constraint_row, 0] == key and rows[constraint_row, 1] != IS:
+                    meets_all = meets_all and twin.satisfies(
+                        rows[value_row, 2], rows[constraint_row, 1], rows[constraint_row, 2]
+                    )
             has_value = has_value or meets_all
     return has_value
 
@@ -79,26 +83,26 @@ def append(state, key, operator, value):
 @compiled
 def append_list(state, list_id):
     """Append all attributes of another list to the list under construction."""
-    record = state.lists[list_id]
-    for a in range(record.first, record.last):
-        append(state, state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2])
+    attribute_list = state.lists[list_id]
+    for row in range(attribute_list.first, attribute_list.last):
+        append(state, state.attributes[row, 0], state.attributes[row, 1], state.attributes[row, 2])
 
 
 @compiled
 def _bucket(state, first, last):
     hash_value = np.uint64(14695981039346656037)
-    for a in range(first, last):
+    for row in range(first, last):
         for column in range(3):
-            hash_value = (hash_value ^ np.uint64(state.attributes[a, column])) * _FACTOR
+            hash_value = (hash_value ^ np.uint64(state.attributes[row, column])) * _FACTOR
     return np.int64((hash_value ^ (hash_value >> np.uint64(32))) & np.uint64(len(state.buckets) - 1))
 
 
 @compiled
 def _remember(state, list_id):
-    """Add a list to the hash table in which `intern_list` looks lists up by content."""
-    record = state.lists[list_id]
-    bucket = _bucket(state, record.first, record.last)
-    record.next = state.buckets[bucket]
+    """Add a list to the hash table by which `intern_list` finds a list with the same content."""
+    attribute_list = state.lists[list_id]
+    bucket = _bucket(state, attribute_list.first, attribute_list.last)
+    attribute_list.next = state.buckets[bucket]
     state.buckets[bucket] = list_id
     state.numbers[Number.REMEMBERED] += 1
 
@@ -107,9 +111,9 @@ def _remember(state, list_id):
 def _have_same_rows(state, first, last, other_first, other_last):
     if last - first != other_last - other_first:
         return False
-    for a in range(last - first):
+    for offset in range(last - first):
         for column in range(3):
-            if state.attributes[first + a, column] != state.attributes[other_first + a, column]:
+            if state.attributes[first + offset, column] != state.attributes[other_first + offset, column]:
                 return False
     return True
 
@@ -124,9 +128,9 @@ def is_same(state, a, b):
 @compiled
 def _size_B(state, first, last):
     size_B = 0
-    for a in range(first, last):
-        is_blob = state.is_blob[state.attributes[a, 0]]
-        size_B += BLOB_HEADER_B + state.blob_sizes_B[state.attributes[a, 2]] if is_blob else ATTRIBUTE_B
+    for row in range(first, last):
+        is_blob = state.is_blob[state.attributes[row, 0]]
+        size_B += BLOB_HEADER_B + state.blob_sizes_B[state.attributes[row, 2]] if is_blob else ATTRIBUTE_B
     return size_B
 
 
@@ -136,42 +140,46 @@ def intern_list(state, first):
 
     If a known list has the same content, the rows are removed, and the result is the id of the known list.
     """
-    last = state.numbers[Number.ATTRIBUTES]
+    end_row = state.numbers[Number.ATTRIBUTES]
     while state.numbers[Number.REMEMBERED] < state.numbers[Number.LISTS]:
         _remember(state, state.numbers[Number.REMEMBERED])
-    list_id = state.buckets[_bucket(state, first, last)]
+    list_id = state.buckets[_bucket(state, first, end_row)]
     while list_id != NONE:
-        record = state.lists[list_id]
-        if _have_same_rows(state, first, last, record.first, record.last):
+        attribute_list = state.lists[list_id]
+        if _have_same_rows(state, first, end_row, attribute_list.first, attribute_list.last):
             state.numbers[Number.ATTRIBUTES] = first
             return list_id
-        list_id = record.next
+        list_id = attribute_list.next
     list_id = state.numbers[Number.LISTS]
     state.numbers[Number.LISTS] = list_id + 1
-    record = state.lists[list_id]
-    record.first = first
-    record.last = last
-    record.size_B = _size_B(state, first, last)
-    record.constraints = NONE
-    record.detail = NONE
+    attribute_list = state.lists[list_id]
+    attribute_list.first = first
+    attribute_list.last = end_row
+    attribute_list.size_B = _size_B(state, first, end_row)
+    attribute_list.constraints = NONE
+    attribute_list.detail = NONE
     _remember(state, list_id)
     return list_id
 
 
 @compiled
 def constraints_of(state, list_id):
-    """Return the id of the list of an interest's canonical constraints: equal constraints have the same id."""
-    record = state.lists[list_id]
-    if record.constraints != NONE:
-        return record.constraints
-    start = state.numbers[Number.ATTRIBUTES]
-    for a in range(record.first, record.last):
-        key, operator, value = state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2]
+    """Return the id of the list that holds the constraints of an interest in canonical form.
+
+    The list leaves out INTERVAL and is sorted, so interests with equal constraints get the same id. ``list_id``: the id
+    of the interest's own attribute list.
+    """
+    attribute_list = state.lists[list_id]
+    if attribute_list.constraints != NONE:
+        return attribute_list.constraints
+    first_row = state.numbers[Number.ATTRIBUTES]
+    for row in range(attribute_list.first, attribute_list.last):
+        key, operator, value = state.attributes[row, 0], state.attributes[row, 1], state.attributes[row, 2]
         if key == INTERVAL and operator == IS:
             continue
         append(state, key, operator, 0 if operator == EQ_ANY else value)
-        _insert_sorted(state, start)
-    constraints = intern_list(state, start)
+        _insert_sorted(state, first_row)
+    constraints = intern_list(state, first_row)
     state.lists[list_id].constraints = constraints
     return constraints
 
@@ -180,11 +188,11 @@ def constraints_of(state, list_id):
 def _insert_sorted(state, start):
     """Move the last attribute to its position in the sorted rows that begin at ``start``."""
     rows = state.attributes
-    a = state.numbers[Number.ATTRIBUTES] - 1
-    while a > start and _sorts_before(rows, a, a - 1):
+    row = state.numbers[Number.ATTRIBUTES] - 1
+    while row > start and _sorts_before(rows, row, row - 1):
         for column in range(3):
-            rows[a, column], rows[a - 1, column] = rows[a - 1, column], rows[a, column]
-        a -= 1
+            rows[row, column], rows[row - 1, column] = rows[row - 1, column], rows[row, column]
+        row -= 1
 
 
 @compiled
@@ -206,10 +214,10 @@ def is_within(state, inner, outer):
     """
     rows = state.attributes
     inner_list, outer_list = state.lists[inner], state.lists[outer]
-    for a in range(outer_list.first, outer_list.last):
-        if rows[a, 1] == IS:
+    for row in range(outer_list.first, outer_list.last):
+        if rows[row, 1] == IS:
             continue
-        key = rows[a, 0]
+        key = rows[row, 0]
         if not _constrains(rows, key, inner_list.first, inner_list.last):
             return False
         if state.is_blob[key]:
@@ -223,16 +231,16 @@ def is_within(state, inner, outer):
 @compiled
 def _constrains(rows, key, first, last):
     is_constrained = False
-    for a in range(first, last):
-        is_constrained = is_constrained or (rows[a, 0] == key and rows[a, 1] != IS)
+    for row in range(first, last):
+        is_constrained = is_constrained or (rows[row, 0] == key and rows[row, 1] != IS)
     return is_constrained
 
 
 @compiled
 def _has_row(rows, key, operator, value, first, last):
     has_row = False
-    for a in range(first, last):
-        has_row = has_row or (rows[a, 0] == key and rows[a, 1] == operator and rows[a, 2] == value)
+    for row in range(first, last):
+        has_row = has_row or (rows[row, 0] == key and rows[row, 1] == operator and rows[row, 2] == value)
     return has_row
 
 
@@ -243,10 +251,10 @@ def _bounds(rows, key, first, last):
     If no integer meets the constraints, lowest is above highest.
     """
     low, high = LOWEST, HIGHEST
-    for a in range(first, last):
-        if rows[a, 0] != key:
+    for row in range(first, last):
+        if rows[row, 0] != key:
             continue
-        operator, bound = rows[a, 1], np.int64(rows[a, 2])
+        operator, bound = rows[row, 1], np.int64(rows[row, 2])
         if operator in (EQ, GE):
             low = max(low, bound)
         if operator in (EQ, LE):
@@ -270,13 +278,13 @@ def _integers_within(rows, key, first, last, outer_first, outer_last):
         return True
     if low < outer_low or high > outer_high:
         return False
-    for a in range(outer_first, outer_last):
-        hole = rows[a, 2]
+    for row in range(outer_first, outer_last):
+        excluded_value = rows[row, 2]
         if (
-            rows[a, 0] == key
-            and rows[a, 1] == NE
-            and low <= hole <= high
-            and not _has_row(rows, key, NE, hole, first, last)
+            rows[row, 0] == key
+            and rows[row, 1] == NE
+            and low <= excluded_value <= high
+            and not _has_row(rows, key, NE, excluded_value, first, last)
         ):
             return False
     return True
@@ -285,18 +293,18 @@ def _integers_within(rows, key, first, last, outer_first, outer_last):
 @compiled
 def _blobs_within(rows, key, first, last, outer_first, outer_last):
     has_equal = False
-    for a in range(first, last):
-        if rows[a, 0] == key and rows[a, 1] == EQ:
+    for row in range(first, last):
+        if rows[row, 0] == key and rows[row, 1] == EQ:
             has_equal = True
-            blob = rows[a, 2]
+            blob = rows[row, 2]
             if _meets(rows, key, blob, first, last) and not _meets(rows, key, blob, outer_first, outer_last):
                 return False
     if has_equal:
         return True
-    for a in range(outer_first, outer_last):
-        if rows[a, 0] != key or rows[a, 1] == IS or rows[a, 1] == EQ_ANY:
+    for row in range(outer_first, outer_last):
+        if rows[row, 0] != key or rows[row, 1] == IS or rows[row, 1] == EQ_ANY:
             continue
-        if rows[a, 1] != NE or not _has_row(rows, key, NE, rows[a, 2], first, last):
+        if rows[row, 1] != NE or not _has_row(rows, key, NE, rows[row, 2], first, last):
             return False
     return True
 
@@ -304,8 +312,8 @@ def _blobs_within(rows, key, first, last, outer_first, outer_last):
 @compiled
 def _meets(rows, key, value, first, last):
     """Return whether ``value`` meets all constraints on ``key`` in rows first:last."""
-    for a in range(first, last):
-        if rows[a, 0] == key and rows[a, 1] != IS and not twin.satisfies(value, rows[a, 1], rows[a, 2]):
+    for row in range(first, last):
+        if rows[row, 0] == key and rows[row, 1] != IS and not twin.satisfies(value, rows[row, 1], rows[row, 2]):
             return False
     return True
 
@@ -320,30 +328,30 @@ def sample_end(state, list_id, first, is_aggregate):
     Without aggregation this is the end of the list. In an aggregate, the next sample begins where the first key
     repeats.
     """
-    record = state.lists[list_id]
+    attribute_list = state.lists[list_id]
     if not is_aggregate:
-        return np.int64(record.last)
-    key = state.attributes[record.first, 0]
-    last = np.int64(first + 1)
-    while last < record.last and state.attributes[last, 0] != key:
-        last += 1
-    return last
+        return np.int64(attribute_list.last)
+    first_key = state.attributes[attribute_list.first, 0]
+    end_row = np.int64(first + 1)
+    while end_row < attribute_list.last and state.attributes[end_row, 0] != first_key:
+        end_row += 1
+    return end_row
 
 
 @compiled
 def has_key_once(state, list_id):
     """Return whether the key of a list's first attribute occurs only once in the list."""
-    record = state.lists[list_id]
-    return sample_end(state, list_id, record.first, True) == record.last
+    attribute_list = state.lists[list_id]
+    return sample_end(state, list_id, attribute_list.first, True) == attribute_list.last
 
 
 @compiled
 def slice_list(state, list_id, first, last):
-    """Return the id of a list with only the rows first:last of the list ``list_id``; a new list is stored."""
-    record = state.lists[list_id]
-    if first == record.first and last == record.last:
+    """Return the id of a list that has only the rows first:last of the list ``list_id``; add it if it is new."""
+    attribute_list = state.lists[list_id]
+    if first == attribute_list.first and last == attribute_list.last:
         return list_id
-    start = state.numbers[Number.ATTRIBUTES]
-    for a in range(first, last):
-        append(state, state.attributes[a, 0], state.attributes[a, 1], state.attributes[a, 2])
-    return intern_list(state, start)
+    first_row = state.numbers[Number.ATTRIBUTES]
+    for row in range(first, last):
+        append(state, state.attributes[row, 0], state.attributes[row, 1], state.attributes[row, 2])
+    return intern_list(state, first_row)

@@ -1,4 +1,4 @@
-"""The interest caches of the fast twin: entries and gradients, as in `diffusion.interest_cache`, and their events.
+"""The interest caches of the fast twin: entries, gradients and reports of changes, as in `diffusion.interest_cache`.
 
 ``entry`` is the index of an entry in ``state.entries``; its gradients are ``state.gradients[entry]``.
 """
@@ -38,21 +38,21 @@ def new_entry(core, state, now, i, list_id, sink, sequence):
     """
     state.nodes[i].is_evicting = state.nodes[i].entries >= state.max_interests
     if state.nodes[i].is_evicting:
-        oldest = state.order[i, 0]
+        oldest_entry = state.order[i, 0]
         remove_entry(state, i, 0)
-        for g in range(state.entries[oldest].gradients):
-            report_removed(core, state, now, i, state.gradients[oldest, g], Reason.EVICTED)
-        report_interest_removed(core, state, now, i, oldest, Reason.EVICTED)
+        for gradient_index in range(state.entries[oldest_entry].gradients):
+            report_removed(core, state, now, i, state.gradients[oldest_entry, gradient_index], Reason.EVICTED)
+        report_interest_removed(core, state, now, i, oldest_entry, Reason.EVICTED)
     entry = i * state.slots
     while state.entries[entry].is_used:
         entry += 1
-    record = state.entries[entry]
-    record.is_used = 1
-    record.sink = sink
-    record.sequence = sequence
-    record.list = list_id
-    record.constraints = constraints_of(state, list_id)
-    record.gradients = 0
+    entry_record = state.entries[entry]
+    entry_record.is_used = 1
+    entry_record.sink = sink
+    entry_record.sequence = sequence
+    entry_record.list = list_id
+    entry_record.constraints = constraints_of(state, list_id)
+    entry_record.gradients = 0
     clear_data_gradients(state, entry)
     state.order[i, state.nodes[i].entries] = entry
     state.nodes[i].entries += 1
@@ -65,8 +65,8 @@ def remove_entry(state, i, index):
     remove_paces(state, i, state.order[i, index])
     state.entries[state.order[i, index]].is_used = 0
     state.nodes[i].entries -= 1
-    for later in range(index, state.nodes[i].entries):
-        state.order[i, later] = state.order[i, later + 1]
+    for position in range(index, state.nodes[i].entries):
+        state.order[i, position] = state.order[i, position + 1]
 
 
 @compiled
@@ -84,11 +84,11 @@ def remove_gradients(core, state, now, i, entry, selection, sink, bound, round_,
     """
     count = state.entries[entry].gradients
     reports_heads = selection in (EXPIRED_BY, TOWARDS)
-    remaining = 0
+    remaining_count = 0
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
-    for g in range(count):
-        gradient = state.gradients[entry, g]
+    for gradient_index in range(count):
+        gradient = state.gradients[entry, gradient_index]
         if selection == EXPIRED_BY:
             is_removed = gradient.expires_us <= bound
         elif selection == TOWARDS:
@@ -105,26 +105,26 @@ def remove_gradients(core, state, now, i, entry, selection, sink, bound, round_,
         if is_removed:
             report_removed(core, state, now, i, gradient, reason)
         else:
-            if remaining < g:
-                state.gradients[entry, remaining] = gradient
-            remaining += 1
-    state.entries[entry].gradients = remaining
-    if reports_heads and remaining < count:
-        for g in range(remaining):
-            sink = state.gradients[entry, g].sink
+            if remaining_count < gradient_index:
+                state.gradients[entry, remaining_count] = gradient
+            remaining_count += 1
+    state.entries[entry].gradients = remaining_count
+    if reports_heads and remaining_count < count:
+        for gradient_index in range(remaining_count):
+            sink = state.gradients[entry, gradient_index].sink
             if state.sink_room[sink]:
                 state.sink_room[sink] = 0
                 report_head(core, state, now, i, entry, sink, NO_HEAD)
-    return count - remaining
+    return count - remaining_count
 
 
 @compiled
 def head_of(state, entry, sink):
     """Return (neighbor, interest's sequence number, 1 if reinforced else 0) of a sink's first gradient, or NO_HEAD."""
-    g = _first_gradient_of(state, entry, sink, state.entries[entry].gradients)
-    if g == state.entries[entry].gradients:
+    gradient_index = _first_gradient_of(state, entry, sink, state.entries[entry].gradients)
+    if gradient_index == state.entries[entry].gradients:
         return NO_HEAD
-    gradient = state.gradients[entry, g]
+    gradient = state.gradients[entry, gradient_index]
     return np.int64(gradient.neighbor), np.int64(_interest_number(gradient)), np.int64(gradient.reinforced_by != NONE)
 
 
@@ -139,10 +139,12 @@ def report_head(core, state, now, i, entry, sink, old_head):
     """Report a sink's first gradient in a cache entry, if it differs from ``old_head``, the first gradient before."""
     if not core.is_recorded[Event.HEAD_SET]:
         return
-    head = head_of(state, entry, sink)
-    if head[0] != NONE and (head[0] != old_head[0] or head[1] != old_head[1] or head[2] != old_head[2]):
-        peer, origin = core.addresses[head[0]], core.addresses[sink]
-        twin.add_row(core, now, i, Event.HEAD_SET, peer, Message.INTEREST, origin, head[1], 0, head[2], twin.NO_REASON)
+    new_head = head_of(state, entry, sink)
+    if new_head[0] != NONE and (new_head[0] != old_head[0] or new_head[1] != old_head[1] or new_head[2] != old_head[2]):
+        peer, origin = core.addresses[new_head[0]], core.addresses[sink]
+        twin.add_row(
+            core, now, i, Event.HEAD_SET, peer, Message.INTEREST, origin, new_head[1], 0, new_head[2], twin.NO_REASON
+        )
 
 
 @compiled
@@ -155,13 +157,13 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_
     sequence, fields = core.messages[message].sequence, state.message_fields[message]
     sink = fields.origin
     expires_us = now + fields.expiration_s * SECOND_US
-    g = _gradient_index(state, entry, sink, neighbor)
-    is_new = g == NONE
+    gradient_index = _gradient_index(state, entry, sink, neighbor)
+    is_new = gradient_index == NONE
     if is_new:
-        g = _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by)
-        if g == NONE:
+        gradient_index = _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by)
+        if gradient_index == NONE:
             return
-    gradient = state.gradients[entry, g]
+    gradient = state.gradients[entry, gradient_index]
     gradient.round = fields.round
     if reinforced_by == NONE:
         gradient.ttl = ttl
@@ -177,34 +179,37 @@ def set_gradient(core, state, now, i, entry, message, neighbor, ttl, reinforced_
     expires_us = gradient.expires_us
     state.nodes[i].first_expiry_us = min(state.nodes[i].first_expiry_us, expires_us)
     if reinforced_by != NONE:
-        for other in range(state.entries[entry].gradients):
-            other_gradient = state.gradients[entry, other]
+        for other_index in range(state.entries[entry].gradients):
+            other_gradient = state.gradients[entry, other_index]
             if other_gradient.sink == sink:
                 other_gradient.reinforced_by = NONE
         gradient.reinforced_by = reinforced_by
-        _move_to_front(state, entry, g)
+        _move_to_front(state, entry, gradient_index)
     if core.is_recorded[Event.GRADIENT_SET]:
-        name, detail = (
+        message_name, detail = (
             (Message.INTEREST, Reason.INTEREST)
             if reinforced_by == NONE
             else (Message.REINFORCEMENT, Reason.REINFORCEMENT)
         )
         peer, origin = core.addresses[neighbor], core.addresses[sink]
-        twin.add_row(core, now, i, Event.GRADIENT_SET, peer, name, origin, sequence, 0, expires_us, detail)
+        twin.add_row(core, now, i, Event.GRADIENT_SET, peer, message_name, origin, sequence, 0, expires_us, detail)
 
 
 @compiled
 def _gradient_index(state, entry, sink, neighbor):
-    for g in range(state.entries[entry].gradients):
-        gradient = state.gradients[entry, g]
+    for gradient_index in range(state.entries[entry].gradients):
+        gradient = state.gradients[entry, gradient_index]
         if gradient.sink == sink and gradient.neighbor == neighbor:
-            return g
+            return gradient_index
     return NONE
 
 
 @compiled
 def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
-    """Append a gradient to a cache entry and return its index, or NONE if the entry is full and keeps its gradients."""
+    """Append a gradient to a cache entry and return its index; NONE if the entry is full and the gradient is dropped.
+
+    If the entry is full, `rules.gradient_to_replace` decides which gradient is dropped.
+    """
     if state.entries[entry].gradients >= state.max_gradients:
         gradients, count = state.gradients[entry], state.entries[entry].gradients
         replaced_index = gradient_to_replace(gradients, count, sink, reinforced_by != NONE)
@@ -212,26 +217,26 @@ def _add(core, state, now, i, entry, sink, neighbor, expires_us, reinforced_by):
             return NONE
         report_removed(core, state, now, i, state.gradients[entry, replaced_index], Reason.EVICTED)
         state.entries[entry].gradients -= 1
-        for later in range(replaced_index, state.entries[entry].gradients):
-            state.gradients[entry, later] = state.gradients[entry, later + 1]
-    g = state.entries[entry].gradients
-    state.entries[entry].gradients = g + 1
-    gradient = state.gradients[entry, g]
+        for position in range(replaced_index, state.entries[entry].gradients):
+            state.gradients[entry, position] = state.gradients[entry, position + 1]
+    gradient_index = state.entries[entry].gradients
+    state.entries[entry].gradients = gradient_index + 1
+    gradient = state.gradients[entry, gradient_index]
     gradient.sink = sink
     gradient.neighbor = neighbor
     gradient.expires_us = expires_us
     gradient.reinforced_by = reinforced_by
     gradient.sequence = NONE
     gradient.ttl = 0
-    return g
+    return gradient_index
 
 
 @compiled
 def _first_gradient_of(state, entry, sink, count):
     """Return the index of a sink's first gradient among the first ``count`` gradients of an entry, or ``count``."""
-    for g in range(count):
-        if state.gradients[entry, g].sink == sink:
-            return g
+    for gradient_index in range(count):
+        if state.gradients[entry, gradient_index].sink == sink:
+            return gradient_index
     return count
 
 
@@ -247,27 +252,32 @@ def _move_to_front(state, entry, g):
     neighbor, sink, ttl = gradient.neighbor, gradient.sink, gradient.ttl
     for index in range(g, 0, -1):
         state.gradients[entry, index] = state.gradients[entry, index - 1]
-    first = state.gradients[entry, 0]
-    first.expires_us, first.sequence, first.reinforced_by, first.round = expires_us, sequence, reinforced_by, round_
-    first.neighbor, first.sink, first.ttl = neighbor, sink, ttl
+    first_gradient = state.gradients[entry, 0]
+    first_gradient.expires_us, first_gradient.sequence, first_gradient.reinforced_by, first_gradient.round = (
+        expires_us,
+        sequence,
+        reinforced_by,
+        round_,
+    )
+    first_gradient.neighbor, first_gradient.sink, first_gradient.ttl = neighbor, sink, ttl
 
 
 @compiled
 def newest_reinforcement(state, entry, sink):
     """Return the sequence number of the newest reinforcement that set a sink's gradient in an entry, or NONE."""
-    newest = NONE
-    for g in range(state.entries[entry].gradients):
-        if state.gradients[entry, g].sink == sink:
-            newest = max(newest, state.gradients[entry, g].reinforced_by)
-    return newest
+    newest_sequence = NONE
+    for gradient_index in range(state.entries[entry].gradients):
+        if state.gradients[entry, gradient_index].sink == sink:
+            newest_sequence = max(newest_sequence, state.gradients[entry, gradient_index].reinforced_by)
+    return newest_sequence
 
 
 @compiled
 def has_newer_round(state, entry, sink, round_):
     """Return whether a gradient of an entry was set by a sink's interest of a newer round than ``round_``."""
     is_newer = False
-    for g in range(state.entries[entry].gradients):
-        gradient = state.gradients[entry, g]
+    for gradient_index in range(state.entries[entry].gradients):
+        gradient = state.gradients[entry, gradient_index]
         is_newer = is_newer or (
             gradient.sink == sink and gradient.sequence != NONE and is_stale(round_, gradient.round)
         )
@@ -300,8 +310,8 @@ def _clean(core, state, now, i):
             remove_entry(state, i, index)
             report_interest_removed(core, state, now, i, entry, Reason.EXPIRED)
             continue
-        for g in range(count):
-            next_expiry_us = min(next_expiry_us, state.gradients[entry, g].expires_us)
+        for gradient_index in range(count):
+            next_expiry_us = min(next_expiry_us, state.gradients[entry, gradient_index].expires_us)
         index += 1
     state.nodes[i].first_expiry_us = next_expiry_us
 
@@ -319,7 +329,7 @@ def report_removed(core, state, now, i, gradient, reason):
 def report_interest_removed(core, state, now, i, entry, reason):
     """Report as an event that a cache entry was removed, with the reason."""
     if core.is_recorded[Event.INTEREST_REMOVED]:
-        record = state.entries[entry]
+        entry_record = state.entries[entry]
         twin.add_row(
             core,
             now,
@@ -327,8 +337,8 @@ def report_interest_removed(core, state, now, i, entry, reason):
             Event.INTEREST_REMOVED,
             NONE,
             Message.INTEREST,
-            core.addresses[record.sink],
-            record.sequence,
+            core.addresses[entry_record.sink],
+            entry_record.sequence,
             0,
             0,
             reason,

@@ -33,14 +33,14 @@ def forward_data(core, state, i, sender, message, ttl, seen, now):
     if matches_own(state, i, core.messages[message].content):
         listed_count = _insert(state.served_else, listed_count, i)
     path_count = _find_paths(core, state, i, sender, message, listed_count, now)
-    memory = state.seen_data_more[i, seen]
+    seen_message = state.seen_data_more[i, seen]
     is_repeated = _has_served_sink(state, i, seen, path_count)
-    if is_repeated and has_circled(ttl, memory.ttl) and may_retry(memory.retries):
+    if is_repeated and has_circled(ttl, seen_message.ttl) and may_retry(seen_message.retries):
         # A reinforcement has moved the path meanwhile, so forward the copy as if it were new.
-        memory.retries += 1
-        memory.ttl = ttl
-        for word in range(state.served.shape[2]):
-            state.served[i, seen, word] = 0
+        seen_message.retries += 1
+        seen_message.ttl = ttl
+        for word_index in range(state.served.shape[2]):
+            state.served[i, seen, word_index] = 0
     else:
         listed_count = _add_served(state, i, seen, listed_count)
         if is_repeated:
@@ -105,8 +105,8 @@ def _insert(values, count, value):
         index -= 1
     if index > 0 and values[index - 1] == value:
         return count
-    for later in range(count, index, -1):
-        values[later] = values[later - 1]
+    for position in range(count, index, -1):
+        values[position] = values[position - 1]
     values[index] = value
     return count + 1
 
@@ -114,9 +114,9 @@ def _insert(values, count, value):
 @compiled
 def matches_own(state, i, list_id):
     """Return whether an own interest of node ``i`` matches data with the attribute list ``list_id``."""
-    first = state.own_first[i]
+    first_position = state.own_first[i]
     is_wanted = False
-    for index in range(first, first + state.nodes[i].own_interests):
+    for index in range(first_position, first_position + state.nodes[i].own_interests):
         is_wanted = is_wanted or matches(state, state.own_interests[state.own_order[index]].list, list_id)
     return is_wanted
 
@@ -135,7 +135,10 @@ def _mark_excluded(state, i, message, listed_count):
 
 @compiled
 def _find_paths(core, state, i, sender, message, listed_count, now):
-    """Store the paths of a message to sinks that are not in ``served_else`` in ``data_paths``; return their count."""
+    """Store a path in ``state.data_paths`` for each copy of a message that the node must send; return their number.
+
+    Sinks among the first ``listed_count`` elements of ``state.served_else`` get no copy.
+    """
     _mark_excluded(state, i, message, listed_count)
     max_copies = count_gradients_to_use(state, i, now)
     path_count = candidate_count = 0
@@ -161,15 +164,16 @@ def _remove_served_paths(state, path_count, listed_count):
 def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidate_count):
     """Append a path to ``data_paths`` for each copy that a sink gets along the gradients of a cache entry.
 
-    Return the new counts of paths and of candidate neighbors. ``max_copies``: number of copies for each sink without a
-    reinforced gradient.
+    The neighbors that may be a path's next hop are appended to ``state.candidates``. ``max_copies``: number of copies
+    for each sink without a reinforced gradient; ``path_count``, ``candidate_count``: lengths of the two lists. Return
+    the new lengths.
     """
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
     excluded_stamp = state.numbers[Number.SKIPPED]
     count = state.entries[entry].gradients
-    for g in range(count):
-        gradient = state.gradients[entry, g]
+    for gradient_index in range(count):
+        gradient = state.gradients[entry, gradient_index]
         sink = gradient.sink
         if gradient.expires_us <= now or gradient.neighbor == previous_hop or state.skip_stamp[sink] == excluded_stamp:
             continue
@@ -189,8 +193,8 @@ def _add_paths(state, entry, now, previous_hop, max_copies, path_count, candidat
         state.candidates[candidate_count] = gradient.neighbor
         candidate_count += 1
         if is_head and max_copies == 1 and gradient.reinforced_by == NONE:
-            for other in range(g + 1, count):
-                other_gradient = state.gradients[entry, other]
+            for other_index in range(gradient_index + 1, count):
+                other_gradient = state.gradients[entry, other_index]
                 if (
                     other_gradient.sink == sink
                     and other_gradient.expires_us > now
@@ -211,16 +215,16 @@ def _add_detours(state, entry, now, previous_hop, failed, path_count):
     Neighbor ``failed``, which did not acknowledge the data, is used only for sinks without other gradients. Return the
     new count of paths.
     """
-    excluded_stamp, first = state.numbers[Number.SKIPPED], path_count
-    for g in range(state.entries[entry].gradients):
-        gradient = state.gradients[entry, g]
+    excluded_stamp, first_path = state.numbers[Number.SKIPPED], path_count
+    for gradient_index in range(state.entries[entry].gradients):
+        gradient = state.gradients[entry, gradient_index]
         if (
             gradient.expires_us <= now
             or gradient.neighbor == previous_hop
             or state.skip_stamp[gradient.sink] == excluded_stamp
         ):
             continue
-        path = first
+        path = first_path
         while path < path_count and state.data_paths[path].sink != gradient.sink:
             path += 1
         if path == path_count:
@@ -239,9 +243,10 @@ def _add_detours(state, entry, now, previous_hop, failed, path_count):
 
 @compiled
 def _share_paths(state, path_count):
-    """Assign the paths to copies, so that few neighbors get a copy; a sink's first path (rank 0) is assigned first.
+    """Choose the neighbors that get a copy, as few as possible, and assign each path to a copy.
 
-    Store the neighbor of each copy in ``state.hops``. Return (number of copies, number of paths without a copy).
+    First paths of sinks (rank 0) are assigned before others. The neighbor of each copy is stored in ``state.hops``.
+    Return (number of copies, number of paths without a copy).
     """
     copy_count, unserved_count = 0, path_count
     while unserved_count and copy_count < state.max_next_hops:
@@ -260,21 +265,32 @@ def _share_paths(state, path_count):
                 state.hop_counts[state.candidates[path_record.first]].heads += 1
                 for index in range(path_record.first, path_record.last):
                     state.hop_counts[state.candidates[index]].paths += 1
-        best, most, heads = NONE, np.int64(0), np.int64(0)
+        best_hop, best_path_count, best_head_count = NONE, np.int64(0), np.int64(0)
         for path in range(path_count):
             path_record = state.data_paths[path]
             if path_record.copy_number == NONE and path_record.rank == rank:
                 for index in range(path_record.first, path_record.last):
                     hop = np.int64(state.candidates[index])
-                    count = state.hop_counts[hop]
-                    if is_better_hop(np.int64(count.paths), np.int64(count.heads), hop, most, heads, best):
-                        best, most, heads = hop, np.int64(count.paths), np.int64(count.heads)
+                    hop_count = state.hop_counts[hop]
+                    if is_better_hop(
+                        np.int64(hop_count.paths),
+                        np.int64(hop_count.heads),
+                        hop,
+                        best_path_count,
+                        best_head_count,
+                        best_hop,
+                    ):
+                        best_hop, best_path_count, best_head_count = (
+                            hop,
+                            np.int64(hop_count.paths),
+                            np.int64(hop_count.heads),
+                        )
         for path in range(path_count):
             path_record = state.data_paths[path]
-            if path_record.copy_number == NONE and _is_candidate(state, path_record, best):
+            if path_record.copy_number == NONE and _is_candidate(state, path_record, best_hop):
                 path_record.copy_number = copy_count
                 unserved_count -= 1
-        state.hops[copy_count] = best
+        state.hops[copy_count] = best_hop
         copy_count += 1
     return copy_count, unserved_count
 
@@ -291,7 +307,8 @@ def _is_candidate(state, path, neighbor):
 def _send_copies(core, state, i, message, ttl, path_count, copy_count, listed_count, now):
     """Send each of the first ``copy_count`` neighbors in ``state.hops`` its copy of a data message.
 
-    A copy lists the sinks that the other copies serve, then the ``listed_count`` sinks in ``state.served_else``.
+    The list of sinks in a copy has the sinks that the other copies serve, and the first ``listed_count`` elements of
+    ``state.served_else``.
     """
     if copy_count == 1 and listed_count == 0:
         twin.send(core, now, i, state.hops[0], message, ttl - 1)
@@ -304,21 +321,21 @@ def _send_copies(core, state, i, message, ttl, path_count, copy_count, listed_co
     for copy_index in range(copy_count):
         hop = state.hops[copy_index]
         copy = copy_data(core, state, message)
-        count = 0
+        sink_count = 0
         for index in range(served_count):
             sink = state.served_now[index]
-            if sink != hop and count < max_listed and not _is_served_by(state, path_count, copy_index, sink):
-                state.listed_sinks[copy, count] = sink
-                count += 1
+            if sink != hop and sink_count < max_listed and not _is_served_by(state, path_count, copy_index, sink):
+                state.listed_sinks[copy, sink_count] = sink
+                sink_count += 1
         for index in range(listed_count):
             sink = state.served_else[index]
-            if sink != hop and count < max_listed and not _contains(state.served_now, served_count, sink):
-                state.listed_sinks[copy, count] = sink
-                count += 1
-        if count:
+            if sink != hop and sink_count < max_listed and not _contains(state.served_now, served_count, sink):
+                state.listed_sinks[copy, sink_count] = sink
+                sink_count += 1
+        if sink_count:
             copy_record = core.messages[copy]
-            state.message_fields[copy].listed_sinks = count
-            copy_record.size_B += 1 + 2 * count
+            state.message_fields[copy].listed_sinks = sink_count
+            copy_record.size_B += 1 + 2 * sink_count
             copy_record.airtime_us = state.airtimes_us[copy_record.size_B]
         twin.send(core, now, i, hop, copy, ttl - 1)
         twin.let_go(core, copy)
@@ -337,14 +354,13 @@ def _is_served_by(state, path_count, copy_number, sink):
 @compiled
 def _contains(values, count, value):
     is_among = False
-    for k in range(count):
-        is_among = is_among or (values[k] == value)
+    for position in range(count):
+        is_among = is_among or (values[position] == value)
     return is_among
 
 
 @compiled
 def _note_served(state, i, seen, sink):
-    """Record that node ``i`` has served a sink with a message."""
     node = state.nodes[i]
     index = 0
     while index < node.served_sinks and state.served_sinks[i, index] != sink:
@@ -357,8 +373,8 @@ def _note_served(state, i, seen, sink):
             while _has_gradients(state, i, state.served_sinks[i, index]):
                 index += 1
             other_bits = ~(np.uint64(1) << np.uint64(index % WORD_BITS))
-            for other in range(node.seen_data.count):
-                state.served[i, other, index // WORD_BITS] &= other_bits
+            for other_message in range(node.seen_data.count):
+                state.served[i, other_message, index // WORD_BITS] &= other_bits
         state.served_sinks[i, index] = sink
     state.served[i, seen, index // WORD_BITS] |= np.uint64(1) << np.uint64(index % WORD_BITS)
 
@@ -367,8 +383,8 @@ def _note_served(state, i, seen, sink):
 def _has_gradients(state, i, sink):
     for index in range(state.nodes[i].entries):
         entry = state.order[i, index]
-        for g in range(state.entries[entry].gradients):
-            if state.gradients[entry, g].sink == sink:
+        for gradient_index in range(state.entries[entry].gradients):
+            if state.gradients[entry, gradient_index].sink == sink:
                 return True
     return False
 
@@ -382,21 +398,21 @@ def plan_to_send_again(core, state, i, failed, message, ttl, now):
     if core.messages[message].name != Message.DATA:
         return
     origin = state.message_fields[message].origin
-    seen = seen_data_index(state, i, id_of(origin, core.messages[message].sequence))
-    if seen == NONE or not may_retry(state.seen_data_more[i, seen].retries):
+    seen_index = seen_data_index(state, i, id_of(origin, core.messages[message].sequence))
+    if seen_index == NONE or not may_retry(state.seen_data_more[i, seen_index].retries):
         return
-    memory = state.seen_data_more[i, seen]
-    memory.retries += 1
+    seen_message = state.seen_data_more[i, seen_index]
+    seen_message.retries += 1
     if state.nodes[i].waiting >= MAX_WAITING:
-        _send_again(core, state, i, failed, memory.sender, message, ttl, now)
+        _send_again(core, state, i, failed, seen_message.sender, message, ttl, now)
         return
-    waiting = state.waiting[i, state.nodes[i].waiting]
+    waiting_frame = state.waiting[i, state.nodes[i].waiting]
     state.nodes[i].waiting += 1
-    waiting.time_us = now + 1 + twin.stream_below(core, i, RETRY_WITHIN_US)
-    waiting.failed = failed
-    waiting.sender = memory.sender
-    waiting.message = message
-    waiting.ttl = ttl
+    waiting_frame.time_us = now + 1 + twin.stream_below(core, i, RETRY_WITHIN_US)
+    waiting_frame.failed = failed
+    waiting_frame.sender = seen_message.sender
+    waiting_frame.message = message
+    waiting_frame.ttl = ttl
     twin.hold_message(core, message)
     plan_wake_up(core, state, i)
 
@@ -410,11 +426,11 @@ def send_waiting(core, state, i, now):
         if frame.time_us > now:
             index += 1
             continue
-        message, failed, sender, ttl = frame.message, frame.failed, frame.sender, frame.ttl
+        message, failed_neighbor, sender, ttl = frame.message, frame.failed, frame.sender, frame.ttl
         state.nodes[i].waiting -= 1
-        for later in range(index, state.nodes[i].waiting):
-            state.waiting[i, later] = state.waiting[i, later + 1]
-        _send_again(core, state, i, failed, sender, message, ttl, now)
+        for position in range(index, state.nodes[i].waiting):
+            state.waiting[i, position] = state.waiting[i, position + 1]
+        _send_again(core, state, i, failed_neighbor, sender, message, ttl, now)
         twin.let_go(core, message)
 
 

@@ -62,28 +62,28 @@ def offer_sample(core, state, i, content, number, now):
 @compiled
 def drop_old_samples(core, state, i, now):
     """Drop the waiting samples of node ``i`` whose lifetime has ended."""
-    first = state.samples_first[i]
-    count = 0
-    while count < state.nodes[i].samples and state.samples[first + count].ends_us <= now:
-        count += 1
-    if count:
-        _drop_samples(core, state, i, count, Reason.EXPIRED, now)
+    first_sample = state.samples_first[i]
+    expired_count = 0
+    while expired_count < state.nodes[i].samples and state.samples[first_sample + expired_count].ends_us <= now:
+        expired_count += 1
+    if expired_count:
+        _drop_samples(core, state, i, expired_count, Reason.EXPIRED, now)
 
 
 @compiled
 def _drop_samples(core, state, i, count, reason, now):
     """Drop the ``count`` oldest waiting samples of node ``i``.
 
-    The samples are not in a message yet, so the reported events have no sequence number.
+    The samples are not in a message yet, so the reported events have the sequence number 0.
     """
     for _ in range(count):
         if core.traces:
             twin.add_row(core, now, i, twin.Event.DROPPED, NONE, Message.DATA, core.addresses[i], 0, 0, 0, reason)
         else:
             core.dropped[reason] += 1
-    first = state.samples_first[i]
+    first_sample = state.samples_first[i]
     state.nodes[i].samples -= count
-    for index in range(first, first + state.nodes[i].samples):
+    for index in range(first_sample, first_sample + state.nodes[i].samples):
         state.samples[index] = state.samples[index + count]
 
 
@@ -95,39 +95,39 @@ def send_samples(core, state, i, now):
     wanted_count = _take_matching_samples(state, i)
     if state.nodes[i].paces:
         wanted_count = _drop_early_samples(core, state, i, wanted_count, now)
-    first = 0
-    while first < wanted_count:
-        last, list_id = _aggregate(state, first, wanted_count)
+    first_sample = 0
+    while first_sample < wanted_count:
+        end_sample, list_id = _aggregate(state, first_sample, wanted_count)
         sequence = take_sequence(state, i)
         message = make_message(core, state, Message.DATA, i, sequence, list_id, 0, 0)
-        state.message_fields[message].is_aggregate = last > first + 1
-        early = state.wanted[first].early
-        state.message_fields[message].listed_sinks = early
-        for k in range(early):
-            state.listed_sinks[message, k] = state.early_sinks[first, k]
-        for k in range(first, last):
-            twin.report_originated(core, now, i, message, state.wanted[k].number)
-        seen = note_data(state, i, id_of(i, sequence), NONE, state.ttl + 1, now)
+        state.message_fields[message].is_aggregate = end_sample > first_sample + 1
+        early_sink_count = state.wanted[first_sample].early
+        state.message_fields[message].listed_sinks = early_sink_count
+        for index in range(early_sink_count):
+            state.listed_sinks[message, index] = state.early_sinks[first_sample, index]
+        for index in range(first_sample, end_sample):
+            twin.report_originated(core, now, i, message, state.wanted[index].number)
+        seen_index = note_data(state, i, id_of(i, sequence), NONE, state.ttl + 1, now)
         # `forward_data` lowers the ttl by one hop.
-        _route(core, state, i, NONE, message, state.ttl + 1, seen, now)
+        _route(core, state, i, NONE, message, state.ttl + 1, seen_index, now)
         twin.let_go(core, message)
-        first = last
+        first_sample = end_sample
 
 
 @compiled
 def _take_matching_samples(state, i):
     """Move the waiting samples that match an interest to ``state.wanted``; return their count."""
     node = state.nodes[i]
-    first = state.samples_first[i]
+    first_sample = state.samples_first[i]
     wanted_count = remaining_count = 0
-    for index in range(first, first + node.samples):
+    for index in range(first_sample, first_sample + node.samples):
         if _is_wanted(state, i, state.samples[index].list):
             state.wanted[wanted_count] = state.samples[index]
             state.wanted[wanted_count].early = 0
             wanted_count += 1
         else:
-            if first + remaining_count < index:
-                state.samples[first + remaining_count] = state.samples[index]
+            if first_sample + remaining_count < index:
+                state.samples[first_sample + remaining_count] = state.samples[index]
             remaining_count += 1
     node.samples = remaining_count
     return wanted_count
@@ -135,9 +135,10 @@ def _take_matching_samples(state, i):
 
 @compiled
 def _drop_early_samples(core, state, i, wanted_count, now):
-    """Drop the samples in ``state.wanted`` that come too early for each sink's INTERVAL; return how many remain.
+    """Drop the samples in ``state.wanted`` that come too early for all sinks that want them; return how many remain.
 
-    For each remaining sample, store the sinks for which the sample is too early in ``state.early_sinks``.
+    A sample comes too early for a sink whose INTERVAL has not passed. For each remaining sample, ``state.early_sinks``
+    gets the sinks for which the sample comes too early.
     """
     remaining_count = 0
     for index in range(wanted_count):
@@ -168,31 +169,30 @@ def _is_wanted(state, i, list_id):
 
 @compiled
 def _aggregate(state, first, wanted_count):
-    """Return (last, list_id): which samples of ``state.wanted`` share a message, and their attribute list.
+    """Combine the sample ``state.wanted[first]`` and the next ones in one message, if they fit and have its sinks.
 
-    Samples first:last fit in one message, and are due for the same sinks. ``list_id``: the id of the list with all
-    their attributes.
+    Return (last, list_id): the message has the samples first:last, and ``list_id`` is the id of its attribute list.
     """
     list_id = state.wanted[first].list
     room_B = state.max_attributes_B - state.lists[list_id].size_B
-    key = state.attributes[state.lists[list_id].first, 0]
-    last = first + 1
-    while last < wanted_count:
-        next_list = state.lists[state.wanted[last].list]
-        if next_list.size_B > room_B or state.attributes[next_list.first, 0] != key:
+    first_key = state.attributes[state.lists[list_id].first, 0]
+    end_sample = first + 1
+    while end_sample < wanted_count:
+        next_list = state.lists[state.wanted[end_sample].list]
+        if next_list.size_B > room_B or state.attributes[next_list.first, 0] != first_key:
             break
-        if not are_early_for_same_sinks(state, first, last):
+        if not are_early_for_same_sinks(state, first, end_sample):
             break
-        if not (has_key_once(state, list_id) and has_key_once(state, state.wanted[last].list)):
+        if not (has_key_once(state, list_id) and has_key_once(state, state.wanted[end_sample].list)):
             break
         room_B -= next_list.size_B
-        last += 1
-    if last > first + 1:
-        start = state.numbers[Number.ATTRIBUTES]
-        for k in range(first, last):
-            append_list(state, state.wanted[k].list)
-        list_id = intern_list(state, start)
-    return last, list_id
+        end_sample += 1
+    if end_sample > first + 1:
+        first_row = state.numbers[Number.ATTRIBUTES]
+        for sample_index in range(first, end_sample):
+            append_list(state, state.wanted[sample_index].list)
+        list_id = intern_list(state, first_row)
+    return end_sample, list_id
 
 
 # Forwarding
@@ -204,14 +204,16 @@ def receive_data(core, state, i, sender, message, ttl, now):
     clean(core, state, now, i)
     origin = state.message_fields[message].origin
     id = id_of(origin, core.messages[message].sequence)
-    seen = seen_data_index(state, i, id)
-    if seen == NONE:
-        seen = note_data(state, i, id, sender, ttl, now)
+    seen_index = seen_data_index(state, i, id)
+    if seen_index == NONE:
+        seen_index = note_data(state, i, id, sender, ttl, now)
         if origin != i:
-            _route(core, state, i, sender, message, ttl, seen, now)
+            _route(core, state, i, sender, message, ttl, seen_index, now)
             return
         # The message has returned to its source, which has forgotten it.
-    if state.seen_data_more[i, seen].is_settled or not forward_data(core, state, i, sender, message, ttl, seen, now):
+    if state.seen_data_more[i, seen_index].is_settled or not forward_data(
+        core, state, i, sender, message, ttl, seen_index, now
+    ):
         twin.drop(core, now, i, core.addresses[sender], message, twin.Reason.DUPLICATE)
 
 
@@ -219,7 +221,8 @@ def receive_data(core, state, i, sender, message, ttl, now):
 def _route(core, state, i, sender, message, ttl, seen, now):
     """Process new data: filter it, then deliver, forward or drop it.
 
-    ``sender``: the previous hop; NONE if the node itself is the source.
+    ``sender``: the previous hop; NONE if the node itself is the source. ``seen``: index of the message in the node's
+    memory of messages.
     """
     list_id = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
@@ -250,31 +253,31 @@ def emit_held(core, state, i, now):
         average = state.averages[f, i]
         if average.emits_us == NONE or average.emits_us > now:
             continue
-        emitted = take_mean(state, f, i)
+        emitted_list = take_mean(state, f, i)
         origin = average.held_origin
         if origin == NONE:
             continue
         id = id_of(origin, average.held_sequence)
-        message = make_message(core, state, Message.DATA, origin, average.held_sequence, emitted, 0, 0)
-        list_id = apply_to_part(core, state, now, i, message, origin, emitted, f + 1)
+        message = make_message(core, state, Message.DATA, origin, average.held_sequence, emitted_list, 0, 0)
+        list_id = apply_to_part(core, state, now, i, message, origin, emitted_list, f + 1)
         if core.is_recorded[Event.FILTERED]:
-            record, key = core.messages[message], state.filters[f].key
+            message_record, filter_key = core.messages[message], state.filters[f].key
             twin.add_row(
                 *(core, now, i, Event.FILTERED, NONE),
-                *(record.name, record.origin, record.sequence, 0, key, Reason.REPLACE),
+                *(message_record.name, message_record.origin, message_record.sequence, 0, filter_key, Reason.REPLACE),
             )
         if list_id != NONE:
             clean(core, state, now, i)
-            seen = seen_data_index(state, i, id)
-            if seen == NONE:
-                seen = note_data(state, i, id, average.held_sender, average.held_ttl, now)
-            state.seen_data_more[i, seen].is_settled = 1
-            is_changed = list_id != emitted
+            seen_index = seen_data_index(state, i, id)
+            if seen_index == NONE:
+                seen_index = note_data(state, i, id, average.held_sender, average.held_ttl, now)
+            state.seen_data_more[i, seen_index].is_settled = 1
+            is_changed = list_id != emitted_list
             if is_changed:
-                changed = with_attributes(core, state, message, list_id)
+                changed_message = with_attributes(core, state, message, list_id)
                 twin.let_go(core, message)
-                message = changed
-            _pass_on(core, state, i, average.held_sender, message, average.held_ttl, seen, now)
+                message = changed_message
+            _pass_on(core, state, i, average.held_sender, message, average.held_ttl, seen_index, now)
         twin.let_go(core, message)
 
 
@@ -287,8 +290,8 @@ def _pass_on(core, state, i, sender, message, ttl, seen, now):
     list_id = core.messages[message].content
     peer = NONE if sender == NONE else core.addresses[sender]
     is_held = False
-    first = state.own_first[i]
-    for index in range(first, first + state.nodes[i].own_interests):
+    first_position = state.own_first[i]
+    for index in range(first_position, first_position + state.nodes[i].own_interests):
         own = state.own_order[index]
         if matches(state, state.own_interests[own].list, list_id):
             if not is_held:
@@ -330,22 +333,25 @@ def _deliver(core, state, i, own, sender, message, now):
         return
     block = block_of(state, own)
     origin = state.message_fields[message].origin
-    index = update_data_gradient(core, state, now, i, block, message, origin, sender, list_id)
-    messages, started = state.data_gradients[block, index].messages, state.own_interests[own].reinforcements
-    if not may_reinforce(messages, state.reinforce_after, started, state.max_reinforcements):
+    gradient_index = update_data_gradient(core, state, now, i, block, message, origin, sender, list_id)
+    message_count, reinforcement_count = (
+        state.data_gradients[block, gradient_index].messages,
+        state.own_interests[own].reinforcements,
+    )
+    if not may_reinforce(message_count, state.reinforce_after, reinforcement_count, state.max_reinforcements):
         return
-    if not is_reinforced_for(state, block, index, i):
+    if not is_reinforced_for(state, block, gradient_index, i):
         state.own_interests[own].reinforcements += 1
-        reinforce(core, state, i, own, index, now)
+        reinforce(core, state, i, own, gradient_index, now)
 
 
 @compiled
 def _deliver_samples(core, state, i, subscription, peer, message, list_id, now):
     is_aggregate = state.message_fields[message].is_aggregate
-    first, last = state.lists[list_id].first, state.lists[list_id].last
-    while first < last:
-        end = sample_end(state, list_id, first, is_aggregate)
-        if matches_rows(state, state.subscription_lists[subscription], first, end):
-            detail = detail_of(state, slice_list(state, list_id, first, end))
+    first_row, end_row = state.lists[list_id].first, state.lists[list_id].last
+    while first_row < end_row:
+        sample_end_row = sample_end(state, list_id, first_row, is_aggregate)
+        if matches_rows(state, state.subscription_lists[subscription], first_row, sample_end_row):
+            detail = detail_of(state, slice_list(state, list_id, first_row, sample_end_row))
             twin.report_delivered(core, now, i, peer, message, core.subscriptions[subscription].number, detail)
-        first = end
+        first_row = sample_end_row

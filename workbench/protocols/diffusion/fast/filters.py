@@ -54,11 +54,14 @@ def sort_by_key(filters: tuple[Filter, ...]) -> list[Filter]:
 
 
 def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
-    """Return the filters as an array of FILTER; ``matches``: ids of the lists in the filters' setting ``match``."""
+    """Return the filters as an array of the structured type FILTER, a row for each filter.
+
+    ``matches``: for each filter, the id of the attribute list of its setting ``match``.
+    """
     table = np.zeros(len(filters), FILTER)
     for row, filter_, match in zip(table, filters, matches, strict=True):
-        kind: Any = BUILT_IN[filter_.name]
-        decider = kind(complete_settings(filter_.name, kind.parameters, filter_.settings))
+        filter_class: Any = BUILT_IN[filter_.name]
+        decider = filter_class(complete_settings(filter_.name, filter_class.parameters, filter_.settings))
         row["kind"] = _Kind.texts().index(filter_.name)
         row["key"] = filter_.key
         row["messages"] = Message.DATA if filter_.messages == "data" else Message.INTEREST
@@ -76,7 +79,10 @@ def filter_rows(filters: list[Filter], matches: list[int]) -> np.ndarray:
 
 @compiled
 def apply_filters(core, state, now, i, message, origin):
-    """Return the id of a message's attribute list after all matching filters of node ``i``; NONE if they drop it."""
+    """Return the id of a message's attribute list after all matching filters of node ``i``; NONE if they drop it.
+
+    ``origin``: node index of the message's source, or of its sink if the message is an interest.
+    """
     if not _carries_any(state, i):
         return core.messages[message].content
     for f in range(len(state.filters)):
@@ -86,10 +92,9 @@ def apply_filters(core, state, now, i, message, origin):
 
 @compiled
 def hold_back(core, state, i, message, sender, ttl):
-    """Store a dropped data message in the state of the node's filters that have just dropped a part of it.
+    """Store a message's id, sender and ttl in each filter of node ``i`` that has just dropped a reading of it.
 
-    A filter that emits a reading later sends it as this message. ``sender``, ``ttl``: previous hop and ttl of the
-    message.
+    Such a filter emits its mean later as this message. ``sender``, ``ttl``: previous hop and ttl of the message.
     """
     for f in range(len(state.filters)):
         average = state.averages[f, i]
@@ -113,7 +118,10 @@ def next_emission_us(state, i):
 
 @compiled
 def take_mean(state, f, i):
-    """Return the id of the list, with the mean, that filter ``f`` on node ``i`` emits, and begin its next period."""
+    """Return the id of the attribute list that filter ``f`` on node ``i`` emits: its last list, with the mean as value.
+
+    The filter's next period begins.
+    """
     average = state.averages[f, i]
     mean = _mean(average.sum, average.count)
     average.sum = 0
@@ -125,67 +133,81 @@ def take_mean(state, f, i):
 
 @compiled
 def _apply_to_parts(core, state, now, i, message, origin):
-    record = core.messages[message]
-    list_id = record.content
-    first, last = state.lists[list_id].first, state.lists[list_id].last
-    if record.name == Message.INTEREST or first == last:
+    message_record = core.messages[message]
+    list_id = message_record.content
+    first_row, end_row = state.lists[list_id].first, state.lists[list_id].last
+    if message_record.name == Message.INTEREST or first_row == end_row:
         list_id = apply_to_part(core, state, now, i, message, origin, list_id, 0)
         return NONE if list_id == NONE or state.lists[list_id].first == state.lists[list_id].last else list_id
     part_count = 0
     is_changed = False
     is_aggregate = state.message_fields[message].is_aggregate
-    while first < last:
+    while first_row < end_row:
         # Filters process the readings of an aggregate one at a time.
-        end = sample_end(state, list_id, first, is_aggregate)
-        part = slice_list(state, list_id, first, end)
-        result = apply_to_part(core, state, now, i, message, origin, part, 0)
-        is_changed = is_changed or result != part
-        if result != NONE:
-            state.parts[part_count] = result
+        part_end_row = sample_end(state, list_id, first_row, is_aggregate)
+        part_list = slice_list(state, list_id, first_row, part_end_row)
+        filtered_list = apply_to_part(core, state, now, i, message, origin, part_list, 0)
+        is_changed = is_changed or filtered_list != part_list
+        if filtered_list != NONE:
+            state.parts[part_count] = filtered_list
             part_count += 1
-        first = end
+        first_row = part_end_row
     if not is_changed:
         return list_id
     if part_count == 0:
         return NONE
     if part_count == 1:
         return state.parts[0]
-    start = state.numbers[Number.ATTRIBUTES]
-    for k in range(part_count):
-        append_list(state, state.parts[k])
-    return intern_list(state, start)
+    start_row = state.numbers[Number.ATTRIBUTES]
+    for part_index in range(part_count):
+        append_list(state, state.parts[part_index])
+    return intern_list(state, start_row)
 
 
 @compiled
 def _carries_any(state, i):
-    carries = False
+    carries_filter = False
     for f in range(len(state.filters)):
-        carries = carries or state.carries[f, i]
-    return carries
+        carries_filter = carries_filter or state.carries[f, i]
+    return carries_filter
 
 
 @compiled
 def apply_to_part(core, state, now, i, message, origin, list_id, first):
-    """Return the id of an attribute list after node ``i``'s matching filters with an index of at least ``first``.
+    """Return the id of an attribute list after node ``i``'s matching filters from index ``first`` on have processed it.
 
     ``list_id``: the attribute list of an interest, or of one reading in a data message. The result is NONE if a filter
     drops the list.
     """
-    name = core.messages[message].name
+    message_name = core.messages[message].name
     for f in range(first, len(state.filters)):
-        if state.carries[f, i] and state.filters[f].messages == name and _wants(state, f, name, list_id):
-            result = _decide(state, f, i, origin, list_id, now)
-            if result != list_id and core.is_recorded[Event.FILTERED]:
-                record = core.messages[message]
-                detail = Reason.DROP if result == NONE else Reason.REPLACE
-                key = state.filters[f].key
+        if (
+            state.carries[f, i]
+            and state.filters[f].messages == message_name
+            and _wants(state, f, message_name, list_id)
+        ):
+            filtered_list = _decide(state, f, i, origin, list_id, now)
+            if filtered_list != list_id and core.is_recorded[Event.FILTERED]:
+                message_record = core.messages[message]
+                detail = Reason.DROP if filtered_list == NONE else Reason.REPLACE
+                filter_key = state.filters[f].key
                 twin.add_row(
-                    core, now, i, Event.FILTERED, NONE, record.name, record.origin, record.sequence, 0, key, detail
+                    core,
+                    now,
+                    i,
+                    Event.FILTERED,
+                    NONE,
+                    message_record.name,
+                    message_record.origin,
+                    message_record.sequence,
+                    0,
+                    filter_key,
+                    detail,
                 )
-            if result == NONE:
+            if filtered_list == NONE:
                 state.averages[f, i].has_dropped = 1
                 return NONE
-            list_id = result
+            list_id = filtered_list
     return list_id
 
 
@@ -195,10 +217,10 @@ def _wants(state, f, name, list_id):
     if name == Message.DATA:
         return twin.one_way_match(state.attributes, match.first, match.last, attribute_list.first, attribute_list.last)
     # An interest contains constraints instead of values, so only its keys are compared.
-    for a in range(match.first, match.last):
+    for match_row in range(match.first, match.last):
         has_key = False
-        for b in range(attribute_list.first, attribute_list.last):
-            has_key = has_key or state.attributes[b, 0] == state.attributes[a, 0]
+        for attribute_row in range(attribute_list.first, attribute_list.last):
+            has_key = has_key or state.attributes[attribute_row, 0] == state.attributes[match_row, 0]
         if not has_key:
             return False
     return True
@@ -206,7 +228,7 @@ def _wants(state, f, name, list_id):
 
 @compiled
 def _decide(state, f, i, origin, list_id, now):
-    """Return the id of the attribute list that filter ``f`` returns for a message, or NONE to drop the message."""
+    """Return the id of the attribute list that filter ``f`` makes of a message's list; NONE if it drops the message."""
     filter_ = state.filters[f]
     kind = filter_.kind
     if kind == _Kind.RATE_LIMIT:
@@ -249,25 +271,28 @@ def _decide(state, f, i, origin, list_id, now):
 @compiled
 def _row_of_value(state, list_id, key):
     """Return the row, in ``state.attributes``, of a list's first attribute with this key and operator IS, or NONE."""
-    record = state.lists[list_id]
-    for a in range(record.first, record.last):
-        if state.attributes[a, 0] == key and state.attributes[a, 1] == IS:
-            return a
+    attribute_list = state.lists[list_id]
+    for row in range(attribute_list.first, attribute_list.last):
+        if state.attributes[row, 0] == key and state.attributes[row, 1] == IS:
+            return row
     return NONE
 
 
 @compiled
 def _with_value(state, list_id, value_row, value):
     """Return the id of a list with the same attributes, except that row ``value_row`` has another value."""
-    record = state.lists[list_id]
+    attribute_list = state.lists[list_id]
     if state.attributes[value_row, 2] == value:
         return list_id
-    start = state.numbers[Number.ATTRIBUTES]
-    for a in range(record.first, record.last):
+    first_row = state.numbers[Number.ATTRIBUTES]
+    for row in range(attribute_list.first, attribute_list.last):
         append(
-            state, state.attributes[a, 0], state.attributes[a, 1], value if a == value_row else state.attributes[a, 2]
+            state,
+            state.attributes[row, 0],
+            state.attributes[row, 1],
+            value if row == value_row else state.attributes[row, 2],
         )
-    return intern_list(state, start)
+    return intern_list(state, first_row)
 
 
 @compiled
@@ -279,10 +304,10 @@ def _mean(total, count):
 @compiled
 def _summary(kind, window, count):
     total, low, high = np.int64(0), window[0], window[0]
-    for k in range(count):
-        total += window[k]
-        low = min(low, window[k])
-        high = max(high, window[k])
+    for reading_index in range(count):
+        total += window[reading_index]
+        low = min(low, window[reading_index])
+        high = max(high, window[reading_index])
     if kind == _Kind.RUNNING_MEAN:
         return _mean(total, np.int64(count))
     return np.int64(low if kind == _Kind.RUNNING_MINIMUM else high)
@@ -318,7 +343,7 @@ def _average(state, f, i, origin, list_id, value_row, value, now):
 
 @compiled
 def _find_memory(state, f, i, origin):
-    """Find or add the row of ``state.memories`` that filter ``f`` on node ``i`` uses for messages of an origin.
+    """Find or add the row of ``state.memories`` for filter ``f`` on node ``i`` and messages of ``origin``.
 
     Return (index of the row, whether the row is new).
     """
@@ -332,11 +357,11 @@ def _find_memory(state, f, i, origin):
         memory_index = state.memories[memory_index].next
     memory_index = state.numbers[Number.MEMORIES]
     state.numbers[Number.MEMORIES] = memory_index + 1
-    row = state.memories[memory_index]
-    row.id = id
-    row.time_us = 0
-    row.value = 0
-    row.count = 0
-    row.next = state.memory_buckets[bucket]
+    memory_row = state.memories[memory_index]
+    memory_row.id = id
+    memory_row.time_us = 0
+    memory_row.value = 0
+    memory_row.count = 0
+    memory_row.next = state.memory_buckets[bucket]
     state.memory_buckets[bucket] = memory_index
     return memory_index, True

@@ -57,8 +57,8 @@ def begin_subscription(core, state, i, subscription, now):
 
 @compiled
 def _own_interest(state, i, constraints):
-    first = state.own_first[i]
-    for index in range(first, first + state.nodes[i].own_interests):
+    first_position = state.own_first[i]
+    for index in range(first_position, first_position + state.nodes[i].own_interests):
         own = state.own_order[index]
         if constraints_of(state, state.own_interests[own].list) == constraints:
             return own
@@ -113,14 +113,17 @@ def end_subscription(core, state, i, subscription, now):
 
 @compiled
 def _unlink(state, own, subscription):
-    """Remove a subscription from the interest ``own``; return False if the subscription has another interest."""
+    """Remove a subscription from the interest ``own``; return False if the subscription does not belong to ``own``."""
     subscriptions = state.own_interests[own].subscriptions
-    previous, current = NONE, subscriptions.first
-    while current != NONE and current != subscription:
-        previous, current = current, state.subscription_links[current].next
-    if current == NONE:
+    previous_subscription, current_subscription = NONE, subscriptions.first
+    while current_subscription != NONE and current_subscription != subscription:
+        previous_subscription, current_subscription = (
+            current_subscription,
+            state.subscription_links[current_subscription].next,
+        )
+    if current_subscription == NONE:
         return False
-    twin.remove_behind(subscriptions, state.subscription_links, previous, current)
+    twin.remove_behind(subscriptions, state.subscription_links, previous_subscription, current_subscription)
     return True
 
 
@@ -128,8 +131,8 @@ def _unlink(state, own, subscription):
 def _remove_own(state, i, index):
     state.own_interests[state.own_order[index]].is_used = 0
     state.nodes[i].own_interests -= 1
-    for later in range(index, state.own_first[i] + state.nodes[i].own_interests):
-        state.own_order[later] = state.own_order[later + 1]
+    for position in range(index, state.own_first[i] + state.nodes[i].own_interests):
+        state.own_order[position] = state.own_order[position + 1]
 
 
 # Time
@@ -169,8 +172,8 @@ def plan_wake_up(core, state, i):
     wake_us = _earlier(wake_us, next_emission_us(state, i))
     if state.nodes[i].samples:
         wake_us = _earlier(wake_us, state.samples[state.samples_first[i]].ends_us)
-    first = state.own_first[i]
-    for index in range(first, first + state.nodes[i].own_interests):
+    first_position = state.own_first[i]
+    for index in range(first_position, first_position + state.nodes[i].own_interests):
         interest = state.own_interests[state.own_order[index]]
         wake_us = _earlier(_earlier(wake_us, interest.refresh_us), interest.repeat_us)
         subscription = interest.subscriptions.first
@@ -189,7 +192,7 @@ def _earlier(time_us, other_us):
 
 @compiled
 def plan_tick(core, state, i, now):
-    """Plan to match waiting samples again after ``tick_s``, because the interests have changed."""
+    """Set node ``i``'s timer to match its waiting samples again after ``tick_s``; called when the interests change."""
     node = state.nodes[i]
     if node.samples and node.tick_us == NONE:
         node.tick_us = now + state.tick_us
@@ -243,8 +246,8 @@ def _flood(core, state, i, own, now):
 @compiled
 def _stop_repeating(core, state, i, sequence, round_):
     """Cancel the planned repetition of node ``i``'s interest ``sequence``, because a neighbor has forwarded it."""
-    first = state.own_first[i]
-    for index in range(first, first + state.nodes[i].own_interests):
+    first_position = state.own_first[i]
+    for index in range(first_position, first_position + state.nodes[i].own_interests):
         interest = state.own_interests[state.own_order[index]]
         if interest.sequence == sequence and interest.round == round_ and interest.repeat_us != NONE:
             interest.repeat_us = NONE
@@ -334,9 +337,9 @@ def _cache_interest(core, state, i, sender, message, ttl, now):
     old_head = head_of(state, entry, sink)
     remove_gradients(core, state, now, i, entry, BEFORE_ROUND, sink, sequence, fields.round, Reason.ROUND)
     for index in range(state.nodes[i].entries):
-        other = state.order[i, index]
-        if other == entry or is_within(state, state.entries[other].list, list_id):
-            forget_reinforcements(state, other, sink)
+        other_entry = state.order[i, index]
+        if other_entry == entry or is_within(state, state.entries[other_entry].list, list_id):
+            forget_reinforcements(state, other_entry, sink)
     _report_cached(core, state, now, i, core.addresses[sender], message)
     set_gradient(core, state, now, i, entry, message, sender, ttl, NONE)
     report_head(core, state, now, i, entry, sink, old_head)
@@ -352,15 +355,15 @@ def _cancel(core, state, i, message, now):
     """
     list_id, sequence = core.messages[message].content, core.messages[message].sequence
     sink = state.message_fields[message].origin
-    cancelled = find(state, i, constraints_of(state, list_id))
+    cancelled_entry = find(state, i, constraints_of(state, list_id))
     index = 0
     while index < state.nodes[i].entries:
         entry = state.order[i, index]
         index += 1
-        if entry != cancelled and not is_within(state, state.entries[entry].list, list_id):
+        if entry != cancelled_entry and not is_within(state, state.entries[entry].list, list_id):
             continue
         # Keep gradients of a later interest, which may have overtaken this message on another path.
-        last_sequence = sequence if entry == cancelled else NONE
+        last_sequence = sequence if entry == cancelled_entry else NONE
         old_head = head_of(state, entry, sink)
         removed_count = remove_gradients(
             core, state, now, i, entry, SET_UP_TO, sink, last_sequence, 0, Reason.CANCELLED
@@ -374,11 +377,21 @@ def _cancel(core, state, i, message, now):
 
 @compiled
 def _report_cached(core, state, now, i, peer, message):
-    record = core.messages[message]
+    message_record = core.messages[message]
     round_ = state.message_fields[message].round
-    detail = detail_of(state, record.content)
+    detail = detail_of(state, message_record.content)
     twin.add_row(
-        core, now, i, Event.INTEREST_CACHED, peer, record.name, record.origin, record.sequence, 0, round_, detail
+        core,
+        now,
+        i,
+        Event.INTEREST_CACHED,
+        peer,
+        message_record.name,
+        message_record.origin,
+        message_record.sequence,
+        0,
+        round_,
+        detail,
     )
 
 

@@ -49,7 +49,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """Codes of the texts that only this protocol has in the trace's column ``detail``, such as reasons for a drop."""
+    """Codes that only this protocol writes to the trace's column ``detail``, such as the reasons for drops."""
 
     STALE = auto()
     FILTER = auto()
@@ -279,7 +279,7 @@ HOP_COUNT = np.dtype([("paths", np.int32), ("heads", np.int32)], align=True)
 
 
 class Number(twin.Codes):
-    """Indices in the array ``state.numbers``: counters of the whole network, and first free entries of pools."""
+    """Indices in ``state.numbers``: network-wide counters, and the index of the first free entry of each pool."""
 
     LISTS = auto()
     REMEMBERED = auto()  # lists in the hash table
@@ -292,7 +292,7 @@ class Number(twin.Codes):
 
 
 class PoolNeed(twin.Codes):
-    """Indices in ``state.pool_needs``: for each pool that grows, the most entries that a single event may use."""
+    """Indices in ``state.pool_needs``: for each growing pool, the largest number of entries that one event may use."""
 
     LISTS = auto()
     ATTRIBUTES = auto()

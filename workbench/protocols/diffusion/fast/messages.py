@@ -36,10 +36,17 @@ def make_message(core, state, name, origin, sequence, list_id, round_, expiratio
 @compiled
 def with_attributes(core, state, message, list_id):
     """Return a copy of a message with the attribute list ``list_id``; the caller releases the copy with `let_go`."""
-    record = core.messages[message]
+    message_record = core.messages[message]
     fields = state.message_fields[message]
     new_message = make_message(
-        core, state, record.name, fields.origin, record.sequence, list_id, fields.round, fields.expiration_s
+        core,
+        state,
+        message_record.name,
+        fields.origin,
+        message_record.sequence,
+        list_id,
+        fields.round,
+        fields.expiration_s,
     )
     state.message_fields[new_message].is_aggregate = state.message_fields[message].is_aggregate
     return new_message
@@ -48,10 +55,12 @@ def with_attributes(core, state, message, list_id):
 @compiled
 def copy_data(core, state, message):
     """Return a copy of a data message without its list of sinks; the caller releases the copy with `let_go`."""
-    record, fields = core.messages[message], state.message_fields[message]
-    copy = make_message(core, state, record.name, fields.origin, record.sequence, record.content, 0, 0)
-    state.message_fields[copy].is_aggregate = state.message_fields[message].is_aggregate
-    return copy
+    message_record, fields = core.messages[message], state.message_fields[message]
+    copied_message = make_message(
+        core, state, message_record.name, fields.origin, message_record.sequence, message_record.content, 0, 0
+    )
+    state.message_fields[copied_message].is_aggregate = state.message_fields[message].is_aggregate
+    return copied_message
 
 
 # Messages already seen
@@ -73,31 +82,31 @@ def seen_data_index(state, i, id):
 def note_data(state, i, id, sender, ttl, now):
     """Remember a data message that is new to node ``i`` and return its index; a full list drops its oldest message."""
     index = twin.remember(state.seen_data[i], state.nodes[i].seen_data, id)
-    memory = state.seen_data_more[i, index]
-    memory.time_us = now
-    memory.sender = sender
-    memory.ttl = ttl
-    memory.retries = 0
-    memory.is_settled = 0
-    for word in range(state.served.shape[2]):
-        state.served[i, index, word] = 0
+    seen_message = state.seen_data_more[i, index]
+    seen_message.time_us = now
+    seen_message.sender = sender
+    seen_message.ttl = ttl
+    seen_message.retries = 0
+    seen_message.is_settled = 0
+    for word_index in range(state.served.shape[2]):
+        state.served[i, index, word_index] = 0
     return index
 
 
 @compiled
 def count_gradients_to_use(state, i, now):
-    """Return the number of gradients of each sink along which node ``i`` sends new data.
+    """Return along how many gradients of each sink node ``i`` sends new data: 1 or ``exploratory_gradients``.
 
-    The result is 1 if the node might not recognize copies that return to it. That is so if its list of seen data is
-    full, and the oldest message in the list arrived only recently.
+    The result is 1 if the node might not recognize copies that come back, because its list of seen data is full and
+    reaches back only a short time (`may_explore`).
     """
-    most = state.exploratory_gradients
-    if most > 1:
-        ring = state.nodes[i].seen_data
-        is_full = ring.count >= state.max_data
-        if not may_explore(is_full, state.seen_data_more[i, ring.oldest].time_us, now):
-            most = 1
-    return most
+    max_gradients = state.exploratory_gradients
+    if max_gradients > 1:
+        seen_messages = state.nodes[i].seen_data
+        is_full = seen_messages.count >= state.max_data
+        if not may_explore(is_full, state.seen_data_more[i, seen_messages.oldest].time_us, now):
+            max_gradients = 1
+    return max_gradients
 
 
 @compiled
@@ -123,28 +132,30 @@ def note_interest(state, i, id, round_, now):
 
     If the node's memory is full, the interest that was not heard for longest is forgotten.
     """
-    node, seen = state.nodes[i], state.seen_interests[i]
+    node, seen_interests = state.nodes[i], state.seen_interests[i]
     index = _index_of_interest(state, i, id)
-    if index == NONE and node.seen_interests < len(seen):
+    if index == NONE and node.seen_interests < len(seen_interests):
         index = node.seen_interests
         node.seen_interests += 1
     elif index == NONE:
         index = 0
-        for other in range(1, len(seen)):
-            oldest, memory = seen[index], seen[other]
-            if memory.time_us < oldest.time_us or (memory.time_us == oldest.time_us and memory.id < oldest.id):
-                index = other
-    memory = seen[index]
-    memory.id = id
-    memory.round = round_
-    memory.time_us = now
+        for other_index in range(1, len(seen_interests)):
+            oldest_interest, interest_record = seen_interests[index], seen_interests[other_index]
+            if interest_record.time_us < oldest_interest.time_us or (
+                interest_record.time_us == oldest_interest.time_us and interest_record.id < oldest_interest.id
+            ):
+                index = other_index
+    interest_record = seen_interests[index]
+    interest_record.id = id
+    interest_record.round = round_
+    interest_record.time_us = now
 
 
 @compiled
 def find_in_black_list(state, i, neighbor):
     """Return the index in ``state.black`` of a neighbor that is on node ``i``'s black list; NONE if it is not."""
-    first = state.black_first[i]
-    for index in range(first, first + state.black_counts[i]):
+    first_index = state.black_first[i]
+    for index in range(first_index, first_index + state.black_counts[i]):
         if state.black[index] == neighbor:
             return index
     return NONE

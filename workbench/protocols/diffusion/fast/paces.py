@@ -17,9 +17,9 @@ is_due = compiled(pacing.is_due)
 @compiled
 def interval_us(state, list_id):
     """Return the INTERVAL of an interest (µs), given by its attribute list; 0 without INTERVAL."""
-    for a in range(state.lists[list_id].first, state.lists[list_id].last):
-        if state.attributes[a, 0] == INTERVAL and state.attributes[a, 1] == IS:
-            return max(0, state.attributes[a, 2]) * 100000  # an INTERVAL counts tenths of a second
+    for row in range(state.lists[list_id].first, state.lists[list_id].last):
+        if state.attributes[row, 0] == INTERVAL and state.attributes[row, 1] == IS:
+            return max(0, state.attributes[row, 2]) * 100000  # an INTERVAL counts tenths of a second
     return 0
 
 
@@ -64,8 +64,8 @@ def remove_paces(state, i, entry):
 @compiled
 def _remove(state, i, index):
     state.nodes[i].paces -= 1
-    for later in range(index, state.nodes[i].paces):
-        state.paces[i, later] = state.paces[i, later + 1]
+    for position in range(index, state.nodes[i].paces):
+        state.paces[i, position] = state.paces[i, position + 1]
 
 
 @compiled
@@ -84,17 +84,17 @@ def find_early_sinks(core, state, i, wanted, published_us, now):
         entry = state.order[i, index]
         if not matches(state, state.entries[entry].list, sample.list):
             continue
-        for g in range(state.entries[entry].gradients):
-            sink = state.gradients[entry, g].sink
-            if _is_first_gradient(state, entry, g):
+        for gradient_index in range(state.entries[entry].gradients):
+            sink = state.gradients[entry, gradient_index].sink
+            if _is_first_gradient(state, entry, gradient_index):
                 pace = _find(state, i, entry, sink)
                 if pace == NONE:
                     is_early = False
                 else:
-                    record = state.paces[i, pace]
-                    is_early = not is_due(published_us, record.last_us, record.interval_us)
+                    pace_record = state.paces[i, pace]
+                    is_early = not is_due(published_us, pace_record.last_us, pace_record.interval_us)
                     if not is_early:
-                        record.last_us = published_us
+                        pace_record.last_us = published_us
                 if is_early:
                     state.sink_stamp[sink] = stamp
                 else:
@@ -126,14 +126,17 @@ def find_early_sinks(core, state, i, wanted, published_us, now):
 def _is_first_gradient(state, entry, index):
     """Return whether the gradient at ``index`` of a cache entry is the first gradient of its sink."""
     is_first = True
-    for g in range(index):
-        is_first = is_first and state.gradients[entry, g].sink != state.gradients[entry, index].sink
+    for earlier_index in range(index):
+        is_first = is_first and state.gradients[entry, earlier_index].sink != state.gradients[entry, index].sink
     return is_first
 
 
 @compiled
 def are_early_for_same_sinks(state, wanted, other):
-    """Return whether the samples ``wanted`` and ``other`` of ``state.wanted`` are too early for the same sinks."""
+    """Return whether two samples come too early for the same sinks.
+
+    ``wanted``, ``other``: their indices in ``state.wanted``, the samples that match an interest.
+    """
     count = state.wanted[wanted].early
     if state.wanted[other].early != count:
         return False

@@ -1,9 +1,9 @@
-"""Data gradients in the fast twin: for each source, the neighbor from which its newest data came first.
+"""Data gradients in the fast twin: for each source, the neighbor that was first to bring the newest data.
 
 Data gradients are stored in blocks, one for each entry of the interest caches and for each own interest. A block has
 room for ``max_reinforcements`` data gradients, and ``index`` is the position of a data gradient in its block. Block e
-belongs to entry e; the blocks of own interests follow. A linked list of marks stores the sinks for which a data
-gradient is reinforced.
+belongs to entry e; the blocks of own interests follow. The sinks for which a data gradient is reinforced are a linked
+list of elements of ``state.marks``.
 """
 
 from workbench.protocols.diffusion.fast.memory import Event, Number
@@ -23,21 +23,21 @@ def clear_data_gradients(state, block):
 def update_data_gradient(core, state, now, i, block, message, source, neighbor, list_id):
     """Record that new data of a source came from a neighbor; return the index of its data gradient in the block.
 
-    ``list_id``: the attribute list of the data.
+    ``list_id``: the attribute list of the data. A full block drops its oldest data gradient.
     """
     index = _index_of_source(state, block, source)
-    count = state.data_gradient_counts[block]
+    gradient_count = state.data_gradient_counts[block]
     is_changed = True
     if index != NONE:
         is_changed = state.data_gradients[block, index].neighbor != neighbor
     else:
-        if count >= state.max_reinforcements:
+        if gradient_count >= state.max_reinforcements:
             _forget_marks(state, block, 0)
-            count -= 1
-            for later in range(count):
-                state.data_gradients[block, later] = state.data_gradients[block, later + 1]
-        index = count
-        state.data_gradient_counts[block] = count + 1
+            gradient_count -= 1
+            for position in range(gradient_count):
+                state.data_gradients[block, position] = state.data_gradients[block, position + 1]
+        index = gradient_count
+        state.data_gradient_counts[block] = gradient_count + 1
         state.data_gradients[block, index].source = source
         state.data_gradients[block, index].messages = 0
         state.data_gradients[block, index].marks = NONE
@@ -75,11 +75,11 @@ def is_reinforced_for(state, block, index, sink):
 @compiled
 def has_room_for_sink(state, block, index):
     """Return whether a data gradient has fewer than ``max_sinks`` marks, so that one more sink can reinforce it."""
-    count, mark = 0, state.data_gradients[block, index].marks
+    mark_count, mark = 0, state.data_gradients[block, index].marks
     while mark != NONE:
-        count += 1
+        mark_count += 1
         mark = state.marks[mark].next
-    return count < state.max_sinks
+    return mark_count < state.max_sinks
 
 
 @compiled

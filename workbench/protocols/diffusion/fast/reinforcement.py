@@ -59,7 +59,7 @@ def reinforce(core, state, i, own, index, now):
 
 @compiled
 def receive_reinforcement(core, state, i, sender, message, ttl, now):
-    """Put the gradient towards the sender of a reinforcement first, and forward the message to the sources."""
+    """Process a reinforcement: move the gradient towards its sender to the front, and forward it to the sources."""
     clean(core, state, now, i)
     peer = core.addresses[sender]
     list_id, sequence = core.messages[message].content, core.messages[message].sequence
@@ -74,20 +74,20 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
     if entry == NONE:
         has_containing_entry = False
         for index in range(state.nodes[i].entries):
-            other = state.order[i, index]
-            if is_within(state, list_id, state.entries[other].list) and has_sink(state, other, sink):
+            other_entry = state.order[i, index]
+            if is_within(state, list_id, state.entries[other_entry].list) and has_sink(state, other_entry, sink):
                 has_containing_entry = True
-                path_count = _add_paths(core, state, i, message, other, sender, False, path_count, now)
+                path_count = _add_paths(core, state, i, message, other_entry, sender, False, path_count, now)
         if not has_containing_entry:
             twin.drop(core, now, i, peer, message, Reason.NO_INTEREST)
             return
         entry = new_entry(core, state, now, i, list_id, sink, sequence)
     else:
-        newest = newest_reinforcement(state, entry, sink)
-        if newest == sequence:
+        newest_sequence = newest_reinforcement(state, entry, sink)
+        if newest_sequence == sequence:
             twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
             return
-        if newest > sequence or has_newer_round(state, entry, sink, fields.round):
+        if newest_sequence > sequence or has_newer_round(state, entry, sink, fields.round):
             twin.drop(core, now, i, peer, message, Reason.STALE)
             return
         path_count = _add_paths(core, state, i, message, entry, sender, True, path_count, now)
@@ -104,14 +104,14 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
 
 @compiled
 def reinforce_sources(core, state, i, request, now):
-    """Reinforce the sources that a reinforcement of the workload selects, for each interest of node ``i`` around it.
+    """Reinforce the sources that a reinforcement of the workload selects, for node ``i``'s interests that contain it.
 
-    The constraints of such an interest contain those of the reinforcement. ``request``: index in
-    ``state.reinforcement_lists``, the attribute lists of the workload's reinforcements.
+    An interest contains a reinforcement if the reinforcement's constraints lie within those of the interest.
+    ``request``: index in ``state.reinforcement_lists``, the attribute lists of the workload's reinforcements.
     """
     list_id = state.reinforcement_lists[request]
-    first = state.own_first[i]
-    for index in range(first, first + state.nodes[i].own_interests):
+    first_position = state.own_first[i]
+    for index in range(first_position, first_position + state.nodes[i].own_interests):
         own = state.own_order[index]
         interest = state.own_interests[own]
         if not is_within(state, list_id, interest.list):
@@ -129,9 +129,12 @@ def reinforce_sources(core, state, i, request, now):
 
 @compiled
 def _send_along(core, state, i, message, path_count, ttl, now):
-    """Send a reinforcement to the neighbors of the first ``path_count`` paths in ``state.paths``, and report each."""
-    for k in range(path_count):
-        neighbor, source = state.paths[k, 0], state.paths[k, 1]
+    """Send a reinforcement to the neighbors of the first ``path_count`` paths in ``state.paths``.
+
+    Each transmission is reported as an event.
+    """
+    for path_index in range(path_count):
+        neighbor, source = state.paths[path_index, 0], state.paths[path_index, 1]
         twin.report(
             core, now, i, Event.REINFORCED, core.addresses[neighbor], message, core.addresses[source], twin.NO_REASON
         )
@@ -140,11 +143,11 @@ def _send_along(core, state, i, message, path_count, ttl, now):
 
 @compiled
 def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
-    """Append the data gradients of a block that a reinforcement takes to ``state.paths``; return the number of paths.
+    """Append the neighbors to which node ``i`` sends a reinforcement to ``state.paths``; return the number of paths.
 
-    ``count``: the number before; ``sender``: the previous hop, to which no path leads. Of several data gradients to one
-    neighbor only the first becomes a path. ``is_equal``: whether interest and reinforcement have the same constraints;
-    if so, a source whose path is already reinforced is left out.
+    The neighbors are those of the data gradients of ``block`` that match the reinforcement, each neighbor once.
+    ``count``: number of paths so far; ``sender``: the previous hop, to which no path leads. ``is_equal``: whether
+    interest and reinforcement have the same constraints. If so, a source whose path is already reinforced is left out.
     """
     list_id, sink = core.messages[message].content, state.message_fields[message].origin
     for index in range(state.data_gradient_counts[block]):
@@ -172,6 +175,6 @@ def _add_paths(core, state, i, message, block, sender, is_equal, count, now):
 @compiled
 def _leads_to(state, count, neighbor):
     is_reached = False
-    for k in range(count):
-        is_reached = is_reached or (state.paths[k, 0] == neighbor)
+    for path_index in range(count):
+        is_reached = is_reached or (state.paths[path_index, 0] == neighbor)
     return is_reached

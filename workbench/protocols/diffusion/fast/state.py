@@ -37,7 +37,7 @@ def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 
 
 def longest_frame_B(setup: Setup) -> int:
-    """Return the size (bytes) of the longest frame that nodes can send with the protocol's profile."""
+    """Return the size (bytes) of the longest frame that the parameter ``profile`` allows."""
     return 1 + wire.PROFILES[setup.protocol.profile]
 
 
@@ -59,31 +59,33 @@ class Bounds(NamedTuple):
 
 def bounds(setup: Setup) -> Bounds:
     """Return the Bounds of a run. Raises NoFastTwinError if the fast twin does not implement a filter."""
-    protocol, network, work, _ = setup
-    count = len(network.addresses)
+    protocol, network, workload_arrays, _ = setup
+    node_count = len(network.addresses)
     degree = int(np.bincount(network.receivers, minlength=1).max(initial=1))
     subscribers, publishers = (_nodes_of_actions(setup, kind) for kind in (workload.SUBSCRIBE, workload.PUBLISH))
     filters = diffusion_filters.sort_by_key(diffusion_filters.check(protocol.filters))
-    distinct = len({tuple(row) for row in work.subscriptions[["first", "last"]].tolist()}) + len(work.reinforcements)
+    distinct_interests = len({tuple(row) for row in workload_arrays.subscriptions[["first", "last"]].tolist()}) + len(
+        workload_arrays.reinforcements
+    )
     if any(filter_.messages == "interest" for filter_ in filters):
-        distinct = protocol.max_interests
+        distinct_interests = protocol.max_interests
     return Bounds(
-        nodes=count,
+        nodes=node_count,
         degree=degree,
         filters=len(filters),
         publishers=len(np.unique(publishers)),
         sinks=len(np.unique(subscribers)),
         interests=int(np.bincount(subscribers, minlength=1).max()),
-        entries=max(1, min(protocol.max_interests, distinct)),
+        entries=max(1, min(protocol.max_interests, distinct_interests)),
         gradients=max(1, min(protocol.max_gradients, degree * len(np.unique(subscribers)))),
         data_gradients=max(1, min(protocol.max_reinforcements, len(np.unique(publishers)))),
         samples=max(1, min(protocol.max_data, int(np.bincount(publishers, minlength=1).max()))),
-        deliveries=work.most_subscriptions * MOST_ATTRIBUTES,
+        deliveries=workload_arrays.most_subscriptions * MOST_ATTRIBUTES,
     )
 
 
 def _nodes_of_actions(setup: Setup, kind: int) -> np.ndarray:
-    """Return an array with the node index of each action of a kind: `workload.SUBSCRIBE` or PUBLISH."""
+    """Return the node indices of the workload's actions of one kind, `workload.SUBSCRIBE` or `workload.PUBLISH`."""
     actions = setup.work.actions
     return actions["index"][actions["kind"] == kind]
 
@@ -96,46 +98,55 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 
     The three results are for the reception of a broadcast, the reception of a unicast, and any other call.
     """
-    b = bounds(setup)
-    filter_rows = MOST_ATTRIBUTES * b.filters
-    hops = min(b.degree + 1, b.entries * b.gradients)
-    cleaning_rows = b.entries * (2 * b.gradients + 1)
-    data = 5 + filter_rows + b.deliveries + b.entries + 3 * b.interests
-    reinforcement = 6 + 2 * b.gradients + 2 * b.entries * b.data_gradients
-    interest = Needs(2 * cleaning_rows + 3 * b.gradients + b.filters + 10, 1, 1 if b.filters else 0)
+    run_bounds = bounds(setup)
+    filter_rows = MOST_ATTRIBUTES * run_bounds.filters
+    hops = min(run_bounds.degree + 1, run_bounds.entries * run_bounds.gradients)
+    cleaning_rows = run_bounds.entries * (2 * run_bounds.gradients + 1)
+    data_rows = 5 + filter_rows + run_bounds.deliveries + run_bounds.entries + 3 * run_bounds.interests
+    reinforcement_rows = 6 + 2 * run_bounds.gradients + 2 * run_bounds.entries * run_bounds.data_gradients
+    interest_needs = Needs(
+        2 * cleaning_rows + 3 * run_bounds.gradients + run_bounds.filters + 10, 1, 1 if run_bounds.filters else 0
+    )
     # This includes the outcome: the frame may be sent again to other neighbors.
-    unicast = Needs(
-        2 * cleaning_rows + max(data, reinforcement),
-        max(hops + b.interests, b.degree) + hops,
-        1 + b.interests + 2 * hops,
+    unicast_needs = Needs(
+        2 * cleaning_rows + max(data_rows, reinforcement_rows),
+        max(hops + run_bounds.interests, run_bounds.degree) + hops,
+        1 + run_bounds.interests + 2 * hops,
     )
     # A dropped sample has a row, and a sample for each sink that does not get it yet.
-    own_data = b.sinks + MOST_ATTRIBUTES + data + 1
+    own_data_rows = run_bounds.sinks + MOST_ATTRIBUTES + data_rows + 1
     return (
-        interest,
-        unicast,
+        interest_needs,
+        unicast_needs,
         Needs(
             cleaning_rows
-            + b.degree
+            + run_bounds.degree
             + 4
-            + b.interests * (1 + 2 * b.data_gradients)
-            + b.samples * own_data
-            + b.filters * (cleaning_rows + b.filters + data),
-            1 + b.interests * (1 + b.data_gradients) + (b.samples + MAX_WAITING + b.filters) * hops,
-            1 + b.interests + 2 * (b.samples + b.filters) + (b.samples + MAX_WAITING + b.filters) * hops,
+            + run_bounds.interests * (1 + 2 * run_bounds.data_gradients)
+            + run_bounds.samples * own_data_rows
+            + run_bounds.filters * (cleaning_rows + run_bounds.filters + data_rows),
+            1
+            + run_bounds.interests * (1 + run_bounds.data_gradients)
+            + (run_bounds.samples + MAX_WAITING + run_bounds.filters) * hops,
+            1
+            + run_bounds.interests
+            + 2 * (run_bounds.samples + run_bounds.filters)
+            + (run_bounds.samples + MAX_WAITING + run_bounds.filters) * hops,
         ),
     )
 
 
 def _pool_needs(b: Bounds) -> np.ndarray:
-    """Return an array, indexed by PoolNeed, of the most entries of each of the twin's pools that an event may use."""
+    """Return an array, indexed by PoolNeed: how many entries of each pool a single event of the simulation may use."""
     pool_needs = np.zeros(4, np.int64)
     # A data message: each part after each filter, all parts together, each delivered sample.
-    data = MOST_ATTRIBUTES * (b.filters + 2) + 2
-    interests = b.degree * (b.filters + 2) + b.interests + 2
-    emitted = b.filters * (b.filters + 2 + b.deliveries)
-    pool_needs[PoolNeed.LISTS] = max(b.samples * data, interests) + emitted
-    pool_needs[PoolNeed.ATTRIBUTES] = MOST_ATTRIBUTES * (max(b.samples * (b.filters + 5), interests) + emitted)
+    data_lists = MOST_ATTRIBUTES * (b.filters + 2) + 2
+    interest_lists = b.degree * (b.filters + 2) + b.interests + 2
+    emitted_lists = b.filters * (b.filters + 2 + b.deliveries)
+    pool_needs[PoolNeed.LISTS] = max(b.samples * data_lists, interest_lists) + emitted_lists
+    pool_needs[PoolNeed.ATTRIBUTES] = MOST_ATTRIBUTES * (
+        max(b.samples * (b.filters + 5), interest_lists) + emitted_lists
+    )
     pool_needs[PoolNeed.MARKS] = b.data_gradients * (b.interests + 1) + b.interests + 1
     pool_needs[PoolNeed.MEMORIES] = b.filters * (b.degree + 1)
     return pool_needs
@@ -146,19 +157,19 @@ def _pool_needs(b: Bounds) -> np.ndarray:
 
 def make_state(setup: Setup, messages: int) -> Any:
     """Return the initial State of all nodes, with room for ``messages`` messages in flight at once."""
-    protocol, _, work, radio = setup
-    b = bounds(setup)
+    protocol, _, workload_arrays, radio = setup
+    run_bounds = bounds(setup)
     lists = _Lists(setup)
-    pool_needs = _pool_needs(b)
-    subscribed, published = (
-        np.bincount(_nodes_of_actions(setup, kind), minlength=b.nodes)
+    pool_needs = _pool_needs(run_bounds)
+    subscription_counts, publication_counts = (
+        np.bincount(_nodes_of_actions(setup, kind), minlength=run_bounds.nodes)
         for kind in (workload.SUBSCRIBE, workload.PUBLISH)
     )
-    most_waiting = np.minimum(published, protocol.max_data)
-    black_first = _first_rows(np.bincount(setup.network.receivers, minlength=b.nodes))
-    sizes = _sizes(setup, b, lists, pool_needs) | {
-        "blocks": b.nodes * b.entries + int(subscribed.sum()),
-        "own interests": int(subscribed.sum()) + 1,
+    most_waiting = np.minimum(publication_counts, protocol.max_data)
+    black_first = _first_rows(np.bincount(setup.network.receivers, minlength=run_bounds.nodes))
+    sizes = _sizes(setup, run_bounds, lists, pool_needs) | {
+        "blocks": run_bounds.nodes * run_bounds.entries + int(subscription_counts.sum()),
+        "own interests": int(subscription_counts.sum()) + 1,
         "samples": int(most_waiting.sum()) + 1,
         "black": int(black_first[-1]) + 1,
     }
@@ -176,8 +187,8 @@ def make_state(setup: Setup, messages: int) -> Any:
         max_attributes_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
         is_strict=protocol.matching == "strict",
         black_first=black_first,
-        slots=b.entries,
-        own_first=_first_rows(subscribed),
+        slots=run_bounds.entries,
+        own_first=_first_rows(subscription_counts),
         subscription_lists=lists.of_subscriptions,
         reinforcement_lists=lists.of_reinforcements,
         samples_first=_first_rows(most_waiting),
@@ -187,10 +198,10 @@ def make_state(setup: Setup, messages: int) -> Any:
         buckets=_buckets(2 * len(lists.rows)),
         is_blob=np.array([attributes_module.is_blob(key) for key in range(256)]),
         blob_sizes_B=np.array([len(blob) for blob in lists.blobs] or [0], np.int32),
-        text_base=len(work.texts),
+        text_base=len(workload_arrays.texts),
         filters=lists.filters,
         carries=_carriers(setup, diffusion_filters.sort_by_key(protocol.filters)),
-        memory_buckets=_buckets(b.filters * b.nodes * b.publishers),
+        memory_buckets=_buckets(run_bounds.filters * run_bounds.nodes * run_bounds.publishers),
         pool_needs=pool_needs,
     )
     state.numbers[[Number.LISTS, Number.ATTRIBUTES]] = len(lists.rows), len(lists.attributes)
@@ -198,11 +209,14 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 
 def _sizes(setup: Setup, b: Bounds, lists: _Lists, pool_needs: np.ndarray) -> dict[str, int]:
-    """Return {name: size} of the sizes in `memory.FIELDS` that follow from the bounds and the attribute lists."""
+    """Return {name: number of elements} for the sizes by which `memory.FIELDS` refers to the dimensions of arrays.
+
+    ``b``: the bounds of the run; ``lists``: the attribute lists that are known before the run.
+    """
     protocol = setup.protocol
-    rows = [*setup.work.subscriptions[["first", "last"]].tolist(), *setup.work.reinforcements[:, :2].tolist()]
+    row_ranges = [*setup.work.subscriptions[["first", "last"]].tolist(), *setup.work.reinforcements[:, :2].tolist()]
     is_paced = any(filter_.messages == "interest" for filter_ in protocol.filters) or any(
-        interval_us(lists.list(first, last)) for first, last in rows
+        interval_us(lists.list(first, last)) for first, last in row_ranges
     )
     max_listed = max(1, b.sinks if is_paced else min(wire.max_listed_sinks(0, protocol.profile), b.sinks))
     max_served = max(1, min(protocol.max_interests * protocol.max_gradients, b.sinks))
@@ -251,9 +265,9 @@ def _buckets(min_size: int) -> np.ndarray:
 def _carriers(setup: Setup, filters: list) -> np.ndarray:
     """Return a bool array of shape (filters, nodes): whether the node carries the filter."""
     carries = np.ones((max(1, len(filters)), len(setup.network.addresses)), np.bool_)
-    for row, filter_ in zip(carries, filters, strict=False):
+    for node_flags, filter_ in zip(carries, filters, strict=False):
         if filter_.at is not None:
-            row[:] = np.isin(setup.network.addresses, filter_.at)
+            node_flags[:] = np.isin(setup.network.addresses, filter_.at)
     return carries
 
 
@@ -265,16 +279,16 @@ class _Lists:
     """
 
     def __init__(self, setup: Setup) -> None:
-        protocol, _, work, _ = setup
-        self.blobs = list(work.blobs)
-        self._attributes = work.attributes.tolist()
-        contents, samples = work.contents, work.samples
-        rows = np.zeros(len(contents), ATTRIBUTE_LIST)
+        protocol, _, workload_arrays, _ = setup
+        self.blobs = list(workload_arrays.blobs)
+        self._attributes = workload_arrays.attributes.tolist()
+        contents, samples = workload_arrays.contents, workload_arrays.samples
+        content_lists = np.zeros(len(contents), ATTRIBUTE_LIST)
         if len(contents):
-            rows["first"] = samples["first"][contents["first_sample"]]
-            rows["last"] = samples["last"][contents["last_sample"] - 1]
-            rows["detail"] = contents["detail"]
-            rows["size_B"] = contents["size_B"] - 1 - wire.DATA_HEADER_B
+            content_lists["first"] = samples["first"][contents["first_sample"]]
+            content_lists["last"] = samples["last"][contents["last_sample"] - 1]
+            content_lists["detail"] = contents["detail"]
+            content_lists["size_B"] = contents["size_B"] - 1 - wire.DATA_HEADER_B
         self._added_lists: list[tuple[int, int, int]] = []
         self._contents = len(contents)
         self.of_subscriptions = np.array([*self._subscriptions(setup), 0], np.int32)
@@ -286,7 +300,7 @@ class _Lists:
             added_lists[name] = column
         self.attributes = np.array(self._attributes, np.int32).reshape(-1, 3)
         added_lists["size_B"] = [self._size_B(first, last) for first, last, _ in self._added_lists]
-        self.rows = np.concatenate((rows, added_lists))
+        self.rows = np.concatenate((content_lists, added_lists))
         self.rows["constraints"] = NONE
 
     def _subscriptions(self, setup: Setup) -> list[int]:
@@ -318,7 +332,7 @@ class _Lists:
         return list_ids
 
     def _reinforcements(self, setup: Setup) -> list[int]:
-        """Add the attribute list of each different reinforcement of the workload, and return the ids of these lists."""
+        """Add the attribute list of each reinforcement in the workload, and return the ids of these lists."""
         list_ids = []
         for first, last, detail in setup.work.reinforcements.tolist():
             _check_interest(setup.protocol, self.list(first, last))
@@ -327,14 +341,14 @@ class _Lists:
         return list_ids
 
     def _add(self, attributes: tuple[Attribute, ...]) -> int:
-        first = len(self._attributes)
+        first_row = len(self._attributes)
         for key, operator, value in attributes:
             if not isinstance(value, int):
                 if value not in self.blobs:
                     self.blobs.append(value)
                 value = self.blobs.index(value)
             self._attributes.append([key, operator, value])
-        self._added_lists.append((first, len(self._attributes), NONE))
+        self._added_lists.append((first_row, len(self._attributes), NONE))
         return self._contents + len(self._added_lists) - 1
 
     def list(self, first: int, last: int) -> tuple[Attribute, ...]:
@@ -366,17 +380,17 @@ def _check_interest(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
 
 
 def with_more_room(state: Any) -> Any:
-    """Return a state in which each pool that the next event might exhaust has twice as many entries."""
-    numbers, pool_needs = state.numbers, state.pool_needs
-    if numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] > len(state.lists):
+    """Return a state in which each pool that is too small for another event of the simulation is twice as large."""
+    pool_numbers, pool_needs = state.numbers, state.pool_needs
+    if pool_numbers[Number.LISTS] + pool_needs[PoolNeed.LISTS] > len(state.lists):
         # The hash table grows too, so all lists are added to it again.
-        numbers[Number.REMEMBERED] = 0
+        pool_numbers[Number.REMEMBERED] = 0
         state = _double_pool(state, "lists")._replace(buckets=_buckets(2 * len(state.lists)))
-    if numbers[Number.ATTRIBUTES] + pool_needs[PoolNeed.ATTRIBUTES] > len(state.attributes):
+    if pool_numbers[Number.ATTRIBUTES] + pool_needs[PoolNeed.ATTRIBUTES] > len(state.attributes):
         state = _double_pool(state, "attributes")
-    if numbers[Number.FREE_MARKS] < pool_needs[PoolNeed.MARKS]:
+    if pool_numbers[Number.FREE_MARKS] < pool_needs[PoolNeed.MARKS]:
         state = _double_pool(state, "marks")
-    if numbers[Number.MEMORIES] + pool_needs[PoolNeed.MEMORIES] > len(state.memories):
+    if pool_numbers[Number.MEMORIES] + pool_needs[PoolNeed.MEMORIES] > len(state.memories):
         state = _double_pool(state, "memories")
     return state
 
@@ -387,5 +401,7 @@ def _double_pool(state: Any, pool: str) -> Any:
 
 def text(setup: Setup, state: Any, list_id: int) -> str:
     """Return the text of the attribute list ``list_id``, which was built during the run."""
-    row = state.lists[list_id]
-    return to_text(as_attributes(state.attributes[row["first"] : row["last"]].tolist(), setup.work.blobs))
+    attribute_list = state.lists[list_id]
+    return to_text(
+        as_attributes(state.attributes[attribute_list["first"] : attribute_list["last"]].tolist(), setup.work.blobs)
+    )

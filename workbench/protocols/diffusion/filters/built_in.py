@@ -79,8 +79,12 @@ class SuppressUnchanged:
         value = _value_of(attributes, self.key)
         if value is None:
             return attributes
-        last, passed_at = self.last.get(origin, (None, 0))
-        if last is not None and abs(value - last) <= self.tolerance and now - passed_at < self.heartbeat_us:
+        last_passed, passed_at = self.last.get(origin, (None, 0))
+        if (
+            last_passed is not None
+            and abs(value - last_passed) <= self.tolerance
+            and now - passed_at < self.heartbeat_us
+        ):
             return None
         self.last[origin] = (value, now)
         return attributes
@@ -140,7 +144,7 @@ class RunningMaximum(RunningWindow):
 
 
 class NeighborhoodAverage:
-    """A filter that passes one reading per ``period_s``: the mean over all sources of the latest reading of each.
+    """A filter that passes one reading per ``period_s``: the mean of the latest readings of all sources.
 
     The other readings are dropped. With ``flush`` the filter sends the mean at the end of each period in which it got a
     reading. Without ``flush`` the first reading after a period is replaced by the mean, so the mean of the last period
@@ -181,7 +185,7 @@ class NeighborhoodAverage:
         return self._take_mean(attributes)
 
     def emit(self, now):
-        """Return the mean of the period that ends now."""
+        """Return the attributes of the last reading, with the mean over all sources as value; the period ends."""
         self.emits_at_us = None
         return self._take_mean(self.last)
 
@@ -201,15 +205,15 @@ class RateLimit:
         self.passed_at = {}
 
     def decide(self, attributes, origin, now):
-        last = self.passed_at.get(origin)
-        if last is not None and now - last < self.interval_us:
+        last_passed_us = self.passed_at.get(origin)
+        if last_passed_us is not None and now - last_passed_us < self.interval_us:
             return None
         self.passed_at[origin] = now
         return attributes
 
 
 class ThresholdAlarm:
-    """A filter that passes a source's first reading above ``high``, then its first reading below ``low``, and so on.
+    """A filter that passes a source's first reading above ``high``, then its first reading below ``low``, in turn.
 
     All other readings are dropped.
     """

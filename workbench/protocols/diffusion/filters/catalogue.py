@@ -1,4 +1,4 @@
-"""A catalogue of all filters, from which the lab's forms are built, and a hook to observe a node's filter decisions.
+"""A catalogue of all filters, from which input forms are built, and a hook to observe a node's filter decisions.
 
 A mote never loads this file.
 """
@@ -16,7 +16,7 @@ from workbench.protocols.parameter import Parameter
 class Kind(NamedTuple):
     """A kind of filter that a user can choose in a form, with the parameters to fill in.
 
-    summary            one sentence about what it does
+    summary            one sentence about the filter
     initial_settings   {name: initial value} of the required settings that have an initial value
     missing_settings   names of the required settings without an initial value
     """
@@ -45,20 +45,20 @@ def _built_in_kind(name: str, cls: Any) -> Kind:
     if not function_parameters or not functions:
         return Kind(name, cls.parameters, _summary(cls), {}, tuple(function_parameters))
     choice = {"minimum": functions, "default": functions[0]}
-    table = tuple(
+    parameters = tuple(
         parameter._replace(**choice) if parameter.name in function_parameters else parameter
         for parameter in cls.parameters
     )
-    return Kind(name, table, _summary(cls), dict.fromkeys(function_parameters, functions[0]), ())
+    return Kind(name, parameters, _summary(cls), dict.fromkeys(function_parameters, functions[0]), ())
 
 
 def _registered_kind(name: str, code: Any) -> Kind:
     summary = _summary(code) or "registered by you"
     if not hasattr(code, "decide"):
         return Kind(name, (), summary, {}, ())
-    defaults, missing = defaults_of(code)
-    table = tuple(Parameter(*default, None, None, "", "your default") for default in defaults.items())
-    return Kind(name, table, summary, {}, tuple(missing))
+    defaults, missing_settings = defaults_of(code)
+    parameters = tuple(Parameter(*default, None, None, "", "your default") for default in defaults.items())
+    return Kind(name, parameters, summary, {}, tuple(missing_settings))
 
 
 def _summary(code: Any) -> str:

@@ -63,16 +63,19 @@ class FiltersOnNode:
                 self._emit(index, now)
 
     def _emit(self, index, now):
-        """Send the samples that the filter at ``index`` emits, as the data message that it has dropped last."""
+        """Send the samples that the filter at ``index`` emits now, as the data message that it dropped last.
+
+        The message keeps its origin, sequence number and ttl. The filters behind ``index`` process the samples first.
+        """
         filter_ = self._filters[index]
         samples = filter_.emit(now)
         if filter_.held is None or not samples:
             return
-        origin, sequence, previous_hop, ttl, held = filter_.held
+        origin, sequence, previous_hop, ttl, held_attributes = filter_.held
         attributes = ()
         for sample in samples:
             attributes += self._apply_to_part("data", sample, origin, sequence, now, index + 1)
-        self.report(filter_, REPLACE, origin, sequence, now, held, attributes)
+        self.report(filter_, REPLACE, origin, sequence, now, held_attributes, attributes)
         if attributes:
             data = Data(sequence, origin, previous_hop, ttl, len(samples) > 1, (), attributes)
             self.node.send_held(data, now)
@@ -87,22 +90,22 @@ class FiltersOnNode:
         self._dropped = []
         for part in parts:
             filtered_attributes += self._apply_to_part(messages, part, origin, sequence, now)
-        seen = None if filtered_attributes else self.node.seen_data.get((origin, sequence))
-        if messages == "data" and seen is not None:
+        seen_record = None if filtered_attributes else self.node.seen_data.get((origin, sequence))
+        if messages == "data" and seen_record is not None:
             for filter_, attributes in self._dropped:
-                filter_.held = (origin, sequence, seen.previous_hop, seen.ttl, attributes)
+                filter_.held = (origin, sequence, seen_record.previous_hop, seen_record.ttl, attributes)
         return filtered_attributes or None
 
     def _apply_to_part(self, messages, attributes, origin, sequence, now, first=0):
-        """Return the attributes after the matching filters, beginning with index ``first``; () if a filter drops it."""
+        """Return the attributes that the matching filters from index ``first`` on return; () if a filter drops them."""
         for filter_ in self._filters[first:]:
             if not filter_.wants(messages, attributes):
                 continue
-            before = attributes
-            decision, attributes = filter_.decide(before, origin, now)
-            self.report(filter_, decision, origin, sequence, now, before, attributes)
+            old_attributes = attributes
+            decision, attributes = filter_.decide(old_attributes, origin, now)
+            self.report(filter_, decision, origin, sequence, now, old_attributes, attributes)
             if decision == DROP:
-                self._dropped.append((filter_, before))
+                self._dropped.append((filter_, old_attributes))
                 return ()
         return attributes
 
@@ -116,10 +119,11 @@ class FiltersOnNode:
 
 
 class FilterOnNode:
-    """A filter on one node, with the state that it has there.
+    """A filter on one node, with its state there.
 
-    held  the last data message that was dropped by this filter or, part by part, by this filter and others: (origin,
-          sequence, previous hop, ttl, attributes of the part that this filter dropped last), or None
+    held  None, or the data message that the filter dropped last: (origin, sequence, previous hop, ttl, attributes).
+          Filters process the readings of a message one at a time, so several filters may drop the same message.
+          ``attributes`` are those of the last reading that this filter dropped.
     """
 
     def __init__(self, key, attributes, messages, filter_, name=""):
@@ -160,7 +164,7 @@ class FilterOnNode:
         return (PASS, attributes) if result == attributes else (REPLACE, result)
 
     def emits_at_us(self):
-        """Return the time (µs) at which the filter emits a message that it has held back, or None."""
+        """Return when the filter emits what it has held back (µs), or None if it holds nothing."""
         return getattr(self._filter, "emits_at_us", None)
 
     def emit(self, now):
@@ -184,9 +188,11 @@ class FilterOnNode:
         is_single = isinstance(result[0][0], int)
         samples = [self._attributes_of(sample) for sample in ([result] if is_single else result)]
         keys = [sample[0].key for sample in samples]
-        if len(set(keys)) > 1 or any([[a.key for a in sample].count(keys[0]) > 1 for sample in samples]):
+        if len(set(keys)) > 1 or any(
+            [[attribute.key for attribute in sample].count(keys[0]) > 1 for sample in samples]
+        ):
             raise AttributeFormatError(
-                "filter %s emitted several samples; all must begin with the same key, which occurs once in each"
+                "filter %s emitted several samples; all must begin with the same key, and none may contain it twice"
                 % self.name
             )
         return samples
@@ -226,8 +232,8 @@ class _Function:
 
 def _make_filter(name, settings):
     """Return a new filter for one node, an object with ``decide(attributes, origin, now)``."""
-    kind = BUILT_IN.get(name) or registered.get(name)
-    if kind is None:
+    filter_class = BUILT_IN.get(name) or registered.get(name)
+    if filter_class is None:
         from workbench.suggestion import meant  # only here: a mote has no memory for it
 
         hint = meant(name, sorted(BUILT_IN) + sorted(registered))
@@ -236,15 +242,15 @@ def _make_filter(name, settings):
             % (name, hint, name, ", ".join(sorted(BUILT_IN)))
         )
     if name in BUILT_IN:
-        return kind(complete_settings(name, kind.parameters, settings))
-    if hasattr(kind, "decide"):
-        return kind(**settings)
+        return filter_class(complete_settings(name, filter_class.parameters, settings))
+    if hasattr(filter_class, "decide"):
+        return filter_class(**settings)
     if settings:
         raise ParameterError(
             "filter %s is a plain function, which has no settings; remove the setting %s, or register a class"
             % (name, sorted(settings)[0])
         )
-    return _Function(kind)
+    return _Function(filter_class)
 
 
 def complete_settings(name, parameters, settings):
@@ -260,9 +266,14 @@ def complete_settings(name, parameters, settings):
         if setting not in complete:
             from workbench.suggestion import meant  # only here: a mote has no memory for it
 
-            known = [parameter.name for parameter in parameters]
+            setting_names = [parameter.name for parameter in parameters]
             raise ParameterError(
                 "filter %s has no setting %r%s; it has: %s"
-                % (name, setting, meant(setting, known + ["key", "match", "at", "messages"]), ", ".join(known))
+                % (
+                    name,
+                    setting,
+                    meant(setting, setting_names + ["key", "match", "at", "messages"]),
+                    ", ".join(setting_names),
+                )
             )
     return complete

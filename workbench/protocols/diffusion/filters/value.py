@@ -80,7 +80,8 @@ class Filter:
     def on_a_mote(self):
         """Return {name: plain value}, the filter's description that a mote receives.
 
-        A mote with firmware in C does not parse texts, so it uses ``wire``, the encoded ``match`` (hexadecimal).
+        The values of `to_dict` are extended by ``wire``, the encoded attributes of ``match`` (hexadecimal), and
+        ``in_c``. Both are for firmware in C, which cannot parse the text of ``match``.
         """
         match = parse(self.match)
         wire = bytes((len(match),)) + encode_attributes(match)
@@ -89,14 +90,15 @@ class Filter:
         return values
 
     def in_c(self):
-        """Return {field: value} of the filter's struct in C; {} for a built-in filter that the C node does not have.
+        """Return {field: value}, the struct by which a C node represents this filter.
 
-        The fields of a user's filter are its settings, unchanged.
+        The result is {} for a built-in filter that the C node does not have. The fields of a user's filter are its
+        settings, unchanged.
         """
         if self.name not in IN_C:
             return {} if self.name in BUILT_IN else self.settings
-        kind = BUILT_IN[self.name]
-        decider = kind(complete_settings(self.name, kind.parameters, self.settings))
+        filter_class = BUILT_IN[self.name]
+        decider = filter_class(complete_settings(self.name, filter_class.parameters, self.settings))
         return {field: getattr(decider, field) for field in IN_C[self.name]}
 
     @staticmethod
@@ -106,7 +108,7 @@ class Filter:
         Raises ParameterError for an unregistered name or invalid values.
         """
         if not isinstance(values, dict) or "name" not in values:
-            raise ParameterError("protocol: filters contains %r; each filter must be an object with a name" % (values,))
+            raise ParameterError('protocol: filters contains %r; each filter must be a dict with a "name"' % (values,))
         options = {name: value for name, value in values.items() if name not in ("name", "settings")}
         try:
             return Filter(values["name"], **options, **values.get("settings", {}))
@@ -116,11 +118,11 @@ class Filter:
     # The interface of a component of a protocol's settings, for scenarios and sweeps (`Protocol.parts`)
 
     def keys(self):
-        """Return the list of attribute keys, as numbers, in ``match`` and in the setting ``of``."""
-        numbers = [attribute.key for attribute in parse(self.match)]
+        """Return the numbers of the attribute keys in ``match``, and of the key that the setting ``of`` names."""
+        key_numbers = [attribute.key for attribute in parse(self.match)]
         if isinstance(self.settings.get("of"), str):
-            numbers.append(key_of(self.settings["of"]).number)
-        return numbers
+            key_numbers.append(key_of(self.settings["of"]).number)
+        return key_numbers
 
     def user_code(self):
         """Return {registered name: function or class} of the user's code in the filter and its settings."""
@@ -152,7 +154,6 @@ Filter.__doc__ = Shown("sections", lambda _: (_TEXT, _parameters_by_name()))
 
 
 def _parameters_by_name():
-    """Return {name of a built-in filter: its parameters}."""
     return {name: cls.parameters for name, cls in BUILT_IN.items()}
 
 

@@ -42,17 +42,17 @@ def cached_interests(columns: Columns, duration_us: int) -> tuple[Table, list[st
     is_cached = columns.says("event", rows, "interest_cached")
     rows = rows[~is_cached | (columns["node"][rows] != columns["origin"][rows])]
     is_cached = columns.says("event", rows, "interest_cached")
-    text, texts = columns.coded("detail", rows)
+    text_codes, texts = columns.coded("detail", rows)
     numbers = {name: columns[name][rows] for name in ("node", "origin", "sequence", "value")}
     # A removal refers to the interest that was cached last with the same attributes.
     cached_as = find_latest_rows(row_keys(numbers["node"], numbers["origin"], numbers["sequence"]), is_cached)
     has_caching_row = cached_as >= 0
-    entry_keys = row_keys(numbers["node"][has_caching_row], text[cached_as[has_caching_row]])
-    until = np.full(len(rows), FOREVER_US)
-    until[has_caching_row] = until_next(entry_keys, columns["time_us"][rows][has_caching_row], FOREVER_US)
+    entry_keys = row_keys(numbers["node"][has_caching_row], text_codes[cached_as[has_caching_row]])
+    until_us = np.full(len(rows), FOREVER_US)
+    until_us[has_caching_row] = until_next(entry_keys, columns["time_us"][rows][has_caching_row], FOREVER_US)
     table_columns = {name: column[is_cached] for name, column in numbers.items()}
-    table_columns |= {"from_us": columns["time_us"][rows][is_cached], "until_us": until[is_cached]}
-    return within(table(**table_columns, text=text[is_cached]), duration_us), texts
+    table_columns |= {"from_us": columns["time_us"][rows][is_cached], "until_us": until_us[is_cached]}
+    return within(table(**table_columns, text=text_codes[is_cached]), duration_us), texts
 
 
 def gradients(columns: Columns, duration_us: int) -> Table:
@@ -72,28 +72,32 @@ def gradients(columns: Columns, duration_us: int) -> Table:
     is_set = columns.says("event", rows, "gradient_set")
     by_interest = is_set & columns.says("detail", rows, "interest")
     by_reinforcement = is_set & ~by_interest
-    link, sink, interest = row_keys(node, origin, peer), row_keys(node, origin), row_keys(node, origin, number)
+    link_keys, sink_keys, interest_keys = (
+        row_keys(node, origin, peer),
+        row_keys(node, origin),
+        row_keys(node, origin, number),
+    )
     # Find the entry of each head, then that of each gradient.
-    is_numbered = np.isin(interest, interest[by_interest])
-    entry = number.copy()
-    numbered_head = find_latest_rows(sink, is_numbered)
+    is_numbered = np.isin(interest_keys, interest_keys[by_interest])
+    entry_numbers = number.copy()
+    numbered_head = find_latest_rows(sink_keys, is_numbered)
     numbered_head = np.where(
-        numbered_head < 0, find_latest_rows(sink[::-1], is_numbered[::-1], len(rows) - 1)[::-1], numbered_head
+        numbered_head < 0, find_latest_rows(sink_keys[::-1], is_numbered[::-1], len(rows) - 1)[::-1], numbered_head
     )
     has_other_entry = is_head & ~is_numbered & (numbered_head >= 0)
-    entry[has_other_entry] = number[numbered_head[has_other_entry]]
-    head_of = _find_latest_rows_in_time(link, time_us, is_head)
+    entry_numbers[has_other_entry] = number[numbered_head[has_other_entry]]
+    head_of = _find_latest_rows_in_time(link_keys, time_us, is_head)
     has_head = by_reinforcement & (head_of >= 0)
-    number[has_head], entry[has_head] = number[head_of[has_head]], entry[head_of[has_head]]
+    number[has_head], entry_numbers[has_head] = number[head_of[has_head]], entry_numbers[head_of[has_head]]
     # Find how long each gradient lasts.
     changes = np.flatnonzero(~is_head)
-    until = np.full(len(rows), FOREVER_US)
-    until[changes] = until_next(row_keys(link[changes], number[changes]), time_us[changes], FOREVER_US)
+    until_us_of_row = np.full(len(rows), FOREVER_US)
+    until_us_of_row[changes] = until_next(row_keys(link_keys[changes], number[changes]), time_us[changes], FOREVER_US)
     set_rows = np.flatnonzero(is_set)
-    until_us = np.minimum(np.minimum(until[set_rows], value[set_rows]), duration_us)
-    keys = row_keys(sink, entry, peer)
+    until_us = np.minimum(np.minimum(until_us_of_row[set_rows], value[set_rows]), duration_us)
+    keys = row_keys(sink_keys, entry_numbers, peer)
     begins_us, looks, key_of_look = _looks(
-        keys, row_keys(sink, entry), time_us, is_head, value, np.unique(keys[set_rows])
+        keys, row_keys(sink_keys, entry_numbers), time_us, is_head, value, np.unique(keys[set_rows])
     )
     ends_us = until_next(key_of_look, begins_us, FOREVER_US)
     intervals = overlaps(keys[set_rows], time_us[set_rows], until_us, key_of_look, begins_us, ends_us)
@@ -112,29 +116,31 @@ def gradients(columns: Columns, duration_us: int) -> Table:
 
 
 def find_latest_rows(keys: np.ndarray, is_source: np.ndarray, last: int | None = None) -> np.ndarray:
-    """Return for each row the index of the last source row up to and including this row with the same key, or -1.
+    """Return, for each row, the index of the latest marked row with the same key, or -1; a marked row returns itself.
 
-    ``keys``, ``is_source``: the key of each row, and whether the row is a source. If the rows are given in reverse
-    order, ``last`` is the index of the last row, and the result has indices into the original order.
+    The latest row is the last one up to and including the row itself. ``keys``: the key of each row; ``is_source``:
+    whether a row is marked. To
+    search in the other direction, pass all arrays in reverse order, and in ``last`` the largest index. The result then
+    has indices into the original order.
     """
     order = argsort(keys)
-    source, begin = last_marked(is_source[order]), last_marked(mark_first(keys[order]))
+    source_positions, first_positions = last_marked(is_source[order]), last_marked(mark_first(keys[order]))
     latest_row = np.full(len(keys), -1)
-    row = order[source]
-    latest_row[order] = np.where(source >= begin, row if last is None else last - row, -1)
+    row = order[source_positions]
+    latest_row[order] = np.where(source_positions >= first_positions, row if last is None else last - row, -1)
     return latest_row
 
 
 def _find_latest_rows_in_time(keys: np.ndarray, time_us: np.ndarray, is_source: np.ndarray) -> np.ndarray:
-    """Return for each row the index of the latest source row with the same key and no later time, or -1.
+    """Return, for each row, the index of the latest marked row with the same key and an equal or earlier time, or -1.
 
-    ``is_source``: whether a row is a source. A source row of the same microsecond may come after the row.
+    ``is_source``: whether a row is marked. A marked row with the same time counts even if it comes after the row.
     """
     # Within a microsecond, sources sort before other rows.
     order = np.lexsort((np.arange(len(keys)), ~is_source, time_us))
     latest_row = np.full(len(keys), -1)
-    source = find_latest_rows(keys[order], is_source[order])
-    latest_row[order] = np.where(source >= 0, order[source], -1)
+    source_positions = find_latest_rows(keys[order], is_source[order])
+    latest_row[order] = np.where(source_positions >= 0, order[source_positions], -1)
     return latest_row
 
 
@@ -146,29 +152,35 @@ def _looks(
     is_reinforced: np.ndarray,
     all_keys: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the intervals in which a gradient keeps its look, as three arrays: start (µs), look, key of the gradient.
+    """Return the intervals in which each gradient has the same look, as arrays: start (µs), look, key of the gradient.
 
-    While a gradient is the head, the first gradient of its sink in the cache entry, its look is REINFORCED if a
-    reinforcement has chosen it, else HEAD. All other gradients have the look RESERVE. An interval lasts until the
-    gradient's next one. The intervals are sorted by the event ``head_set`` with which they begin.
+    A look is a value of the column ``look``. The head is the first gradient of its sink in the cache entry. A head has
+    the look REINFORCED if a reinforcement has chosen it, else HEAD. All other gradients have RESERVE. An interval ends
+    where the next interval of the gradient begins. The intervals are in the order of the ``head_set`` rows that begin
+    them.
 
-    Arrays with an element for each trace row: ``keys``, ``entries``: keys of the gradient and the cache entry;
-    ``is_head``: whether the row is a ``head_set``; ``is_reinforced``: whether a reinforcement has chosen this head.
-    ``all_keys``: the keys of all gradients.
+    ``keys``, ``entries``, ``time_us``, ``is_head``, ``is_reinforced``: an element for each trace row: keys of the
+    gradient and of the cache entry, time, whether the row is a ``head_set``, whether a reinforcement has chosen this
+    head. ``all_keys``: the keys of all gradients.
     """
-    head = np.flatnonzero(is_head)
-    next_head = until_next(entries[head], head, -1)  # the row of the next head in the same entry
-    is_replaced = (next_head >= 0) & (keys[next_head] != keys[head])
+    head_rows = np.flatnonzero(is_head)
+    next_head = until_next(entries[head_rows], head_rows, -1)  # the row of the next head in the same entry
+    is_replaced = (next_head >= 0) & (keys[next_head] != keys[head_rows])
     columns = [
         (np.full(len(all_keys), -FOREVER_US), np.full(len(all_keys), RESERVE), all_keys, np.full(len(all_keys), -1)),
         (
             time_us[next_head[is_replaced]],
             np.full(int(is_replaced.sum()), RESERVE),
-            keys[head[is_replaced]],
+            keys[head_rows[is_replaced]],
             2 * next_head[is_replaced],
         ),
-        (time_us[head], np.where(is_reinforced[head] != 0, REINFORCED, HEAD), keys[head], 2 * head + 1),
+        (
+            time_us[head_rows],
+            np.where(is_reinforced[head_rows] != 0, REINFORCED, HEAD),
+            keys[head_rows],
+            2 * head_rows + 1,
+        ),
     ]
-    begins_us, looks, interval_keys, positions = (np.concatenate(column) for column in zip(*columns, strict=True))
-    order = argsort(positions)
+    begins_us, looks, interval_keys, sort_keys = (np.concatenate(column) for column in zip(*columns, strict=True))
+    order = argsort(sort_keys)
     return begins_us[order], looks[order], interval_keys[order]

@@ -1,4 +1,4 @@
-"""The layers that the player shows for TinyDiffusion: interests, gradients, reinforced paths, black lists, filters.
+"""Layers of the animated view of a run of TinyDiffusion: interests, gradients, reinforced paths, black lists, filters.
 
 layers(recorded)    all layers; the layers of data gradients, black lists and filters appear in the inspector only
 """
@@ -40,20 +40,20 @@ FILTERS = Section(
 def layers(recorded: Recorded) -> list[Layer]:
     """Return the layers of a recorded run; empty layers are left out."""
     columns, duration_us = recorded.columns, recorded.duration_us
-    shown = gradients(columns, duration_us)
-    look = shown.pop("look")
-    path = select(shown, look == REINFORCED)
-    weighted = split_by_use(shown | {"look": look}, columns)
+    gradient_table = gradients(columns, duration_us)
+    looks = gradient_table.pop("look")
+    reinforced_table = select(gradient_table, looks == REINFORCED)
+    weighted = split_by_use(gradient_table | {"look": looks}, columns)
     is_reserve = weighted.pop("look") == RESERVE
-    heads, reserve = select(weighted, ~is_reserve), select(weighted, is_reserve)
-    reserve, notes = thinned(reserve, MOST, "gradients in reserve")
-    interests, attributes = cached_interests(columns, duration_us)
+    head_table, reserve_table = select(weighted, ~is_reserve), select(weighted, is_reserve)
+    reserve_table, notes = thinned(reserve_table, MOST, "gradients in reserve")
+    interest_table, attributes = cached_interests(columns, duration_us)
     all_layers = [
-        Layer("interests", interests, (HEARD,), "node", section=INTERESTS, words=attributes),
-        Layer("gradients", heads, (GRADIENT,), "arrow", section=Section("Gradients", _CARRIES)),
+        Layer("interests", interest_table, (HEARD,), "node", section=INTERESTS, words=attributes),
+        Layer("gradients", head_table, (GRADIENT,), "arrow", section=Section("Gradients", _CARRIES)),
         Layer(
             "in reserve",
-            reserve,
+            reserve_table,
             (IN_RESERVE,),
             "arrow",
             section=Section("Gradients in reserve", _CARRIES),
@@ -61,7 +61,7 @@ def layers(recorded: Recorded) -> list[Layer]:
             level=29,
             notes=notes,
         ),
-        Layer("reinforced path", path, (PATH,), "line", section=Section("Reinforced", _TO)),
+        Layer("reinforced path", reinforced_table, (PATH,), "line", section=Section("Reinforced", _TO)),
         Layer("data gradients", data_gradients(columns, duration_us), section=DATA_GRADIENTS),
         Layer("black list", black_lists(columns, duration_us), section=BLACK_LIST),
         filters(recorded),
@@ -75,29 +75,29 @@ def split_by_use(gradient_table: Table, columns: Columns) -> Table:
     The weight shows how many data frames the node has sent to the gradient's neighbor so far: 0 before the first frame;
     1, 2, 3, ... beginning with the 1st, 4th, 16th, ... frame.
     """
-    sent = columns.where(event="sent", message="data")
-    sent = sent[columns["peer"][sent] >= 0]
-    rows = len(gradient_table["from_us"])
-    ends = [np.concatenate([gradient_table[end], columns[end][sent]]) for end in ("node", "peer")]
-    links, link = unique_inverse(row_keys(*ends))
-    link, used = link[:rows], link[rows:]
+    sent_rows = columns.where(event="sent", message="data")
+    sent_rows = sent_rows[columns["peer"][sent_rows] >= 0]
+    gradient_count = len(gradient_table["from_us"])
+    ends = [np.concatenate([gradient_table[end], columns[end][sent_rows]]) for end in ("node", "peer")]
+    links, gradient_links = unique_inverse(row_keys(*ends))
+    gradient_links, used_link = gradient_links[:gradient_count], gradient_links[gradient_count:]
     # The frames with which a weight begins; weight 0 precedes them.
-    first_frames = np.flatnonzero(np.isin(cumcount(used), WEIGHT_BASE ** np.arange(WEIGHT_CLASSES) - 1))
-    used_links = used[first_rows(used)]
-    keys = np.concatenate([used_links, used[first_frames]])
-    begins = np.concatenate([np.full(len(used_links), -FOREVER_US), columns["time_us"][sent[first_frames]]])
+    first_frames = np.flatnonzero(np.isin(cumcount(used_link), WEIGHT_BASE ** np.arange(WEIGHT_CLASSES) - 1))
+    used_links = used_link[first_rows(used_link)]
+    keys = np.concatenate([used_links, used_link[first_frames]])
+    begin_us = np.concatenate([np.full(len(used_links), -FOREVER_US), columns["time_us"][sent_rows[first_frames]]])
     is_used = np.zeros(len(links), bool)
     is_used[used_links] = True
-    weight = np.zeros(rows, np.float32)
-    used_rows = np.flatnonzero(is_used[link])
+    weight = np.zeros(gradient_count, np.float32)
+    used_rows = np.flatnonzero(is_used[gradient_links])
     if not len(used_rows):
         return gradient_table | {"weight": weight}
-    classes = (keys, begins, until_next(keys, begins, FOREVER_US))
+    classes = (keys, begin_us, until_next(keys, begin_us, FOREVER_US))
     intervals = overlaps(
-        link[used_rows], gradient_table["from_us"][used_rows], gradient_table["until_us"][used_rows], *classes
+        gradient_links[used_rows], gradient_table["from_us"][used_rows], gradient_table["until_us"][used_rows], *classes
     )
-    row = np.concatenate([np.flatnonzero(~is_used[link]), used_rows[intervals.row]])
-    unused_count = rows - len(used_rows)
+    row = np.concatenate([np.flatnonzero(~is_used[gradient_links]), used_rows[intervals.row]])
+    unused_count = gradient_count - len(used_rows)
     split_table = select(gradient_table, row)
     split_table["from_us"][unused_count:], split_table["until_us"][unused_count:] = (
         intervals.from_us,
@@ -107,25 +107,29 @@ def split_by_use(gradient_table: Table, columns: Columns) -> Table:
 
 
 def data_gradients(columns: Columns, duration_us: int) -> Table:
-    """Return a table of data gradients.
+    """Return a table of data gradients, with a row for each interval in which a data gradient is unchanged.
 
-    A row is an interval. During the interval, the newest data of a source (``origin``) had come to ``node`` first from
-    the neighbor ``peer``.
+    During the interval, ``peer`` was the neighbor that first brought ``node`` the newest data of the source ``origin``.
     """
     rows = columns.where(event="data_gradient_set")
     table_columns = {name: columns[name][rows] for name in ("node", "peer", "origin")}
-    until = until_next(row_keys(table_columns["node"], table_columns["origin"]), columns["time_us"][rows], duration_us)
-    return within(table(**table_columns, from_us=columns["time_us"][rows], until_us=until), duration_us)
+    until_us = until_next(
+        row_keys(table_columns["node"], table_columns["origin"]), columns["time_us"][rows], duration_us
+    )
+    return within(table(**table_columns, from_us=columns["time_us"][rows], until_us=until_us), duration_us)
 
 
 def black_lists(columns: Columns, duration_us: int) -> Table:
     """Return a table of the intervals in which a neighbor (``peer``) is on the black list of ``node``."""
     rows = columns.where(event="blacklisted")
     node, peer, time_us = (columns[name][rows] for name in ("node", "peer", "time_us"))
-    first_event_rows, until = opened(row_keys(node, peer), time_us, columns["value"][rows] != 0)
+    first_event_rows, until_us = opened(row_keys(node, peer), time_us, columns["value"][rows] != 0)
     return within(
         table(
-            node=node[first_event_rows], peer=peer[first_event_rows], from_us=time_us[first_event_rows], until_us=until
+            node=node[first_event_rows],
+            peer=peer[first_event_rows],
+            from_us=time_us[first_event_rows],
+            until_us=until_us,
         ),
         duration_us,
     )
@@ -147,10 +151,10 @@ def filters(recorded: Recorded) -> Layer:
     counts = cumcount(kinds) + 1
     # If there are too many decisions, show the first one of each kind and then every n-th.
     is_shown = (counts - 1) % max(1, -(-len(rows) // MOST)) == 0
-    until = until_next(kinds[is_shown], time_us[is_shown], recorded.duration_us)
+    until_us = until_next(kinds[is_shown], time_us[is_shown], recorded.duration_us)
     decisions = table(
-        node=node[is_shown], from_us=time_us[is_shown], until_us=until, value=counts[is_shown], text=text[is_shown]
+        node=node[is_shown], from_us=time_us[is_shown], until_us=until_us, value=counts[is_shown], text=text[is_shown]
     )
     filter_names = [names.get((key, name), key) for key in keys.tolist() for name in messages]
-    words = [f"{name}: {decision}" for name in filter_names for decision in decision_texts]
-    return Layer("filters", within(decisions, recorded.duration_us), section=FILTERS, words=words)
+    texts = [f"{name}: {decision}" for name in filter_names for decision in decision_texts]
+    return Layer("filters", within(decisions, recorded.duration_us), section=FILTERS, words=texts)

@@ -94,12 +94,12 @@ class BitVector:
     @classmethod
     def at(cls, positions: Iterable[int], length: int = LENGTH) -> BitVector:
         """Return the vector with these bits set; raise ParameterError for a position outside [0, length)."""
-        bits = 0
+        vector_bits = 0
         for position in positions:
             if not 0 <= position < length:
                 raise ParameterError(f"bit {position} is outside of a bit vector of length {length}")
-            bits |= 1 << position
-        return cls(length, bits)
+            vector_bits |= 1 << position
+        return cls(length, vector_bits)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> BitVector:
@@ -121,7 +121,7 @@ class BitVector:
 
     @property
     def popcount(self) -> int:
-        """Number of bits that are set."""
+        """Number of set bits of the vector."""
         return self.bits.bit_count()
 
     @property
@@ -167,10 +167,10 @@ class BitVector:
 
     def encode(self) -> bytes:
         """Return the vector as the CBOR item ``[flags, length, bytes]``."""
-        load, flags, data = 100 * self.popcount + 1, 0, None
-        if load < SPARSE_PERCENT * self.length:
+        load_percent, flags, data = 100 * self.popcount + 1, 0, None
+        if load_percent < SPARSE_PERCENT * self.length:
             flags, data = RUN_LENGTHS, _encode_runs(self.bits, self.length)
-        elif load > DENSE_PERCENT * self.length:
+        elif load_percent > DENSE_PERCENT * self.length:
             flags, data = RUN_LENGTHS | COMPLEMENT, _encode_runs(self.bits ^ ((1 << self.length) - 1), self.length)
         if data is None:
             flags, data = 0, self.to_bytes()
@@ -193,26 +193,29 @@ class BitVector:
 
         If ``length`` (in bits) is given, a vector of another length raises DecodeError before it is unpacked.
         """
-        start = reader.at
+        item_begin = reader.at
         reader.array("a bit vector", 3)
         flags = reader.unsigned("flags of a bit vector", RUN_LENGTHS | COMPLEMENT)
-        own_length = reader.unsigned("length of a bit vector", LONGEST)
+        received_length = reader.unsigned("length of a bit vector", LONGEST)
         data = reader.byte_string("bits of a bit vector")
-        if not own_length or own_length % WORD:
-            raise DecodeError(f"byte {start}: a bit vector has {own_length} bits; the length must be a multiple of 64")
-        if length is not None and own_length != length:
-            raise DecodeError(f"byte {start}: a bit vector has {own_length} bits; this mesh uses {length}")
+        if not received_length or received_length % WORD:
+            raise DecodeError(
+                f"byte {item_begin}: a bit vector has {received_length} bits; the length must be a multiple of 64"
+            )
+        if length is not None and received_length != length:
+            raise DecodeError(f"byte {item_begin}: a bit vector has {received_length} bits; this mesh uses {length}")
         if flags & RUN_LENGTHS:
             # A code longer than the vector is padded with zeros, or is an error: do not cache it.
-            decode_runs = _decode_runs if 8 * len(data) <= own_length else _decode_runs.__wrapped__
-            bits = decode_runs(data, own_length, start)
-        elif 8 * len(data) != own_length:
+            decode_runs = _decode_runs if 8 * len(data) <= received_length else _decode_runs.__wrapped__
+            bits = decode_runs(data, received_length, item_begin)
+        elif 8 * len(data) != received_length:
             raise DecodeError(
-                f"byte {start}: a bit vector of {own_length} bits has {len(data)} bytes; it must have {own_length // 8}"
+                f"byte {item_begin}: a bit vector of {received_length} bits has {len(data)} bytes; "
+                f"it must have {received_length // 8}"
             )
         else:
             bits = int.from_bytes(data, "little")
-        return cls(own_length, bits ^ ((1 << own_length) - 1) if flags & COMPLEMENT else bits)
+        return cls(received_length, bits ^ ((1 << received_length) - 1) if flags & COMPLEMENT else bits)
 
 
 class CountingVector:
@@ -231,26 +234,26 @@ class CountingVector:
     def add(self, vector: BitVector) -> None:
         """Add a vector to the sum."""
         _check_lengths(self, vector)
-        carry = vector.bits
+        carry_bits = vector.bits
         digits = self._digits
         for power in range(len(digits)):
-            digits[power], carry = digits[power] ^ carry, digits[power] & carry
-            if not carry:
+            digits[power], carry_bits = digits[power] ^ carry_bits, digits[power] & carry_bits
+            if not carry_bits:
                 break
-        if carry:
-            digits.append(carry)
+        if carry_bits:
+            digits.append(carry_bits)
         self.entries += 1
 
     def remove(self, vector: BitVector) -> None:
         """Remove a vector from the sum. If the sum cannot contain it, raise ParameterError and change nothing."""
         _check_lengths(self, vector)
         digits = self._digits[:]
-        borrow = vector.bits
+        borrow_bits = vector.bits
         for power in range(len(digits)):
-            digits[power], borrow = digits[power] ^ borrow, borrow & ~digits[power]
-            if not borrow:
+            digits[power], borrow_bits = digits[power] ^ borrow_bits, borrow_bits & ~digits[power]
+            if not borrow_bits:
                 break
-        if borrow or not self.entries:
+        if borrow_bits or not self.entries:
             raise ParameterError("the vector is not in the counting vector; remove only vectors that were added")
         while digits and not digits[-1]:
             digits.pop()
@@ -259,26 +262,26 @@ class CountingVector:
 
     def without(self, vector: BitVector) -> CountingVector:
         """Return a copy of the sum from which ``vector`` is removed; this sum does not change."""
-        difference = CountingVector(self.length)
-        difference._digits = self._digits[:]
-        difference.entries = self.entries
-        difference.remove(vector)
-        return difference
+        reduced_sum = CountingVector(self.length)
+        reduced_sum._digits = self._digits[:]
+        reduced_sum.entries = self.entries
+        reduced_sum.remove(vector)
+        return reduced_sum
 
     def union(self) -> BitVector:
         """Return the vector of the bits that at least one vector in the sum has."""
-        bits = 0
+        union_bits = 0
         for digit in self._digits:
-            bits |= digit
-        return BitVector(self.length, bits)
+            union_bits |= digit
+        return BitVector(self.length, union_bits)
 
     def intersection(self) -> BitVector:
         """Return the vector of the bits that all vectors in the sum have; an empty vector for an empty sum."""
         all_ones = (1 << self.length) - 1
-        bits = all_ones if self.entries else 0
+        shared_bits = all_ones if self.entries else 0
         for power, digit in enumerate(self._digits):
-            bits &= digit if self.entries >> power & 1 else all_ones ^ digit
-        return BitVector(self.length, bits if not self.entries >> len(self._digits) else 0)
+            shared_bits &= digit if self.entries >> power & 1 else all_ones ^ digit
+        return BitVector(self.length, shared_bits if not self.entries >> len(self._digits) else 0)
 
     def count(self, position: int) -> int:
         """Return how many vectors in the sum have the bit at a position."""
@@ -293,10 +296,10 @@ def routes(publication: BitVector, interests: BitVector, needs: bytes) -> bool:
     bits. It cannot lack the needs, which the fuzzy hashes of all these filters share.
     """
     _check_lengths(publication, interests)
-    common = publication.bits & interests.bits
-    if not common:
+    common_bits = publication.bits & interests.bits
+    if not common_bits:
         return False
-    return not int.from_bytes(needs, "little") & ~fuzzy_hash_bits(common, publication.length)
+    return not int.from_bytes(needs, "little") & ~fuzzy_hash_bits(common_bits, publication.length)
 
 
 def _check_lengths(vector: BitVector | CountingVector, other: BitVector) -> None:
@@ -308,19 +311,19 @@ def item_positions(item: bytes | str, length: int, hashes: int = HASHES) -> list
     """Return the positions of an item's bits in a filter of ``length`` bits, one for each hash; some may be equal."""
     if not (isinstance(hashes, int) and 1 <= hashes <= MOST_HASHES):
         raise ParameterError(f"hashes is {hashes!r}; it must be 1 to {MOST_HASHES}")
-    data = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item
-    return [word % length for word in unpack("<8I", sha256(data).digest())[:hashes]]
+    item_bytes = item.encode("utf-8", "surrogateescape") if isinstance(item, str) else item
+    return [digest_word % length for digest_word in unpack("<8I", sha256(item_bytes).digest())[:hashes]]
 
 
 def positions_of(bits: int) -> list[int]:
     """Return the positions of the bits that are set in an integer, ascending."""
-    text = bin(bits)
-    highest = len(text) - 1
+    digits = bin(bits)
+    highest_position = len(digits) - 1
     positions = []
-    at = text.rfind("1")
-    while at >= 0:
-        positions.append(highest - at)
-        at = text.rfind("1", 0, at)
+    digit_index = digits.rfind("1")
+    while digit_index >= 0:
+        positions.append(highest_position - digit_index)
+        digit_index = digits.rfind("1", 0, digit_index)
     return positions
 
 
@@ -328,28 +331,28 @@ def fuzzy_hash_bits(bits: int, length: int) -> int:
     """Return the fuzzy hash of a vector as an integer of 256 bits; ``bits`` is the vector as an integer."""
     if not bits:
         return 0
-    folded = bits
-    words = length // WORD
-    while words > 1:
-        words = (words + 1) // 2
-        folded = (folded >> words * WORD) | (folded & ((1 << words * WORD) - 1))
+    folded_bits = bits
+    word_count = length // WORD
+    while word_count > 1:
+        word_count = (word_count + 1) // 2
+        folded_bits = (folded_bits >> word_count * WORD) | (folded_bits & ((1 << word_count * WORD) - 1))
     popcount = bits.bit_count()
     hash_bits = (1 << popcount) - 1 if popcount < WORD - 1 else _WORD_MASK
     for rotations in reversed(_ROTATIONS):
-        word = folded
+        hash_word = folded_bits
         for distance in rotations:
             # Each rotation applies to the result of the previous rotations, not to the folded vector.
-            word |= (word << distance | word >> (WORD - distance)) & _WORD_MASK
-        hash_bits = hash_bits << WORD | word
+            hash_word |= (hash_word << distance | hash_word >> (WORD - distance)) & _WORD_MASK
+        hash_bits = hash_bits << WORD | hash_word
     return hash_bits
 
 
 @lru_cache(maxsize=1 << 14)
 def _gamma_code(zeros: int) -> str:
     """Return the Elias-gamma code of a run of zeros as a text of digits 0 and 1, whose last digit is the first bit."""
-    width = (zeros + 1).bit_length() - 1
-    low_digits = bin(zeros + 1)[3:]  # zeros + 1 without its highest digit, in ``width`` digits
-    return low_digits + "1" + "0" * width
+    prefix_length = (zeros + 1).bit_length() - 1
+    low_digits = bin(zeros + 1)[3:]  # zeros + 1 without its highest digit, in ``prefix_length`` digits
+    return low_digits + "1" + "0" * prefix_length
 
 
 @lru_cache(maxsize=_CACHED_CODES)
@@ -358,11 +361,11 @@ def _encode_runs(bits: int, length: int) -> bytes | None:
     if not bits:
         return b""
     # The highest bit that is set comes first in a number's text, and its run of zeros follows it.
-    runs = bin(bits)[3:].split("1")
-    stream = "".join([_gamma_code(len(run)) for run in runs])
-    if len(stream) > length:
+    zero_runs = bin(bits)[3:].split("1")
+    code_digits = "".join([_gamma_code(len(run)) for run in zero_runs])
+    if len(code_digits) > length:
         return None
-    return int(stream, 2).to_bytes((len(stream) + 7) // 8, "little")
+    return int(code_digits, 2).to_bytes((len(code_digits) + 7) // 8, "little")
 
 
 @lru_cache(maxsize=_CACHED_CODES)
@@ -372,21 +375,21 @@ def _decode_runs(data: bytes, length: int, start: int) -> int:
     Raises DecodeError if the runs exceed ``length`` bits, or if ``data`` end within a code. ``start`` is the position
     of the vector in its message, for the error.
     """
-    stream = format(int.from_bytes(data, "little"), f"0{8 * len(data)}b") if data else ""
-    vector = bytearray(length // 8)
+    code_digits = format(int.from_bytes(data, "little"), f"0{8 * len(data)}b") if data else ""
+    vector_bytes = bytearray(length // 8)
     position = 0
-    code_end = len(stream)
-    marker = stream.rfind("1")
+    code_end = len(code_digits)
+    marker = code_digits.rfind("1")
     while marker >= 0:
-        width = code_end - 1 - marker
-        code_end = marker - width
-        if code_end < 0 or width > LONGEST.bit_length():
+        prefix_length = code_end - 1 - marker
+        code_end = marker - prefix_length
+        if code_end < 0 or prefix_length > LONGEST.bit_length():
             raise DecodeError(f"byte {start}: the run lengths of a bit vector end within a code")
-        if width:
-            position += (1 << width) - 1 + int(stream[code_end:marker], 2)
+        if prefix_length:
+            position += (1 << prefix_length) - 1 + int(code_digits[code_end:marker], 2)
         if position >= length:
             raise DecodeError(f"byte {start}: the run lengths of a bit vector exceed its {length} bits")
-        vector[position >> 3] |= 1 << (position & 7)
+        vector_bytes[position >> 3] |= 1 << (position & 7)
         position += 1
-        marker = stream.rfind("1", 0, code_end)
-    return int.from_bytes(vector, "little")
+        marker = code_digits.rfind("1", 0, code_end)
+    return int.from_bytes(vector_bytes, "little")

@@ -43,10 +43,10 @@ class Texts(NamedTuple):
     @classmethod
     def of(cls, texts: Sequence[str | bytes]) -> "Texts":
         """Return the `Texts` of these texts; a str is encoded as UTF-8."""
-        pieces = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
-        starts = np.zeros(len(pieces) + 1, np.int64)
-        np.cumsum([len(piece) for piece in pieces], out=starts[1:])
-        return cls(np.frombuffer(b"".join(pieces), np.uint8), starts)
+        encoded_texts = [text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text for text in texts]
+        starts = np.zeros(len(encoded_texts) + 1, np.int64)
+        np.cumsum([len(encoded_text) for encoded_text in encoded_texts], out=starts[1:])
+        return cls(np.frombuffer(b"".join(encoded_texts), np.uint8), starts)
 
     def text(self, number: int) -> bytes:
         """Return the bytes of the text with this index."""
@@ -109,10 +109,13 @@ def routes(publications: np.ndarray, interests: np.ndarray, needs: np.ndarray) -
     """
     _check_same_length(publications, interests)
     if needs.shape != (interests.shape[0], _NEEDS_WORDS) or needs.dtype != np.uint64:
-        raise ParameterError(f"needs are {needs.dtype} {needs.shape}; they must be uint64 ({interests.shape[0]}, 4)")
-    routed = np.empty((publications.shape[0], interests.shape[0]), np.bool_)
-    bloom_kernels.route(routed, publications, interests, needs)
-    return routed
+        raise ParameterError(
+            f"needs is an array of {needs.dtype} with shape {needs.shape}; it must be of uint64 with shape "
+            f"({interests.shape[0]}, {_NEEDS_WORDS})"
+        )
+    is_routed = np.empty((publications.shape[0], interests.shape[0]), np.bool_)
+    bloom_kernels.route(is_routed, publications, interests, needs)
+    return is_routed
 
 
 def includes(filters: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -121,9 +124,9 @@ def includes(filters: np.ndarray, others: np.ndarray) -> np.ndarray:
     A filter includes another if it has all bits of the other; an empty filter includes no filter.
     """
     _check_same_length(filters, others)
-    included = np.empty((filters.shape[0], others.shape[0]), np.bool_)
-    bloom_kernels.include(included, filters, others)
-    return included
+    is_included = np.empty((filters.shape[0], others.shape[0]), np.bool_)
+    bloom_kernels.include(is_included, filters, others)
+    return is_included
 
 
 def matches(published: Topics, subscribed: Topics, separators: str | bytes = topics.SEPARATORS) -> np.ndarray:
@@ -131,17 +134,18 @@ def matches(published: Topics, subscribed: Topics, separators: str | bytes = top
 
     Raises AttributeFormatError for an invalid subscribed topic; published topics are not checked.
     """
-    texts = _as_texts(published)
-    subscriptions, is_separator = _check_topics(subscribed, separators, subscribed=True)
-    matched = np.empty((len(texts), len(subscriptions)), np.bool_)
-    bloom_kernels.match(matched, *texts, *subscriptions, is_separator)
-    return matched
+    published_texts = _as_texts(published)
+    subscribed_texts, is_separator = _check_topics(subscribed, separators, subscribed=True)
+    is_match = np.empty((len(published_texts), len(subscribed_texts)), np.bool_)
+    bloom_kernels.match(is_match, *published_texts, *subscribed_texts, is_separator)
+    return is_match
 
 
 def from_vectors(vectors: Sequence[BitVector]) -> np.ndarray:
     """Return bit vectors, all of the same length, as the rows of an array (uint64)."""
     if not vectors or len({vector.length for vector in vectors}) != 1:
-        raise ParameterError(f"{len(vectors)} bit vectors; at least one is needed, and all must have the same length")
+        lengths = sorted({vector.length for vector in vectors})
+        raise ParameterError(f"bit vectors have the lengths {lengths}; give at least one vector, all of one length")
     data = b"".join(vector.to_bytes() for vector in vectors)
     return np.frombuffer(data, np.uint64).reshape(len(vectors), -1).copy()
 
@@ -163,10 +167,10 @@ def _check_topics(texts: Topics, separators: str | bytes, subscribed: bool) -> t
     is_separator = np.zeros(256, np.bool_)
     is_separator[list(topics.separator_bytes(separators))] = True
     texts = _as_texts(texts)
-    invalid = bloom_kernels.first_invalid(*texts, is_separator, topics.LONGEST_B, subscribed)
-    if invalid >= 0:
-        check = topics.check_subscription_topic if subscribed else topics.check_publication_topic
-        check(texts.text(invalid), separators)
+    invalid_index = bloom_kernels.first_invalid(*texts, is_separator, topics.LONGEST_B, subscribed)
+    if invalid_index >= 0:
+        check_topic = topics.check_subscription_topic if subscribed else topics.check_publication_topic
+        check_topic(texts.text(invalid_index), separators)
     return texts, is_separator
 
 
@@ -179,7 +183,10 @@ def _empty_filters(count: int, length: int, hashes: int) -> np.ndarray:
 def _check_filters(filters: np.ndarray) -> np.ndarray:
     """Return ``filters``; raise ParameterError unless they are an array of uint64 with two dimensions."""
     if filters.ndim != 2 or filters.dtype != np.uint64:
-        raise ParameterError(f"filters are {filters.dtype} {filters.shape}; they must be uint64 with two dimensions")
+        raise ParameterError(
+            f"filters is an array of {filters.dtype} with shape {filters.shape}; it must be of uint64 with two "
+            "dimensions"
+        )
     return filters
 
 

@@ -24,11 +24,13 @@ def _root_bits(count: int, power: int) -> list[int]:
     primes = [n for n in range(2, 312) if all(n % d for d in range(2, int(n**0.5) + 1))][:count]
     roots = []
     for prime in primes:
-        scaled, low, high = prime << 32 * power, 0, 1 << 40
-        while low < high:
-            middle = (low + high + 1) // 2
-            low, high = (middle, high) if middle**power <= scaled else (low, middle - 1)
-        roots.append(low & 0xFFFFFFFF)
+        scaled_prime, lowest_root, highest_root = prime << 32 * power, 0, 1 << 40
+        while lowest_root < highest_root:
+            middle_root = (lowest_root + highest_root + 1) // 2
+            lowest_root, highest_root = (
+                (middle_root, highest_root) if middle_root**power <= scaled_prime else (lowest_root, middle_root - 1)
+            )
+        roots.append(lowest_root & 0xFFFFFFFF)
     return roots
 
 
@@ -45,25 +47,25 @@ def _rotate(x: np.uint32, count: Integer) -> np.uint32:
 def _compress(state: np.ndarray, w: np.ndarray, block: np.ndarray, begin: Integer) -> None:
     """Apply SHA-256's compression function to ``state`` and 64 bytes of ``block``, which start at ``begin``."""
     for t in range(16):
-        at = begin + 4 * t
+        byte_index = begin + 4 * t
         w[t] = np.uint32(
-            np.uint32(block[at]) << np.uint32(24)
-            | np.uint32(block[at + 1]) << np.uint32(16)
-            | np.uint32(block[at + 2]) << np.uint32(8)
-            | np.uint32(block[at + 3])
+            np.uint32(block[byte_index]) << np.uint32(24)
+            | np.uint32(block[byte_index + 1]) << np.uint32(16)
+            | np.uint32(block[byte_index + 2]) << np.uint32(8)
+            | np.uint32(block[byte_index + 3])
         )
     for t in range(16, 64):
         x, y = w[t - 15], w[t - 2]
-        low = _rotate(x, 7) ^ _rotate(x, 18) ^ np.uint32(x >> np.uint32(3))
-        high = _rotate(y, 17) ^ _rotate(y, 19) ^ np.uint32(y >> np.uint32(10))
-        w[t] = np.uint32(w[t - 16] + low + w[t - 7] + high)
+        sigma0 = _rotate(x, 7) ^ _rotate(x, 18) ^ np.uint32(x >> np.uint32(3))
+        sigma1 = _rotate(y, 17) ^ _rotate(y, 19) ^ np.uint32(y >> np.uint32(10))
+        w[t] = np.uint32(w[t - 16] + sigma0 + w[t - 7] + sigma1)
     a, b, c, d, e, f, g, h = state[0], state[1], state[2], state[3], state[4], state[5], state[6], state[7]
     for t in range(64):
         s1 = _rotate(e, 6) ^ _rotate(e, 11) ^ _rotate(e, 25)
-        first = np.uint32(h + s1 + ((e & f) ^ (~e & g)) + _ROUND_CONSTANTS[t] + w[t])
+        temp1 = np.uint32(h + s1 + ((e & f) ^ (~e & g)) + _ROUND_CONSTANTS[t] + w[t])
         s0 = _rotate(a, 2) ^ _rotate(a, 13) ^ _rotate(a, 22)
-        second = np.uint32(s0 + ((a & b) ^ (a & c) ^ (b & c)))
-        h, g, f, e, d, c, b, a = g, f, e, np.uint32(d + first), c, b, a, np.uint32(first + second)
+        temp2 = np.uint32(s0 + ((a & b) ^ (a & c) ^ (b & c)))
+        h, g, f, e, d, c, b, a = g, f, e, np.uint32(d + temp1), c, b, a, np.uint32(temp1 + temp2)
     state[0] = np.uint32(state[0] + a)
     state[1] = np.uint32(state[1] + b)
     state[2] = np.uint32(state[2] + c)
@@ -81,15 +83,15 @@ def _digest(state: np.ndarray, w: np.ndarray, item: np.ndarray, size: Integer) -
     The bytes of ``item`` after them are overwritten with padding.
     """
     state[:] = _INITIAL_STATE
-    end = (size + 1 + _LENGTH_B + _BLOCK_B - 1) // _BLOCK_B * _BLOCK_B
+    padded_size = (size + 1 + _LENGTH_B + _BLOCK_B - 1) // _BLOCK_B * _BLOCK_B
     item[size] = 0x80
-    for at in range(size + 1, end):
-        item[at] = 0
-    bits = 8 * size
+    for padding_index in range(size + 1, padded_size):
+        item[padding_index] = 0
+    size_bits = 8 * size
     for k in range(4):  # topics have fewer than 2 ** 32 bits
-        item[end - 1 - k] = bits >> 8 * k & 0xFF
-    for begin in range(0, end, _BLOCK_B):
-        _compress(state, w, item, begin)
+        item[padded_size - 1 - k] = size_bits >> 8 * k & 0xFF
+    for block_begin in range(0, padded_size, _BLOCK_B):
+        _compress(state, w, item, block_begin)
 
 
 @njit(cache=True)
@@ -102,23 +104,28 @@ def _insert_item(
     words, so the big-endian words of SHA-256 are converted.
     """
     _digest(state, w, item, size)
-    length = 64 * row.size
+    filter_bits = 64 * row.size
     for k in range(hashes):
-        word = state[k]
-        swapped = (word >> 24) | (word >> 8 & 0xFF00) | (word << 8 & 0xFF0000) | (word << 24 & 0xFF000000)
-        bit = np.int64(swapped) % length
-        row[bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
+        digest_word = state[k]
+        swapped_word = (
+            (digest_word >> 24)
+            | (digest_word >> 8 & 0xFF00)
+            | (digest_word << 8 & 0xFF0000)
+            | (digest_word << 24 & 0xFF000000)
+        )
+        bit_position = np.int64(swapped_word) % filter_bits
+        row[bit_position >> 6] |= np.uint64(1) << np.uint64(bit_position & 63)
 
 
 @njit(cache=True)
 def _find_separators(data: np.ndarray, begin: Integer, end: Integer, is_separator: np.ndarray, at: np.ndarray) -> int:
     """Store the positions of separators in data[begin:end], a topic, in the array ``at``; return their number."""
-    count = 0
+    separator_count = 0
     for position in range(begin, end):
         if is_separator[data[position]]:
-            at[count] = position
-            count += 1
-    return count
+            at[separator_count] = position
+            separator_count += 1
+    return separator_count
 
 
 @njit(cache=True)
@@ -131,16 +138,16 @@ def _copy_segment(
     ``separators``: positions of the topic's ``count`` separators in ``data``; ``index``: number of separators before
     the segment; ``end``: position after the topic.
     """
-    size = 0
+    item_size = 0
     for k in range(index):
-        item[size] = data[separators[k]]
-        size += 1
+        item[item_size] = data[separators[k]]
+        item_size += 1
     copy_begin = separators[index - 1] + 1 if index else 0
     copy_end = separators[index] + 1 if index < count else end
     for position in range(copy_begin, copy_end):
-        item[size] = data[position]
-        size += 1
-    return size
+        item[item_size] = data[position]
+        item_size += 1
+    return item_size
 
 
 @njit(cache=True)
@@ -155,35 +162,35 @@ def add_publications(
 ) -> None:
     """Insert the items of each published topic into its row of ``filters`` (uint64).
 
-    Without ``wildcards``, only the topic itself is inserted, and no item that a wildcard matches."""
+    Without ``wildcards``, only the topic itself is inserted, so that subscriptions with wildcards do not match it."""
     item = np.empty(longest + 2 * _BLOCK_B, np.uint8)
     separators = np.empty(longest + 1, np.int64)
-    state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
+    digest_state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
     for i in range(filters.shape[0]):
-        begin, end = starts[i], starts[i + 1]
+        topic_begin, topic_end = starts[i], starts[i + 1]
         filter_row = filters[i]
-        size = end - begin
-        item[:size] = data[begin:end]
-        _insert_item(filter_row, item, size, hashes, state, w)
+        item_size = topic_end - topic_begin
+        item[:item_size] = data[topic_begin:topic_end]
+        _insert_item(filter_row, item, item_size, hashes, digest_state, w)
         if not wildcards:
             continue
-        separator_count = _find_separators(data, begin, end, is_separator, separators)
+        separator_count = _find_separators(data, topic_begin, topic_end, is_separator, separators)
         for k in range(separator_count):
-            size = separators[k] + 1 - begin
-            item[:size] = data[begin : begin + size]
-            _insert_item(filter_row, item, size, hashes, state, w)
+            item_size = separators[k] + 1 - topic_begin
+            item[:item_size] = data[topic_begin : topic_begin + item_size]
+            _insert_item(filter_row, item, item_size, hashes, digest_state, w)
         for k in range(1, separator_count + 1):
-            size = _copy_segment(item, data, separators, separator_count, k, end)
-            _insert_item(filter_row, item, size, hashes, state, w)
-        for levels in range(separator_count + 1):
-            for k in range(levels):
+            item_size = _copy_segment(item, data, separators, separator_count, k, topic_end)
+            _insert_item(filter_row, item, item_size, hashes, digest_state, w)
+        for level_count in range(separator_count + 1):
+            for k in range(level_count):
                 item[k] = data[separators[k]]
-            item[levels] = _HASH
-            _insert_item(filter_row, item, levels + 1, hashes, state, w)
+            item[level_count] = _HASH
+            _insert_item(filter_row, item, level_count + 1, hashes, digest_state, w)
         for k in range(separator_count):
             item[k] = data[separators[k]]
         item[separator_count] = _PLUS
-        _insert_item(filter_row, item, separator_count + 1, hashes, state, w)
+        _insert_item(filter_row, item, separator_count + 1, hashes, digest_state, w)
 
 
 @njit(cache=True)
@@ -198,26 +205,26 @@ def add_subscriptions(
     """Insert the items of each subscription's topic into its row of ``filters`` (uint64)."""
     item = np.empty(longest + 2 * _BLOCK_B, np.uint8)
     separators = np.empty(longest + 1, np.int64)
-    state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
+    digest_state, w = np.empty(_DIGEST_WORDS, np.uint32), np.empty(64, np.uint32)
     for i in range(filters.shape[0]):
-        begin, end = starts[i], starts[i + 1]
+        topic_begin, topic_end = starts[i], starts[i + 1]
         filter_row = filters[i]
-        wildcard = begin
-        while wildcard < end and data[wildcard] != _PLUS and data[wildcard] != _HASH:
-            wildcard += 1
-        size = wildcard - begin
-        if size:
-            item[:size] = data[begin:wildcard]
-            _insert_item(filter_row, item, size, hashes, state, w)
-        separator_count = _find_separators(data, begin, end, is_separator, separators)
+        wildcard_position = topic_begin
+        while wildcard_position < topic_end and data[wildcard_position] != _PLUS and data[wildcard_position] != _HASH:
+            wildcard_position += 1
+        item_size = wildcard_position - topic_begin
+        if item_size:
+            item[:item_size] = data[topic_begin:wildcard_position]
+            _insert_item(filter_row, item, item_size, hashes, digest_state, w)
+        separator_count = _find_separators(data, topic_begin, topic_end, is_separator, separators)
         for k in range(1, separator_count + 1):
             segment_begin = separators[k - 1] + 1
-            if segment_begin <= wildcard or (
+            if segment_begin <= wildcard_position or (
                 data[segment_begin] == _PLUS and k < separator_count and separators[k] == segment_begin + 1
             ):
                 continue
-            size = _copy_segment(item, data, separators, separator_count, k, end)
-            _insert_item(filter_row, item, size, hashes, state, w)
+            item_size = _copy_segment(item, data, separators, separator_count, k, topic_end)
+            _insert_item(filter_row, item, item_size, hashes, digest_state, w)
 
 
 @njit(cache=True)
@@ -226,15 +233,19 @@ def first_invalid(
 ) -> int:
     """Return the index of the first invalid topic, or -1; ``wildcards``: whether topics may contain wildcards."""
     for i in range(starts.size - 1):
-        begin, end = starts[i], starts[i + 1]
-        if not 0 < end - begin <= longest or is_separator[data[begin]] or is_separator[data[end - 1]]:
+        topic_begin, topic_end = starts[i], starts[i + 1]
+        if (
+            not 0 < topic_end - topic_begin <= longest
+            or is_separator[data[topic_begin]]
+            or is_separator[data[topic_end - 1]]
+        ):
             return i
-        for at in range(begin, end):
-            if data[at] != _PLUS and data[at] != _HASH:
+        for position in range(topic_begin, topic_end):
+            if data[position] != _PLUS and data[position] != _HASH:
                 continue
-            is_last = at + 1 == end
-            ends_segment = is_last or (data[at] == _PLUS and is_separator[data[at + 1]])
-            if not wildcards or not ends_segment or not (at == begin or is_separator[data[at - 1]]):
+            is_last_byte = position + 1 == topic_end
+            ends_segment = is_last_byte or (data[position] == _PLUS and is_separator[data[position + 1]])
+            if not wildcards or not ends_segment or not (position == topic_begin or is_separator[data[position - 1]]):
                 return i
     return -1
 
@@ -250,10 +261,10 @@ def match(
 ) -> None:
     """Set matched[i, j] to whether subscription j matches publication i."""
     for i in range(matched.shape[0]):
-        begin, end = starts[i], starts[i + 1]
+        topic_begin, topic_end = starts[i], starts[i + 1]
         for j in range(matched.shape[1]):
             matched[i, j] = _matches(
-                data, begin, end, subscribed, subscribed_starts[j], subscribed_starts[j + 1], is_separator
+                data, topic_begin, topic_end, subscribed, subscribed_starts[j], subscribed_starts[j + 1], is_separator
             )
 
 
@@ -268,14 +279,14 @@ def _matches(
     is_separator: np.ndarray,
 ) -> bool:
     while position < last:
-        byte = subscribed[position]
-        if byte == _HASH:
+        subscribed_byte = subscribed[position]
+        if subscribed_byte == _HASH:
             return bool(at < end and not is_separator[data[at]])
-        if byte == _PLUS:
+        if subscribed_byte == _PLUS:
             while at < end and not is_separator[data[at]]:
                 at += 1
         else:
-            if at >= end or data[at] != byte:
+            if at >= end or data[at] != subscribed_byte:
                 return False
             at += 1
         position += 1
@@ -286,15 +297,15 @@ def _matches(
 def fuzzy_hash(filters: np.ndarray, hashes: np.ndarray) -> None:
     """Write the fuzzy hash of each filter, four words, to the same row of ``hashes``."""
     for i in range(filters.shape[0]):
-        folded, bits = np.uint64(0), 0
+        folded_words, bit_count = np.uint64(0), 0
         for k in range(filters.shape[1]):
             word = filters[i, k]
-            folded |= word
-            while word and bits < 63:
+            folded_words |= word
+            while word and bit_count < 63:
                 word &= word - np.uint64(1)
-                bits += 1
-        hashes[i, 0], hashes[i, 1], hashes[i, 2] = _fold_rotations(folded)
-        hashes[i, 3] = _unary_count(bits)
+                bit_count += 1
+        hashes[i, 0], hashes[i, 1], hashes[i, 2] = _fold_rotations(folded_words)
+        hashes[i, 3] = _unary_count(bit_count)
 
 
 @njit(cache=True)
@@ -309,10 +320,10 @@ def _fold_rotations(folded: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]
     Each word starts as the folded vector. Then its rotations by several distances are or-ed into it, one after the
     other.
     """
-    first = _or_rotated(_or_rotated(folded, 7), 31)
-    second = _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)
-    third = _or_rotated(_or_rotated(_or_rotated(_or_rotated(folded, 13), 17), 19), 41)
-    return first, second, third
+    first_word = _or_rotated(_or_rotated(folded, 7), 31)
+    second_word = _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)
+    third_word = _or_rotated(_or_rotated(_or_rotated(_or_rotated(folded, 13), 17), 19), 41)
+    return first_word, second_word, third_word
 
 
 @njit(cache=True)
@@ -323,38 +334,41 @@ def _unary_count(bits: Integer) -> np.uint64:
 
 @njit(cache=True)
 def route(routed: np.ndarray, filters: np.ndarray, interests: np.ndarray, needs: np.ndarray) -> None:
-    """Set routed[i, j] to whether publication i is sent over link j."""
-    words = np.empty(filters.shape[1], np.int64)
+    """Set routed[i, j] to whether publication i is sent over link j, as `bloom.routes` decides.
+
+    ``filters``: filter of each publication, a row each; ``interests``, ``needs``: interests and needs of each link.
+    """
+    nonzero_words = np.empty(filters.shape[1], np.int64)
     for i in range(routed.shape[0]):
         # Filters are sparse: only the words that are not empty are compared.
-        word_count = 0
+        nonzero_count = 0
         for k in range(filters.shape[1]):
             if filters[i, k]:
-                words[word_count] = k
-                word_count += 1
+                nonzero_words[nonzero_count] = k
+                nonzero_count += 1
         for j in range(routed.shape[1]):
-            routed[i, j] = _is_routed(filters[i], interests[j], needs[j], words[:word_count])
+            routed[i, j] = _is_routed(filters[i], interests[j], needs[j], nonzero_words[:nonzero_count])
 
 
 @njit(cache=True)
 def _is_routed(publication: np.ndarray, interests: np.ndarray, needs: np.ndarray, words: np.ndarray) -> bool:
-    folded = np.uint64(0)
+    folded_words = np.uint64(0)
     for k in words:
-        folded |= publication[k] & interests[k]
-    if not folded:
+        folded_words |= publication[k] & interests[k]
+    if not folded_words:
         return False
-    first_word, second_word, third_word = _fold_rotations(folded)
+    first_word, second_word, third_word = _fold_rotations(folded_words)
     if needs[0] & ~first_word or needs[1] & ~second_word or needs[2] & ~third_word:
         return False
     if not needs[3]:
         return True
-    bits = 0
+    common_bit_count = 0
     for k in words:
-        common = publication[k] & interests[k]
-        while common and bits < 63:
-            common &= common - np.uint64(1)
-            bits += 1
-    return not needs[3] & ~_unary_count(bits)
+        common_word = publication[k] & interests[k]
+        while common_word and common_bit_count < 63:
+            common_word &= common_word - np.uint64(1)
+            common_bit_count += 1
+    return not needs[3] & ~_unary_count(common_bit_count)
 
 
 @njit(cache=True)

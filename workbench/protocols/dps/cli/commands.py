@@ -32,35 +32,40 @@ Command = Callable[[Any, argparse.Namespace, Output], Awaitable[int]]
 
 
 def run(options: argparse.Namespace, command: Command) -> int:
-    """Open a node and run a command until it ends or is interrupted. Then end all links; return the exit status."""
+    """Open a node and run a command of this module until it ends or is interrupted; return the exit status.
+
+    All links are ended before this function returns.
+    """
     return asyncio.run(_run(options, command))
 
 
 async def _run(options: argparse.Namespace, command: Command) -> int:
-    stop = asyncio.Event()
-    output = Output(options, stop)
+    stop_event = asyncio.Event()
+    output = Output(options, stop_event)
     loop = asyncio.get_running_loop()
     for signal_number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(signal_number, stop.set)
+        loop.add_signal_handler(signal_number, stop_event.set)
     async with make_node(options, output) as node:
         output.node = node
         output.write("listening", f"listening on {node}", address=str(node))
-        action = asyncio.ensure_future(command(node, options, output))
-        waits = {action, asyncio.ensure_future(stop.wait())}
-        done, pending = await asyncio.wait(waits, timeout=options.for_s, return_when=asyncio.FIRST_COMPLETED)
-        for task in pending:
+        command_task = asyncio.ensure_future(command(node, options, output))
+        awaited_tasks = {command_task, asyncio.ensure_future(stop_event.wait())}
+        done_tasks, pending_tasks = await asyncio.wait(
+            awaited_tasks, timeout=options.for_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        for task in pending_tasks:
             task.cancel()
-        await asyncio.gather(*pending, return_exceptions=True)
-        if action in done:
-            exit_status = action.result()
+        await asyncio.gather(*pending_tasks, return_exceptions=True)
+        if command_task in done_tasks:
+            exit_status = command_task.result()
         else:
-            exit_status = INTERRUPTED if done and command is publish else 0
+            exit_status = INTERRUPTED if done_tasks and command is publish else 0
     output.end()
     return exit_status
 
 
 def make_node(options: argparse.Namespace, output: Output) -> Any:
-    """Return the node that the options describe, not opened yet."""
+    """Return a new, unopened node with the settings in the options."""
     settings = {
         "separators": options.separators,
         "filter_bits": options.filter_bits,
@@ -84,35 +89,40 @@ def make_node(options: argparse.Namespace, output: Output) -> Any:
 
 def _make_multicast(options: argparse.Namespace) -> Any:
     """Return the `Multicast` that the options describe, or None if they do not require multicast."""
-    is_requested, discovers = getattr(options, "multicast", False), getattr(options, "discover", None) is not None
-    if not (is_requested or discovers):
+    is_requested, is_discovering = getattr(options, "multicast", False), getattr(options, "discover", None) is not None
+    if not (is_requested or is_discovering):
         if options.interface or options.multicast_port:
             raise ParameterError(
-                "--interface and --multicast-port have no effect without --multicast; add it, or leave them out"
+                "--interface and --multicast-port have no effect without --multicast; add it, or leave the other two "
+                "options out"
             )
         return None
-    publishes = is_requested and options.dps_command == "publish"
+    is_publishing = is_requested and options.dps_command == "publish"
     interfaces = options.interface or (None if is_requested else loopback_interfaces())
     return Multicast(
-        discovers or publishes, discovers or not publishes, interfaces, options.multicast_port or PORT, publishes
+        is_discovering or is_publishing,
+        is_discovering or not is_publishing,
+        interfaces,
+        options.multicast_port or PORT,
+        is_publishing,
     )
 
 
 async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> int:
     """Print received publications, at most ``--count`` of them; return the exit status."""
-    sets = ([options.topics] if options.topics else []) + options.sets
-    if not sets:
+    topic_sets = ([options.topics] if options.topics else []) + options.sets
+    if not topic_sets:
         raise ParameterError("no topic is given; give at least one, as in: workbench dps subscribe a/+/c")
     with warnings.catch_warnings(record=True) as caught_warnings:
         warnings.simplefilter("always")
-        subscriptions = [await node.subscribe(*topics, expired=options.expired) for topics in sets]
+        subscriptions = [await node.subscribe(*topics, expired=options.expired) for topics in topic_sets]
     for warning in caught_warnings:
         output.error(str(warning.message))
     await asyncio.sleep(options.wait)
     for address in options.link:
         await node.keep_linked(address)
     await _join(node, options, output)
-    remaining = [options.count]
+    remaining_count = [options.count]
     all_printed = asyncio.Event()
 
     async def print_publications(subscription: Any) -> None:
@@ -120,9 +130,9 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
             output.publication(publication, subscription)
             if publication.wants_answer and not options.no_ack and not publication.is_expiry:
                 _acknowledge(publication, options, output)
-            if remaining[0] is not None:
-                remaining[0] -= 1
-                if remaining[0] <= 0:
+            if remaining_count[0] is not None:
+                remaining_count[0] -= 1
+                if remaining_count[0] <= 0:
                     all_printed.set()
                     return
 
@@ -135,7 +145,7 @@ async def subscribe(node: Any, options: argparse.Namespace, output: Output) -> i
 
 
 def _acknowledge(publication: Any, options: argparse.Namespace, output: Output) -> None:
-    """Acknowledge a publication, with the payload from the options or this node's address. An error is printed."""
+    """Acknowledge a publication with the text of ``--ack``, or with this node's address; print a failure."""
     text = f"This is an ACK from {output.node}" if options.ack is None else options.ack
     payload = data_of_json(json.dumps({"msg": "ACK Message", "address": str(output.node)})) if options.cbor else text
     try:
@@ -158,23 +168,23 @@ async def publish(node: Any, options: argparse.Namespace, output: Output) -> int
     stay_s = (_WAIT_FOR_ANSWERS_S if options.ack else 0.0) if options.stay is None else options.stay
     loop = asyncio.get_running_loop()
     end_s = loop.time() + stay_s
-    answers = 0
-    while (left_s := end_s - loop.time()) > 0 and (options.count is None or answers < options.count):
-        answer = await series.next(left_s)
+    answer_count = 0
+    while (remaining_s := end_s - loop.time()) > 0 and (options.count is None or answer_count < options.count):
+        answer = await series.next(remaining_s)
         if answer is not None:
-            answers += 1
+            answer_count += 1
             output.answer(answer, series)
-    return 0 if options.count is None or answers >= options.count else 1
+    return 0 if options.count is None or answer_count >= options.count else 1
 
 
 async def _publish(node: Any, options: argparse.Namespace, output: Output, known_series: dict[Any, Any]) -> Any:
-    """Publish once and return the series.
+    """Publish once, as the options require, and return the series of the publication.
 
-    If ``known_series`` has a series with the same topics and options, the publication continues this series; otherwise
-    the new series is stored there."""
+    ``known_series`` is {(topics, options): series} of earlier calls. If it has a series with the same topics and
+    options, the publication belongs to this series. Otherwise a new series begins, and is added to ``known_series``."""
     payload = options.message if options.json_message is None else data_of_json(options.json_message)
-    key = (tuple(options.topics), options.ack, options.no_wildcards)
-    series = known_series.get(key)
+    series_key = (tuple(options.topics), options.ack, options.no_wildcards)
+    series = known_series.get(series_key)
     if options.ttl < 0:
         if series is None:
             raise ParameterError(
@@ -184,7 +194,7 @@ async def _publish(node: Any, options: argparse.Namespace, output: Output, known
         await series.expire()
     elif series is None:
         series = await node.publish(options.topics, payload, options.ttl, options.ack, not options.no_wildcards)
-        known_series[key] = series
+        known_series[series_key] = series
     else:
         node.publish_next(series, payload, options.ttl)
     output.published(series)
@@ -198,7 +208,7 @@ async def _publish_lines(node: Any, output: Output) -> int:
     parser.add_argument("topics", nargs="+", metavar="TOPIC")
     add_publication(parser)
     known_series: dict[Any, Any] = {}
-    readers: set[asyncio.Task[None]] = set()
+    answer_tasks: set[asyncio.Task[None]] = set()
 
     async def print_answers(series: Any) -> None:
         async for answer in series:
@@ -210,10 +220,10 @@ async def _publish_lines(node: Any, output: Output) -> int:
             former_count = len(known_series)
             series = await _publish(node, options, output, known_series)
             if options.ack and len(known_series) > former_count:
-                readers.add(asyncio.ensure_future(print_answers(series)))
+                answer_tasks.add(asyncio.ensure_future(print_answers(series)))
         except ValueError as error:  # This package's errors are ValueErrors; shlex raises one for open quotes.
             output.error(str(error))
-    for task in readers:
+    for task in answer_tasks:
         task.cancel()
     return 0
 
@@ -244,14 +254,14 @@ def _put_line(queue: asyncio.Queue[str | None], line: str | None, loop: asyncio.
 
 def _read_lines(put: Callable[[str | None], None]) -> None:
     """Call ``put`` with each line of standard input, and with None at its end; run in a thread."""
-    rest = b""
+    incomplete_line = b""
     with suppress(RuntimeError, CancelledError):  # The event loop is closed.
         # This thread would hold the lock of sys.stdin while the interpreter ends.
-        while data := os.read(0, 65_536):
-            *lines, rest = (rest + data).split(b"\n")
+        while chunk := os.read(0, 65_536):
+            *lines, incomplete_line = (incomplete_line + chunk).split(b"\n")
             for line in lines:
                 put(line.decode("utf-8", "surrogateescape").strip())
-        put(rest.decode("utf-8", "surrogateescape").strip())
+        put(incomplete_line.decode("utf-8", "surrogateescape").strip())
         put(None)
 
 
@@ -265,14 +275,17 @@ async def bridge(node: Any, options: argparse.Namespace, output: Output) -> int:
 
 
 async def discover(node: Any, options: argparse.Namespace, output: Output) -> int:
-    """Print discovered nodes and their changes until ``--count`` nodes were discovered; return the exit status."""
+    """Print each discovered node and its changes, until ``--count`` nodes were discovered; return the exit status."""
     for address in options.link:
         await node.keep_linked(address)
-    addresses = set()
-    async for other in node.discover():
-        output.discovered(other, [topic for topic in options.topic if not other.is_gone and other.may_want(topic)])
-        addresses.add(other.address)
-        if options.count is not None and len(addresses) >= options.count:
+    known_addresses = set()
+    async for discovered_node in node.discover():
+        output.discovered(
+            discovered_node,
+            [topic for topic in options.topic if not discovered_node.is_gone and discovered_node.may_want(topic)],
+        )
+        known_addresses.add(discovered_node.address)
+        if options.count is not None and len(known_addresses) >= options.count:
             break
     return 0
 
@@ -286,23 +299,23 @@ async def register(node: Any, options: argparse.Namespace, output: Output) -> in
 
 async def lookup(node: Any, options: argparse.Namespace, output: Output) -> int:
     """Print the registered addresses; return the exit status: 0, or 1 if no address is registered."""
-    registered = await node.lookup(options.registry, options.tenant, options.count, options.wait)
-    for address in registered:
+    addresses = await node.lookup(options.registry, options.tenant, options.count, options.wait)
+    for address in addresses:
         output.write("address", address, address=address)
-    return 0 if registered else 1
+    return 0 if addresses else 1
 
 
 async def _join(node: Any, options: argparse.Namespace, output: Output) -> None:
-    """Register this node and link to a random registered node, as examples of the C implementation do.
+    """Register this node at the registry of ``--registry``, and link to a random registered node.
 
-    Do nothing without ``--registry``.
+    The example programs of the C implementation do the same. Without ``--registry`` this function does nothing.
     """
     if options.registry is None:
         return
     await node.register(options.registry, options.tenant)
-    registered = await node.lookup(options.registry, options.tenant)
-    while registered:
-        address = registered.pop(node.core.random.below(len(registered)))
+    addresses = await node.lookup(options.registry, options.tenant)
+    while addresses:
+        address = addresses.pop(node.core.random.below(len(addresses)))
         try:
             await node.link(address)
             return

@@ -22,23 +22,23 @@ _SIGNED = ("2", "3")
 
 def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
     """Add the options for keys; if ``publishes``, also the options to encrypt and sign publications."""
-    keys = parser.add_argument_group(
+    key_group = parser.add_argument_group(
         "keys",
         "A key's identifier KID is a text, or 0x and hexadecimal digits. "
         "An acknowledgement is encrypted like its publication.",
     )
     if publishes:
-        keys.add_argument(
+        key_group.add_argument(
             "-x",
             dest="protection",
             choices=PROTECTIONS,
             default="0",
             help="protection: 0 (default) none, 1 shared keys, 2 key pairs and signed, 3 only signed, or a name",
         )
-        keys.add_argument(
+        key_group.add_argument(
             "--to", action="append", metavar="KID", help="key of a recipient (default: all shared or public keys)"
         )
-    keys.add_argument(
+    key_group.add_argument(
         "--key",
         action="append",
         default=[],
@@ -46,18 +46,18 @@ def add_key_options(parser: argparse.ArgumentParser, publishes: bool) -> None:
         help="a shared key of 32 bytes; or 64 hexadecimal digits instead of "
         "the file, visible to other users of the machine",
     )
-    keys.add_argument(
+    key_group.add_argument(
         "--private",
         metavar="KID=FILE",
         help="this node's key pair, in PEM; it signs, and decrypts publications for KID",
     )
-    keys.add_argument(
+    key_group.add_argument(
         "--refuse-plain",
         action="store_true",
         help="print only publications that are encrypted or signed with a key given here, as any host can send others",
     )
-    keys.add_argument("--password-file", metavar="FILE", help="file with the password of the key pair")
-    keys.add_argument(
+    key_group.add_argument("--password-file", metavar="FILE", help="file with the password of the key pair")
+    key_group.add_argument(
         "--public",
         action="append",
         default=[],
@@ -83,7 +83,7 @@ def make_security(options: argparse.Namespace) -> Any:
     own_kid = _add_private(store, options.private, options.password_file) if options.private else None
     if protection in _SIGNED and own_kid is None:
         raise ParameterError(
-            f"-x {protection} signs; name the key to sign with, as in --private 'DPS Test Publisher=key.pem'"
+            f"-x {protection} needs a key to sign with; give it, as in --private 'DPS Test Publisher=key.pem'"
         )
     if protection in ("0", "3"):
         return Security(store, None, (), own_kid if protection == "3" else None, not options.refuse_plain)
@@ -94,8 +94,8 @@ def make_security(options: argparse.Namespace) -> Any:
 
 def _add_shared(store: KeyStore, text: str) -> bytes:
     """Add the shared key of an option KID=FILE to the store; return its identifier."""
-    kid, source = _split_option(text, "--key")
-    store.add_symmetric(kid, _load_shared_key(source))
+    kid, file_or_digits = _split_option(text, "--key")
+    store.add_symmetric(kid, _load_shared_key(file_or_digits))
     return kid
 
 
@@ -106,8 +106,8 @@ def _load_shared_key(source: str) -> bytes:
     key = _key_from_digits(source)
     if key is not None:
         return key
-    content = _read_key_file(source)
-    key = content if len(content) == KEY_B else _key_from_digits(content.decode("ascii", "replace").strip())
+    file_bytes = _read_key_file(source)
+    key = file_bytes if len(file_bytes) == KEY_B else _key_from_digits(file_bytes.decode("ascii", "replace").strip())
     if key is None:
         raise DataError(f"{source}: not a shared key; it must have {KEY_B} bytes, or {2 * KEY_B} hexadecimal digits")
     return key
@@ -127,21 +127,21 @@ def _key_from_digits(text: str) -> bytes | None:
 
 def _add_private(store: KeyStore, text: str, password_file: str | None) -> bytes:
     """Add the key pair of an option KID=FILE to the store; return its identifier."""
-    kid, source = _split_option(text, "--private")
+    kid, file_name = _split_option(text, "--private")
     password = None if password_file is None else _read_key_file(password_file).strip()
-    store.add_private(kid, _read_key_file(source), password)
+    store.add_private(kid, _read_key_file(file_name), password)
     return kid
 
 
 def _add_public(store: KeyStore, text: str) -> bytes:
     """Add the public key of an option [KID=]FILE to the store; return its identifier."""
     if "=" in text:
-        kid, source = _split_option(text, "--public")
-        content = _read_key_file(source)
+        kid, file_name = _split_option(text, "--public")
+        file_bytes = _read_key_file(file_name)
     else:
-        content = _read_key_file(text)
-        kid = _common_name(content, text)
-    store.add_public(kid, content)
+        file_bytes = _read_key_file(text)
+        kid = _common_name(file_bytes, text)
+    store.add_public(kid, file_bytes)
     return kid
 
 
@@ -162,7 +162,7 @@ def _common_name(pem: bytes, source: str) -> bytes:
 
 
 def _split_option(text: str, option: str) -> tuple[bytes, str]:
-    """Return (identifier, FILE) of the value KID=FILE of an option."""
+    """Return (identifier, FILE) of an option's value ``text``, which has the form KID=FILE; ``option``: its name."""
     kid, equals, source = text.partition("=")
     if not (kid and equals and source):
         # The message does not quote the text, which may be a key.

@@ -38,7 +38,7 @@ with a registry (any node that subscribes to this topic is one):
 
 
 def add_parser(commands: Any) -> None:
-    """Add ``dps`` and its subcommands to the command line's ``commands``."""
+    """Add the command ``dps`` with its subcommands to ``commands``, the subparsers of the command line."""
     dps = commands.add_parser(
         "dps",
         help="subscribe, publish and bridge on a mesh of DPS nodes (UDP), and find nodes",
@@ -259,7 +259,10 @@ def _seconds(text: str) -> float:
 
 
 def _make_command(name: str) -> Callable[[argparse.Namespace], int]:
-    """Return a function that runs a command of `commands.py`; it imports the module late, as asyncio loads slowly."""
+    """Return a function that runs the command ``name`` of `commands.py`, and returns the exit status.
+
+    The function imports the module only when it is called, because asyncio loads slowly.
+    """
 
     def call(options: argparse.Namespace) -> int:
         from workbench.protocols.dps.cli import commands

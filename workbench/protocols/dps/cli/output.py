@@ -24,7 +24,11 @@ _REFERENCE_TAGS = (25, 256, 28, 29)
 
 
 class Output:
-    """Printer of a command's events, one line for each. The command sets ``node`` before it calls `end`."""
+    """Printer of a command's events: one line for each event, as text or JSON.
+
+    `commands.run` sets ``node`` to the open node. If the reader of the output ends, the Output sets the event ``stop``,
+    which ends the command.
+    """
 
     def __init__(self, options: argparse.Namespace, stop: asyncio.Event) -> None:
         self.node: Any = None
@@ -54,14 +58,15 @@ class Output:
         if self._is_quiet:
             return
         topics = " | ".join(publication.topics)
-        origin = (
+        origin_text = (
             "here" if publication.neighbor is None else f"hops {publication.hops}, from {as_text(publication.neighbor)}"
         )
-        protection = _protection_text(publication)
-        content = "ended" if publication.is_expiry else self._data_text(publication.data)
+        protection_text = _protection_text(publication)
+        content_text = "ended" if publication.is_expiry else self._data_text(publication.data)
         self.write(
             "publication",
-            f"{topics} ({id_text(publication.publication_id)} {publication.sequence}, {origin}{protection}): {content}",
+            f"{topics} ({id_text(publication.publication_id)} {publication.sequence}, {origin_text}{protection_text}): "
+            f"{content_text}",
             topics=list(publication.topics),
             subscription=list(subscription.topics),
             **self._payload_fields(publication.data),
@@ -77,25 +82,25 @@ class Output:
         )
 
     def published(self, series: Any) -> None:
-        """Print that this node has published, with the series' last sequence number and topics."""
-        name = id_text(series.publication_id)
+        """Print a publication of this node: the id, last sequence number and topics of its series."""
+        series_id = id_text(series.publication_id)
         topics = " | ".join(series.topics)
         self.write(
             "published",
-            f"published {name} {series.sequence} on {topics}",
+            f"published {series_id} {series.sequence} on {topics}",
             topics=list(series.topics),
-            publication_id=name,
+            publication_id=series_id,
             sequence=series.sequence,
         )
 
     def answer(self, answer: Any, series: Any) -> None:
         """Print an acknowledgement of a publication of this node."""
-        name = id_text(series.publication_id)
-        protection = _protection_text(answer)
+        series_id = id_text(series.publication_id)
+        protection_text = _protection_text(answer)
         self.write(
             "acknowledgement",
-            f"acknowledged {name} {answer.sequence}{protection}: {self._data_text(answer.data)}",
-            publication_id=name,
+            f"acknowledged {series_id} {answer.sequence}{protection_text}: {self._data_text(answer.data)}",
+            publication_id=series_id,
             sequence=answer.sequence,
             sender=None if answer.sender is None else kid_text(answer.sender),
             way=answer.way,
@@ -103,16 +108,16 @@ class Output:
         )
 
     def discovered(self, node: Any, topics: list[str]) -> None:
-        """Print a node that discovery reports; ``topics``: topics that match its filter."""
+        """Print a node that discovery reports; ``topics``: topics to which the node may subscribe, by its filter."""
         bits = node.interests.popcount
-        interests = f"a filter of {bits} bits" if bits else "nothing"
+        interests_text = f"a filter of {bits} bits" if bits else "nothing"
         topics_text = f", which may be {' or '.join(topics)}" if topics else ""
-        data = f": {self._data_text(node.data)}" if node.data else ""
+        data_text = f": {self._data_text(node.data)}" if node.data else ""
         self.write(
             "gone" if node.is_gone else "found",
             f"{node.address} has gone"
             if node.is_gone
-            else f"found {node.address}, asks for {interests}{topics_text}{data}",
+            else f"found {node.address}, asks for {interests_text}{topics_text}{data_text}",
             address=node.address,
             service=node.service,
             bits=bits,
@@ -121,18 +126,18 @@ class Output:
         )
 
     def event(self, event: Any) -> None:
-        """Print an event of the protocol's node: changes of links, and with ``--debug`` all other events."""
-        kind = type(event).__name__
-        if kind == "LinkSet":
+        """Print an event of the protocol's node if it is a change of a link; with ``--debug``, print all events."""
+        event_name = type(event).__name__
+        if event_name == "LinkSet":
             peer, state = as_text(event.peer), event.detail
             if state in _LINK_TEXTS or self._is_debug:
                 self.write("link", _LINK_TEXTS.get(state, f"{{}}: {state}").format(peer), neighbor=peer, state=state)
         elif self._is_debug:
             neighbor = as_text(event.peer) if isinstance(event.peer, tuple) else ""
-            parts = (kind, event.message, neighbor, event.value, event.detail)
-            text = " ".join(str(part) for part in parts if part != "")
-            fields = {"kind": kind, "message": event.message, "neighbor": neighbor or None, "value": event.value}
-            self.write("debug", text, **fields, detail=str(event.detail))
+            event_values = (event_name, event.message, neighbor, event.value, event.detail)
+            event_text = " ".join(str(event_value) for event_value in event_values if event_value != "")
+            fields = {"kind": event_name, "message": event.message, "neighbor": neighbor or None, "value": event.value}
+            self.write("debug", event_text, **fields, detail=str(event.detail))
 
     def end(self) -> None:
         """Print the last line: numbers of sent, received and dropped datagrams."""
@@ -163,17 +168,17 @@ class Output:
 
 def printable(text: str) -> str:
     """Return a received text as one line that is safe for a terminal, with control characters escaped."""
-    shown = "".join(
+    escaped_text = "".join(
         character if character.isprintable() or character == "\t" else ascii(character)[1:-1] for character in text
     )
     encoding = sys.stdout.encoding or "utf-8"
-    return shown.encode(encoding, "backslashreplace").decode(encoding)
+    return escaped_text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _protection_text(item: Any) -> str:
     """Return how a publication or acknowledgement is encrypted and signed, or "" for a plain message."""
-    encrypted = "" if item.way is None else f", encrypted by {item.way}"
-    return encrypted + ("" if item.sender is None else f", signed by {kid_text(item.sender)}")
+    encryption_text = "" if item.way is None else f", encrypted by {item.way}"
+    return encryption_text + ("" if item.sender is None else f", signed by {kid_text(item.sender)}")
 
 
 def id_text(publication_id: bytes) -> str:
@@ -220,14 +225,16 @@ def json_of_data(data: bytes) -> str:
 
 
 def _refuse_references(data: bytes) -> None:
-    """Raise DecodeError if CBOR contains shared values, or references to texts or shared values."""
-    at = 0
-    while at < len(data):
-        major, information = data[at] >> 5, data[at] & 31
-        width_B = 1 << information - 24 if 24 <= information <= 27 else 0
-        argument = int.from_bytes(data[at + 1 : at + 1 + width_B], "big") if width_B else information
+    """Raise DecodeError if CBOR data contain a tag for shared values, or for references to texts or values."""
+    item_at = 0
+    while item_at < len(data):
+        major, additional_info = data[item_at] >> 5, data[item_at] & 31
+        width_B = 1 << additional_info - 24 if 24 <= additional_info <= 27 else 0
+        argument = int.from_bytes(data[item_at + 1 : item_at + 1 + width_B], "big") if width_B else additional_info
         if major == cbor.TAG and argument in _REFERENCE_TAGS:
-            raise DecodeError(f"{len(data)} bytes of CBOR contain references (tag {argument}); such data are not shown")
-        at += 1 + width_B
-        if major in (cbor.BYTES, cbor.TEXT) and information <= 27:
-            at += argument
+            raise DecodeError(
+                f"{len(data)} bytes of CBOR contain references (tag {argument}); only CBOR without references is shown"
+            )
+        item_at += 1 + width_B
+        if major in (cbor.BYTES, cbor.TEXT) and additional_info <= 27:
+            item_at += argument

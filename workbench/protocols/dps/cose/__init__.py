@@ -109,11 +109,15 @@ class Security:
     def _check(self) -> None:
         if self.way is not None and self.way not in WAYS:
             raise ParameterError(f"way is {self.way!r}; it must be one of {', '.join(WAYS)}, or None")
-        count = len(self.recipients)
-        if (self.way is None and count) or (self.way in (IMPLICIT, DIRECT) and count != 1) or (self.way and not count):
+        recipient_count = len(self.recipients)
+        if (
+            (self.way is None and recipient_count)
+            or (self.way in (IMPLICIT, DIRECT) and recipient_count != 1)
+            or (self.way and not recipient_count)
+        ):
             raise ParameterError(
-                f"way is {self.way!r} and there are {count} recipients; None allows 0, {IMPLICIT!r} and {DIRECT!r} "
-                "need 1, all others 1 or more"
+                f"way is {self.way!r} and recipients has {recipient_count} keys; it must have 0 for None, 1 for "
+                f"{IMPLICIT!r} and {DIRECT!r}, and at least 1 for the other ways"
             )
         for kid in self.recipients:
             (self.keys.public if self.way == ECDH_ES_A256KW else self.keys.symmetric)(kid)
@@ -121,32 +125,34 @@ class Security:
             self.keys.private(self.sender)
 
     def seal(self, message: Any) -> Any:
-        """Return a message encrypted, signed or both, as the parameters of this object require.
+        """Return a message encrypted, signed or both, as this object's ``way`` and ``sender`` require.
 
         ``message`` is a `wire.Publication` or `wire.Acknowledgement` with readable data. It is returned unchanged if
-        the parameters require neither encryption nor a signature.
+        ``way`` and ``sender`` are both None.
         """
-        external = dps.protected_map(message)
-        plain = dps.body_map(message)
+        protected_map = dps.protected_map(message)
+        plain_body = dps.body_map(message)
         if self.way is not None:
-            return dps.with_secured_body(message, structures.encode(self._encrypt(plain, external, nonce(message))))
+            return dps.with_secured_body(
+                message, structures.encode(self._encrypt(plain_body, protected_map, nonce(message)))
+            )
         if self.sender is None:
             return message
-        signature = self._sign("Signature1", external, plain)
-        return dps.with_secured_body(message, structures.encode_signed(signature, plain))
+        signature = self._sign("Signature1", protected_map, plain_body)
+        return dps.with_secured_body(message, structures.encode_signed(signature, plain_body))
 
     def open(self, message: Any) -> Opened:
         """Return a received message as `Opened`, decrypted if necessary; raise DecodeError if decryption fails."""
         if message.data is not None:
             return Opened(message, None, None, None)
         item = structures.decode(message.body)
-        external = dps.protected_map(message)
+        protected_map = dps.protected_map(message)
         if item.tag == structures.SIGN1:
-            sender = self._verified_signer(item.signature, "Signature1", external, item.content)
+            sender = self._verified_signer(item.signature, "Signature1", protected_map, item.content)
             return Opened(dps.with_plain_body(message, item.content), sender, None, None)
-        key_management, kid, plain = self._decrypt(item, external, nonce(message))
+        key_management, kid, plain_body = self._decrypt(item, protected_map, nonce(message))
         sender = self._verified_signer(item.signature, "CounterSignature", b"", item.content, item.protected)
-        return Opened(dps.with_plain_body(message, plain), sender, kid, key_management)
+        return Opened(dps.with_plain_body(message, plain_body), sender, kid, key_management)
 
     def answering(self, opened: Opened) -> "Security":
         """Return a `Security` for acknowledging a publication: it has the publication's key management and key.
@@ -165,42 +171,45 @@ class Security:
         return Security(self.keys, opened.way, recipients, self.sender)
 
     def _encrypt(self, plain: bytes, external: bytes, fixed_nonce: bytes) -> CoseItem:
-        protected = structures.CONTENT_HEADER
+        protected_header = structures.CONTENT_HEADER
         is_implicit = self.way == IMPLICIT
         tag = structures.ENCRYPT0 if is_implicit else structures.ENCRYPT
         if self.way in (IMPLICIT, DIRECT):
-            key, iv = self.keys.symmetric(self.recipients[0]), fixed_nonce
+            content_key, iv = self.keys.symmetric(self.recipients[0]), fixed_nonce
             recipients = [] if is_implicit else [Recipient(structures.DIRECT, self.recipients[0], None, b"")]
         else:
-            key, iv = os.urandom(algorithms.KEY_B), os.urandom(algorithms.NONCE_B)
-            recipients = [self._wrap_key(kid, key) for kid in self.recipients]
-        content = AESGCM(key).encrypt(iv, plain, structures.encryption_structure(tag, protected, external))
+            content_key, iv = os.urandom(algorithms.KEY_B), os.urandom(algorithms.NONCE_B)
+            recipients = [self._wrap_key(kid, content_key) for kid in self.recipients]
+        ciphertext = AESGCM(content_key).encrypt(
+            iv, plain, structures.encryption_structure(tag, protected_header, external)
+        )
         signature = None
         if self.sender is not None:
-            signature = self._sign("CounterSignature", b"", content, protected)
-        return CoseItem(tag, protected, iv, content, tuple(recipients), signature)
+            signature = self._sign("CounterSignature", b"", ciphertext, protected_header)
+        return CoseItem(tag, protected_header, iv, ciphertext, tuple(recipients), signature)
 
     def _wrap_key(self, kid: bytes, key: bytes) -> Recipient:
         if self.way == A256KW:
             return Recipient(structures.A256KW, kid, None, aes_key_wrap(self.keys.symmetric(kid), key))
-        ephemeral, wrapping = algorithms.agree_with(self.keys.public(kid))
-        return Recipient(structures.ECDH_ES_A256KW, kid, ephemeral, aes_key_wrap(wrapping, key))
+        ephemeral, wrapping_key = algorithms.agree_with(self.keys.public(kid))
+        return Recipient(structures.ECDH_ES_A256KW, kid, ephemeral, aes_key_wrap(wrapping_key, key))
 
     def _decrypt(self, item: CoseItem, external: bytes, fixed_nonce: bytes) -> tuple[str, bytes, bytes]:
-        """Return (key management, identifier of the key, decrypted bytes) of an encrypted item.
+        """Decrypt an encrypted item; return (key management, identifier of the key, decrypted bytes).
 
-        ``external``: bytes that are authenticated, too; ``fixed_nonce``: nonce of items that use a shared key directly.
+        ``external``: bytes outside the item that the encryption authenticates. ``fixed_nonce``: nonce of items without
+        a nonce of their own, which are encrypted directly with a shared key. Raises DecodeError if no key fits.
         """
-        authenticated = structures.encryption_structure(item.tag, item.protected, external)
+        authenticated_bytes = structures.encryption_structure(item.tag, item.protected, external)
         for key_management, kid, key in self._content_keys(item):
-            plain = algorithms.decrypt(key, item.iv or fixed_nonce, item.content, authenticated)
-            if plain is not None:
-                return key_management, kid, plain
-        keys = ", ".join(repr(recipient.kid) for recipient in item.recipients) or "an implicit shared key"
-        raise DecodeError(f"a message encrypted for {keys} cannot be decrypted with the keys in the store")
+            decrypted_bytes = algorithms.decrypt(key, item.iv or fixed_nonce, item.content, authenticated_bytes)
+            if decrypted_bytes is not None:
+                return key_management, kid, decrypted_bytes
+        key_names = ", ".join(repr(recipient.kid) for recipient in item.recipients) or "an implicit shared key"
+        raise DecodeError(f"a message encrypted for {key_names} cannot be decrypted with the keys in the store")
 
     def _content_keys(self, item: CoseItem) -> list[tuple[str, bytes, bytes]]:
-        """Return [(key management, identifier, key)] of the keys that may decrypt the item's content; may be []."""
+        """Return [(key management, identifier, key)] of the keys in the store that may decrypt the item's content."""
         if item.tag == structures.ENCRYPT0:
             return [(IMPLICIT, kid, key) for kid, key in self.keys.symmetric.items()]
         for recipient in item.recipients:
@@ -221,11 +230,11 @@ class Security:
 
     def _sign(self, context: str, external: bytes, content: bytes, body_protected: bytes | None = None) -> Signature:
         assert self.sender is not None
-        key = self.keys.private(self.sender)
-        algorithm = algorithms.signature_algorithm(key.public_key())
-        protected = structures.signature_header(algorithm)
-        signed = structures.signature_structure(context, body_protected, protected, external, content)
-        return Signature(protected, algorithm, self.sender, algorithms.sign(key, signed))
+        private_key = self.keys.private(self.sender)
+        algorithm = algorithms.signature_algorithm(private_key.public_key())
+        protected_header = structures.signature_header(algorithm)
+        signed_bytes = structures.signature_structure(context, body_protected, protected_header, external, content)
+        return Signature(protected_header, algorithm, self.sender, algorithms.sign(private_key, signed_bytes))
 
     def _verified_signer(
         self,
@@ -237,21 +246,25 @@ class Security:
     ) -> bytes | None:
         """Return the identifier of the key that made a signature; None if the key is unknown or the signature invalid.
 
-        The other parameters give the signed bytes, as those of `structures.signature_structure`.
+        ``context``, ``external``, ``content`` and ``body_protected`` determine the signed bytes, as in
+        `structures.signature_structure`.
         """
         if signature is None or signature.kid not in self.keys.public:
             return None
-        key = self.keys.public(signature.kid)
-        if signature.algorithm != algorithms.signature_algorithm(key):
+        public_key = self.keys.public(signature.kid)
+        if signature.algorithm != algorithms.signature_algorithm(public_key):
             return None
-        signed = structures.signature_structure(context, body_protected, signature.protected, external, content)
-        return signature.kid if algorithms.is_signed(key, signature.value, signed) else None
+        signed_bytes = structures.signature_structure(context, body_protected, signature.protected, external, content)
+        return signature.kid if algorithms.is_signed(public_key, signature.value, signed_bytes) else None
 
 
 def nonce(message: Any) -> bytes:
-    """Return the nonce (12 bytes) for a shared key, derived from the message's id and sequence number."""
+    """Return the nonce (12 bytes) of a message that is encrypted directly with a shared key.
+
+    It consists of the sequence number, the first 8 bytes of the publication id, and a bit for acknowledgements.
+    """
     is_acknowledgement = isinstance(message, dps.Acknowledgement)
-    number = message.acknowledged if is_acknowledgement else message.sequence
+    sequence_number = message.acknowledged if is_acknowledgement else message.sequence
     id_byte = message.publication_id[0]
     first_byte = id_byte | _ACK_BIT if is_acknowledgement else id_byte & ~_ACK_BIT
-    return number.to_bytes(4, "little") + bytes((first_byte,)) + message.publication_id[1:8]
+    return sequence_number.to_bytes(4, "little") + bytes((first_byte,)) + message.publication_id[1:8]

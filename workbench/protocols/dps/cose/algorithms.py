@@ -51,24 +51,26 @@ def unwrap(wrapping: bytes | None, wrapped: bytes) -> bytes | None:
 
 def agree_with(public: ec.EllipticCurvePublicKey) -> tuple[Point, bytes]:
     """Create a key pair; return its public key, and the wrapping key that ECDH derives from it and ``public``."""
-    number, size_B, _, _ = _CURVES[public.curve.name]
+    curve_number, size_B, _, _ = _CURVES[public.curve.name]
     fresh_key = ec.generate_private_key(public.curve)
-    numbers = fresh_key.public_key().public_numbers()
-    point = Point(number, numbers.x.to_bytes(size_B, "big"), numbers.y.to_bytes(size_B, "big"))
+    public_numbers = fresh_key.public_key().public_numbers()
+    point = Point(curve_number, public_numbers.x.to_bytes(size_B, "big"), public_numbers.y.to_bytes(size_B, "big"))
     return point, _derive_wrapping_key(fresh_key.exchange(ec.ECDH(), public))
 
 
 def agree(private: ec.EllipticCurvePrivateKey, point: Point) -> bytes | None:
-    """Return the wrapping key that ECDH derives from a private key and a point.
+    """Return the wrapping key that ECDH derives from a private key and ``point``, the sender's public key.
 
     Return None if the point is not on the private key's curve.
     """
     curve, size_B = _BY_NUMBER.get(point.curve, (None, 0))
     if curve is None or curve.name != private.curve.name or not len(point.x) == len(point.y) == size_B:
         return None
-    numbers = ec.EllipticCurvePublicNumbers(int.from_bytes(point.x, "big"), int.from_bytes(point.y, "big"), curve)
+    public_numbers = ec.EllipticCurvePublicNumbers(
+        int.from_bytes(point.x, "big"), int.from_bytes(point.y, "big"), curve
+    )
     try:
-        return _derive_wrapping_key(private.exchange(ec.ECDH(), numbers.public_key()))
+        return _derive_wrapping_key(private.exchange(ec.ECDH(), public_numbers.public_key()))
     except ValueError:
         return None
 

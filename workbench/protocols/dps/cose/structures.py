@@ -26,7 +26,11 @@ _CONTEXTS = {ENCRYPT0: b"Encrypt0", ENCRYPT: b"Encrypt"}
 
 
 class Signature(NamedTuple):
-    """The signature of a Sign1, or the countersignature of an encrypted item; ``protected``: its encoded header."""
+    """The signature of a signed item (Sign1), or the countersignature of an encrypted item.
+
+    ``protected`` is the encoded header of the signature, ``algorithm`` its COSE number, ``kid`` the identifier of the
+    signing key, and ``value`` the signature itself.
+    """
 
     protected: bytes
     algorithm: int
@@ -57,10 +61,13 @@ class Recipient(NamedTuple):
 
 
 class CoseItem(NamedTuple):
-    """A COSE item; ``content`` is the ciphertext of an encrypted item, or the payload of a signed item.
+    """An encrypted or signed item of COSE (RFC 8152).
 
-    ``protected`` is the encoded protected header. ``iv`` is the nonce, empty if the item lacks it.
-    ``signature`` is None without a signature.
+    tag        16 (Encrypt0), 96 (Encrypt) or 18 (Sign1)
+    protected  encoded protected header
+    iv         nonce; b"" if the item lacks it
+    content    ciphertext of an encrypted item, payload of a signed item
+    signature  signature, or countersignature of an encrypted item; None without
     """
 
     tag: int
@@ -72,7 +79,6 @@ class CoseItem(NamedTuple):
 
 
 def _encode_header(*pairs: tuple[int, bytes]) -> bytes:
-    """Encode a map of integer keys, in the given order."""
     return cbor.mapping(len(pairs)) + b"".join(cbor.integer(key) + value for key, value in pairs)
 
 
@@ -101,26 +107,32 @@ def signature_structure(
     ``context``: "Signature1" or "CounterSignature"; ``protected``: header of the signature; ``body_protected``: header
     of the countersigned item, None for a Sign1; ``external``: further signed bytes; ``content``: payload or ciphertext.
     """
-    parts = [protected, external, content] if body_protected is None else [body_protected, protected, external, content]
-    return cbor.sequence(cbor.text(context.encode()), *map(cbor.byte_string, parts))
+    byte_strings = (
+        [protected, external, content] if body_protected is None else [body_protected, protected, external, content]
+    )
+    return cbor.sequence(cbor.text(context.encode()), *map(cbor.byte_string, byte_strings))
 
 
 def key_derivation_structure() -> bytes:
     """Return the bytes for deriving the wrapping key of ECDH-ES+A256KW (COSE_KDF_Context), without identities."""
     no_party = cbor.sequence(cbor.NULL, cbor.NULL, cbor.NULL)
-    public = cbor.sequence(cbor.unsigned(256), cbor.byte_string(ECDH_HEADER))
-    return cbor.sequence(cbor.integer(A256KW), no_party, no_party, public)
+    public_info = cbor.sequence(cbor.unsigned(256), cbor.byte_string(ECDH_HEADER))
+    return cbor.sequence(cbor.integer(A256KW), no_party, no_party, public_info)
 
 
 def encode(item: CoseItem) -> bytes:
     """Return the bytes of an encrypted COSE item (Encrypt0 or Encrypt)."""
-    unprotected = [(_IV, cbor.byte_string(item.iv))]
+    unprotected_headers = [(_IV, cbor.byte_string(item.iv))]
     if item.signature is not None:
-        unprotected.append((_COUNTERSIGNATURE, _encode_signature(item.signature)))
-    parts = [cbor.byte_string(item.protected), _encode_header(*unprotected), cbor.byte_string(item.content)]
+        unprotected_headers.append((_COUNTERSIGNATURE, _encode_signature(item.signature)))
+    encoded_items = [
+        cbor.byte_string(item.protected),
+        _encode_header(*unprotected_headers),
+        cbor.byte_string(item.content),
+    ]
     if item.tag == ENCRYPT:
-        parts.append(cbor.sequence(*map(_encode_recipient, item.recipients)))
-    return cbor.tag(item.tag) + cbor.sequence(*parts)
+        encoded_items.append(cbor.sequence(*map(_encode_recipient, item.recipients)))
+    return cbor.tag(item.tag) + cbor.sequence(*encoded_items)
 
 
 def encode_signed(signature: Signature, payload: bytes) -> bytes:
@@ -129,25 +141,28 @@ def encode_signed(signature: Signature, payload: bytes) -> bytes:
 
 
 def _encode_signature(signature: Signature, *payload: bytes) -> bytes:
-    """Encode the array of a Sign1; without ``payload``, the array of a countersignature."""
-    kid = _encode_header((_KID, cbor.byte_string(signature.kid)))
-    return cbor.sequence(cbor.byte_string(signature.protected), kid, *payload, cbor.byte_string(signature.value))
+    """Encode the array of a signed item (Sign1), or without ``payload`` the array of a countersignature."""
+    kid_header = _encode_header((_KID, cbor.byte_string(signature.kid)))
+    return cbor.sequence(cbor.byte_string(signature.protected), kid_header, *payload, cbor.byte_string(signature.value))
 
 
 def _encode_recipient(recipient: Recipient) -> bytes:
-    kid = (_KID, cbor.byte_string(recipient.kid))
+    kid_header = (_KID, cbor.byte_string(recipient.kid))
     if recipient.ephemeral is None:
-        protected, unprotected = b"", _encode_header((_ALGORITHM, cbor.integer(recipient.algorithm)), kid)
+        protected_header, unprotected_header = (
+            b"",
+            _encode_header((_ALGORITHM, cbor.integer(recipient.algorithm)), kid_header),
+        )
     else:
         curve, x, y = recipient.ephemeral
-        ephemeral = _encode_header(
+        ephemeral_key = _encode_header(
             (_KEY_TYPE, cbor.unsigned(_TYPE_EC2)),
             (_CURVE, cbor.unsigned(curve)),
             (_X, cbor.byte_string(x)),
             (_Y, cbor.byte_string(y)),
         )
-        protected, unprotected = ECDH_HEADER, _encode_header((_EPHEMERAL, ephemeral), kid)
-    return cbor.sequence(cbor.byte_string(protected), unprotected, cbor.byte_string(recipient.wrapped))
+        protected_header, unprotected_header = ECDH_HEADER, _encode_header((_EPHEMERAL, ephemeral_key), kid_header)
+    return cbor.sequence(cbor.byte_string(protected_header), unprotected_header, cbor.byte_string(recipient.wrapped))
 
 
 def decode(data: bytes) -> CoseItem:
@@ -160,27 +175,27 @@ def decode(data: bytes) -> CoseItem:
     if tag not in (ENCRYPT0, ENCRYPT):
         raise DecodeError(f"a COSE item has tag {tag}; DPS uses 16, 18 and 96")
     reader.array("an encrypted item", 4 if tag == ENCRYPT else 3)
-    protected = reader.byte_string("protected header")
-    algorithm = _read_algorithm(protected)
+    protected_header = reader.byte_string("protected header")
+    algorithm = _read_algorithm(protected_header)
     if algorithm != A256GCM:
         raise DecodeError(f"the content is encrypted with algorithm {algorithm}; DPS uses 3, AES-256-GCM")
     headers = _read_headers(reader)
-    content = reader.byte_string("ciphertext")
+    ciphertext = reader.byte_string("ciphertext")
     recipients = []
     if tag == ENCRYPT:
         recipients = [_decode_recipient(reader) for _ in range(reader.array("recipients"))]
-    return CoseItem(tag, protected, headers.iv, content, tuple(recipients), headers.countersignature)
+    return CoseItem(tag, protected_header, headers.iv, ciphertext, tuple(recipients), headers.countersignature)
 
 
 def _decode_recipient(reader: cbor.Reader) -> Recipient:
     reader.array("a recipient", 3)
-    protected = reader.byte_string("protected header of a recipient")
+    protected_header = reader.byte_string("protected header of a recipient")
     headers = _read_headers(reader)
-    wrapped = reader.byte_string("wrapped key")
-    algorithm = _read_algorithm(protected) if protected else headers.algorithm
+    wrapped_key = reader.byte_string("wrapped key")
+    algorithm = _read_algorithm(protected_header) if protected_header else headers.algorithm
     if algorithm not in (DIRECT, A256KW, ECDH_ES_A256KW):
         raise DecodeError(f"a recipient has algorithm {algorithm}; DPS uses -5, -6 and -31")
-    return Recipient(algorithm, headers.kid, headers.ephemeral, wrapped)
+    return Recipient(algorithm, headers.kid, headers.ephemeral, wrapped_key)
 
 
 class _Headers(NamedTuple):
@@ -192,9 +207,9 @@ class _Headers(NamedTuple):
 
 
 def _read_headers(reader: cbor.Reader, countersigned: bool = True) -> _Headers:
-    """Read a map of headers and return their values.
+    """Read a map of headers and return their values; a missing header has its default value.
 
-    Unknown headers are skipped, and a countersignature unless ``countersigned``.
+    Unknown headers are skipped. If ``countersigned`` is False, a countersignature is skipped, too.
     """
     headers: dict[str, Any] = {}
     for _ in range(reader.mapping("headers")):
@@ -236,19 +251,22 @@ def _read_point(reader: cbor.Reader) -> Point:
 
 
 def _read_signature(reader: cbor.Reader, name: str, is_item: bool) -> tuple[Signature, bytes]:
-    """Read a Sign1, or a countersignature; return (signature, payload).
+    """Read a signed item (Sign1) or a countersignature, and return (signature, payload).
 
-    ``is_item``: whether it is a Sign1; the payload of a countersignature is b"".
+    ``is_item``: True for a signed item, False for a countersignature, whose payload is returned as b"". ``name``: name
+    for error messages.
     """
     reader.array(name, 4 if is_item else 3)
-    protected = reader.byte_string("protected header of " + name)
+    protected_header = reader.byte_string("protected header of " + name)
     headers = _read_headers(reader, countersigned=is_item)
     payload = reader.byte_string("payload") if is_item else b""
-    return Signature(protected, _read_algorithm(protected), headers.kid, reader.byte_string("signature")), payload
+    return Signature(
+        protected_header, _read_algorithm(protected_header), headers.kid, reader.byte_string("signature")
+    ), payload
 
 
 def _read_algorithm(protected: bytes) -> int:
-    """Return the algorithm in the bytes of a protected header, or 0 if the header is empty or lacks it."""
+    """Return the COSE number of the algorithm in an encoded protected header, or 0 if the header names none."""
     if not protected:
         return 0
     reader = cbor.Reader(protected)

@@ -77,9 +77,10 @@ WAKES = True
 
 @compiled
 def has_room(core, state):
-    """Return whether ``state.filters`` and ``state.needs`` have enough free rows for the next event of a node."""
-    filters, rows = state.numbers[Number.FILTERS] + state.most_new, state.numbers[Number.NEEDS] + state.most_new
-    return filters < len(state.filters) and rows < len(state.needs)
+    """Return whether the arrays of filters and needs have enough free rows for any single event at a node."""
+    most_filters = state.numbers[Number.FILTERS] + state.most_new
+    most_needs = state.numbers[Number.NEEDS] + state.most_new
+    return most_filters < len(state.filters) and most_needs < len(state.needs)
 
 
 @compiled
@@ -170,8 +171,8 @@ def _change_own(core, state, i, subscription, in_force, now):
         own_subscription = np.int64(core.nodes[i].first_subscription)
         while own_subscription != NONE:
             if state.in_force[own_subscription]:
-                topics = state.subscribed_set[own_subscription]
-                add_to_sum(state, state.subscribed_filter[topics], state.subscribed_needs[topics])
+                topic_set = state.subscribed_set[own_subscription]
+                add_to_sum(state, state.subscribed_filter[topic_set], state.subscribed_needs[topic_set])
             own_subscription = np.int64(core.subscriptions[own_subscription].next)
         node.own_interests = intern_filter(state)
         node.own_needs = intern_needs(state)
@@ -216,17 +217,17 @@ def receive(core, state, i, sender, message, header_field, broadcast, now):
     ``header_field`` contains the hops and the remaining lifetime of a publication; other messages do not use it.
     """
     i, sender = np.int64(i), np.int64(sender)
-    name = core.messages[message].name
-    if name == Message.PUBLICATION:
+    message_kind = core.messages[message].name
+    if message_kind == Message.PUBLICATION:
         receive_publication(core, state, i, sender, message, header_field, now)
         if state.retains or state.nodes[i].is_crowded:
             _plan_wake(core, state, i)
         return
     link = link_of(state, i, sender)
-    if name == Message.ACKNOWLEDGEMENT:
+    if message_kind == Message.ACKNOWLEDGEMENT:
         receive_answer(core, state, i, link, message, now)
         return
-    if name == Message.SUBSCRIPTION:
+    if message_kind == Message.SUBSCRIPTION:
         receive_subscription(core, state, i, link, message, now)
     else:
         receive_acknowledgement(core, state, i, link, message, now)
@@ -239,14 +240,14 @@ def sent(core, state, i, receiver, message, header_field, ok, now):
 
     If the message was not delivered, schedule a retry, except for acknowledgements of publications.
     """
-    name, link = core.messages[message].name, link_of(state, i, np.int64(receiver))
+    message_kind, link = core.messages[message].name, link_of(state, i, np.int64(receiver))
     if ok:
         state.links[link].repeated = 0
         return
-    if name == Message.PUBLICATION:
+    if message_kind == Message.PUBLICATION:
         retry_publication(core, state, i, link, np.int64(state.headers[message].publication), header_field, now)
-    elif name != Message.ACKNOWLEDGEMENT:
-        is_answer = name != Message.SUBSCRIPTION and not state.headers[message].flags & SAK_REQUESTED
+    elif message_kind != Message.ACKNOWLEDGEMENT:
+        is_answer = message_kind != Message.SUBSCRIPTION and not state.headers[message].flags & SAK_REQUESTED
         retry_link_message(core, state, i, link, is_answer, now)
     _plan_wake(core, state, i)
 
@@ -287,31 +288,31 @@ def _send_scout(core, state, i, now):
     another part of the network.
     """
     node = state.nodes[i]
-    scout = np.int64(node.scout)
-    if scout != NONE:
-        remote = state.links[scout]
+    scout_link = np.int64(node.scout)
+    if scout_link != NONE:
+        remote = state.links[scout_link]
         if remote.state == MUTED and not remote.pending and not remote.is_chosen:
-            end_link(core, state, i, scout, now)
-    scout = next_neighbor(core, state, i)
-    node.scout = scout
-    if scout != NONE:
-        request_link(core, state, i, scout, now)
+            end_link(core, state, i, scout_link, now)
+    scout_link = next_neighbor(core, state, i)
+    node.scout = scout_link
+    if scout_link != NONE:
+        request_link(core, state, i, scout_link, now)
     node.scout_us = now + rules.scout_after_us(node.recheck_s, twin.stream_uniform(core, i))
 
 
 @compiled
 def _send_requests(core, state, i, now):
     """Request the links of node ``i`` whose scheduled times have come."""
-    planned, previous_link = state.nodes[i].planned_requests, NONE
-    link = np.int64(planned.first)
+    planned_requests, previous_link = state.nodes[i].planned_requests, NONE
+    link = np.int64(planned_requests.first)
     while link != NONE:
         request = state.link_requests[link]
-        successor = np.int64(request.next)
+        next_link = np.int64(request.next)
         if request.request_us <= now:
             request.is_planned = 0
-            twin.remove_behind(planned, state.link_requests, previous_link, link)
+            twin.remove_behind(planned_requests, state.link_requests, previous_link, link)
             if state.links[link].state == GONE:
                 request_link(core, state, i, link, now)
         else:
             previous_link = link
-        link = successor
+        link = next_link

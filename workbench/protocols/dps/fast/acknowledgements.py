@@ -1,4 +1,7 @@
-"""Acknowledgements of publications in DPS's fast twin: `workbench.protocols.dps.acknowledgements`, without payload."""
+"""Acknowledgements of publications in DPS's fast twin, without payload.
+
+`workbench.protocols.dps.acknowledgements` defines the behavior.
+"""
 
 import numpy as np
 
@@ -72,6 +75,9 @@ def _is_expected(core, state, i, publication):
 
 @compiled
 def _report_answer(core, state, i, peer, message, publication, now):
-    """Write a trace event for an acknowledgement if node ``i`` still expects acknowledgements of the publication."""
+    """Write a trace event for an acknowledgement if node ``i`` still expects acknowledgements of the publication.
+
+    ``peer``: address of the neighbor that sent the acknowledgement; NONE: node ``i`` acknowledges its own publication.
+    """
     if _is_expected(core, state, i, publication):
         twin.report(core, now, i, Event.ACKNOWLEDGED, peer, message, 0, twin.NO_REASON)

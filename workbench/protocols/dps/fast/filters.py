@@ -27,7 +27,7 @@ EMPTY = 0  # row of the filter without set bits, and of the needs without set bi
 
 
 class Number(twin.Codes):
-    """Indices in the array ``state.numbers``: the numbers of stored filters, stored needs and made publications."""
+    """Indices in the array ``state.numbers``, which counts the stored filters, stored needs and publications so far."""
 
     FILTERS = auto()
     NEEDS = auto()
@@ -59,22 +59,22 @@ def table_of(hashes: np.ndarray, room: int) -> np.ndarray:
 
     ``room``: number of rows that the table must be able to hold; it has more than twice as many slots.
     """
-    size = 1 << (2 * room).bit_length()
-    table = np.full(size, NONE, np.int32)
-    for row, position in enumerate((hashes & np.uint64(size - 1)).tolist()):
-        while table[position] != NONE:
-            position = (position + 1) & (size - 1)
-        table[position] = row
+    slot_count = 1 << (2 * room).bit_length()
+    table = np.full(slot_count, NONE, np.int32)
+    for row, slot in enumerate((hashes & np.uint64(slot_count - 1)).tolist()):
+        while table[slot] != NONE:
+            slot = (slot + 1) & (slot_count - 1)
+        table[slot] = row
     return table
 
 
 @compiled
 def _hash_row(rows, row):
-    value = _START
+    hash_value = _START
     for k in range(rows.shape[1]):
-        value = (value ^ rows[row, k]) * _FACTOR
-        value ^= value >> _SHIFT
-    return value
+        hash_value = (hash_value ^ rows[row, k]) * _FACTOR
+        hash_value ^= hash_value >> _SHIFT
+    return hash_value
 
 
 @compiled
@@ -87,61 +87,60 @@ def _are_equal(rows, first, second):
 
 @compiled
 def _find_or_add(rows, hashes, table, row):
-    """Return the index of the stored row that equals row ``row``, which is computed but not stored yet.
+    """Return the index of the stored row that equals the new row ``row``; if no row is equal, store the new row.
 
-    If no stored row is equal, add row ``row`` to the hash table, and return ``row``.
-
-    ``rows``: all filters, or all needs; ``hashes``: the hash of each stored row; ``table``: their hash table.
+    ``rows``: all filters, or all needs, followed by the new row at index ``row``. ``hashes``: hash of each stored row.
+    ``table``: hash table of the stored rows. A new row is stored by adding its hash to both.
     """
     hash_value = _hash_row(rows, row)
-    mask = len(table) - 1
-    position = np.int64(hash_value & np.uint64(mask))
-    while table[position] != NONE:
-        candidate = np.int64(table[position])
-        if hashes[candidate] == hash_value and _are_equal(rows, candidate, row):
-            return candidate
-        position = (position + 1) & mask
-    table[position] = row
+    slot_mask = len(table) - 1
+    slot = np.int64(hash_value & np.uint64(slot_mask))
+    while table[slot] != NONE:
+        candidate_row = np.int64(table[slot])
+        if hashes[candidate_row] == hash_value and _are_equal(rows, candidate_row, row):
+            return candidate_row
+        slot = (slot + 1) & slot_mask
+    table[slot] = row
     hashes[row] = hash_value
     return np.int64(row)
 
 
 @compiled
 def intern_filter(state):
-    """Store the filter that was computed in the first free row of ``state.filters``; return its row.
+    """Return the row of the stored filter that equals the new filter in the first free row of ``state.filters``.
 
-    If an equal filter is stored already, return its row instead; the first free row stays free.
+    If no stored filter is equal, the new filter is stored: its row is no longer free, and is returned.
     """
-    row = state.numbers[Number.FILTERS]
-    stored_row = _find_or_add(state.filters, state.filter_hashes, state.filter_table, row)
-    if stored_row == row:
-        state.numbers[Number.FILTERS] = row + 1
-        state.filter_ones[row] = ones_of(state.filters, row)
-        state.filter_B[row] = _encoded_B(state, row)
+    new_row = state.numbers[Number.FILTERS]
+    stored_row = _find_or_add(state.filters, state.filter_hashes, state.filter_table, new_row)
+    if stored_row == new_row:
+        state.numbers[Number.FILTERS] = new_row + 1
+        state.filter_ones[new_row] = ones_of(state.filters, new_row)
+        state.filter_B[new_row] = _encoded_B(state, new_row)
     return stored_row
 
 
 @compiled
 def intern_needs(state):
-    """Store the needs that were computed in the first free row of ``state.needs``; return their row.
+    """Return the row of the stored needs that equal the new needs in the first free row of ``state.needs``.
 
-    If equal needs are stored already, return their row instead; the first free row stays free.
+    If no stored needs are equal, the new needs are stored: their row is no longer free, and is returned.
     """
-    row = state.numbers[Number.NEEDS]
-    stored_row = _find_or_add(state.needs, state.needs_hashes, state.needs_table, row)
-    if stored_row == row:
-        state.numbers[Number.NEEDS] = row + 1
-        state.needs_ones[row] = ones_of(state.needs, row)
+    new_row = state.numbers[Number.NEEDS]
+    stored_row = _find_or_add(state.needs, state.needs_hashes, state.needs_table, new_row)
+    if stored_row == new_row:
+        state.numbers[Number.NEEDS] = new_row + 1
+        state.needs_ones[new_row] = ones_of(state.needs, new_row)
     return stored_row
 
 
 @compiled
 def ones_of(rows, row):
     """Return the number of set bits in row ``row`` of an array of 64-bit words."""
-    count = np.int64(0)
+    bit_count = np.int64(0)
     for k in range(rows.shape[1]):
-        count += twin.count_ones(rows[row, k])
-    return count
+        bit_count += twin.count_ones(rows[row, k])
+    return bit_count
 
 
 # Sums
@@ -149,7 +148,7 @@ def ones_of(rows, row):
 
 @compiled
 def clear_sum(state):
-    """Start an empty sum in the first free rows: no bit is set in the filter, and all bits are set in the needs."""
+    """Start a sum of interests in the first free row of the filters (no bit set) and of the needs (all bits set)."""
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
         state.filters[row, k] = _NO_BITS
@@ -160,9 +159,9 @@ def clear_sum(state):
 
 @compiled
 def add_to_sum(state, interests, needs):
-    """Add the interests of a link or of a subscription to the sum in the first free rows of filters and needs.
+    """Add the interests of a link or of a subscription to the sum that `clear_sum` has started.
 
-    ``interests``, ``needs``: the rows to add. Filters are united, needs are intersected.
+    ``interests``, ``needs``: rows of the filter and of the needs to add. Filters are united, needs are intersected.
     """
     row = state.numbers[Number.FILTERS]
     for k in range(state.filters.shape[1]):
@@ -174,7 +173,10 @@ def add_to_sum(state, interests, needs):
 
 @compiled
 def end_sum(state, entries):
-    """Finish the sum in the first free rows, to which ``entries`` rows were added; an empty sum gets empty needs."""
+    """Finish the sum that `clear_sum` has started: clear its needs if no interests were added.
+
+    ``entries``: number of the interests that were added.
+    """
     if entries == 0:
         row = state.numbers[Number.NEEDS]
         for k in range(NEEDS_WORDS):
@@ -220,7 +222,7 @@ def _runs_bits(state, row, complement):
 
     ``complement``: a word of ones to encode the inverted filter, or 0 to encode the filter itself.
     """
-    bits = np.int64(0)
+    code_bits = np.int64(0)
     run_start = np.int64(0)
     for k in range(state.filters.shape[1]):
         word = state.filters[row, k] ^ complement
@@ -229,25 +231,25 @@ def _runs_bits(state, row, complement):
             word &= word - _ONE_BIT
             zeros = position - run_start + 1
             run_start = position + 1
-            bits += 1
+            code_bits += 1
             while zeros > 1:
                 zeros >>= 1
-                bits += 2
-    return bits
+                code_bits += 2
+    return code_bits
 
 
 @compiled
 def _encoded_B(state, row):
     """Return the size in bytes of the encoded filter in row ``row``; `BitVector.encode` defines the encoding."""
-    length = state.filters.shape[1] * WORD
-    fill_percent = 100 * state.filter_ones[row] + 1  # times ``length``
-    bits = np.int64(length + 1)
-    if fill_percent < SPARSE_PERCENT * length:
-        bits = _runs_bits(state, row, _NO_BITS)
-    elif fill_percent > DENSE_PERCENT * length:
-        bits = _runs_bits(state, row, _ALL)
-    data_B = length // 8 if bits > length else (bits + 7) // 8
-    return 2 + _head_B(length) + _head_B(data_B) + data_B
+    filter_bits = state.filters.shape[1] * WORD
+    fill_percent = 100 * state.filter_ones[row] + 1  # times ``filter_bits``
+    code_bits = np.int64(filter_bits + 1)
+    if fill_percent < SPARSE_PERCENT * filter_bits:
+        code_bits = _runs_bits(state, row, _NO_BITS)
+    elif fill_percent > DENSE_PERCENT * filter_bits:
+        code_bits = _runs_bits(state, row, _ALL)
+    data_B = filter_bits // 8 if code_bits > filter_bits else (code_bits + 7) // 8
+    return 2 + _head_B(filter_bits) + _head_B(data_B) + data_B
 
 
 def longest_B(length: int) -> int:
@@ -265,7 +267,10 @@ def _or_rotated(word, distance):
 
 @compiled
 def _lacks_need(state, needs, k, word):
-    """Return whether ``word``, word ``k`` of a fuzzy hash, lacks a bit that the needs in row ``needs`` have there."""
+    """Return whether word ``k`` of the needs in row ``needs`` has a bit that ``word`` lacks.
+
+    ``word`` is word ``k`` of the fuzzy hash with which the needs are compared.
+    """
     return (state.needs[needs, k] & ~word) != _NO_BITS
 
 
@@ -276,17 +281,21 @@ def routes(state, topics, interests, needs):
     ``topics``: number of the publication's set of topics (see `topics.Workload`); ``interests``, ``needs``: rows of the
     interests and needs of a link.
     """
-    folded = _NO_BITS
-    common_bits = np.int64(0)
-    for position in range(state.topic_first[topics], state.topic_first[topics + 1]):
-        common = state.topic_words[position] & state.filters[interests, state.topic_positions[position]]
-        folded |= common
-        common_bits += twin.count_ones(common)
-    if common_bits == 0:
+    folded_words = _NO_BITS
+    common_bit_count = np.int64(0)
+    for entry in range(state.topic_first[topics], state.topic_first[topics + 1]):
+        common_word = state.topic_words[entry] & state.filters[interests, state.topic_positions[entry]]
+        folded_words |= common_word
+        common_bit_count += twin.count_ones(common_word)
+    if common_bit_count == 0:
         return False
-    unary = _ALL if common_bits >= WORD - 1 else (_ONE_BIT << np.uint64(common_bits)) - _ONE_BIT
-    if _lacks_need(state, needs, 3, unary) or _lacks_need(state, needs, 0, _or_rotated(_or_rotated(folded, 7), 31)):
+    unary_count = _ALL if common_bit_count >= WORD - 1 else (_ONE_BIT << np.uint64(common_bit_count)) - _ONE_BIT
+    if _lacks_need(state, needs, 3, unary_count) or _lacks_need(
+        state, needs, 0, _or_rotated(_or_rotated(folded_words, 7), 31)
+    ):
         return False
-    if _lacks_need(state, needs, 1, _or_rotated(_or_rotated(_or_rotated(folded, 11), 29), 37)):
+    if _lacks_need(state, needs, 1, _or_rotated(_or_rotated(_or_rotated(folded_words, 11), 29), 37)):
         return False
-    return not _lacks_need(state, needs, 2, _or_rotated(_or_rotated(_or_rotated(_or_rotated(folded, 13), 17), 19), 41))
+    return not _lacks_need(
+        state, needs, 2, _or_rotated(_or_rotated(_or_rotated(_or_rotated(folded_words, 13), 17), 19), 41)
+    )

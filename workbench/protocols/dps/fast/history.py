@@ -25,9 +25,9 @@ def _append_seen(state, i, publication, now):
 
 @compiled
 def _forget_oldest(state, i):
-    seen = state.nodes[i].seen
-    publication = np.int64(seen.first)
-    twin.remove(seen, state.pairs[:, i], publication)
+    seen_publications = state.nodes[i].seen
+    publication = np.int64(seen_publications.first)
+    twin.remove(seen_publications, state.pairs[:, i], publication)
     state.pairs[publication, i].is_seen = 0
     for k in range(state.was_received_from.shape[2]):
         state.was_received_from[publication, i, k] = _NO_BITS
@@ -40,7 +40,11 @@ def _is_expired(state, i, publication, now):
 
 @compiled
 def _make_room(state, i, now):
-    """Remove expired publications from node ``i``'s history if it has grown enough, and old ones if it is full."""
+    """Make room for a publication in node ``i``'s history.
+
+    Remove the oldest publications if the history is full. Remove the expired publications only from time to time, when
+    `rules.clears_history` allows it.
+    """
     node = state.nodes[i]
     node.since_cleared += 1
     if rules.clears_history(node.seen.count, node.clear_at, node.since_cleared, state.max_history):
@@ -54,11 +58,10 @@ def _make_room(state, i, now):
 
 @compiled
 def _count_sources(state, i, publication):
-    """Return the number of neighbors from which node ``i`` has received a publication."""
-    count = np.int64(0)
+    source_count = np.int64(0)
     for k in range(state.was_received_from.shape[2]):
-        count += twin.count_ones(state.was_received_from[publication, i, k])
-    return count
+        source_count += twin.count_ones(state.was_received_from[publication, i, k])
+    return source_count
 
 
 @compiled
@@ -84,26 +87,28 @@ def note_neighbor(state, i, publication, link, hops):
 
     ``hops``: hops of the publication up to the neighbor that sent it.
     """
-    position = link - state.link_first[i]
-    is_known = was_received_from(state, i, publication, link)
-    sources = _count_sources(state, i, publication)
-    if not is_known and not rules.records_sender(state.links[link].state != GONE, sources):
+    neighbor_position = link - state.link_first[i]
+    was_recorded = was_received_from(state, i, publication, link)
+    source_count = _count_sources(state, i, publication)
+    if not was_recorded and not rules.records_sender(state.links[link].state != GONE, source_count):
         return
     if state.acknowledges:
-        earlier_senders = _count_sources(state, i, publication)
-        if is_known:
+        earlier_sender_count = _count_sources(state, i, publication)
+        if was_recorded:
             former_rank = np.int64(state.path_ranks[publication, link])
             hops = min(np.int64(hops), former_rank >> _ORDER_BITS)
-            earlier_senders = former_rank & _ORDER
-        state.path_ranks[publication, link] = (np.int64(hops) << _ORDER_BITS) | earlier_senders
-    state.was_received_from[publication, i, position >> 6] |= _ONE_BIT << np.uint64(position & 63)
+            earlier_sender_count = former_rank & _ORDER
+        state.path_ranks[publication, link] = (np.int64(hops) << _ORDER_BITS) | earlier_sender_count
+    state.was_received_from[publication, i, neighbor_position >> 6] |= _ONE_BIT << np.uint64(neighbor_position & 63)
 
 
 @compiled
 def was_received_from(state, i, publication, link):
     """Return whether the history of node ``i`` records that a publication came over ``link``."""
-    position = link - state.link_first[i]
-    return (state.was_received_from[publication, i, position >> 6] >> np.uint64(position & 63)) & _ONE_BIT != _NO_BITS
+    neighbor_position = link - state.link_first[i]
+    return (
+        state.was_received_from[publication, i, neighbor_position >> 6] >> np.uint64(neighbor_position & 63)
+    ) & _ONE_BIT != _NO_BITS
 
 
 @compiled

@@ -71,27 +71,28 @@ ACTIONS_LEFT_OUT = (Action.CANCEL_END,)
 @compiled
 def apply_input(core, state, i, link, link_input, now):
     """Apply an input (`automaton.Input`) to a link: change its state, and execute the transition table's actions."""
-    entry = _change_state(core, state, i, link, link_input, now)
-    for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
+    table_entry = _change_state(core, state, i, link, link_input, now)
+    for k in range(state.first_actions[table_entry], state.first_actions[table_entry + 1]):
         action = state.actions[k]
         if action == Action.UPDATE:
             update(core, state, i, now)
         elif action == Action.REPLACE:
-            replacement = _find_replacement(state, i, link)
-            if replacement != NONE:
-                _apply_nested_input(core, state, i, replacement, NEEDED, now)
+            replacement_link = _find_replacement(state, i, link)
+            if replacement_link != NONE:
+                _apply_nested_input(core, state, i, replacement_link, NEEDED, now)
         else:
             _execute(core, state, i, link, action, now)
 
 
 @compiled
 def _apply_nested_input(core, state, i, link, link_input, now):
-    """Apply the input NEEDED or CHANGED to a link while the actions of another input are executed.
+    """Apply an input of a link's state machine while the actions of another input are executed.
 
-    Neither input causes REPLACE or UPDATE, so no recursion is needed, which numba does not support here.
+    Only the inputs NEEDED and CHANGED are allowed. They do not cause the actions REPLACE and UPDATE, which apply
+    further inputs, so this function needs no recursion. Numba does not support recursion here.
     """
-    entry = _change_state(core, state, i, link, link_input, now)
-    for k in range(state.first_actions[entry], state.first_actions[entry + 1]):
+    table_entry = _change_state(core, state, i, link, link_input, now)
+    for k in range(state.first_actions[table_entry], state.first_actions[table_entry + 1]):
         _execute(core, state, i, link, state.actions[k], now)
 
 
@@ -102,11 +103,11 @@ def _change_state(core, state, i, link, link_input, now):
     Return the index of the table's entry for the former state and the input (see `state.automaton_arrays`).
     """
     former_state = np.int64(state.links[link].state)
-    entry = former_state * _INPUTS + link_input
-    set_state(core, state, i, link, now, np.int64(state.next_states[entry]))
-    if state.next_states[entry] != former_state:
+    table_entry = former_state * _INPUTS + link_input
+    set_state(core, state, i, link, now, np.int64(state.next_states[table_entry]))
+    if state.next_states[table_entry] != former_state:
         _send_ids_later(state, i, now)
-    return entry
+    return table_entry
 
 
 @compiled
@@ -185,16 +186,16 @@ def _update_neighbor(state, i, link, action):
 def _counts_muted(state, i):
     """Return whether the interests of muted neighbors stay in the sum of interests of node ``i``.
 
-    In a dense neighborhood they never do.
+    The result is always False in a dense neighborhood.
     """
     return state.count_muted and not state.nodes[i].is_crowded
 
 
 @compiled
 def _send_changes(core, state, i, link, now):
-    """Send a neighbor the interests of node ``i`` that have changed; do nothing if they have not changed.
+    """Send a neighbor the interests of node ``i``, if they have changed since they were sent to this neighbor.
 
-    While an answer of the neighbor is outstanding, only note that changes may have to be sent.
+    If an answer of the neighbor is outstanding, send nothing, and set ``is_behind`` to check for changes later.
     """
     remote = state.links[link]
     if remote.pending:
@@ -210,28 +211,28 @@ def _find_replacement(state, i, link):
     A link is preferred if its mesh id has the same owner as the mesh id of ``link``. If an active link already has an
     id of this owner, return NONE.
     """
-    ended = state.links[link]
-    replacement = NONE
+    ended_remote = state.links[link]
+    replacement_link = NONE
     replacement_has_same_owner = False
-    candidate = np.int64(state.nodes[i].links.first)
-    while candidate != NONE:
-        remote = state.links[candidate]
-        has_same_owner = is_same_owner(remote.mesh_high, remote.mesh_low, ended.mesh_high, ended.mesh_low)
+    candidate_link = np.int64(state.nodes[i].links.first)
+    while candidate_link != NONE:
+        remote = state.links[candidate_link]
+        has_same_owner = is_same_owner(remote.mesh_high, remote.mesh_low, ended_remote.mesh_high, ended_remote.mesh_low)
         if has_same_owner and (remote.state == ACTIVE or remote.state == UNMUTING):
             return NONE
-        if remote.state == MUTED and (replacement == NONE or (has_same_owner and not replacement_has_same_owner)):
-            replacement = candidate
+        if remote.state == MUTED and (replacement_link == NONE or (has_same_owner and not replacement_has_same_owner)):
+            replacement_link = candidate_link
             replacement_has_same_owner = has_same_owner
-        candidate = np.int64(remote.next)
-    return replacement
+        candidate_link = np.int64(remote.next)
+    return replacement_link
 
 
 @compiled
 def _set_inbound(state, i, link, interests, needs):
-    """Store the interests and needs that a neighbor has sent, and note that they changed.
+    """Store the interests and needs that a neighbor has sent, and mark them as changed for the trace.
 
-    ``interests``: a row of ``state.filters``, NONE to remove the stored interests; ``needs``: a row of ``state.needs``.
-    ``link``: row of the link with the neighbor.
+    ``link``: row of the link with the neighbor. ``interests``: a row of ``state.filters``, or NONE to remove the stored
+    interests. ``needs``: a row of ``state.needs``.
     """
     state.links[link].inbound = interests
     state.links[link].inbound_needs = needs
@@ -243,7 +244,7 @@ def _set_inbound(state, i, link, interests, needs):
 
 @compiled
 def request_link(core, state, i, link, now):
-    """Request a link with a neighbor with which no link exists."""
+    """Request a link with a neighbor to which node ``i`` has no link; ``link`` is the neighbor's row."""
     add_link(state, i, link, 1)
     apply_input(core, state, i, link, ASKED, now)
 
@@ -339,7 +340,7 @@ def _restarts_link(core, state, i, link, message):
 
 @compiled
 def _sends_all(remote):
-    """Return whether the unanswered message to a neighbor is a subscription with all interests, not with a change."""
+    """Return whether a subscription with all interests, not only with their change, awaits the neighbor's answer."""
     return remote.pending == SUBSCRIPTION and not remote.is_delta
 
 
@@ -386,22 +387,22 @@ def _receive_common(core, state, i, link, message, is_acknowledgement, now):
     again, so that the rest of the message must be ignored.
     """
     remote, header = state.links[link], state.headers[message]
-    revision, newest, flags = core.messages[message].sequence, np.int64(remote.inbound_revision), header.flags
-    if rules.is_stale(revision, newest):
+    revision, newest_revision, flags = core.messages[message].sequence, np.int64(remote.inbound_revision), header.flags
+    if rules.is_stale(revision, newest_revision):
         twin.drop(core, now, i, address_of(core, state, link), message, Reason.STALE)
         return True
-    is_known = rules.is_duplicate(revision, newest)
+    is_duplicate = rules.is_duplicate(revision, newest_revision)
     if flags & SAK_REQUESTED:
-        if rules.lacks_base(flags, remote.state, revision, newest):
+        if rules.lacks_base(flags, remote.state, revision, newest_revision):
             twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
             if rules.is_settled(remote.state, _sends_all(remote)):
                 apply_input(core, state, i, link, RESTARTED, now)
                 return False
             return True
-        base = np.int64(remote.inbound) if flags & DELTA and remote.inbound != NONE else EMPTY
+        base_interests = np.int64(remote.inbound) if flags & DELTA and remote.inbound != NONE else EMPTY
         # Applying a repeated change a second time would undo it.
-        is_empty = remote.inbound == NONE if is_known else header.vector == base
-        if rules.has_lost_base(flags, remote.state, header.needs != EMPTY and is_empty):
+        gives_no_interests = remote.inbound == NONE if is_duplicate else header.vector == base_interests
+        if rules.has_lost_base(flags, remote.state, header.needs != EMPTY and gives_no_interests):
             twin.drop(core, now, i, address_of(core, state, link), message, Reason.NO_BASE)
             apply_input(core, state, i, link, RESTARTED, now)
             return False
@@ -411,7 +412,7 @@ def _receive_common(core, state, i, link, message, is_acknowledgement, now):
     is_crowded, was_muted = state.nodes[i].is_crowded != 0, remote.state == MUTED
     if not flags & UNMUTE:
         _check_for_loop(core, state, i, link, message, is_acknowledgement, now)
-    elif not is_known:
+    elif not is_duplicate:
         apply_input(core, state, i, link, UNMUTED, now)
     if header.mesh_high != remote.mesh_high or header.mesh_low != remote.mesh_low:
         note_mesh_id(remote, header.mesh_high, header.mesh_low)
@@ -420,15 +421,16 @@ def _receive_common(core, state, i, link, message, is_acknowledgement, now):
     if rules.announces_mute(is_crowded, was_muted, remote.state, flags):
         send_acknowledgement(core, state, i, link, now, False)
     if flags & SAK_REQUESTED:
-        _process_interests(core, state, i, link, message, is_known, now)
+        _process_interests(core, state, i, link, message, is_duplicate, now)
     return True
 
 
 @compiled
 def _check_for_loop(core, state, i, link, message, is_acknowledgement, now):
-    """Apply the input LOOP to a link if a message shows a loop, and NO_LOOP if it excludes a loop.
+    """Check the mesh id and the flags of a received message for a loop, and change the state of the link accordingly.
 
-    The mesh id and the flags of the message decide. ``is_acknowledgement``: the message acknowledges a subscription.
+    The link's state machine gets the input LOOP, NO_LOOP, or no input if the message does not decide.
+    ``is_acknowledgement``: the message acknowledges a subscription.
     """
     remote, header = state.links[link], state.headers[message]
     is_other_owner = not is_same_owner(header.mesh_high, header.mesh_low, remote.mesh_high, remote.mesh_low)
@@ -446,9 +448,9 @@ def _process_interests(core, state, i, link, message, is_known, now):
 
     ``is_known``: the message was received before, so its interests are stored already.
     """
-    is_changed = not is_known and _store_interests(state, i, link, message)
+    has_new_interests = not is_known and _store_interests(state, i, link, message)
     _acknowledge(core, state, i, link, now)
-    if is_changed:
+    if has_new_interests:
         send_retained(core, state, i, link, now)
     if not is_known:
         _update_later(state, i, now)
@@ -461,10 +463,10 @@ def _store_interests(state, i, link, message):
     if remote.state == MUTED and not _counts_muted(state, i):
         return False
     former_interests, former_needs = remote.inbound, remote.inbound_needs
-    interests = np.int64(header.vector)
+    new_interests = np.int64(header.vector)
     if header.flags & DELTA and remote.inbound != NONE:
-        interests = change_between(state, interests, np.int64(remote.inbound))
-    _set_inbound(state, i, link, NONE if interests == EMPTY else interests, header.needs)
+        new_interests = change_between(state, new_interests, np.int64(remote.inbound))
+    _set_inbound(state, i, link, NONE if new_interests == EMPTY else new_interests, header.needs)
     return remote.inbound != former_interests or (former_interests != NONE and remote.inbound_needs != former_needs)
 
 
@@ -472,14 +474,14 @@ def _store_interests(state, i, link, message):
 def _acknowledge(core, state, i, link, now):
     """Acknowledge a neighbor's message, with node ``i``'s interests if the neighbor does not have these yet."""
     remote = state.links[link]
-    with_interests = remote.pending == ACKNOWLEDGEMENT
+    sends_interests = remote.pending == ACKNOWLEDGEMENT
     if remote.state == MUTED:
-        with_interests = False
+        sends_interests = False
     elif remote.sends_all_next:
         # After unmuting, the interests were sent already; the acknowledgement repeats that message.
-        with_interests = remote.state == UNMUTING or find_changes(state, i, link)
+        sends_interests = remote.state == UNMUTING or find_changes(state, i, link)
     remote.sends_all_next = 0
-    send_acknowledgement(core, state, i, link, now, with_interests)
+    send_acknowledgement(core, state, i, link, now, sends_interests)
 
 
 @compiled
@@ -516,14 +518,14 @@ def wake_links(core, state, i, now):
     link = np.int64(node.links.first)
     while link != NONE:
         remote = state.links[link]
-        successor = np.int64(remote.next)
+        next_link = np.int64(remote.next)
         if remote.retry_us != NONE and remote.retry_us <= now:
             _send_retry(core, state, i, link, now)
         if remote.tick_us != NONE and remote.tick_us <= now:
             _count_tick(core, state, i, link, now)
         elif remote.keep_alive_us != NONE and remote.keep_alive_us <= now:
             apply_input(core, state, i, link, QUIET, now)
-        link = successor
+        link = next_link
 
 
 @compiled
@@ -555,14 +557,15 @@ def _send_retry(core, state, i, link, now):
 
 @compiled
 def _send_ids(core, state, i, now):
-    """Send a keep-alive with the mesh id to each neighbor to which another mesh id was sent last.
+    """Send a keep-alive with the current mesh id to each neighbor that has an outdated mesh id of node ``i``.
 
-    Outside of dense neighborhoods, also schedule early probes of muted links to other parts of the network.
+    Outside of dense neighborhoods, also schedule early probes of muted links whose neighbors seem to be in another part
+    of the network (`is_apart`).
     """
-    ids = lowest_two_ids(state, i)
+    lowest_ids = lowest_two_ids(state, i)
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
-        if must_send_id(state, i, link, ids):
+        if must_send_id(state, i, link, lowest_ids):
             if state.links[link].pending:
                 state.nodes[i].ids_wait = 1
             else:
@@ -607,5 +610,5 @@ def _next_keep_alive_us(core, state, i, link, now):
     remote = state.links[link]
     if remote.state != MUTED:
         return now + state.nodes[i].silence_us
-    uniform, node = twin.stream_uniform(core, i), state.nodes[i]
-    return now + rules.recheck_after_us(remote.is_requester != 0, node.recheck_s, node.silence_us, uniform)
+    random_share, node = twin.stream_uniform(core, i), state.nodes[i]
+    return now + rules.recheck_after_us(remote.is_requester != 0, node.recheck_s, node.silence_us, random_share)

@@ -45,41 +45,47 @@ def is_less(high, low, than_high, than_low):
 
 @compiled
 def set_mark(low):
-    """Return the low word of an id with its mark set and its hops set to 0."""
+    """Return the low word of an id with 0 hops, and with the mark that shows that the id counts hops."""
     return ((low >> _MARKED_BITS) << _MARKED_BITS) | _MARK
 
 
 @compiled
 def _mark_bytes(low):
-    """Return the lowest three bytes of an id, its hops and its mark, as the integer that functions of `rules` take."""
+    """Return the lowest three bytes of an id, which contain its hops and its mark, as a signed integer for `rules`."""
     return np.int64(low & _MARKED)
 
 
 @compiled
 def owner_low(low):
-    """Return the low word of an id with 0 hops, as its owner created it."""
+    """Return the low word of an id with its hops set to 0, as the node that created the id sends it."""
     return low - np.uint64(rules.hops_of(_mark_bytes(low)))
 
 
 @compiled
 def is_same_owner(high, low, other_high, other_low):
-    """Return whether two ids, given as two words each, have the same owner."""
+    """Return whether two ids, given as two words each, were created by the same node."""
     return high == other_high and owner_low(low) == owner_low(other_low)
 
 
 @compiled
 def note_mesh_id(remote, high, low):
-    """Store a mesh id from a neighbor, and count in ``rises`` how many times in a row its hops have increased."""
-    is_same = is_same_owner(high, low, remote.mesh_high, remote.mesh_low)
+    """Store the mesh id that a neighbor has sent, and update the field ``rises`` of the neighbor's row.
+
+    ``rises`` counts how many times in a row the neighbor has sent the same owner's id with more hops than before.
+    """
+    has_same_owner = is_same_owner(high, low, remote.mesh_high, remote.mesh_low)
     remote.rises = rules.rises_after(
-        np.int64(remote.rises), is_same, rules.hops_of(_mark_bytes(low)), rules.hops_of(_mark_bytes(remote.mesh_low))
+        np.int64(remote.rises),
+        has_same_owner,
+        rules.hops_of(_mark_bytes(low)),
+        rules.hops_of(_mark_bytes(remote.mesh_low)),
     )
     remote.mesh_high, remote.mesh_low = high, low
 
 
 @compiled
 def low_to_send(remote, low):
-    """Return the low word of an id in the form for a neighbor: with 0 hops if the neighbor does not count hops."""
+    """Return the low word of an id to send to a neighbor; its hops become 0 if the neighbor does not count hops."""
     return low if remote.counts_hops else owner_low(low)
 
 
@@ -87,7 +93,8 @@ def low_to_send(remote, low):
 def mesh_id_here(remote):
     """Return (high, low) of the mesh id that a neighbor has sent, with one hop added if the id counts hops.
 
-    If the id has too many hops, or only circulates in a loop, the result is the unknown id.
+    The result is the unknown id if the id has too many hops. It is also unknown if its hops have increased so often in
+    a row that the id seems to circulate in a loop.
     """
     added_hops = rules.hop_to_add(_mark_bytes(remote.mesh_low))
     if added_hops < 0 or rules.is_circulating(np.int64(remote.rises)):
@@ -97,16 +104,16 @@ def mesh_id_here(remote):
 
 @compiled
 def _id_below(high, low, distance):
-    """Return (high, low) of the marked id that is ``distance`` + 1 lower than an id.
+    """Return (high, low) of the id that is ``distance`` + 1 steps lower than an id, with 0 hops and its mark set.
 
-    The distance is counted in steps of 2^24, as the lowest three bytes are hops and mark.
+    A step is 2^24, because the lowest three bytes contain the hops and the mark.
     """
     low = (low >> _MARKED_BITS) << _MARKED_BITS
     distance_high, distance_low = distance >> _OTHER_BITS, distance << _MARKED_BITS
     high = high - distance_high - (_ONE_BIT if low < distance_low else _NO_BITS)
     low = low - distance_low
-    step = _ONE_BIT << _MARKED_BITS
-    return high - (_ONE_BIT if low < step else _NO_BITS), (low - step) | _MARK
+    id_step = _ONE_BIT << _MARKED_BITS
+    return high - (_ONE_BIT if low < id_step else _NO_BITS), (low - id_step) | _MARK
 
 
 @compiled
@@ -158,9 +165,9 @@ def shows_loop(state, i, link, message):
     header, node = state.headers[message], state.nodes[i]
     if rules.hop_to_add(_mark_bytes(header.mesh_low)) < 0:
         return False
-    high, low = lowest_except(state, i, link)
-    is_own = is_same_owner(header.mesh_high, header.mesh_low, node.mesh_high, node.mesh_low)
-    return is_own or is_same_owner(header.mesh_high, header.mesh_low, high, low)
+    lowest_high, lowest_low = lowest_except(state, i, link)
+    has_own_owner = is_same_owner(header.mesh_high, header.mesh_low, node.mesh_high, node.mesh_low)
+    return has_own_owner or is_same_owner(header.mesh_high, header.mesh_low, lowest_high, lowest_low)
 
 
 @compiled
@@ -170,30 +177,30 @@ def lowest_two_ids(state, i):
     ``link``: the link over which the lowest id (high, low) came to node ``i``; NONE if no id came. An id that does not
     exist is the unknown id.
     """
-    source, high, low, second_high, second_low = NONE, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN
+    lowest_link, high, low, second_high, second_low = NONE, _UNKNOWN, _UNKNOWN, _UNKNOWN, _UNKNOWN
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         remote = state.links[link]
         if rules.is_connecting(remote.state):
             here_high, here_low = mesh_id_here(remote)
             if is_less(here_high, here_low, high, low):
-                source, second_high, second_low = link, high, low
+                lowest_link, second_high, second_low = link, high, low
                 high, low = here_high, here_low
             elif is_less(here_high, here_low, second_high, second_low):
                 second_high, second_low = here_high, here_low
         link = np.int64(remote.next)
-    return source, high, low, second_high, second_low
+    return lowest_link, high, low, second_high, second_low
 
 
 @compiled
 def must_send_id(state, i, link, ids):
-    """Return whether the link is active and its neighbor was last sent another mesh id than node ``i`` would send now.
+    """Return whether node ``i`` must send its mesh id over a link: the link is active, and the last sent id outdated.
 
     ``ids``: result of `lowest_two_ids`.
     """
     remote, node = state.links[link], state.nodes[i]
-    source, high, low, second_high, second_low = ids
-    if link == source:
+    lowest_link, high, low, second_high, second_low = ids
+    if link == lowest_link:
         high, low = second_high, second_low
     if is_less(node.mesh_high, node.mesh_low, high, low):
         high, low = node.mesh_high, node.mesh_low
@@ -212,9 +219,9 @@ def is_apart(state, i, link):
     remote = state.links[link]
     if remote.state != MUTED or remote.pending or rules.hop_to_add(_mark_bytes(remote.mesh_low)) < 0:
         return False
-    high, low = lowest_except(state, i, link)
-    return not is_same_owner(remote.mesh_high, remote.mesh_low, high, low) and is_less(
-        remote.mesh_high, remote.mesh_low, high, low
+    lowest_high, lowest_low = lowest_except(state, i, link)
+    return not is_same_owner(remote.mesh_high, remote.mesh_low, lowest_high, lowest_low) and is_less(
+        remote.mesh_high, remote.mesh_low, lowest_high, lowest_low
     )
 
 
@@ -228,9 +235,10 @@ def note_lowest(state, i, high, low):
 
 @compiled
 def choose_lower_id(core, state, i):
-    """Choose a new mesh id for node ``i``: a random 64-bit distance below the lowest id that the node has seen.
+    """Choose a new mesh id for node ``i`` that is lower than every id that the node has seen.
 
-    If no id is so far below, the new id is random.
+    The new id is the lowest seen id minus a random distance of 64 bits. If the distance is larger than the lowest seen
+    id, the new id is random.
     """
     node = state.nodes[i]
     note_lowest(state, i, node.mesh_high, node.mesh_low)

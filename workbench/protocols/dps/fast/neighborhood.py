@@ -1,4 +1,7 @@
-"""The choice of neighbors to link to in DPS's fast twin: `workbench.protocols.dps.neighborhood`."""
+"""Functions of DPS's fast twin that rank a node's neighbors and choose the best ones for links.
+
+`workbench.protocols.dps.neighborhood` defines the behavior.
+"""
 
 import math
 
@@ -55,12 +58,12 @@ def _update_crowding(state, i):
     """
     node = state.nodes[i]
     node.is_crowded = node.usable > state.crowd
-    times = state.times[node.usable if node.is_crowded else 0]
-    node.tick_us = times.tick_us
-    node.silence_us = times.silence_us
-    node.recheck_s = times.recheck_s
-    node.ids_after_us = times.ids_after_us
-    node.learnt_after_us = times.learnt_after_us
+    dense_times = state.times[node.usable if node.is_crowded else 0]
+    node.tick_us = dense_times.tick_us
+    node.silence_us = dense_times.silence_us
+    node.recheck_s = dense_times.recheck_s
+    node.ids_after_us = dense_times.ids_after_us
+    node.learnt_after_us = dense_times.learnt_after_us
 
 
 @compiled
@@ -71,12 +74,12 @@ def _plan_first_request(core, state, i, link, now):
         return
     if node.is_crowded and node.choose_us == NONE:
         node.choose_us = now + 1
-    after_us = np.int64(rules.late_request_us(state.relink_s))
+    delay_us = np.int64(rules.late_request_us(state.relink_s))
     if state.neighbors[link] > i:
         remote.is_chosen = 1
-        after_us = twin.stream_below(core, i, state.update_after_us)
+        delay_us = twin.stream_below(core, i, state.update_after_us)
     if remote.state == GONE:
-        plan_request(state, i, link, now + 1 + after_us)
+        plan_request(state, i, link, now + 1 + delay_us)
 
 
 # Ranks: see `rules.rank`
@@ -106,13 +109,15 @@ def _rank_neighbors(core, state, i):
 @compiled
 def _store_rank(core, state, i, link):
     """Store in the row ``link`` of node ``i`` the fields by which `_is_better` compares links."""
-    remote, neighbors = state.links[link], np.uint64(state.nodes[i].usable)
-    own, other = np.uint64(core.addresses[i]), np.uint64(core.addresses[state.neighbors[link]])
+    remote, neighbor_count = state.links[link], np.uint64(state.nodes[i].usable)
+    own_address, neighbor_address = np.uint64(core.addresses[i]), np.uint64(core.addresses[state.neighbors[link]])
     remote.tenths = min(int(10 * remote.quality), 9)
-    remote.is_hub = _is_hub(other, neighbors)
-    remote.order_hash = twin.mix64(other)
-    if not _is_hub(own, neighbors):
-        remote.order_hash = twin.mix64(min(own, other) << np.uint64(32) | max(own, other))
+    remote.is_hub = _is_hub(neighbor_address, neighbor_count)
+    remote.order_hash = twin.mix64(neighbor_address)
+    if not _is_hub(own_address, neighbor_count):
+        remote.order_hash = twin.mix64(
+            min(own_address, neighbor_address) << np.uint64(32) | max(own_address, neighbor_address)
+        )
 
 
 @compiled
@@ -122,24 +127,24 @@ def _is_hub(address, neighbors):
 
 @compiled
 def _is_better(state, link, other_link):
-    remote, other = state.links[link], state.links[other_link]
-    if remote.tenths != other.tenths:
-        return remote.tenths > other.tenths
-    if remote.is_hub != other.is_hub:
-        return remote.is_hub > other.is_hub
-    if remote.order_hash != other.order_hash:
-        return remote.order_hash < other.order_hash
+    remote, other_remote = state.links[link], state.links[other_link]
+    if remote.tenths != other_remote.tenths:
+        return remote.tenths > other_remote.tenths
+    if remote.is_hub != other_remote.is_hub:
+        return remote.is_hub > other_remote.is_hub
+    if remote.order_hash != other_remote.order_hash:
+        return remote.order_hash < other_remote.order_hash
     return link < other_link
 
 
 @compiled
 def link_ended(core, state, i, link, now):
-    """Schedule a link request after a link has ended: a request to the same neighbor.
+    """Schedule the link request that follows the end of a link.
 
-    In a dense neighborhood, the next neighbor in the ranking gets the request, and only if the neighbor of the ended
-    link was one of the chosen.
+    The request goes to the same neighbor if its radio link is still usable. In a dense neighborhood, it goes to the
+    next neighbor in the ranking, and only if node ``i`` had chosen the neighbor of the ended link.
     """
-    after_us = np.int64(0) if state.links[link].is_chosen else np.int64(rules.late_request_us(state.relink_s))
+    delay_us = np.int64(0) if state.links[link].is_chosen else np.int64(rules.late_request_us(state.relink_s))
     if state.nodes[i].is_crowded:
         if not state.links[link].is_chosen:
             return
@@ -150,8 +155,8 @@ def link_ended(core, state, i, link, now):
         state.links[link].is_chosen = 1
     elif not state.links[link].is_usable:
         return
-    after_us += rules.relink_after_us(state.relink_s, twin.stream_uniform(core, i))
-    plan_request(state, i, link, now + after_us)
+    delay_us += rules.relink_after_us(state.relink_s, twin.stream_uniform(core, i))
+    plan_request(state, i, link, now + delay_us)
 
 
 @compiled

@@ -1,4 +1,7 @@
-"""Sums of interests, and the link messages that carry them, in DPS's fast twin; see `protocols.dps.interests`."""
+"""Functions of DPS's fast twin that sum up a node's interests and send them to neighbors in link messages.
+
+`workbench.protocols.dps.interests` defines the behavior.
+"""
 
 import numpy as np
 
@@ -28,28 +31,29 @@ from workbench.sim.fast.twin import NONE, compiled
 
 @compiled
 def _sum_all_except(state, i, excluded_link):
-    """Compute the sum of the interests of node ``i`` and its links in the first free rows of filters and needs.
+    """Compute the sum of the interests of node ``i`` and of its neighbors, except one neighbor.
 
-    ``excluded_link``: a link that is left out; NONE: all links are included.
+    The result is a filter and its needs, in the first free rows of ``state.filters`` and ``state.needs``.
+    ``excluded_link``: the link with the excluded neighbor; NONE: all neighbors are included.
     """
     node = state.nodes[i]
-    entries = np.int64(node.own_count)
+    entry_count = np.int64(node.own_count)
     clear_sum(state)
-    if entries:
+    if entry_count:
         add_to_sum(state, node.own_interests, node.own_needs)
     link = np.int64(node.links.first)
     while link != NONE:
         remote = state.links[link]
         if link != excluded_link and remote.inbound != NONE:
             add_to_sum(state, remote.inbound, remote.inbound_needs)
-            entries += 1
+            entry_count += 1
         link = np.int64(remote.next)
-    end_sum(state, entries)
+    end_sum(state, entry_count)
 
 
 @compiled
 def mark_changed(state, i, link):
-    """Note that a neighbor's interests or mesh id may have changed, so that `announce` compares them."""
+    """Mark the data about a neighbor as changed; `announce` then checks whether it must write trace events for them."""
     state.links[link].has_changes = 1
     state.nodes[i].has_changes = 1
 
@@ -71,29 +75,29 @@ def announce(core, state, i, now):
             _announce_neighbor(core, state, i, link, now)
         link = np.int64(state.links[link].next)
     _sum_all_except(state, i, NONE)
-    bits, needs = (
+    filter_ones, needs_ones = (
         ones_of(state.filters, state.numbers[Number.FILTERS]),
         ones_of(state.needs, state.numbers[Number.NEEDS]),
     )
-    if bits != node.announced_bits or needs != node.announced_needs:
-        node.announced_bits, node.announced_needs = bits, needs
-        twin.add_row(core, now, i, Event.INTERESTS_SET, NONE, 0, NONE, 0, 0, bits, state.first_text + needs)
-    owner = owner_number(node.mesh_high, node.mesh_low)
-    if owner != node.announced_owner:
-        node.announced_owner = owner
-        twin.add_row(core, now, i, Event.MESH_ID_SET, NONE, 0, NONE, 0, 0, owner, twin.NO_REASON)
+    if filter_ones != node.announced_bits or needs_ones != node.announced_needs:
+        node.announced_bits, node.announced_needs = filter_ones, needs_ones
+        twin.add_row(core, now, i, Event.INTERESTS_SET, NONE, 0, NONE, 0, 0, filter_ones, state.first_text + needs_ones)
+    id_owner = owner_number(node.mesh_high, node.mesh_low)
+    if id_owner != node.announced_owner:
+        node.announced_owner = id_owner
+        twin.add_row(core, now, i, Event.MESH_ID_SET, NONE, 0, NONE, 0, 0, id_owner, twin.NO_REASON)
 
 
 @compiled
 def _announce_neighbor(core, state, i, link, now):
-    """Write trace events for the interests and the mesh id from a neighbor, if they changed since the last events."""
+    """Write trace events for the interests and the mesh id of a neighbor, if they changed since the last events."""
     remote, peer = state.links[link], address_of(core, state, link)
-    bits, needs = np.int32(0), np.int32(0)
+    filter_ones, needs_ones = np.int32(0), np.int32(0)
     if remote.inbound != NONE:
-        bits, needs = state.filter_ones[remote.inbound], state.needs_ones[remote.inbound_needs]
-    if bits != remote.announced_bits or needs != remote.announced_needs:
-        remote.announced_bits, remote.announced_needs = bits, needs
-        detail = state.first_text + needs
+        filter_ones, needs_ones = state.filter_ones[remote.inbound], state.needs_ones[remote.inbound_needs]
+    if filter_ones != remote.announced_bits or needs_ones != remote.announced_needs:
+        remote.announced_bits, remote.announced_needs = filter_ones, needs_ones
+        detail_text = state.first_text + needs_ones
         twin.add_row(
             core,
             now,
@@ -104,21 +108,21 @@ def _announce_neighbor(core, state, i, link, now):
             NONE,
             remote.inbound_revision,
             0,
-            bits,
-            detail,
+            filter_ones,
+            detail_text,
         )
-    owner = owner_number(remote.mesh_high, remote.mesh_low)
-    if owner != remote.announced_owner:
-        remote.announced_owner = owner
-        twin.add_row(core, now, i, Event.MESH_ID_SET, peer, 0, NONE, 0, 0, owner, twin.NO_REASON)
+    id_owner = owner_number(remote.mesh_high, remote.mesh_low)
+    if id_owner != remote.announced_owner:
+        remote.announced_owner = id_owner
+        twin.add_row(core, now, i, Event.MESH_ID_SET, peer, 0, NONE, 0, 0, id_owner, twin.NO_REASON)
 
 
 @compiled
 def find_changes(state, i, link):
-    """Compute the interests and needs for a neighbor; return whether they differ from those sent last.
+    """Compute the interests to send to a neighbor; return whether they differ from the interests sent last.
 
-    Store the rows of these interests and needs in the row ``link`` of ``state.links``, and in its field ``vector`` the
-    filter to send: all interests, or their change.
+    The link's fields ``interests`` and ``needs`` get the rows of the computed filter and needs. Its field ``vector``
+    gets the row of the filter for the next message: all interests, or only the bits that have changed.
     """
     remote = state.links[link]
     _sum_all_except(state, i, link)
@@ -145,8 +149,8 @@ def find_changes(state, i, link):
 def _send_link_message(core, state, i, link, now, name, flags, with_interests):
     """Send a neighbor a message of a link.
 
-    ``name``: kind of message, a subscription or its acknowledgement (`state.Message`); ``flags``: flags in the message;
-    ``with_interests``: whether it carries the interests of the last `find_changes`.
+    ``name``: kind of message, a subscription or its acknowledgement (`state.Message`). ``flags``: flags of the message.
+    ``with_interests``: whether the message carries the interests that `find_changes` has computed.
     """
     remote = state.links[link]
     high, low = lowest_except(state, i, link)
@@ -173,7 +177,7 @@ def _send_link_message(core, state, i, link, now, name, flags, with_interests):
 
 @compiled
 def send_subscription(core, state, i, link, now):
-    """Send a neighbor a subscription with the interests that the last `find_changes` has stored."""
+    """Send a neighbor a subscription message with the interests that `find_changes` has computed for its link."""
     remote = state.links[link]
     flags = rules.subscription_flags(remote.is_delta, remote.state, state.nodes[i].recheck_s)
     _send_link_message(core, state, i, link, now, Message.SUBSCRIPTION, flags, True)
@@ -191,7 +195,7 @@ def send_unlink(core, state, i, link, now):
 def send_acknowledgement(core, state, i, link, now, with_interests):
     """Acknowledge the last subscription message from a neighbor.
 
-    ``with_interests``: whether the acknowledgement carries the interests that the last `find_changes` has stored.
+    ``with_interests``: whether the acknowledgement carries the interests that `find_changes` has computed.
     """
     remote = state.links[link]
     remote.acknowledges_next = 0

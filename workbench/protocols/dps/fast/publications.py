@@ -65,9 +65,9 @@ def receive_publication(core, state, i, sender, message, hops_and_ttl, now):
     publication = np.int64(state.headers[message].publication)
     link = link_of(state, i, sender)
     was_retained = is_retained(state, i, publication)
-    is_known = note(state, i, publication, now)
+    was_in_history = note(state, i, publication, now)
     note_neighbor(state, i, publication, link, hops)
-    if is_known or was_retained:
+    if was_in_history or was_retained:
         twin.drop(core, now, i, peer, message, twin.Reason.DUPLICATE)
         return
     _record_held(core, state, i, peer, message, publication, hops + 1, now)
@@ -77,8 +77,8 @@ def receive_publication(core, state, i, sender, message, hops_and_ttl, now):
     if rules.delays_forwarding(node.is_crowded != 0, node.waiting.count):
         _postpone_forwarding(core, state, i, link, publication, hops + 1, ttl_s, is_reported, now)
         return
-    receivers = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)
-    if not is_reported and receivers == 0:
+    receiver_count = _send(core, state, i, link, message, publication, hops + 1, ttl_s, now)
+    if not is_reported and receiver_count == 0:
         twin.drop(core, now, i, peer, message, Reason.DEAD_END)
 
 
@@ -89,14 +89,14 @@ def _postpone_forwarding(core, state, i, link, publication, hops, ttl_s, is_repo
     ``link``: the link over which the publication came; ``is_reported``: whether a trace event has reported its delivery
     or drop at node ``i``.
     """
-    waiting = state.waitings[publication, i]
-    waiting.due_us = now + 1 + twin.stream_below(core, i, FORWARD_US)
-    waiting.link = link
-    waiting.hops = hops
-    waiting.ttl_s = ttl_s
-    waiting.is_reported = is_reported
-    if not waiting.is_waiting:
-        waiting.is_waiting = 1
+    postponed = state.waitings[publication, i]
+    postponed.due_us = now + 1 + twin.stream_below(core, i, FORWARD_US)
+    postponed.link = link
+    postponed.hops = hops
+    postponed.ttl_s = ttl_s
+    postponed.is_reported = is_reported
+    if not postponed.is_waiting:
+        postponed.is_waiting = 1
         twin.append(state.nodes[i].waiting, state.waitings[:, i], publication)
 
 
@@ -105,29 +105,29 @@ def wake_waiting(core, state, i, now):
     """Forward the publications whose postponed forwarding is due."""
     publication = np.int64(state.nodes[i].waiting.first)
     while publication != NONE:
-        waiting = state.waitings[publication, i]
-        successor = np.int64(waiting.next)
-        if waiting.due_us <= now:
-            waiting.is_waiting = 0
+        postponed = state.waitings[publication, i]
+        next_publication = np.int64(postponed.next)
+        if postponed.due_us <= now:
+            postponed.is_waiting = 0
             twin.remove(state.nodes[i].waiting, state.waitings[:, i], publication)
-            link = np.int64(waiting.link)
-            receivers = _send(
-                core, state, i, link, NONE, publication, np.int64(waiting.hops), np.int64(waiting.ttl_s), now
+            link = np.int64(postponed.link)
+            receiver_count = _send(
+                core, state, i, link, NONE, publication, np.int64(postponed.hops), np.int64(postponed.ttl_s), now
             )
-            if not waiting.is_reported and receivers == 0:
+            if not postponed.is_reported and receiver_count == 0:
                 message = message_of(core, state, publication, 0, 1)
                 twin.drop(core, now, i, address_of(core, state, link), message, Reason.DEAD_END)
                 twin.let_go(core, message)
-        publication = successor
+        publication = next_publication
 
 
 @compiled
 def _record_held(core, state, i, peer, message, publication, hops, now):
     """Record that node ``i`` has received or published a publication, and write the trace event."""
     pair = state.pairs[publication, i]
-    is_first = pair.is_held == 0
+    is_first_copy = pair.is_held == 0
     pair.is_held = 1
-    twin.report_held(core, now, i, peer, message, hops, is_first)
+    twin.report_held(core, now, i, peer, message, hops, is_first_copy)
 
 
 @compiled
@@ -139,20 +139,20 @@ def _retain(core, state, i, link, publication, hops, ttl_s, now):
     """
     if not state.retains:
         return
-    evicted = NONE
+    evicted_publication = NONE
     if state.nodes[i].retained.count >= state.max_retained:
-        evicted = find_evictable(state, i)
-        if evicted == NONE:
-            evicted = find_first_to_end(state, i) if link == NONE else np.int64(publication)
-    source_link = np.int64(link)
-    if evicted != publication:
-        if evicted != NONE:
-            source_link = np.int64(state.retained[evicted, i].link)
-            remove(state, i, evicted)
+        evicted_publication = find_evictable(state, i)
+        if evicted_publication == NONE:
+            evicted_publication = find_first_to_end(state, i) if link == NONE else np.int64(publication)
+    evicted_link = np.int64(link)
+    if evicted_publication != publication:
+        if evicted_publication != NONE:
+            evicted_link = np.int64(state.retained[evicted_publication, i].link)
+            remove(state, i, evicted_publication)
         add(state, i, publication, link, hops, rules.end_us(now, ttl_s))
-    if evicted != NONE:
-        message = message_of(core, state, evicted, 0, 1)
-        twin.drop(core, now, i, _peer_of(core, state, source_link), message, Reason.FULL)
+    if evicted_publication != NONE:
+        message = message_of(core, state, evicted_publication, 0, 1)
+        twin.drop(core, now, i, _peer_of(core, state, evicted_link), message, Reason.FULL)
         twin.let_go(core, message)
 
 
@@ -166,7 +166,6 @@ def _peer_of(core, state, link):
 
 @compiled
 def _size_B(core, state, publication, hops, ttl_s):
-    """Return the size in bytes of a publication's message with these hops and this remaining lifetime."""
     content = core.contents[state.publications[publication].content]
     return content.size_B + more_B(hops) + more_B(ttl_s) - more_B(state.ttl_s)
 
@@ -206,8 +205,8 @@ def _is_wanted(state, i, sender, link, publication):
     if link == sender or was_received_from(state, i, publication, link):
         return False
     remote = state.links[link]
-    topics = np.int64(state.published_set[state.publications[publication].content])
-    return routes(state, topics, np.int64(remote.inbound), np.int64(remote.inbound_needs))
+    topic_set = np.int64(state.published_set[state.publications[publication].content])
+    return routes(state, topic_set, np.int64(remote.inbound), np.int64(remote.inbound_needs))
 
 
 @compiled
@@ -217,21 +216,21 @@ def _send(core, state, i, sender, message, publication, hops, ttl_s, now):
     ``sender`` is the link over which the publication came; NONE if this node published it. ``message`` is an existing
     message of the publication, which is reused if its size fits; or NONE.
     """
-    receivers = 0
+    receiver_count = 0
     sent_message = NONE
     link = np.int64(state.nodes[i].links.first)
     while link != NONE:
         if takes_publications(state, link) and _is_wanted(state, i, sender, link, publication):
-            if receivers == 0:
+            if receiver_count == 0:
                 sent_message = _reuse_message(core, state, message, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], sent_message, (ttl_s << HOPS_BITS) | hops)
-            receivers += 1
+            receiver_count += 1
         link = np.int64(state.links[link].next)
-    if receivers:
+    if receiver_count:
         if sender != NONE:
-            twin.report_forwarded(core, now, i, address_of(core, state, sender), sent_message, receivers)
+            twin.report_forwarded(core, now, i, address_of(core, state, sender), sent_message, receiver_count)
         twin.let_go(core, sent_message)
-    return receivers
+    return receiver_count
 
 
 @compiled
@@ -250,7 +249,7 @@ def _reuse_message(core, state, message, publication, hops, ttl_s):
 def send_retained(core, state, i, link, now):
     """Send a neighbor the retained publications that match its interests, because the interests have changed.
 
-    Two such transfers to one neighbor are at least ``update_after_us`` apart; if necessary, schedule a later transfer.
+    If the last such transfer to this neighbor was less than ``update_after_us`` ago, only schedule a later transfer.
     """
     if not takes_publications(state, link) or state.nodes[i].retained.count == 0:
         return
@@ -262,17 +261,17 @@ def send_retained(core, state, i, link, now):
     remote.next_resend_us = now + state.update_after_us
     publication = np.int64(state.nodes[i].retained.first)
     while publication != NONE:
-        entry = state.retained[publication, i]
+        retained_entry = state.retained[publication, i]
         ttl_s = left_s(state, i, publication, now)
-        sender = np.int64(entry.link)
-        if ttl_s > 0 and _is_wanted(state, i, sender, link, publication):
-            hops = np.int64(entry.hops) if sender == NONE else np.int64(entry.hops) + 1
+        source_link = np.int64(retained_entry.link)
+        if ttl_s > 0 and _is_wanted(state, i, source_link, link, publication):
+            hops = np.int64(retained_entry.hops) if source_link == NONE else np.int64(retained_entry.hops) + 1
             message = message_of(core, state, publication, hops, ttl_s)
             twin.send(core, now, i, state.neighbors[link], message, (ttl_s << HOPS_BITS) | hops)
-            if sender != NONE:
-                twin.report_forwarded(core, now, i, address_of(core, state, sender), message, 1)
+            if source_link != NONE:
+                twin.report_forwarded(core, now, i, address_of(core, state, source_link), message, 1)
             twin.let_go(core, message)
-        publication = np.int64(entry.next)
+        publication = np.int64(retained_entry.next)
 
 
 @compiled
@@ -296,12 +295,20 @@ def deliver_retained(core, state, i, subscription, now):
     """Deliver matching retained publications to a new subscription of this node."""
     publication = np.int64(state.nodes[i].retained.first)
     while publication != NONE:
-        entry = state.retained[publication, i]
+        retained_entry = state.retained[publication, i]
         if left_s(state, i, publication, now) > 0:
             message = message_of(core, state, publication, 0, 1)
-            _deliver(core, state, i, _peer_of(core, state, np.int64(entry.link)), message, np.int64(subscription), now)
+            _deliver(
+                core,
+                state,
+                i,
+                _peer_of(core, state, np.int64(retained_entry.link)),
+                message,
+                np.int64(subscription),
+                now,
+            )
             twin.let_go(core, message)
-        publication = np.int64(entry.next)
+        publication = np.int64(retained_entry.next)
 
 
 @compiled
@@ -331,57 +338,57 @@ def _deliver(core, state, i, peer, message, only_subscription, now):
     """
     if state.nodes[i].own_count == 0:
         return False
-    topics = state.published_set[core.messages[message].content]
-    best = NO
+    topic_set = state.published_set[core.messages[message].content]
+    best_match = NO
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
-        best = max(best, _compare(core, state, topics, subscription, only_subscription, now))
+        best_match = max(best_match, _compare(core, state, topic_set, subscription, only_subscription, now))
         subscription = np.int64(core.subscriptions[subscription].next)
-    if best == MAYBE:
+    if best_match == MAYBE:
         twin.drop(core, now, i, peer, message, Reason.NO_MATCH)
-    if best != YES:
-        return best == MAYBE
-    delivered = 0
+    if best_match != YES:
+        return best_match == MAYBE
+    delivered_count = 0
     subscription = np.int64(core.nodes[i].first_subscription)
     while subscription != NONE:
-        if _compare(core, state, topics, subscription, only_subscription, now) == YES:
-            delivered += _deliver_samples(core, state, i, peer, message, subscription, now)
+        if _compare(core, state, topic_set, subscription, only_subscription, now) == YES:
+            delivered_count += _deliver_samples(core, state, i, peer, message, subscription, now)
         subscription = np.int64(core.subscriptions[subscription].next)
-    if delivered and state.acknowledges:
+    if delivered_count and state.acknowledges:
         acknowledge(core, state, i, peer, np.int64(state.headers[message].publication), now)
     return True
 
 
 @compiled
 def _deliver_samples(core, state, i, peer, message, subscription, now):
-    """Deliver the samples of a publication that match a subscription; return how many samples match."""
+    """Deliver those samples (single readings) of a publication that match a subscription; return their number."""
     content = core.contents[core.messages[message].content]
-    delivered = 0
+    delivered_count = 0
     for sample in range(content.first_sample, content.last_sample):
         if _matches(core, state, subscription, sample):
             subscription_number = core.subscriptions[subscription].number
             twin.report_delivered(core, now, i, peer, message, subscription_number, core.samples[sample].detail)
-            delivered += 1
-    if delivered == 0:
+            delivered_count += 1
+    if delivered_count == 0:
         twin.drop(core, now, i, peer, message, Reason.OUT_OF_RANGE)
-    return delivered
+    return delivered_count
 
 
 @compiled
 def _matches(core, state, subscription, sample):
     """Return whether a sample (row of ``core.samples``) matches a subscription, by the rules of `mapping.samples`."""
-    texts = state.text_set[subscription]
-    if texts != NONE and not state.text_matches[texts, sample]:
+    text_row = state.text_set[subscription]
+    if text_row != NONE and not state.text_matches[text_row, sample]:
         return False
     sample_row, attributes = core.samples[sample], core.attributes
-    for a in range(core.subscriptions[subscription].first, core.subscriptions[subscription].last):
-        key, operator = attributes[a, 0], attributes[a, 1]
-        if operator == IS or (texts != NONE and key == TOPIC):
+    for constraint_row in range(core.subscriptions[subscription].first, core.subscriptions[subscription].last):
+        key, operator = attributes[constraint_row, 0], attributes[constraint_row, 1]
+        if operator == IS or (text_row != NONE and key == TOPIC):
             continue
         is_met = False
-        for b in range(sample_row.first, sample_row.last):
-            if attributes[b, 0] == key and attributes[b, 1] == IS:
-                is_met = is_met or twin.satisfies(attributes[b, 2], operator, attributes[a, 2])
+        for value_row in range(sample_row.first, sample_row.last):
+            if attributes[value_row, 0] == key and attributes[value_row, 1] == IS:
+                is_met = is_met or twin.satisfies(attributes[value_row, 2], operator, attributes[constraint_row, 2])
         if not is_met:
             return False
     return True

@@ -1,4 +1,4 @@
-"""The rows of a node's neighbors in DPS's fast twin, its list of links, and its list of scheduled link requests."""
+"""Functions of DPS's fast twin on a node's data about neighbors: find its row, add a link, schedule a link request."""
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from workbench.sim.fast.twin import NONE, compiled
 @compiled
 def link_of(state, i, neighbor):
     """Return the row in ``links`` of the link from node ``i`` to the node with the index ``neighbor``."""
-    low, high = np.int64(state.link_first[i]), np.int64(state.link_first[i + 1])
-    while low < high:
-        middle = (low + high) >> 1
-        if state.neighbors[middle] < neighbor:
-            low = middle + 1
+    first_link, end_link = np.int64(state.link_first[i]), np.int64(state.link_first[i + 1])
+    while first_link < end_link:
+        middle_link = (first_link + end_link) >> 1
+        if state.neighbors[middle_link] < neighbor:
+            first_link = middle_link + 1
         else:
-            high = middle
-    return low
+            end_link = middle_link
+    return first_link
 
 
 @compiled
@@ -32,12 +32,12 @@ def address_of(core, state, link):
 
 @compiled
 def plan_request(state, i, link, time_us):
-    """Schedule a link request for ``time_us``; a request that is scheduled already keeps its position in the list."""
-    request, planned = state.link_requests[link], state.nodes[i].planned_requests
+    """Schedule a link request for ``time_us``; if one is scheduled already, only change its time."""
+    request, planned_requests = state.link_requests[link], state.nodes[i].planned_requests
     request.request_us = time_us
     if not request.is_planned:
         request.is_planned = 1
-        twin.append_behind(planned, state.link_requests, planned.last, link)
+        twin.append_behind(planned_requests, state.link_requests, planned_requests.last, link)
 
 
 @compiled
@@ -46,12 +46,12 @@ def cancel_request(state, i, link):
     if not state.link_requests[link].is_planned:
         return
     state.link_requests[link].is_planned = 0
-    planned, previous_row = state.nodes[i].planned_requests, NONE
-    row = np.int64(planned.first)
-    while row != link:
-        previous_row = row
-        row = np.int64(state.link_requests[row].next)
-    twin.remove_behind(planned, state.link_requests, previous_row, link)
+    planned_requests, previous_row = state.nodes[i].planned_requests, NONE
+    request_row = np.int64(planned_requests.first)
+    while request_row != link:
+        previous_row = request_row
+        request_row = np.int64(state.link_requests[request_row].next)
+    twin.remove_behind(planned_requests, state.link_requests, previous_row, link)
 
 
 # The data about a neighbor
@@ -110,7 +110,10 @@ def add_link(state, i, link, is_requester):
 
 @compiled
 def forget_outbound(remote):
-    """Record that empty interests were sent to a neighbor last, so that the next message is a change of these."""
+    """Record that the interests sent last to a neighbor were empty.
+
+    The next message to this neighbor is then a change of empty interests, instead of all interests in full.
+    """
     remote.interests = EMPTY
     remote.needs = EMPTY
     remote.vector = NONE
@@ -120,10 +123,10 @@ def forget_outbound(remote):
 
 @compiled
 def await_answer(remote, pending, tick_us):
-    """Record that a message of the kind ``pending`` awaits an answer.
+    """Record that a message of the kind ``pending`` awaits an answer, and start its timer.
 
-    ``tick_us``: time (µs) at which the timer of the message ends first; if an earlier message is unanswered, its timer
-    continues instead.
+    ``tick_us``: time (µs) of the timer's first tick. If an earlier message is still unanswered, that message's timer
+    continues, and ``tick_us`` is ignored.
     """
     if not remote.pending:
         remote.ticks = 0
@@ -134,7 +137,7 @@ def await_answer(remote, pending, tick_us):
 
 @compiled
 def settle(remote, keep_alive_us):
-    """Record that no answer is outstanding, and set the time of the next keep-alive (NONE: no keep-alive)."""
+    """Record that no answer from a neighbor is outstanding, and set the time (µs) of the next keep-alive, or NONE."""
     remote.pending = 0
     remote.tick_us = NONE
     remote.keep_alive_us = keep_alive_us

@@ -1,4 +1,7 @@
-"""Retries of undelivered publications in DPS's fast twin: `workbench.protocols.dps.repeats`."""
+"""Retries of publications that the radio failed to deliver, in DPS's fast twin.
+
+`workbench.protocols.dps.repeats` defines the behavior.
+"""
 
 import numpy as np
 
@@ -16,30 +19,30 @@ def retry_publication(core, state, i, link, publication, hops_and_ttl, now):
 
     ``hops_and_ttl``: header field of the publication's frame.
     """
-    node, entries = state.nodes[i], state.repeats[i]
-    entry = NONE
+    node, repeats = state.nodes[i], state.repeats[i]
+    repeat_index = NONE
     for k in range(node.repeats):
-        repeat = entries[k]
+        repeat = repeats[k]
         if repeat.link == link and repeat.publication == publication and repeat.hops_and_ttl == hops_and_ttl:
-            entry = k
-    if entry == NONE:
+            repeat_index = k
+    if repeat_index == NONE:
         if node.repeats < MOST_RETRIED:
-            entry = node.repeats
+            repeat_index = node.repeats
             node.repeats += 1
         else:
-            entry = node.oldest_repeat
+            repeat_index = node.oldest_repeat
             node.oldest_repeat = (node.oldest_repeat + 1) % MOST_RETRIED
-        repeat = entries[entry]
+        repeat = repeats[repeat_index]
         repeat.link = link
         repeat.publication = publication
         repeat.hops_and_ttl = hops_and_ttl
         repeat.count = 0
         repeat.due_us = NONE
-    repeat = entries[entry]
+    repeat = repeats[repeat_index]
     if repeat.count < MOST_REPEATS:
         repeat.due_us = now + 1 + twin.stream_below(core, i, rules.repeat_within_us(repeat.count))
         repeat.count += 1
-    _plan_next_retry(node, entries)
+    _plan_next_retry(node, repeats)
 
 
 @compiled
@@ -64,9 +67,9 @@ def wake_repeats(core, state, i, now):
     node = state.nodes[i]
     if node.repeat_us == NONE or node.repeat_us > now:
         return
-    entries = state.repeats[i]
+    repeats = state.repeats[i]
     for k in range(node.repeats):
-        repeat = entries[k]
+        repeat = repeats[k]
         if repeat.due_us == NONE or repeat.due_us > now:
             continue
         repeat.due_us = NONE
@@ -76,4 +79,4 @@ def wake_repeats(core, state, i, now):
             message = message_of(core, state, publication, hops_and_ttl & MOST_HOPS, hops_and_ttl >> HOPS_BITS)
             twin.send(core, now, i, state.neighbors[link], message, hops_and_ttl)
             twin.let_go(core, message)
-    _plan_next_retry(node, entries)
+    _plan_next_retry(node, repeats)

@@ -1,6 +1,6 @@
-"""The retained publications of a node in DPS's fast twin: `workbench.protocols.dps.retained`.
+"""Retained publications of a node in DPS's fast twin; `workbench.protocols.dps.retained` defines the behavior.
 
-Retained publications form a linked list in the order of arrival. They do not expire in that order, because the
+A node's retained publications form a linked list in the order of arrival. They do not expire in that order, because the
 remaining lifetime is sent in whole seconds.
 """
 
@@ -30,12 +30,12 @@ def remove(state, i, publication):
     state.retained[publication, i].is_retained = 0
     twin.remove(node.retained, state.retained[:, i], publication)
     node.next_end_us = NONE
-    retained = np.int64(node.retained.first)
-    while retained != NONE:
-        expires_us = state.retained[retained, i].expires_us
+    retained_publication = np.int64(node.retained.first)
+    while retained_publication != NONE:
+        expires_us = state.retained[retained_publication, i].expires_us
         if node.next_end_us == NONE or expires_us < node.next_end_us:
             node.next_end_us = expires_us
-        retained = np.int64(state.retained[retained, i].next)
+        retained_publication = np.int64(state.retained[retained_publication, i].next)
 
 
 @compiled
@@ -44,25 +44,25 @@ def find_first_to_end(state, i):
 
     The node must retain at least one publication.
     """
-    other = np.int64(state.nodes[i].retained.first)
-    while state.retained[other, i].expires_us != state.nodes[i].next_end_us:
-        other = np.int64(state.retained[other, i].next)
-    return other
+    candidate = np.int64(state.nodes[i].retained.first)
+    while state.retained[candidate, i].expires_us != state.nodes[i].next_end_us:
+        candidate = np.int64(state.retained[candidate, i].next)
+    return candidate
 
 
 @compiled
 def find_evictable(state, i):
-    """Return the retained publication of another node that expires first at node ``i``.
+    """Return the retained publication that node ``i`` can drop first if its memory is full.
 
-    NONE: node ``i`` published all its retained publications.
+    It is the first to expire of the publications of other nodes; NONE if node ``i`` retains only its own publications.
     """
     evictable = NONE
-    other = np.int64(state.nodes[i].retained.first)
-    while other != NONE:
-        entry = state.retained[other, i]
+    candidate = np.int64(state.nodes[i].retained.first)
+    while candidate != NONE:
+        entry = state.retained[candidate, i]
         if entry.link != NONE and (evictable == NONE or entry.expires_us < state.retained[evictable, i].expires_us):
-            evictable = other
-        other = np.int64(entry.next)
+            evictable = candidate
+        candidate = np.int64(entry.next)
     return evictable
 
 

@@ -28,7 +28,7 @@ from workbench.sim.fast.twin import GIVEN, NONE, Array, Fields, Needs, Setup
 
 
 class Event(twin.Events):
-    """Kinds of trace events that only DPS has."""
+    """Kinds of trace events that only DPS has, no other protocol."""
 
     LINK_SET = auto()
     INTERESTS_SET = auto()
@@ -37,7 +37,7 @@ class Event(twin.Events):
 
 
 class Reason(twin.Reasons):
-    """Reasons for dropped messages that only DPS has."""
+    """Reasons to drop a message that only DPS has, no other protocol."""
 
     STALE = auto()
     FULL = auto()
@@ -373,10 +373,10 @@ def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     """
     topics = mapping.publication_topics(attributes, protocol.separators)
     vector = publication_filter(topics, protocol, protocol.wildcards)
-    identity = wire.make_publication_id(0, 0, bytes(8))
-    data = mapping.encode_data(attributes)
+    publication_id = wire.make_publication_id(0, 0, bytes(8))
+    payload = mapping.encode_data(attributes)
     ttl_s, acknowledge = protocol.ttl_s, protocol.acknowledge
-    publication = wire.Publication(PORT, None, ttl_s, 0, ttl_s, identity, 1, acknowledge, vector, topics, data)
+    publication = wire.Publication(PORT, None, ttl_s, 0, ttl_s, publication_id, 1, acknowledge, vector, topics, payload)
     frame_B = len(wire.encode(publication))
     if frame_B > wire.LARGEST_DATAGRAM_B:
         raise EncodeError(f"the publication takes {frame_B} bytes; a datagram holds at most {wire.LARGEST_DATAGRAM_B}")
@@ -389,10 +389,10 @@ def _link_sizes_B() -> tuple[int, int, int]:
     The first two are the sizes of messages without interests. The third is what interests add to a message, without the
     encoded filter itself.
     """
-    start, needs, vector = (PORT, None, 0, wire.COUNTS_HOPS, bytes(16)), bytes(FUZZY_HASH_B), BitVector(WORD)
-    subscription_B = len(wire.encode(wire.Subscription(*start, None, None)))
-    acknowledgement_B = len(wire.encode(wire.SubscriptionAcknowledgement(*start, None, None, 0)))
-    complete_B = len(wire.encode(wire.Subscription(*start, needs, vector)))
+    leading_fields, needs, vector = (PORT, None, 0, wire.COUNTS_HOPS, bytes(16)), bytes(FUZZY_HASH_B), BitVector(WORD)
+    subscription_B = len(wire.encode(wire.Subscription(*leading_fields, None, None)))
+    acknowledgement_B = len(wire.encode(wire.SubscriptionAcknowledgement(*leading_fields, None, None, 0)))
+    complete_B = len(wire.encode(wire.Subscription(*leading_fields, needs, vector)))
     return subscription_B, acknowledgement_B, complete_B - subscription_B - len(vector.encode())
 
 
@@ -408,13 +408,13 @@ def _find_neighbors(setup: Setup) -> tuple[np.ndarray, np.ndarray]:
 
     Nodes are indices. Two nodes are neighbors if at least one of them can receive frames of the other.
     """
-    network, count = setup.network, len(setup.network.addresses)
-    senders = np.repeat(np.arange(count), np.diff(network.first))
+    network, node_count = setup.network, len(setup.network.addresses)
+    senders = np.repeat(np.arange(node_count), np.diff(network.first))
     receivers = network.receivers.astype(np.int64)
-    pairs = np.unique(np.concatenate((senders * count + receivers, receivers * count + senders)))
-    nodes, neighbors = np.divmod(pairs, count)
-    first = np.searchsorted(nodes, np.arange(count + 1))
-    return first, neighbors.astype(np.int32)
+    pair_codes = np.unique(np.concatenate((senders * node_count + receivers, receivers * node_count + senders)))
+    nodes, neighbors = np.divmod(pair_codes, node_count)
+    link_first = np.searchsorted(nodes, np.arange(node_count + 1))
+    return link_first, neighbors.astype(np.int32)
 
 
 def _most_neighbors(setup: Setup) -> int:
@@ -423,28 +423,32 @@ def _most_neighbors(setup: Setup) -> int:
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper limits of the trace rows, frames and messages that one call can create.
+    """Return upper limits of the trace rows, frames and messages that one call of this twin's functions can create.
 
-    The three results are for the reception of a broadcast, the reception of a unicast, and any other call.
+    The three results are for a call that receives a broadcast, a call that receives a unicast, and any other call.
     """
     workload = setup.work
     degree = _most_neighbors(setup)
-    deliveries = workload.most_subscriptions * max(1, workload.most_samples) + 1
+    most_deliveries = workload.most_subscriptions * max(1, workload.most_samples) + 1
     ended_subscriptions = workload.most_subscriptions
     # A link sends at most one message for changes, one to unmute, one to begin, and two retries; a scout sends two.
-    frames = 5 * degree + 5
-    retained = min(setup.protocol.max_retained, workload.publications) if setup.protocol.ttl_s else 0
-    waiting = min(MOST_WAITING, workload.publications) if degree > setup.protocol.crowd else 0
+    link_frames = 5 * degree + 5
+    most_retained = min(setup.protocol.max_retained, workload.publications) if setup.protocol.ttl_s else 0
+    most_waiting = min(MOST_WAITING, workload.publications) if degree > setup.protocol.crowd else 0
     # A beacon may end a link, which sends changes to all neighbors.
-    learns = setup.radio.link_quality == "learned"
-    beacon = Needs(16 + 6 * degree, 5 + 2 * degree, 5 + 2 * degree) if learns else Needs(0, 0, 0)
+    learns_quality = setup.radio.link_quality == "learned"
+    beacon_needs = Needs(16 + 6 * degree, 5 + 2 * degree, 5 + 2 * degree) if learns_quality else Needs(0, 0, 0)
     return (
-        beacon,
-        Needs(22 + deliveries + retained, 5 + degree + retained, 5 + degree + retained),
+        beacon_needs,
+        Needs(22 + most_deliveries + most_retained, 5 + degree + most_retained, 5 + degree + most_retained),
         Needs(
-            16 + deliveries * (1 + retained) + ended_subscriptions + degree * (6 + retained) + waiting,
-            frames + degree * (retained + waiting) + MOST_RETRIED,
-            frames + 2 + degree * retained + waiting + MOST_RETRIED,
+            16
+            + most_deliveries * (1 + most_retained)
+            + ended_subscriptions
+            + degree * (6 + most_retained)
+            + most_waiting,
+            link_frames + degree * (most_retained + most_waiting) + MOST_RETRIED,
+            link_frames + 2 + degree * most_retained + most_waiting + MOST_RETRIED,
         ),
     )
 
@@ -452,10 +456,11 @@ def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
 def _check_support(setup: Setup, degree: int, links: int) -> None:
     """Raise NoFastTwinError for a scenario that this twin does not support."""
     protocol, network, workload, _ = setup
-    most = min(protocol.max_links, _MOST_NEIGHBORS)
-    if degree > most:
+    most_neighbors = min(protocol.max_links, _MOST_NEIGHBORS)
+    if degree > most_neighbors:
         raise twin.NoFastTwinError(
-            f"a node has {degree} neighbors; the fast engine supports at most {most}, the smaller of max_links and 256"
+            f"a node has {degree} neighbors; the fast engine supports at most {most_neighbors}, the smaller of "
+            "max_links and 256; use the reference engine"
         )
     if workload.most_subscriptions > protocol.max_subscriptions:
         raise twin.NoFastTwinError(
@@ -463,8 +468,8 @@ def _check_support(setup: Setup, degree: int, links: int) -> None:
             "raise max_subscriptions, or use the reference engine"
         )
     # Retained publications take the same memory again, and path ranks an eighth of it for each link.
-    pairs = len(network.addresses) * (2 if protocol.ttl_s else 1) + (links // 8 if protocol.acknowledge else 0)
-    if pairs * workload.publications > MOST_PAIRS:
+    pair_count = len(network.addresses) * (2 if protocol.ttl_s else 1) + (links // 8 if protocol.acknowledge else 0)
+    if pair_count * workload.publications > MOST_PAIRS:
         raise twin.NoFastTwinError(
             f"{workload.publications} publications at {len(network.addresses)} nodes exceed the memory limit of "
             "the fast engine; publish less, or use fewer nodes"
@@ -505,17 +510,22 @@ def make_state(setup: Setup, messages: int) -> Any:
         "words": protocol.filter_bits // WORD,
     }
     most_new = int(4 * degree + workload.most_subscriptions + 8)
-    pools, capacities = _make_pools(topic_arrays, most_new, protocol.filter_bits)
-    given = (
-        _settings(protocol) | _sizes_B(setup) | pools | {name: getattr(topic_arrays, name) for name in _WORKLOAD_FIELDS}
+    pool_fields, capacities = _make_pools(topic_arrays, most_new, protocol.filter_bits)
+    field_values = (
+        _settings(protocol)
+        | _sizes_B(setup)
+        | pool_fields
+        | {name: getattr(topic_arrays, name) for name in _WORKLOAD_FIELDS}
     )
-    given |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
-    given |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
-    given["has_dense_nodes"] = degree > protocol.crowd
-    given["times"] = np.array([_times_fields(times_of(protocol, count, True)) for count in range(degree + 1)], TIMES)
-    given["reports"] = setup.radio.acknowledges or setup.radio.senses_carrier
-    given |= {"first_text": len(workload.texts), "first_state": len(workload.texts) + _FIRST_STATE}
-    state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **given)
+    field_values |= zip(("next_states", "first_actions", "actions"), automaton_arrays(), strict=True)
+    field_values |= {"link_first": link_first, "neighbors": neighbors, "most_new": most_new}
+    field_values["has_dense_nodes"] = degree > protocol.crowd
+    field_values["times"] = np.array(
+        [_times_fields(times_of(protocol, neighbor_count, True)) for neighbor_count in range(degree + 1)], TIMES
+    )
+    field_values["reports"] = setup.radio.acknowledges or setup.radio.senses_carrier
+    field_values |= {"first_text": len(workload.texts), "first_state": len(workload.texts) + _FIRST_STATE}
+    state = twin.make(State, FIELDS, setup, messages, sizes | capacities, **field_values)
     # The times of a node without a known neighbor.
     for name, value in zip(TIMES.names or (), _times_fields(times_of(protocol)), strict=True):
         state.nodes[name] = value
@@ -569,7 +579,7 @@ class _Pool(NamedTuple):
     rows        the distinct rows
     hashes      hash of each distinct row
     bit_counts  number of set bits of each distinct row
-    numbers     for each row of the original array, the equal row in ``rows``
+    numbers     for each row of the array with duplicates, the index of the equal row in ``rows``
     """
 
     rows: np.ndarray
@@ -581,38 +591,38 @@ class _Pool(NamedTuple):
 def _make_pool(rows: np.ndarray) -> _Pool:
     """Return the distinct rows of an array of 64-bit words, shape (rows, words)."""
     rows = np.concatenate((np.zeros((1, rows.shape[1]), np.uint64), rows))
-    unique_rows, numbers = np.unique(rows, axis=0, return_inverse=True)
+    unique_rows, row_numbers = np.unique(rows, axis=0, return_inverse=True)
     bit_counts = np.unpackbits(unique_rows.view(np.uint8), axis=1).sum(axis=1, dtype=np.int32)
-    return _Pool(unique_rows, hashes_of(unique_rows), bit_counts, numbers.reshape(-1)[1:].astype(np.int32))
+    return _Pool(unique_rows, hashes_of(unique_rows), bit_counts, row_numbers.reshape(-1)[1:].astype(np.int32))
 
 
 def _make_pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return (fields, capacities) for the arrays of filters and needs.
+    """Return (fields, capacities), the initial arrays of filters and needs.
 
-    fields      {field of `State`: value} for the filters and needs of the subscriptions in ``workload``
-    capacities  {"filters": rows, "needs": rows}, the initial sizes of both arrays
+    fields      {field of `State`: value}, the filters and needs of the workload's subscriptions
+    capacities  {"filters": rows, "needs": rows}, the initial sizes of both arrays, with free rows for a run's filters
 
     ``most_new``: largest number of filters that one event may create.
     """
-    filters, needs_pool = _make_pool(workload.subscribed), _make_pool(workload.subscribed_needs)
+    filter_pool, needs_pool = _make_pool(workload.subscribed), _make_pool(workload.subscribed_needs)
     capacities = {
-        "filters": max(_POOL_B // (filter_bits // 8), len(filters.rows) + 2 * most_new),
+        "filters": max(_POOL_B // (filter_bits // 8), len(filter_pool.rows) + 2 * most_new),
         "needs": max(_POOL_B // FUZZY_HASH_B, len(needs_pool.rows) + 2 * most_new),
     }
-    numbers = np.zeros(3, np.int64)
-    numbers[[Number.FILTERS, Number.NEEDS]] = len(filters.rows), len(needs_pool.rows)
+    row_counts = np.zeros(3, np.int64)
+    row_counts[[Number.FILTERS, Number.NEEDS]] = len(filter_pool.rows), len(needs_pool.rows)
     fields = {
-        "filters": filters.rows,
-        "filter_hashes": filters.hashes,
-        "filter_ones": filters.bit_counts,
-        "filter_B": [len(BitVector.from_bytes(row.tobytes()).encode()) for row in filters.rows],
-        "filter_table": table_of(filters.hashes, capacities["filters"]),
+        "filters": filter_pool.rows,
+        "filter_hashes": filter_pool.hashes,
+        "filter_ones": filter_pool.bit_counts,
+        "filter_B": [len(BitVector.from_bytes(row.tobytes()).encode()) for row in filter_pool.rows],
+        "filter_table": table_of(filter_pool.hashes, capacities["filters"]),
         "needs": needs_pool.rows,
         "needs_hashes": needs_pool.hashes,
         "needs_ones": needs_pool.bit_counts,
         "needs_table": table_of(needs_pool.hashes, capacities["needs"]),
-        "numbers": numbers,
-        "subscribed_filter": filters.numbers,
+        "numbers": row_counts,
+        "subscribed_filter": filter_pool.numbers,
         "subscribed_needs": needs_pool.numbers,
     }
     return fields, capacities
@@ -620,18 +630,22 @@ def _make_pools(workload: Workload, most_new: int, filter_bits: int) -> tuple[di
 
 def with_more_room(state: Any) -> Any:
     """Return the state with room for twice as many filters and needs. Raises NoFastTwinError above the limit."""
-    filters, needs_pool = 2 * len(state.filters), 2 * len(state.needs)
-    if filters * state.filters.shape[1] * 8 > MOST_FILTERS_B:
+    filter_rows, needs_rows = 2 * len(state.filters), 2 * len(state.needs)
+    if filter_rows * state.filters.shape[1] * 8 > MOST_FILTERS_B:
         raise twin.NoFastTwinError(
-            f"the run has more than {len(state.filters)} different filters, the limit of the fast engine"
+            f"the run has more than {len(state.filters)} different filters, the limit of the fast engine; "
+            "use the reference engine"
         )
-    state = twin.grown(FIELDS, twin.grown(FIELDS, state, "filters", filters), "needs", needs_pool)
+    state = twin.grown(FIELDS, twin.grown(FIELDS, state, "filters", filter_rows), "needs", needs_rows)
     return state._replace(
-        filter_table=table_of(state.filter_hashes[: state.numbers[Number.FILTERS]], filters),
-        needs_table=table_of(state.needs_hashes[: state.numbers[Number.NEEDS]], needs_pool),
+        filter_table=table_of(state.filter_hashes[: state.numbers[Number.FILTERS]], filter_rows),
+        needs_table=table_of(state.needs_hashes[: state.numbers[Number.NEEDS]], needs_rows),
     )
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text of detail ``number`` in the trace: a number of set bits, or the name of a link's state."""
+    """Return a text of the trace's column ``detail``: a number of set bits of needs, or the name of a link's state.
+
+    ``number``: index of the text among this protocol's texts, numbers before states.
+    """
     return str(number) if number < _FIRST_STATE else _STATES[number - _FIRST_STATE].label

@@ -5,7 +5,8 @@ topics is hashed once. A table contains a byte for each pair of a published and 
 match. Attributes are compared during the run, except TOPIC, whose wildcards are matched here.
 
 Cost
-    A byte for each pair of sets, up to `MOST_PAIRS`; a comparison of texts for each pair that the filter lets through.
+    The table takes a byte for each pair of sets, up to `MOST_PAIRS`. Topics are compared as texts only if the filter of
+    the published set has all bits of the subscribed set.
 """
 
 from __future__ import annotations
@@ -29,13 +30,15 @@ NO, MAYBE, YES = range(3)
 
 
 class Workload(NamedTuple):
-    """The topics of a scenario's publications and subscriptions, as arrays. Equal sets of topics have the same number.
+    """The topics of a scenario's publications and subscriptions, as arrays.
 
-    published_set     for each content of a publication, the number of its set of topics
-    topic_first       published set s has entries topic_first[s]:topic_first[s + 1] of the next two arrays: its filter
-    topic_positions   position in the filter of each 64-bit word that is not 0
-    topic_words       value of this word
-    subscribed_set    for each subscription, the number of its set of topics
+    The topics of a publication, or of a subscription, are a *set* with a number. Equal sets have the same number.
+
+    published_set     number of the set of each publication's content (row of ``contents`` of the workload)
+    topic_first       published set s has entries topic_first[s]:topic_first[s + 1] of the next two arrays
+    topic_positions   positions of the nonzero 64-bit words in the filter of each published set
+    topic_words       values of these words
+    subscribed_set    number of the set of each subscription
     subscribed        filter of each subscribed set (sets, words)
     subscribed_needs  fuzzy hash of each subscribed set (sets, words)
     set_matches       NO, MAYBE or YES for each pair of sets (published, subscribed)
@@ -61,51 +64,58 @@ def workload_of(setup: Setup) -> Workload:
     Raises NoFastTwinError for too many pairs of sets of topics, AttributeFormatError for an invalid topic.
     """
     protocol, _, workload, _ = setup
-    published, subscribed = twin.Numbering(), twin.Numbering()
-    contents = zip(workload.contents["first_sample"].tolist(), workload.contents["last_sample"].tolist(), strict=True)
-    bounds = workload.samples["first"].tolist(), workload.samples["last"].tolist()
+    published_sets, subscribed_sets = twin.Numbering(), twin.Numbering()
+    sample_ranges = zip(
+        workload.contents["first_sample"].tolist(), workload.contents["last_sample"].tolist(), strict=True
+    )
+    attribute_bounds = workload.samples["first"].tolist(), workload.samples["last"].tolist()
     published_set = [
-        published[
+        published_sets[
             mapping.publication_topics(
-                _attributes(workload, bounds[0][first], bounds[1][last - 1]), protocol.separators
+                _attributes(workload, attribute_bounds[0][topic_first], attribute_bounds[1][last - 1]),
+                protocol.separators,
             )
         ]
-        for first, last in contents
+        for topic_first, last in sample_ranges
     ]
     subscribed_set = [
-        subscribed[mapping.subscription_topics(_attributes_of(workload, subscription), protocol.separators)]
+        subscribed_sets[mapping.subscription_topics(_attributes_of(workload, subscription), protocol.separators)]
         for subscription in workload.subscriptions
     ]
-    if len(published.numbers) * len(subscribed.numbers) > MOST_PAIRS:
+    if len(published_sets.numbers) * len(subscribed_sets.numbers) > MOST_PAIRS:
         raise twin.NoFastTwinError(
-            f"{len(published.numbers)} published and {len(subscribed.numbers)} subscribed sets of topics make more "
-            f"than {MOST_PAIRS} pairs, the limit of the fast engine"
+            f"{len(published_sets.numbers)} published and {len(subscribed_sets.numbers)} subscribed sets of topics "
+            f"make more than {MOST_PAIRS} pairs, the limit of the fast engine; use the reference engine"
         )
-    filters = _stack_filters(
-        [publication_filter(topics, protocol, protocol.wildcards) for topics in published.numbers], protocol
+    published_filters = _stack_filters(
+        [publication_filter(topics, protocol, protocol.wildcards) for topics in published_sets.numbers], protocol
     )
-    vectors = [subscription_filter(topics, protocol) for topics in subscribed.numbers]
-    subscribed_filters = _stack_filters(vectors, protocol)
-    needs = np.frombuffer(b"".join(vector.fuzzy_hash() for vector in vectors), np.uint64).reshape(-1, 4)
-    filter_rows, word_positions = np.nonzero(filters)
-    first = np.searchsorted(filter_rows, np.arange(len(filters) + 1))
+    subscribed_vectors = [subscription_filter(topics, protocol) for topics in subscribed_sets.numbers]
+    subscribed_filters = _stack_filters(subscribed_vectors, protocol)
+    subscribed_needs = np.frombuffer(b"".join(vector.fuzzy_hash() for vector in subscribed_vectors), np.uint64).reshape(
+        -1, 4
+    )
+    filter_rows, word_positions = np.nonzero(published_filters)
+    topic_first = np.searchsorted(filter_rows, np.arange(len(published_filters) + 1))
     text_set, text_matches = _match_texts(workload, protocol)
     return Workload(
         np.array(published_set, np.int32),
-        first,
+        topic_first,
         word_positions.astype(np.int32),
-        filters[filter_rows, word_positions],
+        published_filters[filter_rows, word_positions],
         np.array(subscribed_set, np.int32),
         subscribed_filters,
-        needs,
-        _match_sets(filters, subscribed_filters, list(published.numbers), list(subscribed.numbers), protocol),
+        subscribed_needs,
+        _match_sets(
+            published_filters, subscribed_filters, list(published_sets.numbers), list(subscribed_sets.numbers), protocol
+        ),
         text_set,
         text_matches,
     )
 
 
 def _attributes(workload: twin.Work, first: int, last: int) -> tuple[Attribute, ...]:
-    """Return the workload's attributes in rows [first, last) as `Attribute` objects."""
+    """Return rows [first, last) of the workload's array of attributes, as `Attribute` objects."""
     attributes = []
     for key, operator, number in workload.attributes[first:last].tolist():
         attributes.append(Attribute(key, operator, workload.blobs[number] if is_blob(key) else number))
@@ -125,15 +135,18 @@ def _stack_filters(vectors: list[BitVector], protocol: Any) -> np.ndarray:
 def _match_sets(
     filters: np.ndarray, subscribed_filters: np.ndarray, published: list, subscribed: list, protocol: Any
 ) -> np.ndarray:
-    """Return ``set_matches`` of the `Workload`.
+    """Return the field ``set_matches`` of `Workload`: whether each published set matches each subscribed set.
 
-    ``filters``: filters of the published sets; ``published``, ``subscribed``: the topics of each set.
+    ``filters``, ``subscribed_filters``: filter of each published and subscribed set, one a row. ``published``,
+    ``subscribed``: the topics of each set.
     """
     set_matches = np.full((len(published), len(subscribed)), NO, np.uint8)
-    is_filled = filters.any(axis=1)
-    for k, (words, topics) in enumerate(zip(subscribed_filters, subscribed, strict=True)):
-        columns = np.flatnonzero(words)
-        is_included = is_filled & ((filters[:, columns] & words[columns]) == words[columns]).all(axis=1)
+    has_bits = filters.any(axis=1)
+    for k, (filter_words, topics) in enumerate(zip(subscribed_filters, subscribed, strict=True)):
+        word_positions = np.flatnonzero(filter_words)
+        is_included = has_bits & (
+            (filters[:, word_positions] & filter_words[word_positions]) == filter_words[word_positions]
+        ).all(axis=1)
         for published_index in np.flatnonzero(is_included).tolist():
             set_matches[published_index, k] = (
                 YES if matches(published[published_index], topics, protocol.separators) else MAYBE
@@ -142,8 +155,8 @@ def _match_sets(
 
 
 def _match_texts(workload: twin.Work, protocol: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return (text_set, text_matches), two arrays of the `Workload`."""
-    codes = twin.Numbering()
+    """Return the fields ``text_set`` and ``text_matches`` of `Workload`, which compare the texts of the key TOPIC."""
+    text_sets = twin.Numbering()
     text_set = np.full(len(workload.subscriptions), NONE, np.int32)
     for k, subscription in enumerate(workload.subscriptions):
         attributes = _attributes_of(workload, subscription)
@@ -151,11 +164,11 @@ def _match_texts(workload: twin.Work, protocol: Any) -> tuple[np.ndarray, np.nda
             attribute.value for attribute in attributes if attribute.key == TOPIC and attribute.operator == EQ
         )
         if texts:
-            text_set[k] = codes[texts]
-    text_matches = np.zeros((len(codes.numbers), len(workload.samples) if codes.numbers else 0), np.uint8)
-    for k, sample in enumerate(workload.samples if codes.numbers else ()):
+            text_set[k] = text_sets[texts]
+    text_matches = np.zeros((len(text_sets.numbers), len(workload.samples) if text_sets.numbers else 0), np.uint8)
+    for k, sample in enumerate(workload.samples if text_sets.numbers else ()):
         attributes = _attributes_of(workload, sample)
         published_texts = [attribute.value for attribute in attributes if attribute.key == TOPIC]
-        for row, subscribed in enumerate(codes.numbers):
-            text_matches[row, k] = matches(published_texts, subscribed, protocol.separators)
+        for row, subscribed_texts in enumerate(text_sets.numbers):
+            text_matches[row, k] = matches(published_texts, subscribed_texts, protocol.separators)
     return text_set, text_matches

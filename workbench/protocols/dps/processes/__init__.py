@@ -62,9 +62,9 @@ _QUIET_S = 1.2  # four update periods without a change
 class Outcome(NamedTuple):
     """The result of a publication in a mesh of processes.
 
-    wanted   live nodes that should receive the publication; a node whose subscription is only a wildcard is among them
-             only if it is the publisher, as such a subscription is not sent to neighbors
-    answers  {node: milliseconds from publishing until its acknowledgement}
+    wanted   live nodes that should receive the publication. A subscription to a wildcard alone is not sent to
+             neighbors, so a node that has only such a subscription is listed only if it is the publisher
+    answers  {node: milliseconds from the publication until the node's acknowledgement arrived}
     """
 
     publisher: int
@@ -81,8 +81,8 @@ class Outcome(NamedTuple):
 class MeshProcess:
     """The process of one node, which runs `node.py`.
 
-    Commands are written to its standard input; the process replies to each, in the same order. A thread reads its
-    output and stores received publications and answers.
+    `DPSMesh` writes commands to the standard input of the process, which replies to each in the same order. A thread
+    reads the output of the process, and stores the publications that its subscriptions received, and acknowledgements.
     """
 
     def __init__(self, listen: str, settings: dict[str, Any]) -> None:
@@ -103,25 +103,28 @@ class MeshProcess:
         return self.process.poll() is None
 
     def _read_output(self) -> None:
-        """Store the publications, answers and replies in the process's output until it ends; run in a thread."""
+        """Read the process's output until it ends, and store its publications, acknowledgements and replies.
+
+        A thread runs this method.
+        """
         assert self.process.stdout is not None
-        for text in self.process.stdout:
-            line = json.loads(text)
-            event = line.get("event")
-            if event == "publication":
-                self.publications.append({**line, "at_s": now_s()})
-            elif event == "answer":
-                self.answers.setdefault(line["to"], []).append((time.perf_counter(), line["sender"]))
+        for line_text in self.process.stdout:
+            message = json.loads(line_text)
+            event_name = message.get("event")
+            if event_name == "publication":
+                self.publications.append({**message, "at_s": now_s()})
+            elif event_name == "answer":
+                self.answers.setdefault(message["to"], []).append((time.perf_counter(), message["sender"]))
             else:
-                self._replies.put(line)
+                self._replies.put(message)
         self._replies.put({"event": "ended"})
 
     def await_start(self) -> None:
         """Wait until the process's node listens on its address. Raises LinkError if it does not start."""
-        line = self._await_reply(_START_S)
-        if line.get("event") != "listening":
-            raise LinkError(f"a node of the mesh did not start: {line.get('error', 'its process has ended')}")
-        self.address = line["address"]
+        first_message = self._await_reply(_START_S)
+        if first_message.get("event") != "listening":
+            raise LinkError(f"a node of the mesh did not start: {first_message.get('error', 'its process has ended')}")
+        self.address = first_message["address"]
 
     def send_command(self, action: str, **arguments: Any) -> int:
         """Send the process a command without waiting for its reply; return the command's number.
@@ -139,15 +142,15 @@ class MeshProcess:
 
     def receive_reply(self) -> dict[str, Any]:
         """Return the reply to the oldest unanswered command. Raises LinkError if the command failed."""
-        line = self._await_reply(_ANSWER_S)
-        if "error" in line:
-            raise LinkError(f"the node at {self.address}: {line['error']}")
-        if line.get("event") == "ended":
+        reply = self._await_reply(_ANSWER_S)
+        if "error" in reply:
+            raise LinkError(f"the node at {self.address} reports an error: {reply['error']}")
+        if reply.get("event") == "ended":
             raise LinkError(f"the node at {self.address} has ended before its reply; restart it first")
-        return line
+        return reply
 
     def _await_reply(self, within_s: float) -> dict[str, Any]:
-        """Return the next line of the process that is neither a publication nor an answer.
+        """Return the next line from the process, parsed, that reports neither a publication nor an acknowledgement.
 
         Raises LinkError if no such line comes within ``within_s``.
         """
@@ -156,7 +159,8 @@ class MeshProcess:
         except Empty:
             address = self.address or "a new address"
             raise LinkError(
-                f"the node at {address} has not answered in {within_s:g} s; the machine may be busy"
+                f"the node at {address} has not answered within {within_s:g} s; try again with fewer nodes or when the "
+                "machine is less busy"
             ) from None
 
     def kill(self) -> None:
@@ -211,7 +215,9 @@ class DPSMesh:
             for node, process in self.nodes.items():
                 process.await_start()
                 self._addresses[node] = process.address
-            self._send_commands([(a, "link", {"to": self._addresses[b]}) for a, b in self.pairs()])
+            self._send_commands(
+                [(requester, "link", {"to": self._addresses[neighbor]}) for requester, neighbor in self.pairs()]
+            )
         except BaseException:
             self.close()
             raise
@@ -222,13 +228,13 @@ class DPSMesh:
 
     def close(self) -> None:
         """End all processes. Do nothing if they have ended."""
-        nodes, self.nodes = self.nodes, {}
-        for process in nodes.values():
+        processes, self.nodes = self.nodes, {}
+        for process in processes.values():
             if process.process.stdin is not None:
                 with suppress(OSError):
                     process.process.stdin.close()  # of all processes first, so that they end in parallel
         end_s = time.perf_counter() + _END_S
-        for process in nodes.values():
+        for process in processes.values():
             process.end(end_s - time.perf_counter())
 
     def pairs(self) -> list[tuple[int, int]]:
@@ -261,20 +267,22 @@ class DPSMesh:
         ``publications`` of the nodes that have acknowledged then contain this publication.
         """
         process = self._live_process(node)
-        wanted = tuple(
+        expected_subscribers = tuple(
             subscriber for subscriber in self.alive if self._subscribes(topic, subscriber, subscriber == node)
         )
         begin_s = time.perf_counter()
         command_number = process.send_command("publish", topics=[topic], text=text, ttl_s=ttl_s, acknowledge=True)
         process.receive_reply()
         while time.perf_counter() < begin_s + within_s:
-            if set(wanted) <= self._answer_times(process, command_number, begin_s).keys():
+            if set(expected_subscribers) <= self._answer_times(process, command_number, begin_s).keys():
                 break
             time.sleep(0.002)
-        answers = self._answer_times(process, command_number, begin_s)
+        answer_times_ms = self._answer_times(process, command_number, begin_s)
         # Each process has its own reader thread; a subscriber's thread may be slower than the publisher's thread.
-        self._send_commands([(subscriber, "catch_up", {}) for subscriber in answers if self.nodes[subscriber].is_alive])
-        return Outcome(node, topic, wanted, answers)
+        self._send_commands(
+            [(subscriber, "catch_up", {}) for subscriber in answer_times_ms if self.nodes[subscriber].is_alive]
+        )
+        return Outcome(node, topic, expected_subscribers, answer_times_ms)
 
     # For `wb.pipelines.stream`: the publications that subscriptions received, until the mesh is closed
 
@@ -295,23 +303,28 @@ class DPSMesh:
             for node, process in list(self.nodes.items()):
                 if process.read_count < len(process.publications):
                     process.read_count += 1
-                    line = process.publications[process.read_count - 1]
-                    fields = [line[name] for name in ("topics", "text", "series", "sequence", "at_s")]
-                    return {**reading_of(*fields), "sink": node}
+                    received_publication = process.publications[process.read_count - 1]
+                    field_values = [
+                        received_publication[name] for name in ("topics", "text", "series", "sequence", "at_s")
+                    ]
+                    return {**reading_of(*field_values), "sink": node}
             if time.perf_counter() >= end_s:
                 return None
             time.sleep(_READING_POLL_S)
 
     def _subscribes(self, topic: str, node: int, is_publisher: bool) -> bool:
-        """Return whether a node should receive publications on a topic.
+        """Return whether a subscription of a node should receive publications on a topic.
 
-        ``is_publisher``: whether the node publishes them itself. A subscription to a wildcard alone matches only
-        publications of its own node.
+        ``is_publisher``: the node publishes them itself. A subscription to a wildcard alone is not sent to neighbors,
+        so it receives only publications of its own node.
         """
         separators = self.settings.get("separators", topic_strings.SEPARATORS)
         return any(
             topic_strings.matches([topic], topics, separators)
-            and (is_publisher or any(topic_strings.subscription_items(subscribed, separators) for subscribed in topics))
+            and (
+                is_publisher
+                or any(topic_strings.subscription_items(subscribed_topic, separators) for subscribed_topic in topics)
+            )
             for topics in self._subscriptions_of(node)
         )
 
@@ -319,23 +332,23 @@ class DPSMesh:
         return self.subscriptions.get(node, [])
 
     def _answer_times(self, process: MeshProcess, command_number: int, begin_s: float) -> dict[int, float]:
-        """Return {node: milliseconds from ``begin_s`` to its first acknowledgement} of a publication.
+        """Return {node: milliseconds from ``begin_s`` until its first acknowledgement} for one publication.
 
-        ``command_number``: number of the command to ``process`` that published it.
+        The command with this number was sent to ``process``, and published it.
         """
-        nodes = {address: node for node, address in self._addresses.items()}
-        answers: dict[int, float] = {}
-        for at_s, sender in list(process.answers.get(command_number, ())):
-            if sender in nodes:
-                answers.setdefault(nodes[sender], round((at_s - begin_s) * 1000, 2))
-        return answers
+        nodes_by_address = {address: node for node, address in self._addresses.items()}
+        answer_times_ms: dict[int, float] = {}
+        for at_s, sender_address in list(process.answers.get(command_number, ())):
+            if sender_address in nodes_by_address:
+                answer_times_ms.setdefault(nodes_by_address[sender_address], round((at_s - begin_s) * 1000, 2))
+        return answer_times_ms
 
     def kill(self, node: int) -> None:
         """Kill a node's process with SIGKILL, so that it cannot end its links."""
         self._live_process(node).kill()
 
     def restart(self, node: int) -> None:
-        """Restart an ended node at its former address, with its links and subscriptions."""
+        """Start a new process for a node that has ended, with the same address, links and subscriptions."""
         if node not in self.nodes:
             raise ParameterError(f"node {node!r} is not in this mesh, which has {self._nodes_text()}")
         if self.nodes[node].is_alive:
@@ -343,7 +356,9 @@ class DPSMesh:
         process = self.nodes[node] = MeshProcess(self._addresses[node], self.settings)
         process.await_start()
         commands: list[tuple[int, str, dict[str, Any]]] = [
-            (a, "link", {"to": self._addresses[b]}) for a, b in self.pairs() if a == node
+            (requester, "link", {"to": self._addresses[neighbor]})
+            for requester, neighbor in self.pairs()
+            if requester == node
         ]
         commands += [(node, "subscribe", {"topics": list(topics)}) for topics in self._subscriptions_of(node)]
         self._send_commands(commands)
@@ -356,19 +371,23 @@ class DPSMesh:
         """
         import networkx as nx
 
-        active = nx.Graph([pair for pair, link in self.links().items() if link == "active"])
-        active.add_nodes_from(self.alive)
+        active_graph = nx.Graph([pair for pair, link_state in self.links().items() if link_state == "active"])
+        active_graph.add_nodes_from(self.alive)
         candidates = [node for node in self.alive if node != publisher and not self._subscriptions_of(node)]
-        if not candidates or publisher not in active:
+        if not candidates or publisher not in active_graph:
             raise ParameterError(
-                f"the publisher, node {publisher}, is not alive, or each other live node has a subscription; "
-                "restart the publisher, or end the subscriptions of a node"
+                f"the publisher, node {publisher}, is not alive, or every other live node has a subscription; "
+                "restart the publisher, or use a mesh in which another live node has no subscription"
             )
-        sinks = {node for node in self.alive if self._subscriptions_of(node)}
+        subscriber_nodes = {node for node in self.alive if self._subscriptions_of(node)}
 
         def measure_damage(node: int) -> tuple[int, int, int]:
-            remaining = active.subgraph(set(active) - {node})
-            return len(sinks - nx.node_connected_component(remaining, publisher)), active.degree(node), node
+            remaining_graph = active_graph.subgraph(set(active_graph) - {node})
+            return (
+                len(subscriber_nodes - nx.node_connected_component(remaining_graph, publisher)),
+                active_graph.degree(node),
+                node,
+            )
 
         return max(candidates, key=measure_damage)
 
@@ -377,18 +396,22 @@ class DPSMesh:
     def state(self) -> dict[int, dict[str, Any]]:
         """Return {node: state} for all live nodes; a state is a dict with these keys:
 
-        links           {neighbor: state of the link}
+        links           {neighbor: state of the link, such as "active"}
         told            {neighbor: number of bits set in the filter received from the neighbor}
         bits            number of bits set in the union of the filters of all subscriptions known to the node
         sent, received  numbers of datagrams
         drops           {reason: number of dropped messages and datagrams}
         """
         replies = self._send_commands([(node, "state", {}) for node in self.alive])
-        nodes = {address: node for node, address in self._addresses.items()}
+        nodes_by_address = {address: node for node, address in self._addresses.items()}
         states = {}
         for node, reply in replies:
             for name in ("links", "told"):
-                reply[name] = {nodes[address]: value for address, value in reply[name].items() if address in nodes}
+                reply[name] = {
+                    nodes_by_address[address]: value
+                    for address, value in reply[name].items()
+                    if address in nodes_by_address
+                }
             states[node] = reply
         return states
 
@@ -404,12 +427,12 @@ class DPSMesh:
         begin_s = changed_s = time.perf_counter()
         last_summary: Any = None
         while time.perf_counter() < begin_s + within_s:
-            state = self.state()
+            node_states = self.state()
             now_s = time.perf_counter()
-            summary = {node: (self._stable_links(reply["links"]), reply["bits"]) for node, reply in state.items()}
+            summary = {node: (self._stable_links(reply["links"]), reply["bits"]) for node, reply in node_states.items()}
             if summary != last_summary:
                 last_summary, changed_s = summary, now_s
-            elif now_s - changed_s > _QUIET_S and self._is_linked(state):
+            elif now_s - changed_s > _QUIET_S and self._is_linked(node_states):
                 return changed_s - begin_s
             time.sleep(_POLL_S)
         raise LinkError(
@@ -418,43 +441,63 @@ class DPSMesh:
         )
 
     def _is_linked(self, state: dict[int, dict[str, Any]]) -> bool:
-        """Return whether all links between live nodes are active or muted, and no other link carries publications.
+        """Return whether the links of the topology between live nodes are active or muted, and no other link is in use.
 
         ``state``: result of `state`.
         """
-        links = links_of(state)
-        expected = [pair for pair in self.pairs() if pair[0] in state and pair[1] in state]
+        link_states = links_of(state)
+        expected_links = [pair for pair in self.pairs() if pair[0] in state and pair[1] in state]
         # Muted links carry no keep-alives, so their end to a dead node is not noticed and does not count.
-        stale = [pair for pair in links if pair not in expected and self._carries_publications(pair, state)]
-        return not stale and all(links.get(pair) in ("active", "muted") for pair in expected)
+        stale_links = [
+            pair for pair in link_states if pair not in expected_links and self._carries_publications(pair, state)
+        ]
+        return not stale_links and all(link_states.get(pair) in ("active", "muted") for pair in expected_links)
 
     def _describe_unsettled(self) -> str:
         """Return the reason why the mesh has not settled, as part of a sentence."""
-        unfinished = [f"{a}-{b} {link}" for (a, b), link in self.links().items() if link not in ("active", "muted")]
-        return f"its links include {', '.join(unfinished[:4])}" if unfinished else "filters or links keep changing"
+        unsettled_links = [
+            f"{a}-{b} {link_state}"
+            for (a, b), link_state in self.links().items()
+            if link_state not in ("active", "muted")
+        ]
+        return (
+            f"its links include {', '.join(unsettled_links[:4])}"
+            if unsettled_links
+            else "filters or links keep changing"
+        )
 
     def _carries_publications(self, pair: tuple[int, int], state: dict[int, dict[str, Any]]) -> bool:
-        """Return whether at least one end of a link sends publications over it, or will soon."""
+        """Return whether at least one end of the link ``pair`` sends publications over it, or will soon.
+
+        ``state``: result of `state`, which has no entry for dead nodes.
+        """
         link_states = [state[a]["links"].get(b) for a, b in (pair, pair[::-1]) if a in state]
-        return any(link in ("active", "unmuting") for link in link_states)
+        return any(link_state in ("active", "unmuting") for link_state in link_states)
 
     def _stable_links(self, links: dict[int, str]) -> dict[int, str]:
-        """Return {neighbor: state} of a node's ``links`` without requests to dead nodes, which are repeated forever."""
-        return {peer: link for peer, link in links.items() if link != "linking" or self.nodes[peer].is_alive}
+        """Return a node's ``links``, {neighbor: state}, without links that it requests from dead nodes.
+
+        These requests are repeated for ever, so their state keeps changing.
+        """
+        return {
+            neighbor: link_state
+            for neighbor, link_state in links.items()
+            if link_state != "linking" or self.nodes[neighbor].is_alive
+        }
 
     def _live_process(self, node: int) -> MeshProcess:
-        """Return the process of a node. Raises ParameterError if the node is not alive."""
+        """Return the process of a node; raise ParameterError if the process is not running."""
         process = self.nodes.get(node)
         if process is None or not process.is_alive:
             raise ParameterError(f"node {node!r} is not alive; this mesh has {self._nodes_text()}")
         return process
 
     def _nodes_text(self) -> str:
-        numbers = f"nodes {min(self.nodes)} to {max(self.nodes)}" if self.nodes else "no nodes"
-        return f"{numbers}, {len(self.alive)} of them alive"
+        range_text = f"nodes {min(self.nodes)} to {max(self.nodes)}" if self.nodes else "no nodes"
+        return f"{range_text}, {len(self.alive)} of them alive"
 
     def _send_commands(self, commands: Sequence[tuple[int, str, dict[str, Any]]]) -> list[tuple[int, dict[str, Any]]]:
-        """Send commands (node, action, arguments) to nodes at once; return (node, reply) for each, in this order."""
+        """Send all commands (node, action, arguments), then wait for the replies; return (node, reply) for each one."""
         for node, action, arguments in commands:
             self.nodes[node].send_command(action, **arguments)
         return [(node, self.nodes[node].receive_reply()) for node, _, _ in commands]
@@ -469,9 +512,9 @@ def links_of(state: dict[int, dict[str, Any]]) -> dict[tuple[int, int], str]:
     """
     end_states: dict[tuple[int, int], list[str]] = {}
     for node, reply in state.items():
-        for peer, link in reply["links"].items():
-            end_states.setdefault((min(node, peer), max(node, peer)), []).append(link)
-    return {pair: _link_state(states) for pair, states in sorted(end_states.items())}
+        for neighbor, link_state in reply["links"].items():
+            end_states.setdefault((min(node, neighbor), max(node, neighbor)), []).append(link_state)
+    return {pair: _link_state(states_of_link) for pair, states_of_link in sorted(end_states.items())}
 
 
 def _link_state(end_states: list[str]) -> str:
@@ -479,7 +522,7 @@ def _link_state(end_states: list[str]) -> str:
         return "muted"
     if end_states == ["active", "active"]:
         return "active"
-    return next((link for link in end_states if link != "active"), "half open")
+    return next((end_state for end_state in end_states if end_state != "active"), "half open")
 
 
 def dps_mesh(nodes: int | nx.Graph = 25, **settings: Any) -> DPSMesh:

@@ -25,37 +25,44 @@ from workbench.protocols.dps.udp.addresses import as_text
 
 
 def write_line(**line: Any) -> None:
-    """Write a line to standard output, for the process that started this one."""
+    """Write the keywords as a line of JSON to standard output, which the parent process reads."""
     sys.stdout.write(json.dumps(line) + "\n")
     sys.stdout.flush()
 
 
 class MeshNode:
-    """A node that executes commands: each method executes the command of its name and returns the reply's fields."""
+    """A DPS node that executes the commands of `DPSMesh`.
+
+    Each public method executes the command of its name, and returns the fields of the reply. ``command`` is the parsed
+    line of the command.
+    """
 
     def __init__(self, node: Any) -> None:
         self.node = node
         self._references: list[Any] = []  # keeps subscriptions and series alive
 
     async def link(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Link to the neighbor at the address ``to`` of the command, and request the link again whenever it is lost."""
+        """Request a link to the address in the field ``to``, and request it again after each loss."""
         await self.node.keep_linked(command["to"])
         return {}
 
     async def subscribe(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Subscribe; write a line for each publication, and acknowledge it if its publisher requests this."""
+        """Subscribe to the topics in the field ``topics``.
+
+        Each received publication is written as a line, and acknowledged if its publisher requests this.
+        """
         self._references.append(await self.node.subscribe(*command["topics"], handler=self._report_publication))
         return {}
 
     def _report_publication(self, publication: Any) -> None:
         topics = list(publication.topics)
-        numbers = {"series": publication.publication_id.hex(), "sequence": publication.sequence}
-        write_line(event="publication", topics=topics, text=publication.text, hops=publication.hops, **numbers)
+        identity_fields = {"series": publication.publication_id.hex(), "sequence": publication.sequence}
+        write_line(event="publication", topics=topics, text=publication.text, hops=publication.hops, **identity_fields)
         if publication.wants_answer:  # After the line, so the publication can be read when its answer arrives.
             publication.acknowledge(str(self.node))
 
     async def publish(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Execute a publish command, and write a line for each acknowledgement of the publication."""
+        """Publish the field ``text`` on the topics in the field ``topics``; write a line for each acknowledgement."""
         command_number = command["id"]
 
         def write_answer(answer: Any) -> None:
@@ -72,21 +79,27 @@ class MeshNode:
         return {}
 
     async def catch_up(self, command: dict[str, Any]) -> dict[str, Any]:
-        """Do nothing: the reply shows the process's reader that it has read all lines that were written before."""
+        """Do nothing. When the reply arrives, `DPSMesh` has read all lines that this process wrote before."""
         return {}
 
     async def state(self, command: dict[str, Any]) -> dict[str, Any]:
         """Return the state of this node: the fields of `DPSMesh.state`, with addresses instead of node numbers."""
         node = self.node
         links = node.core.links
-        union, _ = links.interests.combine(None)
+        interests_union, _ = links.interests.combine(None)
         neighbor_bits = {
             as_text(neighbor): remote.inbound[0].popcount
             for neighbor, remote in links.remotes.items()
             if remote.inbound
         }
-        counts = {"sent": node.sent, "received": node.received}
-        return {"links": node.links, "told": neighbor_bits, "bits": union.popcount, **counts, "drops": node.drops}
+        datagram_counts = {"sent": node.sent, "received": node.received}
+        return {
+            "links": node.links,
+            "told": neighbor_bits,
+            "bits": interests_union.popcount,
+            **datagram_counts,
+            "drops": node.drops,
+        }
 
 
 async def serve(listen: str, settings: dict[str, Any]) -> None:

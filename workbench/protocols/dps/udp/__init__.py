@@ -86,7 +86,8 @@ class UDPNode:
     ``with`` returns a `workbench.protocols.dps.udp.blocking.BlockingNode`, for programs without asyncio.
 
     address   the address on which the open node listens; ``str(node)`` is its text
-    core      the protocol's state machine, for inspection; ``core.tells_all = True`` makes an event of each drop
+    core      the protocol's state machine, a `DPSNode`, for inspection; with ``core.tells_all = True`` it also reports
+              each dropped message as an event
     """
 
     def __init__(
@@ -139,8 +140,8 @@ class UDPNode:
     def __repr__(self) -> str:
         if not self._is_open:
             return "<DPS node, closed>"
-        subscriptions = len(self._subscriptions) - (self._discovery is not None)
-        return f"<DPS node at {self}: {count(len(self.links), 'link')}, {count(subscriptions, 'subscription')}>"
+        subscription_count = len(self._subscriptions) - (self._discovery is not None)
+        return f"<DPS node at {self}: {count(len(self.links), 'link')}, {count(subscription_count, 'subscription')}>"
 
     # Beginning and end
 
@@ -239,7 +240,7 @@ class UDPNode:
         return neighbor
 
     async def keep_linked(self, address: str | int | Address) -> Address:
-        """Request a link now and again after each loss, without waiting for the link; return the neighbor's address."""
+        """Request a link at once and again after each loss; return the neighbor's address without waiting."""
         neighbor = await self.resolve(address)
         self.keeper.request(neighbor, keep=True)
         return neighbor
@@ -273,23 +274,27 @@ class UDPNode:
     ) -> DPSSubscription:
         """Subscribe to publications that match all these topics; iterate over the result with ``async for``.
 
-        ``expired``: whether to receive ends of retained publications too. ``handler``: a function that is called in the
-        event loop with each publication, which then is not stored in the subscription; its exceptions go to the event
-        loop's exception handler. A subscription to ``#`` or ``+`` alone cannot be sent to neighbors; it causes a
-        UserWarning unless the node receives multicasts. Raises AttributeFormatError for an invalid topic.
+        ``expired``: whether to receive the ends of retained publications, too. ``handler``: a function that the event
+        loop calls with each publication. The publication is then not stored in the subscription, and an exception of
+        the handler goes to the event loop's exception handler. A subscription to ``#`` or ``+`` alone cannot be sent to
+        neighbors; it causes a UserWarning unless the node receives multicasts. Raises AttributeFormatError for an
+        invalid topic.
         """
         self.check_open()
-        core = self.core.subscribe_topics(topics, now_us(), expired)
-        problem = warning_of_wildcards(topics, self.protocol.separators)
-        if problem and not (self._multicast and self._multicast.receives):
-            warnings.warn(problem, stacklevel=2)
-        subscription = self.hold_subscription(core, handler)
+        core_subscription = self.core.subscribe_topics(topics, now_us(), expired)
+        wildcard_warning = warning_of_wildcards(topics, self.protocol.separators)
+        if wildcard_warning and not (self._multicast and self._multicast.receives):
+            warnings.warn(wildcard_warning, stacklevel=2)
+        subscription = self.hold_subscription(core_subscription, handler)
         if self._discovery is not None:
             self._discovery.announce_soon()
         return subscription
 
     def hold_subscription(self, core: Any, handler: Callable[[ReceivedPublication], None] | None) -> DPSSubscription:
-        """Return a DPSSubscription for ``core``, a subscription of the state machine; ``handler``: see `subscribe`."""
+        """Create, store and return the DPSSubscription of ``core``, a subscription of the state machine.
+
+        ``handler``: see `subscribe`. The publications that ``core`` has already received are delivered at once.
+        """
         subscription = DPSSubscription(self, core, handler, self._max_waiting)
         self._subscriptions[core.number] = subscription
         self.settle()
@@ -325,32 +330,35 @@ class UDPNode:
         Raises AttributeFormatError for an invalid topic, EncodeError if the message does not fit in a datagram.
         """
         self.check_open()
-        core = self.core.publish_topics(topics, as_bytes(payload), now_us(), ttl_s, acknowledge, wildcards)
-        series = self.hold_series(core, handler)
+        core_series = self.core.publish_topics(topics, as_bytes(payload), now_us(), ttl_s, acknowledge, wildcards)
+        series = self.hold_series(core_series, handler)
         self.settle()
         if self._discovery is not None:
-            self._discovery.link_subscribers(core.topics, wildcards)
+            self._discovery.link_subscribers(core_series.topics, wildcards)
         await self.drained()
         return series
 
     def hold_series(self, core: Any, handler: Callable[[Any], None] | None) -> DPSSeries:
-        """Return a DPSSeries for ``core``, a series of the state machine; ``handler``: see `publish`."""
+        """Create and return the DPSSeries of ``core``, a series of the state machine; ``handler``: see `publish`.
+
+        It is stored for deliveries of acknowledgements if the series requests them.
+        """
         series = DPSSeries(self, core, handler, self._max_waiting)
         if core.acknowledge:
-            origin = wire.origin_of(core.publication_id)
-            self._series[origin] = series
+            series_key = wire.origin_of(core.publication_id)
+            self._series[series_key] = series
             if handler is not None:
                 while len(self._series_with_handler) >= self.protocol.max_history:
                     del self._series_with_handler[next(iter(self._series_with_handler))]
-                self._series_with_handler[origin] = series
+                self._series_with_handler[series_key] = series
         return series
 
     def publish_next(self, series: DPSSeries, payload: bytes | str, ttl_s: int) -> int:
         """Publish the next publication of a series, without waiting for the socket, and return its sequence number."""
         self.check_open()
-        number: int = series.core.publish(as_bytes(payload), now_us(), ttl_s)
+        sequence_number: int = series.core.publish(as_bytes(payload), now_us(), ttl_s)
         self.settle()
-        return number
+        return sequence_number
 
     def acknowledge(self, arrival: Any, payload: bytes | str) -> None:
         """Send an acknowledgement with a payload to the publisher of ``arrival``, a received publication."""
@@ -376,7 +384,7 @@ class UDPNode:
     def will_publish(self, *topics: str, wildcards: bool = True) -> None:
         """Link to discovered nodes that may subscribe to these topics, before the first publication on them.
 
-        With a publication, discovery links to such nodes by itself. ``wildcards``: as in `publish`. Raises
+        Discovery also links to such nodes when this node publishes. ``wildcards``: as in `publish`. Raises
         ParameterError without discovery, AttributeFormatError for an invalid topic.
         """
         self.check_open()
@@ -414,13 +422,14 @@ class UDPNode:
     @property
     def drops(self) -> dict[str, int]:
         """Number of messages and datagrams that this node dropped, by reason."""
-        optional = [source.drops for source in (self._multicast, self._discovery) if source is not None]
-        return dict(sum(optional, Counter(self.core.drops) + self._socket.errors + self.registry_drops))
+        optional_drops = [source.drops for source in (self._multicast, self._discovery) if source is not None]
+        return dict(sum(optional_drops, Counter(self.core.drops) + self._socket.errors + self.registry_drops))
 
     def _neighbor_of(self, source: Address, port: int | None) -> Address | None:
-        """Return the address of the neighbor that sent a message from ``source`` and named ``port`` in it.
+        """Return the address of the neighbor that sent a message from the address ``source``.
 
-        ``port`` None: the message does not name a port. Return None for port 0 and for this node's own address.
+        The address has the port that the message names (``port``), or the port of ``source`` if ``port`` is None.
+        Return None if the port is 0, or if the address is this node's own.
         """
         neighbor = source if len(source) == 2 else addresses.normal(source)
         if port is not None and port != neighbor[1]:
@@ -443,24 +452,25 @@ class UDPNode:
         self.settle()
 
     def settle(self, watched: Address | None = None) -> OSError | None:
-        """Send the state machine's frames, deliver its events and set its timer; call it after each change.
+        """Send the frames of the state machine, process its events and set its timer.
 
-        Return the OSError if sending to the neighbor ``watched`` failed, else None.
+        Call this method after each call of the state machine. Return the OSError if sending to the neighbor ``watched``
+        failed, else None.
         """
-        core = self.core
-        error = None
-        while core.outbox or core.events:
-            if core.outbox:
-                for neighbor, frame in core.take_frames():
-                    failure = self._send(neighbor, frame)
-                    if failure is not None and neighbor == watched:
-                        error = failure
-            if core.events:
-                self._deliver(core.take_events())
-        due_us = core.next_wake
+        state_machine = self.core
+        watched_error = None
+        while state_machine.outbox or state_machine.events:
+            if state_machine.outbox:
+                for neighbor, frame in state_machine.take_frames():
+                    send_error = self._send(neighbor, frame)
+                    if send_error is not None and neighbor == watched:
+                        watched_error = send_error
+            if state_machine.events:
+                self._deliver(state_machine.take_events())
+        due_us = state_machine.next_wake
         if due_us is not None and (self._timer is None or due_us < self._due_us):
             self._set_timer(due_us)
-        return error
+        return watched_error
 
     def _send(self, neighbor: Address | None, frame: bytes) -> OSError | None:
         if neighbor is None:
@@ -473,16 +483,16 @@ class UDPNode:
 
     def _deliver(self, events: Iterable[Any]) -> None:
         for event in events:
-            kind = type(event)
-            if kind is Delivered:
+            event_class = type(event)
+            if event_class is Delivered:
                 subscription = self._subscriptions.get(event.value)
                 if subscription is not None:
                     subscription.collect()
-            elif kind is Acknowledged:
+            elif event_class is Acknowledged:
                 series = self._series.get((event.origin, event.sequence >> 32))
                 if series is not None:
                     series.collect()
-            elif kind is LinkSet:
+            elif event_class is LinkSet:
                 self.keeper.link_changed(event)
                 if event.value == GONE and self._discovery is not None:
                     self._discovery.link_ended(event.peer)
@@ -530,7 +540,7 @@ def dps_node(
                  mesh must have the same ``filter_bits``, ``hashes`` and ``separators`` (default "/"; "/." in the
                  command ``workbench dps``). The protocol's ``wildcards``, ``ttl_s`` and ``acknowledge`` apply to
                  readings of attributes; `UDPNode.publish` has parameters of its own
-    security     a `dps.cose.Security`, which encrypts and signs with its keys; None: do not encrypt or sign
+    security     a `workbench.protocols.dps.cose.Security`, which encrypts and signs; None: do not encrypt or sign
     multicast    a `workbench.protocols.dps.udp.multicast.Multicast`; None: send publications only over links
     on_event     function called with each event of the state machine (`workbench.protocols.contract`)
     max_waiting  number of items that a subscription or a series holds until the application takes them
@@ -550,15 +560,15 @@ def dps_node(
 def _protocol_of(protocol: DPS | None, settings: dict[str, Any]) -> DPS:
     """Return a DPS with ``settings``, which were passed to `dps_node` as keywords, and warn that this is deprecated.
 
-    Raises ParameterError for an unknown keyword, or if ``protocol`` is given too.
+    Raises ParameterError for an unknown keyword, and if ``protocol`` is not None.
     """
-    own_names = [name for name in signature(dps_node).parameters if name != "settings"]
-    known_names = [parameter.name for parameter in DPS.parameters]
+    parameter_names = [name for name in signature(dps_node).parameters if name != "settings"]
+    setting_names = [parameter.name for parameter in DPS.parameters]
     for name in settings:
-        if name not in known_names:
+        if name not in setting_names:
             raise ParameterError(
-                f"dps_node has no parameter {name!r}{meant(name, [*own_names, *known_names])}; "
-                f"it has: {', '.join(own_names)}"
+                f"dps_node has no parameter {name!r}{meant(name, [*parameter_names, *setting_names])}; "
+                f"it has: {', '.join(parameter_names)}"
             )
     settings_text = ", ".join(f"{name}={value!r}" for name, value in settings.items())
     if protocol is not None:

@@ -24,7 +24,7 @@ _ADVICE = "an address is host:port, as in 127.0.0.1:4000 or [::1]:4000, or a por
 
 
 def split(text: str | int | Address, default_host: str) -> tuple[str, int]:
-    """Return (host, port) of an address in any form that a user may write. Raises LinkError if it is invalid.
+    """Return (host, port) of an address that a user wrote; raise LinkError if it is invalid.
 
     Forms: ``"127.0.0.1:4000"``, ``"[::1]:4000"``, ``("127.0.0.1", 4000)``. ``4000``, ``"4000"`` and ``":4000"`` mean
     port 4000 of ``default_host``.
@@ -91,36 +91,37 @@ def is_loopback(address: Address) -> bool:
 def is_of_this_machine(address: Address) -> bool:
     """Return whether an address belongs to this machine."""
     # Datagrams to an address of the same machine have that address as their source.
-    source = source_towards(address)
-    return source is not None and source[0] == address[0]
+    source_address = source_towards(address)
+    return source_address is not None and source_address[0] == address[0]
 
 
 def source_towards(address: Address) -> Address | None:
     """Return the source address, with an arbitrary port, of datagrams sent to ``address``; None without a route."""
-    with socket.socket(socket.AF_INET if len(address) == 2 else socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+    with socket.socket(socket.AF_INET if len(address) == 2 else socket.AF_INET6, socket.SOCK_DGRAM) as probe_socket:
         try:
-            probe.connect(address)  # A datagram socket sends nothing when it connects.
+            probe_socket.connect(address)  # A datagram socket sends nothing when it connects.
         except OSError:
             return None
-        return normal(probe.getsockname())
+        return normal(probe_socket.getsockname())
 
 
 async def look_up(text: str | int | Address, default_host: str, family: int, passive: bool = False) -> Address:
-    """Look up the host of an address and return the address in normalized form; see `split` for ``text``.
+    """Look up the host of an address, and return its IP address and port in normalized form.
 
-    ``passive``: whether the address is for binding a socket. Raises LinkError if the host cannot be found, or if a
-    socket of ``family`` cannot use it.
+    ``text``, ``default_host``: see `split`; ``family``: address family, such as AF_INET. ``passive``: whether the
+    address is for binding a socket. Raises LinkError if the host cannot be found, or if a socket of ``family`` cannot
+    use it.
     """
     host, port = split(text, default_host)
     flags = socket.AI_PASSIVE if passive else 0
     try:
         # The event loop's look-up runs in a thread, which the usual numeric host does not need.
-        candidates = socket.getaddrinfo(
+        address_infos = socket.getaddrinfo(
             host, port, family, socket.SOCK_DGRAM, flags=flags | socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         )
     except (socket.gaierror, UnicodeError):
-        candidates = await _look_up_name(text, host, port, family, flags)
-    return normal(candidates[0][4])
+        address_infos = await _look_up_name(text, host, port, family, flags)
+    return normal(address_infos[0][4])
 
 
 async def _look_up_name(text: Any, host: str, port: int, family: int, flags: int) -> list[Any]:

@@ -1,7 +1,6 @@
-"""The objects that `workbench.protocols.dps.udp.UDPNode` returns to an application: subscriptions, received
-publications and series of publications.
+"""Objects of a DPS node on UDP for its application: subscriptions, received publications, series of publications.
 
-They must be used from the node's event loop.
+`workbench.protocols.dps.udp.UDPNode` returns them. They must be used in the thread of the node's event loop.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ Item = TypeVar("Item")
 
 
 class ReceivedPublication(Arrival):
-    """A publication that a subscription received: an `Arrival` that can be acknowledged."""
+    """A publication that a subscription of a node on UDP received: an `Arrival` with the method `acknowledge`."""
 
     def __new__(cls, node: UDPNode | BlockingNode, arrival: Arrival) -> Self:
-        """Create a ReceivedPublication from an `Arrival` of the state machine; ``node`` sends its acknowledgements."""
+        """Create a ReceivedPublication with the fields of ``arrival``; ``node`` is to send its acknowledgement."""
         publication = cls._make(arrival)
         publication._node, publication.arrival = node, arrival
         return publication
@@ -83,8 +82,10 @@ def _size_B(item: Any) -> int:
 def payload_text(data: bytes) -> str:
     """Return a payload as a short text: a quoted string if it is printable UTF-8, else hexadecimal digits."""
     text = data.decode("utf-8", "surrogateescape")  # Invalid UTF-8 becomes surrogates, which are not printable.
-    payload = repr(text) if text.isprintable() else data.hex()
-    return payload if len(payload) <= _MOST_SHOWN else f"{payload[:_MOST_SHOWN]}... ({len(data)} bytes)"
+    shown_payload = repr(text) if text.isprintable() else data.hex()
+    return (
+        shown_payload if len(shown_payload) <= _MOST_SHOWN else f"{shown_payload[:_MOST_SHOWN]}... ({len(data)} bytes)"
+    )
 
 
 def count(number: int, noun: str) -> str:
@@ -94,16 +95,16 @@ def count(number: int, noun: str) -> str:
 
 def _topics_text(topics: Sequence[str]) -> str:
     """Return topics as a short printable text; received topics may contain any characters."""
-    text = ", ".join(topic if topic.isprintable() else ascii(topic) for topic in topics)
-    return text if len(text) <= 2 * _MOST_SHOWN else f"{text[: 2 * _MOST_SHOWN]}..."
+    joined_topics = ", ".join(topic if topic.isprintable() else ascii(topic) for topic in topics)
+    return joined_topics if len(joined_topics) <= 2 * _MOST_SHOWN else f"{joined_topics[: 2 * _MOST_SHOWN]}..."
 
 
 class Mailbox(Generic[Item]):
     """A bounded queue: ``async for item in mailbox`` takes items until the mailbox is closed and empty.
 
-    Callbacks that cannot wait fill the queue. So above ``most`` items, or above ``most_B`` bytes in total, the oldest
-    items are discarded and counted in ``lost``; the newest item is never discarded. ``size_B`` returns the size of an
-    item in bytes.
+    Callbacks, which cannot wait, put items into the queue. If there are more than ``most`` items, or more than
+    ``most_B`` bytes (None: no limit), the oldest items are discarded and counted in ``lost``. The newest item is never
+    discarded. ``size_B`` returns the size of an item in bytes.
     """
 
     def __init__(self, most: int, most_B: int | None = None, size_B: Callable[[Item], int] = lambda _: 0) -> None:
@@ -122,7 +123,7 @@ class Mailbox(Generic[Item]):
         return len(self._items)
 
     def put(self, items: Iterable[Item]) -> None:
-        """Append items; discard the oldest above the limits. Call it in the event loop only."""
+        """Append items, and discard the oldest if a limit is exceeded. Call this method in the event loop's thread."""
         for item in items:
             self._items.append(item)
             self._waiting_B += self._size_B(item)
@@ -140,7 +141,7 @@ class Mailbox(Generic[Item]):
         return item
 
     def close(self) -> None:
-        """Mark the mailbox as closed, so that readers that wait for an item return."""
+        """Close the mailbox: calls that wait for an item end. Items in the mailbox remain available."""
         self._is_closed = True
         self._wake()
 
@@ -185,7 +186,10 @@ class Mailbox(Generic[Item]):
 
 
 class Receiver(Mailbox[Item]):
-    """A mailbox for received items, such as publications; it stores them, or calls a handler with each instead."""
+    """A mailbox for received items, such as publications; with a ``handler``, it calls this function for each item.
+
+    Items that the handler gets are not stored.
+    """
 
     def __init__(self, handler: Callable[[Item], None] | None, most: int) -> None:
         super().__init__(most, MOST_WAITING_B, _size_B)
@@ -203,8 +207,8 @@ class Receiver(Mailbox[Item]):
                 report_error(error, self._handler)
 
     def _waiting_text(self) -> str:
-        lost = f", {self.lost} lost" if self.lost else ""
-        return f"{self.waiting} waiting{lost}"
+        lost_text = f", {self.lost} lost" if self.lost else ""
+        return f"{self.waiting} waiting{lost_text}"
 
 
 class DPSSubscription(Receiver[ReceivedPublication]):
@@ -245,12 +249,18 @@ class DPSSubscription(Receiver[ReceivedPublication]):
 class DPSSeries(Receiver["Answer"]):
     """A series of publications on the same topics with one publication id.
 
-    ``async for answer in series`` yields the acknowledgements, each a `series.Answer`: ``sequence`` of the acknowledged
-    publication, payload ``data``, key id of its ``sender``, algorithm of its encryption (``way``), and the ``neighbor``
-    that sent it.
+    ``async for answer in series`` yields the acknowledgements, each a `series.Answer`.
 
     topics          topics of all publications in the series
     publication_id  id of the series, 16 bytes
+
+    Fields of an Answer:
+
+    sequence  sequence number of the acknowledged publication
+    data      payload of the acknowledgement
+    sender    identifier of the key that signed the acknowledgement, or None
+    way       key management of its encryption, or None
+    neighbor  address of the neighbor that sent it; None: this node itself
     """
 
     def __init__(self, node: UDPNode, core: Any, handler: Callable[[Answer], None] | None, most: int) -> None:
@@ -276,9 +286,9 @@ class DPSSeries(Receiver["Answer"]):
 
     async def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
         """Publish on the topics of the series again; return the sequence number of the publication."""
-        number = self.node.publish_next(self, payload, ttl_s)
+        sequence_number = self.node.publish_next(self, payload, ttl_s)
         await self.node.drained()
-        return number
+        return sequence_number
 
     async def expire(self) -> None:
         """End the retained publication of the series in the whole mesh.
@@ -302,14 +312,14 @@ def now_s() -> float:
 def reading_of(topics: Sequence[str], text: str, series: str, sequence: int, at_s: float) -> dict[str, Any]:
     """Return a publication as a reading: a dict with time_s, node, key, value, region and sequence.
 
-    ``at_s``, the time of its arrival, is the time of measurement. ``key`` is the last level of the first topic, and
-    ``region`` the levels before it. Publications do not name their node, so ``node`` is the number in the first 8 hex
-    digits of ``series``, the publication id. The value is NaN if ``text`` is not a number.
+    ``time_s``, the time of measurement, is ``at_s``, the time of the publication's arrival. ``key`` is the last level
+    of the first topic, and ``region`` the levels before it. Publications do not name their node, so ``node`` is the
+    number in the first 8 hex digits of ``series``, the publication id. The value is NaN if ``text`` is not a number.
     """
     region, _, key = topics[0].rpartition("/")
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    node = int(series[:8], 16)
-    return {"time_s": at_s, "node": node, "key": key, "value": value, "region": region, "sequence": sequence}
+    node_number = int(series[:8], 16)
+    return {"time_s": at_s, "node": node_number, "key": key, "value": value, "region": region, "sequence": sequence}

@@ -49,7 +49,7 @@ def _blocking_method(
 def _threaded_method(
     method: Callable[Concatenate[UDPNode, Parameters], Result],
 ) -> Callable[Concatenate[BlockingNode, Parameters], Result]:
-    """Return a method of `BlockingNode` that runs an ordinary method of UDPNode in the node's thread."""
+    """Return a method of `BlockingNode` that runs a method of UDPNode, not a coroutine, in the node's thread."""
 
     @wraps(method)
     def call(self: BlockingNode, /, *arguments: Parameters.args, **keywords: Parameters.kwargs) -> Result:
@@ -84,7 +84,7 @@ def _wrapping_method(
 
 
 class BlockingReceiver(Generic[Item]):
-    """A blocking iterator over received items; it ends when the node is closed."""
+    """A blocking iterator over the items of a `Receiver`, such as publications; it ends when the node is closed."""
 
     def __init__(self, node: BlockingNode, receiver: Receiver[Item]) -> None:
         self.node = node
@@ -109,7 +109,7 @@ class BlockingReceiver(Generic[Item]):
 
 
 class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
-    """A `DPSSubscription` with blocking calls; ``with node.subscribe("a/+") as subscription:`` ends it."""
+    """A `DPSSubscription` with blocking calls; ``with node.subscribe("a/+") as subscription:`` ends it at its end."""
 
     topics = property(attrgetter("_items.topics"), doc="Topics of this subscription.")
 
@@ -151,8 +151,8 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
             return None
         if publication is None:
             return None
-        series = publication.publication_id.hex()
-        return reading_of(publication.topics, publication.text, series, publication.sequence, now_s())
+        series_id = publication.publication_id.hex()
+        return reading_of(publication.topics, publication.text, series_id, publication.sequence, now_s())
 
 
 class BlockingSeries(BlockingReceiver[Any]):
@@ -164,8 +164,8 @@ class BlockingSeries(BlockingReceiver[Any]):
 
     def publish(self, payload: bytes | str = b"", ttl_s: int = 0) -> int:
         """Publish on the topics of the series again; return the sequence number of the publication."""
-        number: int = self.node.call(self._items.publish(payload, ttl_s))
-        return number
+        sequence_number: int = self.node.call(self._items.publish(payload, ttl_s))
+        return sequence_number
 
     def expire(self) -> None:
         """End the retained publication of the series in the whole mesh; see `DPSSeries.expire`."""
@@ -173,7 +173,7 @@ class BlockingSeries(BlockingReceiver[Any]):
 
 
 class BlockingNode:
-    """A `UDPNode` in a background thread, with blocking methods; ``node`` is the asynchronous node."""
+    """A `UDPNode` that runs in a background thread, with methods that block; ``node`` is this UDPNode."""
 
     def __init__(self, node: UDPNode) -> None:
         self.node = node
@@ -236,7 +236,7 @@ class BlockingNode:
         self._loop.close()
 
     async def _finish_calls(self) -> None:
-        """Wait until all running calls have returned; they return because the node is closed."""
+        """Wait until all running calls of the node's methods have returned; each returns because the node is closed."""
         await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
 
     address = property(attrgetter("node.address"), doc="Address on which the node listens.")

@@ -97,12 +97,12 @@ class DiscoveredNode:
     hashes: int = field(default=3, kw_only=True)
 
     def __repr__(self) -> str:
-        interests = (
+        interests_text = (
             "asks for nothing" if self.interests.is_empty else f"asks for {count(self.interests.popcount, 'bit')}"
         )
-        state = "gone" if self.is_gone else interests
-        payload = f", {payload_text(self.data)}" if self.data else ""
-        return f"<DPS node at {self.address} in {self.service}: {state}{payload}>"
+        state_text = "gone" if self.is_gone else interests_text
+        data_text = f", {payload_text(self.data)}" if self.data else ""
+        return f"<DPS node at {self.address} in {self.service}: {state_text}{data_text}>"
 
     @property
     def text(self) -> str:
@@ -114,8 +114,8 @@ class DiscoveredNode:
 
         Raises AttributeFormatError for a topic that cannot be published.
         """
-        masks = item_masks(topics, self.separators, True, self.interests.length, self.hashes)
-        return includes_any(self.interests, masks)
+        topic_masks = item_masks(topics, self.separators, True, self.interests.length, self.hashes)
+        return includes_any(self.interests, topic_masks)
 
 
 class Discoveries(Receiver[DiscoveredNode]):
@@ -126,7 +126,7 @@ class Discoveries(Receiver[DiscoveredNode]):
 
 
 class _KnownNode(NamedTuple):
-    """A discovered node with its address and the time (s, of the event loop's clock) of its last announcement."""
+    """A discovered node, its address, and ``heard_s``, the event loop's time in s of its last announcement."""
 
     node: DiscoveredNode
     neighbor: Address
@@ -134,16 +134,20 @@ class _KnownNode(NamedTuple):
 
 
 def item_masks(topics: Sequence[str], separators: str, wildcards: bool, length: int, hashes: int) -> list[int]:
-    """Return a bit mask for each item of a publication's topics: the bits that the item sets in a filter."""
+    """Return a bit mask for each item of a publication's topics: the bits that the item sets in a filter.
+
+    Topics are broken into items, which a filter contains. ``wildcards``: whether subscriptions with wildcards may match
+    the publication; ``length``: bits of a filter; ``hashes``: bits that each item sets.
+    """
     items = [item for topic in topics for item in publication_items(topic, separators, wildcards)]
     return [BitVector.of([item], length, hashes).bits for item in items]
 
 
 def includes_any(interests: BitVector, masks: Sequence[int]) -> bool:
-    """Return whether a filter includes all bits of any mask in ``masks``, the `item_masks` of a publication.
+    """Return whether a filter has all bits of at least one mask; ``masks``: `item_masks` of a publication.
 
-    If so, the filter's node may subscribe to the publication: a publication that matches a subscription has all items
-    of the subscription.
+    If so, the node with the filter ``interests`` may subscribe to the publication, because a publication has all items
+    of each subscription that it matches.
     """
     return any(mask & interests.bits == mask for mask in masks)
 
@@ -177,14 +181,14 @@ class Discovery:
 
     def open(self) -> None:
         """Subscribe to announcements and start to announce this node."""
-        core = self.node.core
+        state_machine = self.node.core
         self._loop = asyncio.get_running_loop()
         self.node.hold_subscription(
-            core.subscribe_topics(self._topic, now_us(), is_announced=False), self._receive_announcement
+            state_machine.subscribe_topics(self._topic, now_us(), is_announced=False), self._receive_announcement
         )
-        series = core.new_series((self._topic,), True, False)
-        series.is_multicast = True
-        self._series: DPSSeries = self.node.hold_series(series, self._receive_answer)
+        core_series = state_machine.new_series((self._topic,), True, False)
+        core_series.is_multicast = True
+        self._series: DPSSeries = self.node.hold_series(core_series, self._receive_answer)
         self.announce_soon()
 
     def send_goodbye(self) -> None:
@@ -212,9 +216,9 @@ class Discovery:
         if self._timer is not None:
             self._timer.cancel()
         self._is_first_due = True
-        first_s = self._random_delay_s()
-        self._interval_s = first_s + 1.0
-        self._timer = self._loop.call_later(first_s, self._announce)
+        first_delay_s = self._random_delay_s()
+        self._interval_s = first_delay_s + 1.0
+        self._timer = self._loop.call_later(first_delay_s, self._announce)
 
     def _random_delay_s(self) -> float:
         return (_SHORTEST_DELAY_MS + int(self.node.core.random.below(_DELAY_RANGE_MS))) / _SECOND_MS
@@ -228,11 +232,11 @@ class Discovery:
         self._publish(encode_announcement(self._own_announcement(None)))
 
     def _own_announcement(self, publication_id: bytes | None) -> Announcement:
-        bits = 0
+        interest_bits = 0
         for subscription in self.node.core.subscriptions.open:
             if subscription.request.pair is not None:
-                bits |= subscription.request.filter.bits
-        return Announcement(BitVector(self.node.protocol.filter_bits, bits), self.data, publication_id)
+                interest_bits |= subscription.request.filter.bits
+        return Announcement(BitVector(self.node.protocol.filter_bits, interest_bits), self.data, publication_id)
 
     def _publish(self, payload: bytes) -> None:
         try:
@@ -301,7 +305,7 @@ class Discovery:
     @property
     def nodes(self) -> list[DiscoveredNode]:
         """Discovered nodes that are not gone, in the order of their last announcements."""
-        return [known.node for known in self._known_nodes.values()]
+        return [known_node.node for known_node in self._known_nodes.values()]
 
     def discoveries(self, most: int) -> Discoveries:
         """Return an iterator over the nodes known now and all later changes; it buffers at most ``most`` items."""
@@ -311,9 +315,9 @@ class Discovery:
         return discoveries
 
     def _remember(self, publication_id: bytes, neighbor: Address, announcement: Announcement) -> bool:
-        """Remember the node of an announcement; return whether it may subscribe to a publication of this node.
+        """Store the sender of an announcement; return whether it may subscribe to a publication of this node.
 
-        ``publication_id``: id of the node's announcements; ``neighbor``: its address.
+        ``publication_id``: id of the node's announcements; ``neighbor``: address of the node.
         """
         known_node = self._known_nodes.pop(publication_id, None)
         if known_node is not None and len(known_node.neighbor) != len(neighbor):
@@ -342,15 +346,17 @@ class Discovery:
         return any(includes_any(node.interests, masks) for masks in self._published_masks.values())
 
     def _forget(self, publication_id: bytes) -> None:
-        known = self._known_nodes.pop(publication_id, None)
-        if known is not None:
-            self._ids.pop(known.neighbor, None)
-            self._linked_subscribers.discard(known.neighbor)
-            self._notify(replace(known.node, is_gone=True))
+        known_node = self._known_nodes.pop(publication_id, None)
+        if known_node is not None:
+            self._ids.pop(known_node.neighbor, None)
+            self._linked_subscribers.discard(known_node.neighbor)
+            self._notify(replace(known_node.node, is_gone=True))
 
     def _forget_silent(self) -> None:
-        oldest_s = self._loop.time() - FORGET_S
-        for publication_id in [known_id for known_id, known in self._known_nodes.items() if known.heard_s < oldest_s]:
+        oldest_heard_s = self._loop.time() - FORGET_S
+        for publication_id in [
+            known_id for known_id, known_node in self._known_nodes.items() if known_node.heard_s < oldest_heard_s
+        ]:
             self._forget(publication_id)
 
     def _notify(self, node: DiscoveredNode) -> None:
@@ -361,17 +367,17 @@ class Discovery:
 
     def link_subscribers(self, topics: tuple[str, ...], wildcards: bool) -> None:
         """Remember the topics of a publication, and link to known nodes that may subscribe to them."""
-        masks = self._published_masks.pop((topics, wildcards), None)
-        is_new = masks is None
-        if masks is None:
+        item_bit_masks = self._published_masks.pop((topics, wildcards), None)
+        is_new = item_bit_masks is None
+        if item_bit_masks is None:
             protocol = self.node.protocol
-            masks = item_masks(topics, protocol.separators, wildcards, protocol.filter_bits, protocol.hashes)
+            item_bit_masks = item_masks(topics, protocol.separators, wildcards, protocol.filter_bits, protocol.hashes)
         while len(self._published_masks) >= MOST_PUBLISHED:
             del self._published_masks[next(iter(self._published_masks))]
-        self._published_masks[topics, wildcards] = masks
+        self._published_masks[topics, wildcards] = item_bit_masks
         if is_new:
             for known_node in list(self._known_nodes.values()):
-                self._link_if_wanted(includes_any(known_node.node.interests, masks), known_node.neighbor)
+                self._link_if_wanted(includes_any(known_node.node.interests, item_bit_masks), known_node.neighbor)
 
     def _link_if_wanted(self, is_wanted: bool, neighbor: Address) -> None:
         if not is_wanted:
@@ -387,7 +393,7 @@ class Discovery:
                 self.drops["unreachable"] += 1
 
     def link_ended(self, neighbor: Address) -> None:
-        """Request a link to a subscriber again after the link has ended, as the subscriber may have restarted."""
+        """Request the ended link with a discovered subscriber again, as the subscriber may have restarted."""
         if neighbor in self._linked_subscribers:
             self._linked_subscribers.discard(neighbor)
             # The subscriber's goodbye may arrive after the end of the link.

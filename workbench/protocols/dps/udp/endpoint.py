@@ -105,19 +105,19 @@ class DatagramSocket:
             self._queue_empty = asyncio.Event()
 
     def _send_queue(self) -> None:
-        queue, self._unsent = self._unsent, deque()
+        unsent_datagrams, self._unsent = self._unsent, deque()
         self._loop.remove_writer(self._socket)
-        while queue and not self._unsent:
-            self._send_now(*queue.popleft())
-        self._unsent.extend(queue)
+        while unsent_datagrams and not self._unsent:
+            self._send_now(*unsent_datagrams.popleft())
+        self._unsent.extend(unsent_datagrams)
         self._unsent_B = sum(len(frame) for _, frame in self._unsent)
         if not self._unsent:
             self._notify_queue_empty()
 
     def _notify_queue_empty(self) -> None:
-        queue_empty, self._queue_empty = self._queue_empty, None
-        if queue_empty is not None:
-            queue_empty.set()
+        empty_event, self._queue_empty = self._queue_empty, None
+        if empty_event is not None:
+            empty_event.set()
 
     async def drained(self) -> None:
         """Wait until the queue of unsent datagrams is empty."""
@@ -126,18 +126,18 @@ class DatagramSocket:
 
 
 def _bound_socket(address: Address, family: int) -> socket.socket:
-    sock = socket.socket(family, socket.SOCK_DGRAM)
+    udp_socket = socket.socket(family, socket.SOCK_DGRAM)
     try:
-        sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_B)
+        udp_socket.setblocking(False)
+        udp_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_B)
         if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        sock.bind(addresses.for_socket(address, family))
+            udp_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        udp_socket.bind(addresses.for_socket(address, family))
     except OSError as error:
-        sock.close()
+        udp_socket.close()
         if error.errno == errno.EADDRINUSE:
             advice = "listen on another port, or on port 0 for any free port"
         else:
             advice = "listen on an address of this machine"
         raise LinkError(f"cannot listen on {addresses.as_text(address)}: {error.strerror}; {advice}") from None
-    return sock
+    return udp_socket

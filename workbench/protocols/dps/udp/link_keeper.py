@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class LinkKeeper:
-    """The manager of an open node's links: it requests links, waits for them and restores lost ones."""
+    """The manager of the links that an application requested: it requests, awaits and restores the links of a node."""
 
     def __init__(self, node: UDPNode) -> None:
         self.node = node
@@ -46,11 +46,11 @@ class LinkKeeper:
         except ParameterError:
             self._neighbors_to_relink.discard(neighbor)
             raise
-        error = self.node.settle(neighbor)
-        if error is not None:
+        send_error = self.node.settle(neighbor)
+        if send_error is not None:
             self.end(neighbor)
             raise LinkError(
-                f"{addresses.as_text(neighbor)} cannot be reached from {self.node}: {error.strerror}; "
+                f"{addresses.as_text(neighbor)} cannot be reached from {self.node}: {send_error.strerror}; "
                 "listen on an address from which that network can be reached"
             )
 
@@ -78,9 +78,9 @@ class LinkKeeper:
     def end(self, neighbor: Address) -> None:
         """End a link and stop requesting it."""
         self._neighbors_to_relink.discard(neighbor)
-        relink = self._relink_timers.pop(neighbor, None)
-        if relink is not None:
-            relink.cancel()
+        relink_timer = self._relink_timers.pop(neighbor, None)
+        if relink_timer is not None:
+            relink_timer.cancel()
         self.core.unlink(neighbor, now_us())
         self.node.settle()
 
@@ -91,16 +91,16 @@ class LinkKeeper:
             self.core.unlink(neighbor, now_us())
         self.node.settle()
         end_s = self._loop.time() + patience_s
-        while (neighbors := self._linked_neighbors()) and self._loop.time() < end_s:
-            changes = [self._next_state_change(neighbor) for neighbor in neighbors]
-            await asyncio.wait(changes, timeout=end_s - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
+        while (linked_neighbors := self._linked_neighbors()) and self._loop.time() < end_s:
+            state_changes = [self._next_state_change(neighbor) for neighbor in linked_neighbors]
+            await asyncio.wait(state_changes, timeout=end_s - self._loop.time(), return_when=asyncio.FIRST_COMPLETED)
 
     def close(self) -> None:
         """Stop requesting links and wake all callers that wait for a link."""
         self._is_open = False
         self._neighbors_to_relink.clear()
-        for handle in self._relink_timers.values():
-            handle.cancel()
+        for relink_timer in self._relink_timers.values():
+            relink_timer.cancel()
         self._relink_timers.clear()
         for neighbor in list(self._waiting_futures):
             self._wake_waiting(neighbor)

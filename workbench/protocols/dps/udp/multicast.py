@@ -1,10 +1,10 @@
 """Multicast of DPS publications to all listening nodes of the network, without links.
 
 Theory of operation
-    Only publications are multicast, in a CoAP envelope (`workbench.protocols.dps.wire.coap`), to port 5683 of
-    224.0.1.187 and, if the node listens on IPv6, of ff02::fd, on each interface except loopback. Each interface
-    has its own sending socket. The message names the port on which the node listens, and acknowledgements are sent to
-    that port. A node ignores its own multicasts, which it recognizes by the address of the sending socket. A received
+    Only publications are multicast, in a CoAP envelope (`workbench.protocols.dps.wire.coap`). They are sent to port
+    5683 of the group 224.0.1.187 and, if the node listens on IPv6, of ff02::fd. Each interface except loopback has its
+    own sending socket. The message names the port on which the node listens, and acknowledgements are sent to that
+    port. A node ignores its own multicasts, which it recognizes by the address of the sending socket. A received
     multicast publication is forwarded over links, and not multicast again.
 
     The receiving sockets, one for each interface, share the port with other nodes of this machine. They are bound to
@@ -108,52 +108,55 @@ class Multicast:
             ) from None
         if (self.sends and not self._outgoing) or (self.receives and not self._incoming):
             self.close()
-            names = ", ".join(name for _, name in interfaces) or "(none besides loopback)"
-            raise LinkError(f"cannot multicast on any of these network interfaces: {names}; name others as interfaces")
-        for incoming in self._incoming:
-            asyncio.get_running_loop().add_reader(incoming, self._read, incoming)
+            interface_names = ", ".join(name for _, name in interfaces) or "(none besides loopback)"
+            raise LinkError(
+                f"cannot multicast on the network interfaces {interface_names}; pass other names as interfaces=[...]"
+            )
+        for receiving_socket in self._incoming:
+            asyncio.get_running_loop().add_reader(receiving_socket, self._read, receiving_socket)
 
     def close(self) -> None:
         """Close all sockets."""
         with suppress(RuntimeError):  # The event loop has ended, and its readers with it.
-            for incoming in self._incoming:
-                asyncio.get_running_loop().remove_reader(incoming)
-        for sock in (*self._incoming, *self._outgoing):
-            sock.close()
+            for receiving_socket in self._incoming:
+                asyncio.get_running_loop().remove_reader(receiving_socket)
+        for open_socket in (*self._incoming, *self._outgoing):
+            open_socket.close()
         self._incoming, self._outgoing, self._own_addresses = [], [], set()
 
     def send(self, frame: bytes) -> None:
         """Send a frame to the multicast group on all selected interfaces; count failures in ``drops``."""
         self._message_id = self._message_id + 1 & 0xFFFF
         datagram = coap.wrap(frame, self._message_id)
-        for outgoing in self._outgoing:
+        for sending_socket in self._outgoing:
             try:
-                outgoing.send(datagram)
+                sending_socket.send(datagram)
                 self.sent += 1
             except OSError:
                 self.drops["unreachable"] += 1
 
     def _selected_interfaces(self) -> list[tuple[int, str]]:
-        known = socket.if_nameindex()
+        all_interfaces = socket.if_nameindex()
         if self.interfaces is None:
-            return [(number, name) for number, name in known if not _is_loopback(name)]
-        names = [name for _, name in known]
+            return [(interface_index, name) for interface_index, name in all_interfaces if not _is_loopback(name)]
+        interface_names = [name for _, name in all_interfaces]
         for name in self.interfaces:
-            if name not in names:
+            if name not in interface_names:
                 raise LinkError(
-                    f"interfaces: {name!r} is not a network interface of this machine; it has {', '.join(names)}"
+                    f"interfaces: {name!r} is not a network interface of this machine; it has "
+                    f"{', '.join(interface_names)}"
                 )
-        return [(number, name) for number, name in known if name in self.interfaces]
+        return [(interface_index, name) for interface_index, name in all_interfaces if name in self.interfaces]
 
     def _open_family(self, family: int, interfaces: list[tuple[int, str]]) -> None:
-        for number, name in interfaces:
-            incoming = _open_receiver(family, number, self.port) if self.receives else None
-            if incoming is not None:
-                self._incoming.append(incoming)
-            outgoing = _open_sender(family, number, name, self.port) if self.sends else None
-            if outgoing is not None:
-                self._outgoing.append(outgoing)
-                self._own_addresses.add(addresses.normal(outgoing.getsockname()))
+        for interface_index, name in interfaces:
+            receiving_socket = _open_receiver(family, interface_index, self.port) if self.receives else None
+            if receiving_socket is not None:
+                self._incoming.append(receiving_socket)
+            sending_socket = _open_sender(family, interface_index, name, self.port) if self.sends else None
+            if sending_socket is not None:
+                self._outgoing.append(sending_socket)
+                self._own_addresses.add(addresses.normal(sending_socket.getsockname()))
 
     def _read(self, incoming: socket.socket) -> None:
         assert self._receive is not None
@@ -183,10 +186,10 @@ def _is_loopback(name: str) -> bool:
 
 
 def _membership_request(family: int, interface: int) -> bytes:
-    group = socket.inet_pton(family, GROUPS[family])
+    group_bytes = socket.inet_pton(family, GROUPS[family])
     if family == socket.AF_INET6:
-        return group + struct.pack("@I", interface)
-    return group + struct.pack("=4si", b"", interface)
+        return group_bytes + struct.pack("@I", interface)
+    return group_bytes + struct.pack("=4si", b"", interface)
 
 
 def _open_receiver(family: int, interface: int, port: int) -> socket.socket | None:
@@ -195,27 +198,27 @@ def _open_receiver(family: int, interface: int, port: int) -> socket.socket | No
     ``family``: address family; ``interface``: index of the network interface. Raises OSError if another program
     occupies the port.
     """
-    level, join = socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP
+    option_level, join_option = socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP
     if family == socket.AF_INET6:
-        level, join = socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP
-    sock = socket.socket(family, socket.SOCK_DGRAM)
+        option_level, join_option = socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP
+    receiving_socket = socket.socket(family, socket.SOCK_DGRAM)
     try:
-        sock.setblocking(False)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        receiving_socket.setblocking(False)
+        receiving_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if sys.platform == "darwin":
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            receiving_socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         if sys.platform == "linux":
             with suppress(OSError):  # Kernels before 4.20 do not have the option for IPv6.
-                option = _IPV6_MULTICAST_ALL if family == socket.AF_INET6 else _IP_MULTICAST_ALL
-                sock.setsockopt(level, option, 0)
-        sock.bind(_group_address(family, interface, port))
-        sock.setsockopt(level, join, _membership_request(family, interface))
+                multicast_all_option = _IPV6_MULTICAST_ALL if family == socket.AF_INET6 else _IP_MULTICAST_ALL
+                receiving_socket.setsockopt(option_level, multicast_all_option, 0)
+        receiving_socket.bind(_group_address(family, interface, port))
+        receiving_socket.setsockopt(option_level, join_option, _membership_request(family, interface))
     except OSError as error:
-        sock.close()
+        receiving_socket.close()
         if error.errno == errno.EADDRINUSE:
             raise
         return None
-    return sock
+    return receiving_socket
 
 
 def _open_sender(family: int, interface: int, name: str, port: int) -> socket.socket | None:
@@ -223,21 +226,21 @@ def _open_sender(family: int, interface: int, name: str, port: int) -> socket.so
 
     ``family``: address family; ``interface``, ``name``: index and name of the network interface.
     """
-    sock = socket.socket(family, socket.SOCK_DGRAM)
+    sending_socket = socket.socket(family, socket.SOCK_DGRAM)
     try:
-        sock.setblocking(False)
+        sending_socket.setblocking(False)
         if family == socket.AF_INET6:
-            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface)
+            sending_socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, interface)
         else:
-            sock.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _membership_request(family, interface))
+            sending_socket.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, _membership_request(family, interface))
             if _is_loopback(name):  # No multicast route leads there, so the kernel would not choose a source address.
-                sock.bind(("127.0.0.1", 0))
+                sending_socket.bind(("127.0.0.1", 0))
         # Connecting fixes the source address, by which `_read` recognizes this node's own multicasts.
-        sock.connect(_group_address(family, interface, port))
+        sending_socket.connect(_group_address(family, interface, port))
     except OSError:
-        sock.close()
+        sending_socket.close()
         return None
-    return sock
+    return sending_socket
 
 
 def _group_address(family: int, interface: int, port: int) -> Address:

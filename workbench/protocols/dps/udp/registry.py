@@ -62,18 +62,18 @@ async def register(
     Raises LinkError if the registry does not answer, or if an address is invalid.
     """
     node.check_open()
-    for address in others:
-        addresses.split(address, "")
+    for other_address in others:
+        addresses.split(other_address, "")
     async with node.make_sibling() as temporary_node:
         neighbor = await temporary_node.link(registry, keep=False)
-        texts = list(others) or [_address_for(neighbor, node.address)]
-        series = await temporary_node.publish((TOPIC, tenant), encode_addresses(texts), LIFETIME_S, True, False)
+        address_texts = list(others) or [_address_for(neighbor, node.address)]
+        series = await temporary_node.publish((TOPIC, tenant), encode_addresses(address_texts), LIFETIME_S, True, False)
         if await series.next(timeout_s) is None:
             raise LinkError(
                 f"{addresses.as_text(neighbor)} has not acknowledged the registration within {timeout_s:g} s; a "
                 f"registry must subscribe to {TOPIC} and acknowledge publications"
             )
-    return texts
+    return address_texts
 
 
 def _address_for(registry: Address, address: Address) -> str:
@@ -82,10 +82,12 @@ def _address_for(registry: Address, address: Address) -> str:
     Raises LinkError if no route leads to the registry, or if the address is link-local.
     """
     if ipaddress.ip_address(address[0]).is_unspecified:
-        source = addresses.source_towards(registry)
-        if source is None:
-            raise LinkError(f"no route leads from this machine to the registry {addresses.as_text(registry)}")
-        address = addresses.with_port(source, address[1])
+        source_address = addresses.source_towards(registry)
+        if source_address is None:
+            raise LinkError(
+                f"no route leads from this machine to the registry {addresses.as_text(registry)}; check its address"
+            )
+        address = addresses.with_port(source_address, address[1])
     if len(address) > 2 and address[3]:
         raise LinkError(
             f"{addresses.as_text(address)} is a link-local address and cannot be registered; the node and the registry "
@@ -111,16 +113,16 @@ async def lookup(
     Raises LinkError if the registry does not answer the request for a link.
     """
     node.check_open()
-    registered: dict[str, None] = {}
+    found_addresses: dict[str, None] = {}
     async with node.make_sibling() as temporary_node:
         subscription = await temporary_node.subscribe(TOPIC, tenant)
         await temporary_node.link(registry, keep=False)
         end_s = asyncio.get_running_loop().time() + timeout_s
-        while len(registered) < most and (remaining_s := end_s - asyncio.get_running_loop().time()) > 0:
+        while len(found_addresses) < most and (remaining_s := end_s - asyncio.get_running_loop().time()) > 0:
             publication = await subscription.next(remaining_s)
             if publication is not None:
-                registered |= dict.fromkeys(_addresses_in(publication.data, node))
-    return list(registered)[:most]
+                found_addresses |= dict.fromkeys(_addresses_in(publication.data, node))
+    return list(found_addresses)[:most]
 
 
 def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
@@ -133,7 +135,7 @@ def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
     except DecodeError:
         node.registry_drops["malformed"] += 1
         return []
-    registered = []
+    valid_addresses = []
     for address_text in address_texts:
         try:
             host, port = addresses.split(address_text, "")
@@ -142,13 +144,13 @@ def _addresses_in(payload: bytes, node: UDPNode) -> list[str]:
         if not (host and port and host.isascii() and host.isprintable()):
             node.registry_drops["malformed"] += 1
         elif not _is_own(node, host, port):
-            registered.append(address_text)
-    return registered
+            valid_addresses.append(address_text)
+    return valid_addresses
 
 
 def _is_own(node: UDPNode, host: str, port: int) -> bool:
     try:
-        version = ipaddress.ip_address(host).version
+        ip_version = ipaddress.ip_address(host).version
     except ValueError:
         return False
-    return node.is_own((host, port) if version == 4 else (host, port, 0, 0))
+    return node.is_own((host, port) if ip_version == 4 else (host, port, 0, 0))

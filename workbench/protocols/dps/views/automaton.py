@@ -74,10 +74,10 @@ def draw() -> Drawing:
         _draw_state(drawing, state)
     drawing.text(_MARGIN, _GRAPH_HEIGHT - 12, _CAPTION, size=11.5, colour=FAINT_TEXT)
     _draw_head(drawing, _GRAPH_HEIGHT + 18)
-    y = _GRAPH_HEIGHT + 30.0
+    next_y = _GRAPH_HEIGHT + 30.0
     for link_input, row, height in zip(Input, rows, heights, strict=True):
-        _draw_row(drawing, link_input, row, y)
-        y += height
+        _draw_row(drawing, link_input, row, next_y)
+        next_y += height
     return drawing
 
 
@@ -89,12 +89,12 @@ def _inputs_of_transitions() -> dict[tuple[State, State], list[str]]:
 
     Transitions to GONE are written in the boxes of the states, as almost every state has such a transition.
     """
-    inputs: dict[tuple[State, State], list[str]] = {}
+    input_labels: dict[tuple[State, State], list[str]] = {}
     for state, entries in TABLE.items():
         for link_input, entry in entries.items():
             if entry.state is not None and entry.state not in (state, GONE):
-                inputs.setdefault((state, entry.state), []).append(link_input.label)
-    return inputs
+                input_labels.setdefault((state, entry.state), []).append(link_input.label)
+    return input_labels
 
 
 def _ending_inputs(state: State) -> list[str]:
@@ -127,8 +127,8 @@ def _draw_transition(drawing: Drawing, start: State, end: State, names: str) -> 
         (x0 + aside_x + distance * ux, y0 + aside_y + distance * uy) for distance in (start_distance, end_distance)
     )
     drawing.arrow(x0, y0, x1, y1, head=_ARROW_HEAD, colour=_COLOURS[end], width=1.6)
-    share = 0.5 if ux == 0 or uy == 0 else 0.3
-    x, y = x0 + share * (x1 - x0), y0 + share * (y1 - y0)
+    text_share = 0.5 if ux == 0 or uy == 0 else 0.3
+    x, y = x0 + text_share * (x1 - x0), y0 + text_share * (y1 - y0)
     if ux == 0:
         drawing.text(x + math.copysign(6, aside_x), y + 4, names, size=11.5, anchor="start" if aside_x > 0 else "end")
     else:

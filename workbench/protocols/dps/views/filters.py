@@ -64,16 +64,21 @@ def _draw_mesh(view: RunView, mesh: Mesh, time_us: int, width: int, names: bool 
     is_named = names if names is not None else len(ids) <= MOST_LABELS
     drawing = draw(add_names(view, labels if is_named else {}), time_us, width, [*MESH, "filters", NAMES])
     states = list(mesh.links_at(time_us).values())
-    mean, most = (percent(fill) for fill in (sum(fills.values()) / max(len(ids), 1), max(fills.values(), default=0.0)))
-    links = f"{len(states)} links, {states.count(MUTED)} of them muted"
-    return add_note(drawing, f"filters of {mesh.filter_bits:,} bits; mean of the nodes {mean}, fullest {most}; {links}")
+    mean_text, fullest_text = (
+        percent(fill) for fill in (sum(fills.values()) / max(len(ids), 1), max(fills.values(), default=0.0))
+    )
+    links_text = f"{len(states)} links, {states.count(MUTED)} of them muted"
+    return add_note(
+        drawing,
+        f"filters of {mesh.filter_bits:,} bits; mean of the nodes {mean_text}, fullest {fullest_text}; {links_text}",
+    )
 
 
 def add_names(seen: RunView, words: Mapping[int, str]) -> RunView:
     """Return a copy of a view with one more layer of texts beside nodes; ``words``: {node: text}."""
     ends_us = [seen.duration_us] * len(words)
-    names = table(node=list(words), until_us=ends_us, from_us=[0] * len(words), text=range(len(words)))
-    return replace(seen, layers=(*seen.layers, Layer(NAMES, names, (FILL,), "label", words=list(words.values()))))
+    name_rows = table(node=list(words), until_us=ends_us, from_us=[0] * len(words), text=range(len(words)))
+    return replace(seen, layers=(*seen.layers, Layer(NAMES, name_rows, (FILL,), "label", words=list(words.values()))))
 
 
 def add_note(drawing: Drawing, note: str) -> Drawing:
@@ -88,8 +93,8 @@ def fill_chart(run: Any, width: int = WIDTH) -> Drawing:
     """Draw the mean and largest fill of the nodes' filters over the run and, below, the number of muted links."""
     mesh = mesh_of(run)
     title = f"{caption.title(run)}: filters of {mesh.filter_bits:,} bits"
-    charts = curves_drawing(curves(mesh, len(run.scenario.topology)), mesh.duration_us, mesh.duration_us, width)
-    drawing = Drawing(width, 34 + charts.height, title=title)
+    curves_chart = curves_drawing(curves(mesh, len(run.scenario.topology)), mesh.duration_us, mesh.duration_us, width)
+    drawing = Drawing(width, 34 + curves_chart.height, title=title)
     drawing.text(MARGIN, 24, title, size=14, bold=True)
-    drawing.add(charts, 0, 34)
+    drawing.add(curves_chart, 0, 34)
     return drawing

@@ -37,9 +37,9 @@ def _fields(parts: tuple[Part, ...]) -> Iterator[Field]:
 
 def _map_field(fields: list[Field]) -> Field:
     head, *entries = fields
-    first = head._replace(name="number of entries", text=head.text.strip("{}"))
+    entry_count = head._replace(name="number of entries", text=head.text.strip("{}"))
     names = ", ".join(entry.name for entry in entries) or "empty"
-    return Field(head.name, head.start, fields[-1].end, names, (first, *entries))
+    return Field(head.name, head.start, fields[-1].end, names, (entry_count, *entries))
 
 
 def _begins_map(part: Part) -> bool:

@@ -97,7 +97,7 @@ FILTER = Section("Filter", (("bits", "value", "number"), ("fill", "text", "word"
 
 
 def layers(recorded: Recorded) -> list[Part]:
-    """Return the layers, the curves and the followed publications of a run of DPS."""
+    """Return all that the player shows of a run of DPS: layers, curves, and publications that can be followed."""
     protocol, columns = recorded.run.scenario.protocol, recorded.columns
     mesh = mesh_in(columns, protocol.filter_bits, recorded.duration_us)
     published = published_in(columns, MOST_PATHS)
@@ -117,41 +117,43 @@ def link_layers(mesh: Mesh, nodes: int) -> list[Layer]:
 
     ``nodes``: number of nodes of the network.
     """
-    active, muted, pending = (select(mesh.links, mesh.links["look"] == look) for look in range(len(LOOKS)))
-    for links in (active, muted, pending):
+    active_links, muted_links, pending_links = (
+        select(mesh.links, mesh.links["look"] == look) for look in range(len(LOOKS))
+    )
+    for links in (active_links, muted_links, pending_links):
         del links["look"]
     halves = select(mesh.halves, mesh.halves["look"] > 0)
     halves["weight"] = halves.pop("look") / looks.DARKEST
     scale = _scale(mesh, "half of a link: interests received there")
-    is_crowded = len(muted["node"]) > FEW_MUTED * nodes
+    is_crowded = len(muted_links["node"]) > FEW_MUTED * nodes
     return [
-        _layer("links of the mesh", active, (ACTIVE_LINK,), "line"),
+        _layer("links of the mesh", active_links, (ACTIVE_LINK,), "line"),
         _layer("links of the mesh", halves, (HALF,), "half", scale=scale),
-        _layer("muted links", muted, (CROWDED if is_crowded else MUTED,), "line", is_on=not is_crowded, level=8),
-        _layer("links on their way", pending, (PENDING,), "line", level=9),
+        _layer("muted links", muted_links, (CROWDED if is_crowded else MUTED,), "line", is_on=not is_crowded, level=8),
+        _layer("links on their way", pending_links, (PENDING,), "line", level=9),
     ]
 
 
 def filter_layers(mesh: Mesh) -> list[Layer]:
     """Return the layers of nodes' filters: two layers of discs whose shades show the fill, and a layer of texts."""
-    nonempty = select(mesh.sums, mesh.sums["value"] > 0)
-    all_interests = {name: nonempty[name] for name in ("node", "from_us", "until_us")}
-    all_interests["weight"] = mesh.shade_of[nonempty["value"]] / looks.DARKEST
+    nonempty_sums = select(mesh.sums, mesh.sums["value"] > 0)
+    all_interests = {name: nonempty_sums[name] for name in ("node", "from_us", "until_us")}
+    all_interests["weight"] = mesh.shade_of[nonempty_sums["value"]] / looks.DARKEST
     sent_scale = _scale(mesh, "node: interests of it and of its links except one")
     total_scale = _scale(mesh, "node: interests of it and of all its links")
-    bits, text_indices = unique_inverse(nonempty["value"])
-    words = [looks.percent(mesh.fill(bit_count)) for bit_count in bits.tolist()]
-    fills = nonempty | {"text": text_indices}
+    bit_counts, text_indices = unique_inverse(nonempty_sums["value"])
+    fill_texts = [looks.percent(mesh.fill(bit_count)) for bit_count in bit_counts.tolist()]
+    fill_rows = nonempty_sums | {"text": text_indices}
     return [
         _layer("filters", least_sent(mesh), (DISC,), "disc", scale=sent_scale),
         _layer("all it knows of", all_interests, (DISC,), "disc", scale=total_scale, is_on=False),
         _layer(
             "fill in %",
-            fills,
+            fill_rows,
             (FILL,),
             "label",
             section=FILTER,
-            words=words,
+            words=fill_texts,
             is_detail=True,
             is_on=False,  # the shades show the fill, and the inspector shows its number
         ),
@@ -163,44 +165,52 @@ def _scale(mesh: Mesh, title: str) -> Scale:
 
 
 def link_ends_layer(mesh: Mesh) -> Layer:
-    """Return the inspector's layer of links as each end sees them, with the received filters as texts."""
+    """Return the layer from which the inspector lists the links of a node, with their states and received filters."""
     ends = dict(mesh.link_ends)
-    bits, needs = ends.pop("value"), ends.pop("sequence")
-    scale = int(needs.max(initial=0)) + 1
-    filters, text_indices = unique_inverse(bits * scale + needs)
-    words = [
-        f"{filter_code // scale} bits, {filter_code % scale} needs" if filter_code else "nothing"
-        for filter_code in filters.tolist()
+    bit_counts, needs_counts = ends.pop("value"), ends.pop("sequence")
+    needs_scale = int(needs_counts.max(initial=0)) + 1
+    filter_codes, text_indices = unique_inverse(bit_counts * needs_scale + needs_counts)
+    filter_texts = [
+        f"{filter_code // needs_scale} bits, {filter_code % needs_scale} needs" if filter_code else "nothing"
+        for filter_code in filter_codes.tolist()
     ]
-    return _layer("links of nodes", {**ends, "text": text_indices}, STATES, section=LINKS, words=words)
+    return _layer("links of nodes", {**ends, "text": text_indices}, STATES, section=LINKS, words=filter_texts)
 
 
 def least_sent(mesh: Mesh) -> Table:
-    """Return a table of intervals; ``weight``: the shade, in (0, 1], of the emptiest filter that a node has sent.
+    """Return the shade of each node over time, that of the emptiest filter that the node has sent, as a table.
 
-    For a node without links, it is the shade of the filter of its own interests. The filter received at one end of a
-    link was sent by the node at the other end, and counts for this node as long as the interval in `Mesh.halves` lasts.
+    A row is an interval in which the shade of a node does not change; ``weight`` is the shade, in (0, 1]. A node
+    without links has the shade of the filter of its own interests. The filters that a node has sent are those received
+    at the other ends of its links (`Mesh.halves`).
     """
     halves, sums = mesh.halves, mesh.sums
     half_count = len(halves["node"])
     node = np.concatenate([halves["peer"], halves["peer"], sums["node"]])
     time_us = np.concatenate([halves["from_us"], halves["until_us"], sums["from_us"]])
     shade = np.concatenate([halves["look"], halves["look"], mesh.shade_of[sums["value"]]])
-    change = np.concatenate([np.ones(half_count), -np.ones(half_count), np.zeros(len(sums["node"]))]).astype(np.int8)
-    order = lexsort((time_us, node))
-    node, time_us, shade, change = (column[order] for column in (node, time_us, shade, change))
+    count_change = np.concatenate([np.ones(half_count), -np.ones(half_count), np.zeros(len(sums["node"]))]).astype(
+        np.int8
+    )
+    sorted_rows = lexsort((time_us, node))
+    node, time_us, shade, count_change = (column[sorted_rows] for column in (node, time_us, shade, count_change))
     begins = mark_first(node)
-    last_sum = last_marked(begins | (change == 0))
-    least = np.where(change[last_sum] == 0, shade[last_sum], 0)
+    last_sum_rows = last_marked(begins | (count_change == 0))
+    least_shade = np.where(count_change[last_sum_rows] == 0, shade[last_sum_rows], 0)
     for level in range(looks.DARKEST, -1, -1):
         # Each half both begins and ends, so the running count is 0 when the rows of the next node begin.
-        least[np.cumsum(np.where(shade == level, change, 0), dtype=np.int32) > 0] = level
+        least_shade[np.cumsum(np.where(shade == level, count_change, 0), dtype=np.int32) > 0] = level
     rows = settled(begins, time_us)
-    node, time_us, least = node[rows], time_us[rows], least[rows]
-    rows, until_us = spans(mark_first(node), time_us, mesh.duration_us, least)
-    is_shown = (time_us[rows] < until_us) & (least[rows] > 0)
+    node, time_us, least_shade = node[rows], time_us[rows], least_shade[rows]
+    rows, until_us = spans(mark_first(node), time_us, mesh.duration_us, least_shade)
+    is_shown = (time_us[rows] < until_us) & (least_shade[rows] > 0)
     rows, until_us = rows[is_shown], until_us[is_shown]
-    return {"node": node[rows], "from_us": time_us[rows], "until_us": until_us, "weight": least[rows] / looks.DARKEST}
+    return {
+        "node": node[rows],
+        "from_us": time_us[rows],
+        "until_us": until_us,
+        "weight": least_shade[rows] / looks.DARKEST,
+    }
 
 
 # The paths of publications
@@ -228,22 +238,22 @@ def path_layer(followed: Steps, duration_us: int) -> Layer:
 def followed_publications(every: np.ndarray, published: list[Published], followed: Steps) -> MessagePaths:
     """Return the publications whose paths the player can show, with a sentence about each path.
 
-    ``every``: rows of all publications of the run; ``published``: the publications to be shown; ``followed``: their
-    hops and marks.
+    ``every``: rows of the trace with all publications of the run. ``published``: the publications to be shown.
+    ``followed``: hops and marks of these publications.
     """
     hops, followed_count = followed.hops, len(published)
-    counts = np.bincount(hops["way"] * len(HOPS) + hops["look"], minlength=followed_count * len(HOPS))
-    counts = counts.reshape(followed_count, len(HOPS))
+    hop_counts_of_paths = np.bincount(hops["way"] * len(HOPS) + hops["look"], minlength=followed_count * len(HOPS))
+    hop_counts_of_paths = hop_counts_of_paths.reshape(followed_count, len(HOPS))
     last_us = np.array([publication.at_us for publication in published])
     np.maximum.at(last_us, hops["way"], hops["from_us"])
     paths = []
-    numbers = (counts.tolist(), followed.matches.tolist(), last_us.tolist())
-    for item, hop_counts, deliveries, end_us in zip(published, *numbers, strict=True):
+    path_numbers = (hop_counts_of_paths.tolist(), followed.matches.tolist(), last_us.tolist())
+    for item, hop_counts, deliveries, end_us in zip(published, *path_numbers, strict=True):
         paths.append(
             MessagePath(item.name, item.at_us, item.frames, in_words(hop_counts, deliveries, end_us - item.at_us))
         )
-    is_part = len(every) > followed_count
-    notes = (f"Of {len(every):,} publications the first {followed_count:,} can be followed.",) if is_part else ()
+    are_omitted = len(every) > followed_count
+    notes = (f"Of {len(every):,} publications the first {followed_count:,} can be followed.",) if are_omitted else ()
     return MessagePaths(tuple(paths), is_newest=True, notes=notes)
 
 
@@ -273,9 +283,9 @@ def _layer(name: str, rows: Table, looks_: tuple[Look, ...], mark: str = "", **m
     If rows are left out, the layer has a note. ``looks_``: styles of the rows; ``mark``: how a row is drawn; ``more``:
     further fields of `Layer`.
     """
-    count = len(rows["from_us"])
-    if count > MOST_ROWS:
+    row_count = len(rows["from_us"])
+    if row_count > MOST_ROWS:
         durations = rows["until_us"] - rows["from_us"]
-        rows = select(rows, np.argpartition(durations, count - MOST_ROWS)[count - MOST_ROWS :])
-        more["notes"] = (f"{name}: of {count:,} changes, the {MOST_ROWS:,} that lasted longest are shown.",)
+        rows = select(rows, np.argpartition(durations, row_count - MOST_ROWS)[row_count - MOST_ROWS :])
+        more["notes"] = (f"{name}: of {row_count:,} changes, the {MOST_ROWS:,} that lasted longest are shown.",)
     return Layer(name, table(**rows), looks_, mark, **more)

@@ -31,16 +31,19 @@ def shades(fewest_bits: int, most_bits: int) -> np.ndarray:
     if most_bits <= fewest_bits:
         return np.where(np.arange(most_bits + 1) > 0, DARKEST, 0).astype(np.int8)
     bits = np.maximum(np.arange(most_bits + 1), fewest_bits)
-    share = np.log(bits / fewest_bits) / np.log(most_bits / fewest_bits)
-    indices = 1 + np.rint(share * (DARKEST - 1)).astype(np.int8)
+    scale_position = np.log(bits / fewest_bits) / np.log(most_bits / fewest_bits)
+    indices = 1 + np.rint(scale_position * (DARKEST - 1)).astype(np.int8)
     indices[0] = 0
     return indices
 
 
 def scale(title: str, fewest_bits: int, most_bits: int, filter_bits: int) -> Scale:
-    """Return the scale for the legend, with the colors of filters from ``fewest_bits`` to ``most_bits`` set bits."""
-    fewest = f"none, then {fewest_bits:,}" if fewest_bits < most_bits else "none"
-    return Scale(title, COLOURS, fewest, f"{most_bits:,} bits ({percent(most_bits / filter_bits)}), by factors")
+    """Return the scale for the legend: the colors of filters, from the emptiest to the fullest filter of a run.
+
+    ``fewest_bits``, ``most_bits``: numbers of set bits of these two filters; ``filter_bits``: length of a filter.
+    """
+    fewest_text = f"none, then {fewest_bits:,}" if fewest_bits < most_bits else "none"
+    return Scale(title, COLOURS, fewest_text, f"{most_bits:,} bits ({percent(most_bits / filter_bits)}), by factors")
 
 
 def percent(fill: float) -> str:

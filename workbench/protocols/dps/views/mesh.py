@@ -62,8 +62,8 @@ class Rows(NamedTuple):
     node   node that reported the row
     peer   neighbor; -1 for the sum of the node's own interests and the interests of all its links
     kind   LINK, INTERESTS or MESH_ID
-    value  LINK: a state of `automaton`; INTERESTS: number of set bits of a filter; MESH_ID: the owner of the id
-    needs  INTERESTS: number of set bits of the filter's needs
+    value  LINK: a state of `automaton`; INTERESTS: number of set bits of a filter; MESH_ID: node that created the id
+    needs  INTERESTS: number of set bits of the filter's needs, see `Filter`
     """
 
     time_us: np.ndarray
@@ -75,7 +75,10 @@ class Rows(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """The numbers of set bits of a filter and of its needs."""
+    """The numbers of set bits of a filter and of its needs.
+
+    Needs are the bits that the fuzzy hashes of all interests in the filter share.
+    """
 
     bits: int
     needs: int
@@ -105,11 +108,11 @@ class Ends(NamedTuple):
 
     @property
     def look(self) -> np.ndarray:
-        """Joint state of both ends of a link after each change, as an index in `LOOKS`; -1 for a link that is gone."""
-        low, high = self.state
-        is_muted = (low == automaton.MUTED) | (high == automaton.MUTED)
-        is_active = (low == automaton.ACTIVE) & (high == automaton.ACTIVE)
-        is_gone = (low == automaton.GONE) & (high == automaton.GONE)
+        """State of the whole link after each change, as an index in `LOOKS`; -1 if the link is gone at both ends."""
+        low_state, high_state = self.state
+        is_muted = (low_state == automaton.MUTED) | (high_state == automaton.MUTED)
+        is_active = (low_state == automaton.ACTIVE) & (high_state == automaton.ACTIVE)
+        is_gone = (low_state == automaton.GONE) & (high_state == automaton.GONE)
         return np.where(is_muted, 1, np.where(is_active, 0, np.where(is_gone, -1, 2)))
 
 
@@ -118,8 +121,8 @@ class Mesh:
     """The mesh of a run over time. Its tables are sorted by nodes or pairs of nodes, and then by time.
 
     ends  states of links
-    sums  intervals of each node's sum of its own interests and those of all its links (value: number of set bits,
-          sequence: set bits of the needs)
+    sums  table of each node's filter: the union of its own interests and those of all its links. A row is an interval
+          without changes; value: number of set bits of the filter, sequence: number of set bits of its needs
     """
 
     filter_bits: int
@@ -131,7 +134,7 @@ class Mesh:
 
     @cached_property
     def links(self) -> Table:
-        """Table of the intervals in which a link has a joint state (active, muted or pending).
+        """Table of the intervals in which a link has one state: active, muted or pending.
 
         ``node`` is the end with the lower number, ``peer`` the other end; ``look`` is the state's index in `LOOKS`.
         """
@@ -145,10 +148,14 @@ class Mesh:
 
     @cached_property
     def link_ends(self) -> Table:
-        """Table of the intervals in which one end's data about a link do not change.
+        """Table of the intervals in which the data about a link at one of its ends do not change.
 
-        Columns: node: the end; peer: its neighbor; look: the link's state, an `automaton.State`; value, sequence: set
-        bits of the received filter and of its needs; origin: owner of the received mesh id, or `UNKNOWN`.
+        node      node at this end
+        peer      node at the other end
+        look      state of the link, an `automaton.State`
+        value     number of set bits of the received filter
+        sequence  number of set bits of this filter's needs
+        origin    node that created the received mesh id, or `UNKNOWN`
         """
         ends = self.ends
         return self._end_intervals(
@@ -157,21 +164,24 @@ class Mesh:
 
     @cached_property
     def shade_of(self) -> np.ndarray:
-        """Index in `looks.COLOURS` for each number of set bits of a filter, shape (most_bits + 1,)."""
+        """Color of a filter by its number of set bits: indices in `looks.COLOURS`, shape (most_bits + 1,)."""
         return shades(self.fewest_bits, self.most_bits)
 
     @cached_property
     def halves(self) -> Table:
-        """Table of the intervals in which a link is active, and one end's received filter does not change.
+        """Table of the intervals in which a link is active, and the filter received at one of its ends has one color.
 
-        ``node`` is the end, ``peer`` its neighbor. ``look`` is the color of the filter that ``node`` has received over
-        the link, as an index in `looks.COLOURS`.
+        ``node`` is the node at this end, ``peer`` the node at the other end. ``look`` is the color of the received
+        filter, as an index in `looks.COLOURS`.
         """
         shades_of_ends = np.where(self.ends.look == 0, self.shade_of[self.ends.bits], -1)
         return self._end_intervals(lambda side: [shades_of_ends[side]])
 
     def links_at(self, time_us: int) -> dict[tuple[int, int], str]:
-        """Return {(node, neighbor): joint state} of the links that exist at a time, with the lower node first."""
+        """Return {(node, neighbor): state} of the links that exist at a time; the state is one of `LOOKS`.
+
+        Each link has one entry, with the lower node first.
+        """
         rows = self._rows_at(self.links, time_us)
         ends = _node_pairs(self.links, rows)
         return dict(sorted(zip(ends, [LOOKS[look] for look in self.links["look"][rows].tolist()], strict=True)))
@@ -194,9 +204,11 @@ class Mesh:
 
     @cached_property
     def fewest_bits(self) -> int:
-        """Number of set bits of the emptiest filter of the run that has any; 0 if all filters are empty."""
-        least = [bits[bits > 0].min(initial=self.filter_bits) for bits in (self.ends.bits, self.sums["value"])]
-        return min(*map(int, least), self.most_bits)
+        """Smallest number of set bits of a filter of the run that is not empty; 0 if all filters are empty."""
+        least_bit_counts = [
+            bits[bits > 0].min(initial=self.filter_bits) for bits in (self.ends.bits, self.sums["value"])
+        ]
+        return min(*map(int, least_bit_counts), self.most_bits)
 
     @cached_property
     def most_bits(self) -> int:
@@ -207,11 +219,13 @@ class Mesh:
         return alive(rows, min(time_us, self.duration_us - 1))
 
     def _end_intervals(self, values_of: Any) -> Table:
-        """Return the intervals of constant values at the lower ends of links, followed by those at the higher ends.
+        """Return a table of the intervals in which the values at an end of a link do not change, for all ends.
 
-        ``values_of(side)`` returns one to four arrays for the lower (0) or higher (1) ends. They become the columns
-        ``look``, ``value``, ``sequence`` and ``origin``. Intervals in which the link does not exist are left out: if
-        one array is returned, a negative value marks them; else the state GONE in the first array.
+        ``values_of(side)`` returns one to four arrays with the values after each change, for the ends with the lower
+        (0) or the higher (1) node. The arrays become the columns ``look``, ``value``, ``sequence`` and ``origin``.
+
+        Intervals in which the link does not exist are left out. In a single array, a negative value marks them. In
+        several arrays, the state GONE in the first array marks them.
         """
         columns: dict[str, list[np.ndarray]] = {}
         for side in (0, 1):
@@ -219,10 +233,16 @@ class Mesh:
             rows, until_us = spans(self.ends.begins, self.ends.time_us, self.duration_us, *values)
             exists = values[0][rows] >= 0 if len(values) == 1 else values[0][rows] != automaton.GONE
             rows, until_us = rows[exists], until_us[exists]
-            ends = {"node": self.ends.node[side][rows], "peer": self.ends.node[1 - side][rows], "until_us": until_us}
-            ends |= {"from_us": self.ends.time_us[rows]}
-            ends |= dict(zip(("look", "value", "sequence", "origin"), [value[rows] for value in values], strict=False))
-            for name, column in ends.items():
+            end_columns = {
+                "node": self.ends.node[side][rows],
+                "peer": self.ends.node[1 - side][rows],
+                "until_us": until_us,
+            }
+            end_columns |= {"from_us": self.ends.time_us[rows]}
+            end_columns |= dict(
+                zip(("look", "value", "sequence", "origin"), [value[rows] for value in values], strict=False)
+            )
+            for name, column in end_columns.items():
                 columns.setdefault(name, []).append(column)
         return {name: np.concatenate(both_ends) for name, both_ends in columns.items()}
 
@@ -262,14 +282,16 @@ def mesh_in(columns: Columns, filter_bits: int, duration_us: int) -> Mesh:
     """Return the mesh of a trace, given its columns; see `mesh`."""
     rows = columns.where(event=("link_set", "interests_set", "mesh_id_set"))
     rows = rows[columns["time_us"][rows] < duration_us]
-    needs = np.array([int(word) if word.isdigit() else 0 for word in columns.words["detail"]] or [0], np.int32)
-    is_link, is_filter = (columns.says("event", rows, event) for event in ("link_set", "interests_set"))
+    needs_of_words = np.array([int(word) if word.isdigit() else 0 for word in columns.words["detail"]] or [0], np.int32)
+    is_link, is_filter = (columns.says("event", rows, event_name) for event_name in ("link_set", "interests_set"))
     kind = np.where(is_link, LINK, np.where(is_filter, INTERESTS, MESH_ID))
     time_us, node, peer, value = (columns[name][rows] for name in ("time_us", "node", "peer", "value"))
     is_id = kind == MESH_ID
     value[is_id] = _find_owners(node[is_id], peer[is_id], value[is_id])
-    needs = needs[columns.codes["detail"][rows]]
-    return mesh_of_rows(Rows(time_us, node, peer, kind, value.astype(np.int32), needs), filter_bits, duration_us)
+    needs_of_words = needs_of_words[columns.codes["detail"][rows]]
+    return mesh_of_rows(
+        Rows(time_us, node, peer, kind, value.astype(np.int32), needs_of_words), filter_bits, duration_us
+    )
 
 
 def _find_owners(node: np.ndarray, peer: np.ndarray, id_number: np.ndarray) -> np.ndarray:
@@ -290,48 +312,47 @@ def mesh_of_rows(reported: Rows, filter_bits: int, duration_us: int) -> Mesh:
 
 
 def _compute_ends(reported: Rows) -> Ends:
-    """Return the states of both ends of links after each change.
+    """Return the states of each link, as both of its ends report them, after each of its changes.
 
-    ``reported``: rows about links. If several rows of a link have the same time, only the last row counts.
+    ``reported``: rows of the trace about links. If several rows of a link have the same time, the result has one row.
     """
-    low, high = np.minimum(reported.node, reported.peer), np.maximum(reported.node, reported.peer)
-    sorted_rows = argsort(row_keys(low, high))
+    low_node, high_node = np.minimum(reported.node, reported.peer), np.maximum(reported.node, reported.peer)
+    sorted_rows = argsort(row_keys(low_node, high_node))
     time_us, node, peer, kind, value, needs = take_rows(reported, sorted_rows)
-    low, high = np.minimum(node, peer), np.maximum(node, peer)
-    begins = mark_first(low, high)
-    first_rows = last_marked(begins)
-    rows = settled(begins, time_us)
+    low_node, high_node = np.minimum(node, peer), np.maximum(node, peer)
+    is_first_of_pair = mark_first(low_node, high_node)
+    first_rows = last_marked(is_first_of_pair)
+    settled_rows = settled(is_first_of_pair, time_us)
     # When a link ends, the values received over it are no longer valid.
     is_gone = (kind == LINK) & (value == automaton.GONE)
 
     def find_last_row(marks: np.ndarray) -> np.ndarray:
-        """Return, for each settled row, the index of the latest marked row, or -1.
+        """Return, for each row in ``settled_rows``, the index of the last marked row up to this row, or -1.
 
-        The marked row has the same pair of nodes, and is the settled row itself or precedes it. ``marks``: whether each
-        row is marked.
+        Only marked rows with the same pair of nodes count. ``marks``: whether each row is marked.
         """
-        last_row = last_marked(marks)[rows]
-        return np.where(last_row >= first_rows[rows], last_row, -1)
+        last_row = last_marked(marks)[settled_rows]
+        return np.where(last_row >= first_rows[settled_rows], last_row, -1)
 
     def last_value(marks: np.ndarray, values: np.ndarray, default: int) -> np.ndarray:
-        """Return, for each settled row, the value at the last marked row.
+        """Return, for each row in ``settled_rows``, the value of the last marked row of the same nodes up to this row.
 
-        The value is ``default`` if no row is marked before, or if the link has ended since.
+        The result is ``default`` if no such row exists, or if the link has ended since.
         """
         row = find_last_row(marks | (is_gone & (node == end)))
         return np.where((row >= 0) & ~is_gone[row], values[row], default)
 
     state, bits, end_needs, owner = [], [], [], []
-    for end in (low, high):
+    for end in (low_node, high_node):
         marks = [(node == end) & (kind == row_kind) for row_kind in (LINK, INTERESTS, MESH_ID)]
         state.append(last_value(marks[LINK], value, automaton.GONE))
         bits.append(last_value(marks[INTERESTS], value, 0))
         end_needs.append(last_value(marks[INTERESTS], needs, 0))
         owner.append(last_value(marks[MESH_ID], value, UNKNOWN))
-    ends = np.stack([low[rows], high[rows]])
+    ends = np.stack([low_node[settled_rows], high_node[settled_rows]])
     return Ends(
-        time_us[rows],
-        mark_first(first_rows[rows]),
+        time_us[settled_rows],
+        mark_first(first_rows[settled_rows]),
         ends,
         *(np.stack(sides) for sides in (state, bits, end_needs, owner)),
     )
@@ -347,18 +368,21 @@ def _compute_sums(reported: Rows, duration_us: int) -> Table:
 
 
 def settled(begins: np.ndarray, times_us: np.ndarray) -> np.ndarray:
-    """Return the indices of settled rows: the last row of each key at each time, after all changes at that time.
+    """Return the indices of the *settled* rows: of rows with the same key and time, only the last.
 
-    Rows must be sorted by key, then by time; ``begins``: whether a row is the first of its key.
+    A key is a node or a pair of nodes. Rows must be sorted by key, then by time. ``begins``: whether a row is the first
+    of its key.
     """
     return np.flatnonzero(np.append(begins[1:] | (times_us[1:] > times_us[:-1]), True)[: len(begins)])
 
 
 def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return (rows, ends): the rows at which any of the values changes, and the time (µs) of each next change.
+    """Divide the rows of each key into intervals in which all ``values`` are constant; return (rows, ends).
 
-    Rows must be `settled`, and so are sorted by key and time. The last values of each key end at ``end_us``.
-    ``begins``: whether a row is the first of its key.
+    rows  index of the first row of each interval
+    ends  end of each interval (µs): the next change of a value or, for the last interval of a key, ``end_us``
+
+    Rows must be `settled`. ``begins``: whether a row is the first of its key. ``times_us``: time of each row.
     """
     rows = np.flatnonzero(begins | mark_first(*values))
     until_us = np.full(len(rows), end_us, np.int64)
@@ -367,18 +391,19 @@ def spans(begins: np.ndarray, times_us: np.ndarray, end_us: int, *values: np.nda
 
 
 def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarray]:
-    """Return totals of the mesh ``seen`` over time, as arrays of shape (steps,).
+    """Return totals of the mesh ``seen`` over time, as a dict of arrays with one element for each change.
 
-    time_us  times of changes; the values of a step are valid until the next step
-    mean     mean fill of the filters of ``nodes`` nodes
+    time_us  time of the change; the totals are valid until the next change
+    mean     mean fill of the nodes' filters
     most     largest fill of a node's filter
     muted    number of muted links
 
-    ``most``: largest number of steps (None: all changes); the steps are chosen evenly from all changes.
+    ``nodes``: number of nodes in the network. ``most``: largest number of elements (None: no limit). If there are more
+    changes, elements are chosen evenly from them.
     """
-    muted = select(seen.links, seen.links["look"] == LOOKS.index(MUTED))
-    changes = [rows[name] for rows in (seen.sums, muted) for name in ("from_us", "until_us")]
-    times = np.concatenate([[0], *changes])
+    muted_links = select(seen.links, seen.links["look"] == LOOKS.index(MUTED))
+    change_times = [rows[name] for rows in (seen.sums, muted_links) for name in ("from_us", "until_us")]
+    times = np.concatenate([[0], *change_times])
     times = times[argsort(times)]
     times = times[mark_first(times) & (times < seen.duration_us)]
     if most is not None and len(times) > most:
@@ -388,27 +413,28 @@ def steps(seen: Mesh, nodes: int, most: int | None = None) -> dict[str, np.ndarr
         "time_us": times,
         "mean": bit_sums / seen.filter_bits / max(nodes, 1),
         "most": _highest(seen.sums, seen.sums["value"], times) / seen.filter_bits,
-        "muted": running(muted, times),
+        "muted": running(muted_links, times),
     }
 
 
 def _highest(rows: Table, values: np.ndarray, times_us: np.ndarray) -> np.ndarray:
     """Return, for each time, the highest value of the rows whose intervals contain the time, or 0 without such rows.
 
-    ``rows``: a table with the columns from_us and until_us; ``values``: a value for each row. Each row covers its times
-    by two overlapping ranges of 2^k times. The value of a range is passed on to its halves, from the largest k down to
-    0.
+    ``rows``: a table with the columns from_us and until_us; ``values``: a value for each row.
+
+    The times of each row are covered by two overlapping ranges of 2^k times each. From the largest k down to 1, the
+    highest value of each range is copied to both halves of the range.
     """
     first_times, end_times = (np.searchsorted(times_us, rows[name]) for name in ("from_us", "until_us"))
     is_alive = first_times < end_times
     first_times, end_times, values = first_times[is_alive], end_times[is_alive], values[is_alive]
     level = np.frexp((end_times - first_times).astype(float))[1] - 1
-    highest = np.zeros(len(times_us), np.int64)
+    highest_values = np.zeros(len(times_us), np.int64)
     for exponent in range(int(level.max(initial=0)), -1, -1):
         has_level = level == exponent
         for range_begins in (first_times[has_level], end_times[has_level] - (1 << exponent)):
-            np.maximum.at(highest, range_begins, values[has_level])
+            np.maximum.at(highest_values, range_begins, values[has_level])
         if exponent:
-            half = 1 << (exponent - 1)
-            highest[half:] = np.maximum(highest[half:], highest[:-half])
-    return highest
+            half_length = 1 << (exponent - 1)
+            highest_values[half_length:] = np.maximum(highest_values[half_length:], highest_values[:-half_length])
+    return highest_values

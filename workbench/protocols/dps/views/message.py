@@ -186,16 +186,16 @@ def _as_bytes(data: bytes | str) -> bytes:
 
 
 def _unwrap(data: bytes) -> tuple[bytes, list[Part]]:
-    """Return (frame, parts) of the inspected bytes: the frame without the envelope of a multicast.
+    """Remove the envelope of a multicast, a CoAP header, from the inspected bytes; return (frame, parts).
 
-    ``parts`` has the envelope as a part; it is [] if the bytes have no envelope.
+    ``frame``: the bytes after the envelope. ``parts``: the envelope as a part, or [] if the bytes have no envelope.
     """
     try:
         frame = coap.unwrap(data)
     except DecodeError:
         return data, []
-    start = len(data) - len(frame)
-    return frame, [Part(0, start, ENVELOPE, "CoAP envelope", "", "a multicast: non-confirmable PUT to dps/pub")]
+    frame_begin = len(data) - len(frame)
+    return frame, [Part(0, frame_begin, ENVELOPE, "CoAP envelope", "", "a multicast: non-confirmable PUT to dps/pub")]
 
 
 def _parts(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
@@ -214,7 +214,7 @@ def _parts(frame: bytes, offset: int, vectors: list[BitVector]) -> list[Part]:
 
 
 class _PartReader:
-    """A reader that divides a frame into parts, up to the first byte at which it is not a message."""
+    """A reader that divides the bytes of a DPS message into parts, up to the first malformed CBOR item."""
 
     def __init__(self, frame: bytes, offset: int, vectors: list[BitVector]) -> None:
         self.frame, self.offset, self.vectors = frame, offset, vectors
@@ -223,7 +223,7 @@ class _PartReader:
         self.part_start = 0
 
     def run(self) -> None:
-        """Read the whole message. Raises DecodeError at the first malformed item; ``parts`` has the parts before it."""
+        """Divide the message into ``parts``. Raises DecodeError at the first malformed item; earlier parts remain."""
         reader = self.reader
         item_count = reader.array("a message")
         self._add_part(
@@ -246,9 +246,9 @@ class _PartReader:
             self._add_part(REST, "rest", "", reason)
 
     def _add_part(self, kind: str, name: str, notation: str, meaning: str) -> None:
-        end = self.reader.at
-        self.parts.append(Part(self.offset + self.part_start, self.offset + end, kind, name, notation, meaning))
-        self.part_start = end
+        part_end = self.reader.at
+        self.parts.append(Part(self.offset + self.part_start, self.offset + part_end, kind, name, notation, meaning))
+        self.part_start = part_end
 
     def _read_cose(self) -> None:
         tag = self.reader.tag("tag")
@@ -257,15 +257,15 @@ class _PartReader:
         self._add_part(SEALED, "body", diagnostic(data), _COSE.get(tag, "a tag that is not COSE's"))
 
     def _read_map(self, where: str) -> None:
-        count = self.reader.mapping(where)
-        self._add_part(FRAME, where, f"{{{count} {'entry' if count == 1 else 'entries'}}}", "")
-        for _ in range(count):
+        entry_count = self.reader.mapping(where)
+        self._add_part(FRAME, where, f"{{{entry_count} {'entry' if entry_count == 1 else 'entries'}}}", "")
+        for _ in range(entry_count):
             key = self.reader.unsigned("key")
-            begin = self.reader.at
+            value_begin = self.reader.at
             value = self.reader.skip("value")
             name, kind = _FIELDS.get(key, (f"key {key}", REST))
             notation = f"{key}: {diagnostic(value)}"
-            self._add_part(kind, name, notation, self._describe_value(key, value, where, begin))
+            self._add_part(kind, name, notation, self._describe_value(key, value, where, value_begin))
 
     def _describe_value(self, key: int, value: bytes, where: str, begin: int) -> str:
         try:
@@ -339,7 +339,7 @@ class _Bracket:
         self.close, self.count, self.remaining, self.is_map = close, count, count, is_map
 
     def separator(self) -> str:
-        """Count the next item as written; return the separator to write before the item."""
+        """Return the separator to write before the next item in this bracket, and count this item as written."""
         position = self.count - self.remaining
         self.remaining -= 1
         if not position:
@@ -348,23 +348,23 @@ class _Bracket:
 
 
 def _write_item(reader: cbor.Reader, pieces: list[str], brackets: list[_Bracket]) -> None:
-    begin = reader.at
+    item_begin = reader.at
     major, argument = reader.head("item")
     if major in (cbor.BYTES, cbor.TEXT):
-        reader.at = begin
+        reader.at = item_begin
         data = reader.byte_string("bytes") if major == cbor.BYTES else reader.text("text")
         pieces.append(f"h'{data.hex()}'" if major == cbor.BYTES else _quote(data))
     elif major in (cbor.ARRAY, cbor.MAP):
-        reader.at = begin
+        reader.at = item_begin
         is_map = major == cbor.MAP
-        count = 2 * reader.mapping("map") if is_map else reader.array("array")
+        item_count = 2 * reader.mapping("map") if is_map else reader.array("array")
         pieces.append("{" if is_map else "[")
-        brackets.append(_Bracket("}" if is_map else "]", count, is_map))
+        brackets.append(_Bracket("}" if is_map else "]", item_count, is_map))
     elif major == cbor.TAG:
         pieces.append(f"{argument}(")
         brackets.append(_Bracket(")", 1))
     elif major == cbor.SIMPLE:
-        width_B = reader.at - begin - 1
+        width_B = reader.at - item_begin - 1
         simple_values = {20: "false", 21: "true", 22: "null", 23: "undefined"}
         # The argument contains a float's bits. DPS does not use floats, so it is not unpacked.
         pieces.append(

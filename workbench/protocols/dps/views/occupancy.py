@@ -39,7 +39,7 @@ _COLOURS = tuple(colour for colour in palette.SERIES if colour not in (SHARED, U
 
 
 class Topics(NamedTuple):
-    """Topics of one or more open subscriptions, as text, with the nodes that subscribe and the bits that they set."""
+    """Topics of open subscriptions: their text, the nodes that subscribe to them, and the filter bits that they set."""
 
     text: str
     nodes: tuple[int, ...]
@@ -52,8 +52,9 @@ class Topics(NamedTuple):
 class Occupancy(NamedTuple):
     """The filter of a node at a time.
 
-    length: number of bits of the filter; bits: positions of the set bits; topics: topics of open subscriptions whose
-    bits are all set in the filter, those of the node's own subscriptions first.
+    length  number of bits of the filter
+    bits    positions of the set bits
+    topics  topics of open subscriptions whose bits are all set in the filter, the node's own subscriptions first
     """
 
     node: int
@@ -82,20 +83,23 @@ def filter_bits(run: Any, node: int, time_s: float | None = None) -> Occupancy:
     with engine.without_collector():
         kernel = engine.begin(run.scenario, Recorder())
         kernel.play_until(min(time_us, engine.duration_us(run.scenario) - 1))
-    nodes: dict[int, Any] = {each.address: each for each in kernel.nodes}
-    interests, _ = nodes[node].links.interests.combine(None)
+    kernel_nodes: dict[int, Any] = {each.address: each for each in kernel.nodes}
+    interests, _ = kernel_nodes[node].links.interests.combine(None)
     bits = tuple(interests.positions())
     recorded_sum = mesh.sums_at(time_us).get(node)
     if len(bits) != (0 if recorded_sum is None else recorded_sum.bits):
         raise ScenarioError("a replay of the scenario differs from this run; run the scenario again to see its filters")
-    requests: dict[str, tuple[list[int], frozenset[int]]] = {}
-    for address in sorted(nodes, key=lambda address: (address != node, address)):
-        for subscription in nodes[address].subscriptions.open:
+    subscribers_of_topics: dict[str, tuple[list[int], frozenset[int]]] = {}
+    for address in sorted(kernel_nodes, key=lambda address: (address != node, address)):
+        for subscription in kernel_nodes[address].subscriptions.open:
             if subscription.request.is_announced:
-                text = " and ".join(subscription.request.topics)
+                topics_text = " and ".join(subscription.request.topics)
                 positions = frozenset(subscription.request.filter.positions())
-                requests.setdefault(text, ([], positions))[0].append(address)
-    topics = [Topics(text, tuple(addresses), positions) for text, (addresses, positions) in requests.items()]
+                subscribers_of_topics.setdefault(topics_text, ([], positions))[0].append(address)
+    topics = [
+        Topics(topics_text, tuple(addresses), positions)
+        for topics_text, (addresses, positions) in subscribers_of_topics.items()
+    ]
     return Occupancy(node, time_us, interests.length, bits, tuple(each for each in topics if each.bits <= set(bits)))
 
 
@@ -109,7 +113,7 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
     occupancy = filter_bits(run, node, time_s)
     column_count, side_px = _choose_grid(occupancy.length, width - 2 * MARGIN)
     row_count = -(-occupancy.length // column_count)
-    share = percent(len(occupancy.bits) / occupancy.length)
+    share_text = percent(len(occupancy.bits) / occupancy.length)
     title = (
         f"Filter of node {node} at {occupancy.time_us / 1e6:g} s: {len(occupancy.bits)} of {occupancy.length:,} bits"
     )
@@ -118,7 +122,7 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
     drawing = Drawing(width, top_px + row_count * side_px + 30 + 18 * (len(listed_topics) + 3), title=title)
     drawing.text(MARGIN, 24, title, size=14, bold=True)
     drawing.text(
-        MARGIN, 42, f"{caption.title(run)}; {share} of the bits are set", size=SMALL, colour=palette.FAINT_TEXT
+        MARGIN, 42, f"{caption.title(run)}; {share_text} of the bits are set", size=SMALL, colour=palette.FAINT_TEXT
     )
     colours = {topics: _COLOURS[index % len(_COLOURS)] for index, topics in enumerate(occupancy.topics)}
     # The clear squares are one rectangle with lines across: thousands of squares would make a large file.
@@ -132,12 +136,12 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
         (MARGIN + (x + 1) * side_px, top_px, MARGIN + (x + 1) * side_px, top_px + row_count * side_px)
         for x in range(column_count)
     ]
-    lines = np.array([*horizontal_lines, *vertical_lines], dtype=float) - gap_px / 2
-    drawing.segments(lines, colour=palette.BACKGROUND, width=gap_px)
+    grid_lines = np.array([*horizontal_lines, *vertical_lines], dtype=float) - gap_px / 2
+    drawing.segments(grid_lines, colour=palette.BACKGROUND, width=gap_px)
     for bit in occupancy.bits:
         setters = occupancy.setters(bit)
         fill = UNKNOWN if not setters else colours[setters[0]] if len(setters) == 1 else SHARED
-        names = "; ".join(map(str, setters)) or "a subscription that has ended"
+        setters_text = "; ".join(map(str, setters)) or "a subscription that has ended"
         x, y = MARGIN + bit % column_count * side_px, top_px + bit // column_count * side_px
         corners = [
             (x, y),
@@ -145,7 +149,7 @@ def filter_drawing(run: Any, node: int, time_s: float | None = None, width: int 
             (x + side_px - gap_px, y + side_px - gap_px),
             (x, y + side_px - gap_px),
         ]
-        drawing.polygon(corners, fill=fill, tooltip=f"bit {bit}: {names}")
+        drawing.polygon(corners, fill=fill, tooltip=f"bit {bit}: {setters_text}")
     y = top_px + row_count * side_px + 26
     legend_entries = [(colours[topics], f"{topics} ({_bits_text(len(topics.bits))})") for topics in listed_topics]
     if len(listed_topics) < len(occupancy.topics):

@@ -74,18 +74,18 @@ def _bytes_html(inspection: Inspection) -> str:
     """Return the message's bytes as HTML: lines of hexadecimal digits, colored by the kind of part."""
     byte_ranges = [ByteRange(part.end, _COLOURS[part.kind], part.name) for part in inspection.parts]
     kinds = list(dict.fromkeys(part.kind for part in inspection.parts))
-    keys = "".join(f'<span class="key" style="background:{_COLOURS[kind]}">{kind}</span>' for kind in kinds)
-    return f"<pre>{hex_lines(inspection.data, byte_ranges)}</pre><p>{keys}</p>"
+    legend = "".join(f'<span class="key" style="background:{_COLOURS[kind]}">{kind}</span>' for kind in kinds)
+    return f"<pre>{hex_lines(inspection.data, byte_ranges)}</pre><p>{legend}</p>"
 
 
 def _parts_table(inspection: Inspection) -> str:
-    rows = "".join(
+    table_rows = "".join(
         f"<tr><td>{_range_text(part.start, part.end - 1)}</td>"
         f'<td><span class="key" style="background:{_COLOURS[part.kind]}">{html.escape(part.name)}</span></td>'
         f"<td><code>{_shorten(part.notation, 90)}</code></td><td>{_shorten(part.meaning, 300)}</td></tr>"
         for part in inspection.parts
     )
-    return f"<table><tr><th>bytes</th><th>part</th><th>CBOR</th><th>meaning</th></tr>{rows}</table>"
+    return f"<table><tr><th>bytes</th><th>part</th><th>CBOR</th><th>meaning</th></tr>{table_rows}</table>"
 
 
 def _range_text(first: int, last: int) -> str:
@@ -100,16 +100,16 @@ def _bits_html(inspection: Inspection) -> str:
     vector = inspection.vector
     if vector is None:
         return ""
-    tested_topics, problems = [], []
+    tested_topics, error_lines = [], []
     for topic in inspection.topics:
         try:
             tested_topics += compare_topics(
                 vector, [topic], inspection.is_publication, inspection.hashes, inspection.separators
             )
         except WorkbenchError as error:
-            problems.append(f'<p class="error">{html.escape(str(error))}.</p>')
+            error_lines.append(f'<p class="error">{html.escape(str(error))}.</p>')
     owners_of_bits = positions(vector, tested_topics)
-    explained = sum(bool(pairs) for pairs in owners_of_bits.values())
+    explained_count = sum(bool(pairs) for pairs in owners_of_bits.values())
     topic_rows = "".join(
         f'<tr><td class="short"><code>{_shorten(topic.topic, 60)}</code></td>'
         f'<td class="short">{_verdict_text(topic)}</td>'
@@ -117,7 +117,7 @@ def _bits_html(inspection: Inspection) -> str:
         f"<td>{_items_html(topic)}</td></tr>"
         for topic in tested_topics
     )
-    topics_html = "<h4>Bits and topics</h4>" + "".join(problems)
+    topics_html = "<h4>Bits and topics</h4>" + "".join(error_lines)
     if tested_topics:
         topics_html += (
             '<table><tr><th>topic</th><th class="short">in the filter?</th><th class="short">bits found</th>'
@@ -132,7 +132,7 @@ def _bits_html(inspection: Inspection) -> str:
     )
     if not owners_of_bits:
         return f"{topics_html}<p>No bit is set: the filter is empty.</p>"
-    sentence = f"<p>{len(owners_of_bits):,} bits are set; these topics explain {explained:,} of them.</p>"
+    sentence = f"<p>{len(owners_of_bits):,} bits are set; these topics explain {explained_count:,} of them.</p>"
     bit_table = f"<table><tr><th>bit</th><th>may be of</th></tr>{bit_rows}</table>" if bit_rows else ""
     return f"{topics_html}{sentence}<details><summary>bit by bit</summary>{bit_table}{omitted_note}</details>"
 

@@ -66,14 +66,16 @@ class Published(NamedTuple):
 
     @property
     def frames(self) -> tuple[tuple[int, int, str], ...]:
-        """Keys (node, sequence, message) of frames with this publication or its acknowledgements, for `MessagePath`."""
+        """The two keys (node, sequence, kind of message) of the publication's and its acknowledgements' frames."""
         return tuple((self.node, self.sequence, message) for message in (PUBLICATION, ACKNOWLEDGEMENT))
 
 
 class Hop(NamedTuple):
-    """A frame of a publication from one node to another; look: the kind of hop, one of `HOPS`.
+    """A frame of a publication, or of an acknowledgement of it, from one node to another.
 
-    from_us: time of sending (µs); arrived_us: time of arrival or, for a lost frame, of its loss (µs).
+    from_us     time of sending (µs)
+    arrived_us  time of arrival or, for a lost frame, of the loss (µs)
+    look        kind of hop, one of `HOPS`
     """
 
     sender: int
@@ -84,7 +86,11 @@ class Hop(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The result of a publication at a node; look: the kind of result, one of `MARKS`; at_us: its time (µs)."""
+    """The result of a publication at a node.
+
+    look   kind of result, one of `MARKS`
+    at_us  time of the result (µs)
+    """
 
     node: int
     look: str
@@ -93,7 +99,10 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True)
 class Path:
-    """The path of a publication, with hops and marks in order of time; matches: number of deliveries."""
+    """The path of a publication: its hops and its marks (results at nodes), in order of time.
+
+    ``matches``: number of deliveries.
+    """
 
     publication: Published
     hops: tuple[Hop, ...]
@@ -115,8 +124,8 @@ class Path:
         first_hops = self.hops[:hops]
         last_us = max((hop.arrived_us for hop in first_hops), default=self.publication.at_us)
         marks = tuple(mark for mark in self.marks if mark.at_us <= last_us)
-        is_whole = len(first_hops) == len(self.hops)
-        matches = self.matches if is_whole else sum(mark.look == "delivered" for mark in marks)
+        is_uncut = len(first_hops) == len(self.hops)
+        matches = self.matches if is_uncut else sum(mark.look == "delivered" for mark in marks)
         return Path(self.publication, first_hops, marks, matches)
 
     def in_words(self) -> str:
@@ -130,10 +139,10 @@ def in_words(counts: Sequence[int], matches: int, took_us: int) -> str:
 
     ``matches``: number of deliveries; ``took_us``: duration of the path (µs).
     """
-    hops = sum(counts) - counts[ACKNOWLEDGED_HOP]
-    if not hops:
+    hop_count = sum(counts) - counts[ACKNOWLEDGED_HOP]
+    if not hop_count:
         return f"no filter matched: it was sent over no link; delivered {matches} times"
-    phrases = [f"{hops} hops", f"{counts[USEFUL_HOP]} of them towards a delivery"]
+    phrases = [f"{hop_count} hops", f"{counts[USEFUL_HOP]} of them towards a delivery"]
     phrases += [f"{counts[look]} {HOPS[look]}" for look in (IN_VAIN_HOP, REPEATED_HOP, LOST_HOP) if counts[look]]
     text = ", ".join(phrases) + f"; delivered {matches} {'time' if matches == 1 else 'times'}"
     return f"{text}; {took_us / 1000:,.1f} ms"
@@ -146,12 +155,14 @@ def publications(trace: pa.Table) -> list[Published]:
 
 def published_in(columns: Columns, most: int | None = None) -> list[Published]:
     """Return the first ``most`` publications of a trace (None: all), in order of time."""
-    published = columns.where(event="published")
-    texts = {(node, reading): text for node, reading, text in columns.tuples(published, "node", "sequence", "detail")}
-    rows = columns.where(event="originated", message=PUBLICATION)[:most]
+    published_rows = columns.where(event="published")
+    texts = {
+        (node, reading): text for node, reading, text in columns.tuples(published_rows, "node", "sequence", "detail")
+    }
+    originated_rows = columns.where(event="originated", message=PUBLICATION)[:most]
     return [
         Published(node, sequence, time_us, texts.get((node, reading), ""))
-        for node, sequence, time_us, reading in columns.tuples(rows, "node", "sequence", "time_us", "value")
+        for node, sequence, time_us, reading in columns.tuples(originated_rows, "node", "sequence", "time_us", "value")
     ]
 
 
@@ -180,8 +191,8 @@ def _paths(columns: Columns, wanted: list[Published]) -> list[Path]:
     steps = steps_of(columns, wanted)
     hops: list[list[Hop]] = [[] for _ in wanted]
     marks: list[list[Mark]] = [[] for _ in wanted]
-    names = "way", "node", "peer", "value", "from_us", "look"
-    for publication_index, sender, receiver, from_us, arrived_us, look in tuples(steps.hops, *names):
+    column_names = "way", "node", "peer", "value", "from_us", "look"
+    for publication_index, sender, receiver, from_us, arrived_us, look in tuples(steps.hops, *column_names):
         hops[publication_index].append(Hop(sender, receiver, from_us, arrived_us, HOPS[look]))
     for publication_index, node, look, at_us in tuples(steps.marks, "way", "node", "look", "from_us"):
         marks[publication_index].append(Mark(node, MARKS[look], at_us))
@@ -202,14 +213,14 @@ def _arrival_key(hop: Hop) -> tuple[int, int, int]:
 
 
 class Steps(NamedTuple):
-    """The hops and marks of a list of publications, as tables.
+    """The hops and marks of a list of publications, as two tables with a row for each hop or mark.
 
-    hops     frames from ``node`` to ``peer``; from_us: time of arrival (µs), value: begin of sending (µs), look: an
-             index in `HOPS`
-    marks    results at nodes; from_us: their time (µs), look: an index in `MARKS`
+    hops     columns node, peer: sender and receiver; value: begin of sending (µs); from_us: time of arrival (µs);
+             look: kind of hop, an index in `HOPS`
+    marks    columns node: node with the result; from_us: time of the result (µs); look: an index in `MARKS`
     matches  number of deliveries of each publication
 
-    In both tables the column ``way`` is the index of the row's publication in the list.
+    In both tables, the column ``way`` is the index of the publication in the list.
     """
 
     hops: Table
@@ -218,7 +229,7 @@ class Steps(NamedTuple):
 
 
 def steps_of(columns: Columns, wanted: Sequence[Published]) -> Steps:
-    """Return the hops and marks of the publications in ``wanted``, each in order of time."""
+    """Return the hops and marks of the publications in ``wanted`` from the columns of a trace."""
     marks, matches = _marks(columns, wanted)
     return Steps(_hops(columns, wanted, marks), marks, matches)
 
@@ -232,28 +243,28 @@ def _publication_indices(columns: Columns, rows: np.ndarray, wanted: Sequence[Pu
 def _frames(columns: Columns, wanted: Sequence[Published]) -> Table:
     """Return the frames of the publications in ``wanted``, in the order of sending; columns as in `Steps`.
 
-    look: `REPEATED_HOP` for each publication that arrived, because `_hops` finds the first arrivals later;
-    `ACKNOWLEDGED_HOP` for each acknowledgement that arrived; `LOST_HOP` for all other frames. from_us: time of arrival
-    or loss (µs).
+    look     `REPEATED_HOP` for a publication that arrived (`_hops` changes the look of first arrivals),
+             `ACKNOWLEDGED_HOP` for an acknowledgement that arrived, `LOST_HOP` for all other frames
+    from_us  time of arrival or loss (µs)
     """
     rows = columns.where(event=("sent", "received"), message=(PUBLICATION, ACKNOWLEDGEMENT))
-    publication = _publication_indices(columns, rows, wanted)
-    is_wanted = (publication >= 0) & (columns["peer"][rows] >= 0)
-    rows, publication = rows[is_wanted], publication[is_wanted]
+    publication_index = _publication_indices(columns, rows, wanted)
+    is_wanted = (publication_index >= 0) & (columns["peer"][rows] >= 0)
+    rows, publication_index = rows[is_wanted], publication_index[is_wanted]
     is_sent, is_answer = columns.says("event", rows, "sent"), columns.says("message", rows, ACKNOWLEDGEMENT)
     node, peer, time_us = (columns[name][rows] for name in ("node", "peer", "time_us"))
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
     # An arrival belongs to the frame of the same kind that was sent last between these nodes.
-    key = row_keys(publication, is_answer.astype(np.int8), sender, receiver)
-    sorted_rows = argsort(key)
+    frame_key = row_keys(publication_index, is_answer.astype(np.int8), sender, receiver)
+    sorted_rows = argsort(frame_key)
     earlier_rows, later_rows = sorted_rows[:-1], sorted_rows[1:]
-    is_arrival = (key[earlier_rows] == key[later_rows]) & is_sent[earlier_rows] & ~is_sent[later_rows]
-    arrived = time_us.copy()
-    arrived[earlier_rows[is_arrival]] = time_us[later_rows[is_arrival]]
+    is_arrival = (frame_key[earlier_rows] == frame_key[later_rows]) & is_sent[earlier_rows] & ~is_sent[later_rows]
+    arrival_us = time_us.copy()
+    arrival_us[earlier_rows[is_arrival]] = time_us[later_rows[is_arrival]]
     look = np.full(len(rows), LOST_HOP)
     look[earlier_rows[is_arrival]] = REPEATED_HOP
     look[is_answer & (look == REPEATED_HOP)] = ACKNOWLEDGED_HOP
-    frames = {"way": publication, "node": node, "peer": peer, "look": look, "from_us": arrived}
+    frames = {"way": publication_index, "node": node, "peer": peer, "look": look, "from_us": arrival_us}
     frames |= {"value": time_us - columns["value"][rows]}
     return select(frames, is_sent)
 
@@ -265,21 +276,21 @@ def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
     """
     hops = _frames(columns, wanted)
     hops = select(hops, argsort(hops["from_us"]))
-    publication, node, peer, look = (hops[name] for name in ("way", "node", "peer", "look"))
+    publication_index, node, peer, look = (hops[name] for name in ("way", "node", "peer", "look"))
     publisher = np.array([item.node for item in wanted] or [-1])
-    scale = 1 + int(max(publisher.max(), node.max(initial=0), peer.max(initial=0), marks["node"].max(initial=0)))
-    arrivals = np.flatnonzero((look == REPEATED_HOP) & (peer != publisher[publication]))
-    keys, key_rows = unique_index(publication[arrivals].astype(np.int64) * scale + peer[arrivals])
+    key_scale = 1 + int(max(publisher.max(), node.max(initial=0), peer.max(initial=0), marks["node"].max(initial=0)))
+    arrivals = np.flatnonzero((look == REPEATED_HOP) & (peer != publisher[publication_index]))
+    arrival_keys, key_rows = unique_index(publication_index[arrivals].astype(np.int64) * key_scale + peer[arrivals])
     first_hops = arrivals[key_rows]
     look[first_hops] = IN_VAIN_HOP
     is_delivered = marks["look"] == 0
-    keys_to_follow = marks["way"][is_delivered].astype(np.int64) * scale + marks["node"][is_delivered]
+    keys_to_follow = marks["way"][is_delivered].astype(np.int64) * key_scale + marks["node"][is_delivered]
     while len(keys_to_follow) and len(first_hops):
-        position = find_sorted(keys_to_follow, keys)
+        position = find_sorted(keys_to_follow, arrival_keys)
         useful_hops = np.unique(first_hops[position[position >= 0]])
         useful_hops = useful_hops[look[useful_hops] == IN_VAIN_HOP]
         look[useful_hops] = USEFUL_HOP
-        keys_to_follow = publication[useful_hops].astype(np.int64) * scale + node[useful_hops]
+        keys_to_follow = publication_index[useful_hops].astype(np.int64) * key_scale + node[useful_hops]
     return hops
 
 
@@ -289,16 +300,18 @@ def _marks(columns: Columns, wanted: Sequence[Published]) -> tuple[Table, np.nda
     Of marks of the same kind at a node, only the first is returned.
     """
     rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
-    publication = _publication_indices(columns, rows, wanted)
-    reasons = columns.numbered("detail", rows, {reason: look_index for look_index, reason in enumerate(REASONS, 1)})
-    look = np.where(columns.says("event", rows, "delivered"), 0, reasons)
-    is_wanted = (publication >= 0) & (look >= 0)
-    rows, publication, look = rows[is_wanted], publication[is_wanted], look[is_wanted]
-    matches = np.bincount(publication[look == 0], minlength=len(wanted))
+    publication_index = _publication_indices(columns, rows, wanted)
+    reason_looks = columns.numbered(
+        "detail", rows, {reason: look_index for look_index, reason in enumerate(REASONS, 1)}
+    )
+    look = np.where(columns.says("event", rows, "delivered"), 0, reason_looks)
+    is_wanted = (publication_index >= 0) & (look >= 0)
+    rows, publication_index, look = rows[is_wanted], publication_index[is_wanted], look[is_wanted]
+    matches = np.bincount(publication_index[look == 0], minlength=len(wanted))
     node, time_us = columns["node"][rows], columns["time_us"][rows]
-    first_marks = first_rows(row_keys(publication, look, node))
+    first_marks = first_rows(row_keys(publication_index, look, node))
     return {
-        "way": publication[first_marks],
+        "way": publication_index[first_marks],
         "node": node[first_marks],
         "look": look[first_marks],
         "from_us": time_us[first_marks],

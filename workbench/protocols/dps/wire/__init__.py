@@ -76,7 +76,7 @@ _EMPTY = cbor.mapping(0)
 class Publication(NamedTuple):
     """A publication message.
 
-    port, path       address for answers; exactly one of them is not None
+    port, path       address to which answers are sent; exactly one of them is not None
     ttl_s            remaining lifetime in seconds; -1 ends a retained publication
     lifetime_s       initial lifetime in seconds
     topics, data     None if they are encrypted or signed
@@ -100,7 +100,11 @@ class Publication(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """A message with interests for a neighbor, and needs (32 bytes); both are None if the message ends the link."""
+    """A subscription message, by which a node sends its interests and needs to a neighbor.
+
+    Interests are the union of the Bloom filters of subscriptions. Needs are the bits that the fuzzy hashes of these
+    filters share, in 32 bytes. Both are None if the message ends the link.
+    """
 
     port: int | None
     path: str | None
@@ -112,9 +116,10 @@ class Subscription(NamedTuple):
 
 
 class SubscriptionAcknowledgement(NamedTuple):
-    """The answer to the subscription message number ``acknowledged``.
+    """An acknowledgement of the subscription message with the sequence number ``acknowledged``.
 
-    ``interests`` and ``needs`` are those of the answering node, or both None.
+    ``interests`` and ``needs`` are those of the acknowledging node, as in `Subscription`; both are None if it sends
+    none.
     """
 
     port: int | None
@@ -128,7 +133,10 @@ class SubscriptionAcknowledgement(NamedTuple):
 
 
 class Acknowledgement(NamedTuple):
-    """A subscriber's answer to publication number ``acknowledged``; ``data`` is None if it is encrypted or signed."""
+    """An acknowledgement by a subscriber, for the publication with the sequence number ``acknowledged``.
+
+    ``data`` is None if it is encrypted or signed. ``protected`` and ``body`` are those of `Publication`.
+    """
 
     publication_id: bytes
     acknowledged: int
@@ -153,7 +161,7 @@ _MESSAGE_HEADS = {
 
 
 def encode(message: Message) -> bytes:
-    """Return the bytes of a message; if ``protected`` and ``body`` are not empty, they are used unchanged.
+    """Return the bytes of a message; ``protected`` and ``body`` are sent unchanged if the message has them.
 
     Raises EncodeError if a field is out of range.
     """
@@ -171,7 +179,8 @@ def encode(message: Message) -> bytes:
         unprotected = _link_map(message, fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32))
     else:
         raise EncodeError(
-            f"{message!r} is not a message; its type must be one of {', '.join(kind.__name__ for kind in KIND_OF)}"
+            f"{message!r} is not a message; its type must be one of "
+            f"{', '.join(message_class.__name__ for message_class in KIND_OF)}"
         )
     return b"".join((_MESSAGE_HEADS[type(message)], unprotected, protected, body))
 
@@ -183,14 +192,21 @@ def decode(frame: bytes, filter_bits: int | None = None) -> Message:
     unpacked; None accepts any length.
     """
     reader = cbor.Reader(frame)
-    kind = _read_kind(reader)
-    if kind == PUBLICATION:
+    message_type = _read_kind(reader)
+    if message_type == PUBLICATION:
         return _decode_publication(reader, filter_bits)
-    return _decode_acknowledgement(reader) if kind == ACKNOWLEDGEMENT else _decode_link(reader, kind, filter_bits)
+    return (
+        _decode_acknowledgement(reader)
+        if message_type == ACKNOWLEDGEMENT
+        else _decode_link(reader, message_type, filter_bits)
+    )
 
 
 def with_next_hop(publication: Publication, port: int, ttl_s: int, path: str | None = None) -> Publication:
-    """Return the publication to forward: one more hop, this node's ``port`` or ``path``, and ``ttl_s`` seconds left."""
+    """Return a publication as this node forwards it: with one more hop and the remaining lifetime ``ttl_s``.
+
+    ``port`` or ``path`` is this node's address for answers; the other one must be None.
+    """
     return publication._replace(port=port, path=path, ttl_s=ttl_s, hops=publication.hops + 1)
 
 
@@ -198,14 +214,14 @@ def protected_map(message: Securable) -> bytes:
     """Return the bytes of the protected map of a message, which encryption and signatures authenticate."""
     if message.protected:
         return message.protected
-    identity = fields.byte_string(fields.ID, message.publication_id, fields.ID_B)
+    id_field = fields.byte_string(fields.ID, message.publication_id, fields.ID_B)
     if isinstance(message, Acknowledgement):
-        return cbor.mapping(2) + identity + fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32)
+        return cbor.mapping(2) + id_field + fields.number(fields.ACKNOWLEDGED, message.acknowledged, fields.U32)
     return b"".join(
         (
             cbor.mapping(5),
             fields.seconds(message.lifetime_s),
-            identity,
+            id_field,
             fields.number(fields.SEQUENCE, message.sequence, fields.U32),
             cbor.unsigned(fields.ACKNOWLEDGE) + cbor.boolean(message.acknowledge),
             cbor.unsigned(fields.FILTER) + message.filter.encode(),
@@ -214,11 +230,11 @@ def protected_map(message: Securable) -> bytes:
 
 
 def body_map(message: Securable) -> bytes:
-    """Return the bytes of the fifth item before encryption: data, and in a publication the topics."""
+    """Return the bytes of a message's fifth item without encryption: its data, and the topics of a publication."""
     if isinstance(message, Publication):
         assert message.topics is not None, "the body of a secured publication is its COSE item"
-        head = cbor.mapping(2) + cbor.unsigned(fields.TOPICS) + cbor.array(len(message.topics))
-        return head + b"".join(map(fields.text, message.topics)) + fields.byte_string(fields.DATA, message.data)
+        topics_head = cbor.mapping(2) + cbor.unsigned(fields.TOPICS) + cbor.array(len(message.topics))
+        return topics_head + b"".join(map(fields.text, message.topics)) + fields.byte_string(fields.DATA, message.data)
     return cbor.mapping(1) + fields.byte_string(fields.DATA, message.data)
 
 
@@ -247,7 +263,7 @@ def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
     if not (0 <= address <= fields.I31 and 0 <= series <= fields.I31 and len(draw) == 8):
         raise EncodeError(
             f"the publication id has address {address}, series {series} and {len(draw)} random bytes; "
-            "both numbers must fit 31 bits, and 8 random bytes are needed"
+            "address and series must be 0 to 2147483647, and there must be 8 random bytes"
         )
     return pack(">II", address, series) + draw
 
@@ -255,46 +271,46 @@ def make_publication_id(address: int, series: int, draw: bytes) -> bytes:
 def describe(frame: bytes, broadcast: bool = True) -> tuple[str, int, int]:
     """Return (message name, origin, sequence) of a frame from `encode`, for traces.
 
-    A publication and its acknowledgement have the sequence ``series << 32 | number``. Other messages have their
-    revision as sequence, and the origin -1. Origin and series are meaningful only if the publication id is from
-    `make_publication_id`. ``broadcast`` has no effect.
+    For a publication and its acknowledgement, the sequence is ``series << 32 | sequence number``. For other messages
+    it is the sequence number, and the origin is -1. Origin and series are meaningful only if the publication id is from
+    `make_publication_id`. The simulator passes ``broadcast`` to every protocol; DPS ignores it.
     """
     reader = cbor.Reader(frame)
     message_type = _read_kind(reader)
     if message_type in (SUBSCRIPTION, SUBSCRIPTION_ACKNOWLEDGEMENT):
         return NAMES[message_type], NOBODY, _read_scalars(reader)[fields.SEQUENCE]
     reader.skip("unprotected map")
-    values = _read_scalars(reader)
-    origin, series = origin_of(values[fields.ID])
-    sequence_number = values[fields.SEQUENCE if message_type == PUBLICATION else fields.ACKNOWLEDGED]
+    header_fields = _read_scalars(reader)
+    origin, series = origin_of(header_fields[fields.ID])
+    sequence_number = header_fields[fields.SEQUENCE if message_type == PUBLICATION else fields.ACKNOWLEDGED]
     return NAMES[message_type], origin, series << 32 | sequence_number
 
 
 def origin_of(publication_id: bytes) -> tuple[int, int]:
-    """Return (address, series) of an id from `make_publication_id`."""
-    high = int.from_bytes(publication_id[:8], "big")
-    return high >> 32 & fields.I31, high & fields.I31
+    """Return (node's address, number of the series at the node) of an id from `make_publication_id`."""
+    first_64_bits = int.from_bytes(publication_id[:8], "big")
+    return first_64_bits >> 32 & fields.I31, first_64_bits & fields.I31
 
 
 def _read_scalars(reader: cbor.Reader) -> Values:
-    """Read a map; return {key: value} for the publication id and unsigned integers, and skip other values."""
-    values = {}
+    """Read a map of header fields; return {key: value} of the publication id and all unsigned integers."""
+    header_fields = {}
     for _ in range(reader.mapping("map")):
         key = reader.unsigned("key")
         if key == fields.ID:
-            values[key] = reader.byte_string("publication id", fields.ID_B)
+            header_fields[key] = reader.byte_string("publication id", fields.ID_B)
         elif reader.peek() == cbor.UNSIGNED:
-            values[key] = reader.unsigned("value")
+            header_fields[key] = reader.unsigned("value")
         else:
             reader.skip("value")
-    return values
+    return header_fields
 
 
 # Encoding
 
 
 def _port_and_path(message: Publication | LinkMessage) -> tuple[bytes, bytes]:
-    """Return the encoded fields (port, path) of a message; the field that the message lacks is b""."""
+    """Return the encoded fields (port, path) of a message, which has one of them; the other one is b""."""
     if (message.port is None) == (message.path is None):
         raise EncodeError(f"port is {message.port!r} and path is {message.path!r}; exactly one of them must be given")
     if message.path is None:
@@ -306,17 +322,19 @@ def _link_map(message: LinkMessage, acknowledged: bytes) -> bytes:
     port, path = _port_and_path(message)
     if (message.needs is None) != (message.interests is None):
         raise EncodeError("the message has only one of needs and interests; give both or neither")
-    items = [
+    encoded_fields = [
         port,
         fields.number(fields.SEQUENCE, message.sequence, fields.U32),
         fields.number(fields.FLAGS, message.flags, fields.U8),
         fields.byte_string(fields.MESH, message.mesh_id, fields.ID_B),
     ]
     if message.needs is not None and message.interests is not None:
-        items.append(fields.byte_string(fields.NEEDS, message.needs, FUZZY_HASH_B))
-        items.append(cbor.unsigned(fields.INTERESTS) + message.interests.encode())
-    items += [acknowledged, path]
-    return cbor.mapping(len([item for item in items if item])) + b"".join(items)
+        encoded_fields.append(fields.byte_string(fields.NEEDS, message.needs, FUZZY_HASH_B))
+        encoded_fields.append(cbor.unsigned(fields.INTERESTS) + message.interests.encode())
+    encoded_fields += [acknowledged, path]
+    return cbor.mapping(len([encoded_field for encoded_field in encoded_fields if encoded_field])) + b"".join(
+        encoded_fields
+    )
 
 
 # Decoding
@@ -327,10 +345,10 @@ def _read_kind(reader: cbor.Reader) -> int:
     version = reader.unsigned("version")
     if version != VERSION:
         raise DecodeError(f"the message has version {version}; this node reads version {VERSION}")
-    kind = reader.unsigned("type")
-    if kind not in NAMES:
-        raise DecodeError(f"the message has type {kind}; it must be 1 to 4")
-    return kind
+    message_type = reader.unsigned("type")
+    if message_type not in NAMES:
+        raise DecodeError(f"the message has type {message_type}; it must be 1 to 4")
+    return message_type
 
 
 _OUTER_KEYS = (fields.PORT, fields.TTL, fields.PATH, fields.HOPS)
@@ -339,21 +357,21 @@ _protected_values = itemgetter(*_PROTECTED_KEYS)
 
 
 def _decode_publication(reader: cbor.Reader, filter_bits: int | None) -> Publication:
-    where = "unprotected map of the publication"
-    outer_values = fields.read_map(reader, where, _OUTER_KEYS)
-    fields.require(outer_values, (fields.TTL, fields.HOPS), where)
-    if fields.PORT not in outer_values and fields.PATH not in outer_values:
-        raise DecodeError(f"the {where} has neither port nor path; it must have one of them")
-    protected, inner_values = _decode_protected(reader, "publication", _PROTECTED_KEYS, filter_bits)
-    if not inner_values[fields.SEQUENCE]:
+    map_name = "unprotected map of the publication"
+    unprotected_fields = fields.read_map(reader, map_name, _OUTER_KEYS)
+    fields.require(unprotected_fields, (fields.TTL, fields.HOPS), map_name)
+    if fields.PORT not in unprotected_fields and fields.PATH not in unprotected_fields:
+        raise DecodeError(f"the {map_name} has neither port nor path; it must have one of them")
+    protected, protected_fields = _decode_protected(reader, "publication", _PROTECTED_KEYS, filter_bits)
+    if not protected_fields[fields.SEQUENCE]:
         raise DecodeError("the sequence number of the publication is 0; sequence numbers start at 1")
-    start = reader.at
+    body_start = reader.at
     topics, data = (None, None) if _skip_cose_item(reader) else _decode_body(reader)
-    port, path = outer_values.get(fields.PORT), outer_values.get(fields.PATH)
-    ttl_s, hops = outer_values[fields.TTL], outer_values[fields.HOPS]
-    body = bytes(reader.data[start : reader.at])
-    values = (port, path if port is None else None, ttl_s, hops, *_protected_values(inner_values))
-    return Publication._make((*values, topics, data, protected, body))
+    port, path = unprotected_fields.get(fields.PORT), unprotected_fields.get(fields.PATH)
+    ttl_s, hops = unprotected_fields[fields.TTL], unprotected_fields[fields.HOPS]
+    body = bytes(reader.data[body_start : reader.at])
+    header_fields = (port, path if port is None else None, ttl_s, hops, *_protected_values(protected_fields))
+    return Publication._make((*header_fields, topics, data, protected, body))
 
 
 def _decode_protected(
@@ -361,38 +379,38 @@ def _decode_protected(
 ) -> tuple[bytes, Values]:
     """Read the protected map, which must have all ``keys``; return (bytes of the map, {key: value}).
 
-    ``name``: kind of message, for errors; ``filter_bits``: required length of filters, or None.
+    ``name``: type of the message, for errors; ``filter_bits``: required length of filters, None for any length.
     """
-    start = reader.at
-    values = _read_all(reader, "protected map of the " + name, keys, filter_bits)
-    return bytes(reader.data[start : reader.at]), values
+    map_start = reader.at
+    map_fields = _read_all(reader, "protected map of the " + name, keys, filter_bits)
+    return bytes(reader.data[map_start : reader.at]), map_fields
 
 
 def _read_all(reader: cbor.Reader, where: str, keys: tuple[int, ...], filter_bits: int | None = None) -> Values:
     """Read a map that must have all ``keys``; return {key: value}.
 
-    ``where``: name of the map, for errors; ``filter_bits``: required length of filters, or None.
+    ``where``: name of the map, for errors; ``filter_bits``: required length of filters, None for any length.
     """
-    values = fields.read_map(reader, where, keys, filter_bits)
-    fields.require(values, keys, where)
-    return values
+    map_fields = fields.read_map(reader, where, keys, filter_bits)
+    fields.require(map_fields, keys, where)
+    return map_fields
 
 
 def _skip_cose_item(reader: cbor.Reader) -> bool:
-    """Skip the next item if it is a COSE item; return whether it was skipped."""
+    """Return whether the next item is a COSE item (RFC 8152), and skip it if so."""
     if reader.peek() != cbor.TAG:
         return False
-    at = reader.at
-    number = reader.tag("encrypted item")
-    if number not in TAGS:
-        raise DecodeError(f"byte {at}: the fifth item has tag {number}; a COSE item has 16, 18 or 96")
+    tag_at = reader.at
+    tag_number = reader.tag("encrypted item")
+    if tag_number not in TAGS:
+        raise DecodeError(f"byte {tag_at}: the fifth item has tag {tag_number}; a COSE item has 16, 18 or 96")
     reader.skip("encrypted item")
     return True
 
 
 def _decode_body(reader: cbor.Reader) -> tuple[tuple[str, ...], bytes]:
-    values = _read_all(reader, "last map of the publication", (fields.TOPICS, fields.DATA))
-    return values[fields.TOPICS], values[fields.DATA]
+    body_fields = _read_all(reader, "last map of the publication", (fields.TOPICS, fields.DATA))
+    return body_fields[fields.TOPICS], body_fields[fields.DATA]
 
 
 def _decode_data(reader: cbor.Reader) -> bytes:
@@ -401,13 +419,13 @@ def _decode_data(reader: cbor.Reader) -> bytes:
 
 def _decode_acknowledgement(reader: cbor.Reader) -> Acknowledgement:
     reader.skip_mapping("unprotected map of the acknowledgement")
-    protected, inner_values = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
-    if not inner_values[fields.ACKNOWLEDGED]:
+    protected, protected_fields = _decode_protected(reader, "acknowledgement", (fields.ID, fields.ACKNOWLEDGED))
+    if not protected_fields[fields.ACKNOWLEDGED]:
         raise DecodeError("the acknowledged sequence number is 0; sequence numbers start at 1")
-    start = reader.at
+    body_start = reader.at
     data = None if _skip_cose_item(reader) else _decode_data(reader)
-    body = bytes(reader.data[start : reader.at])
-    return Acknowledgement(inner_values[fields.ID], inner_values[fields.ACKNOWLEDGED], data, protected, body)
+    body = bytes(reader.data[body_start : reader.at])
+    return Acknowledgement(protected_fields[fields.ID], protected_fields[fields.ACKNOWLEDGED], data, protected, body)
 
 
 _LINK_KEYS = (
@@ -423,23 +441,23 @@ _LINK_KEYS = (
 
 def _decode_link(reader: cbor.Reader, kind: int, filter_bits: int | None) -> LinkMessage:
     name, is_answer = NAMES[kind], kind == SUBSCRIPTION_ACKNOWLEDGEMENT
-    keys = (*_LINK_KEYS, fields.ACKNOWLEDGED) if is_answer else _LINK_KEYS
-    values = fields.read_map(reader, "unprotected map of the " + name, keys, filter_bits)
-    fields.require(values, (fields.SEQUENCE, fields.FLAGS, fields.MESH), name)
-    if (fields.PORT in values) == (fields.PATH in values):
+    known_keys = (*_LINK_KEYS, fields.ACKNOWLEDGED) if is_answer else _LINK_KEYS
+    map_fields = fields.read_map(reader, "unprotected map of the " + name, known_keys, filter_bits)
+    fields.require(map_fields, (fields.SEQUENCE, fields.FLAGS, fields.MESH), name)
+    if (fields.PORT in map_fields) == (fields.PATH in map_fields):
         raise DecodeError(f"the {name} must have a port or a path, and not both")
-    flags = values[fields.FLAGS]
+    flags = map_fields[fields.FLAGS]
     if flags & SAK_REQUESTED and not flags & UNLINK:
-        fields.require(values, (fields.NEEDS, fields.INTERESTS), name)
-    if (fields.NEEDS in values) != (fields.INTERESTS in values):
+        fields.require(map_fields, (fields.NEEDS, fields.INTERESTS), name)
+    if (fields.NEEDS in map_fields) != (fields.INTERESTS in map_fields):
         raise DecodeError(f"the {name} has only one of needs and interests; it must have both or neither")
     reader.skip_mapping("protected map of the " + name)
     reader.skip_mapping("last map of the " + name)
-    contents: tuple[Any, ...] = tuple(map(values.get, _LINK_KEYS))
+    link_fields: tuple[Any, ...] = tuple(map(map_fields.get, _LINK_KEYS))
     if is_answer:
-        return SubscriptionAcknowledgement._make((*contents, values.get(fields.ACKNOWLEDGED, 0)))
+        return SubscriptionAcknowledgement._make((*link_fields, map_fields.get(fields.ACKNOWLEDGED, 0)))
     if not flags & SAK_REQUESTED:
         raise DecodeError(
             f"the flags of a subscription are {flags}; bit {SAK_REQUESTED}, answer requested, must be set"
         )
-    return Subscription(*contents)
+    return Subscription(*link_fields)

@@ -76,7 +76,7 @@ def text(data: bytes) -> bytes:
 
 
 def array(count: int) -> bytes:
-    """Encode the head of an array; ``count`` items must follow."""
+    """Encode the head of an array; the caller must append its ``count`` encoded items."""
     return head(ARRAY, count)
 
 
@@ -86,12 +86,12 @@ def sequence(*items: bytes) -> bytes:
 
 
 def mapping(count: int) -> bytes:
-    """Encode the head of a map; ``count`` pairs of key and value must follow."""
+    """Encode the head of a map; the caller must append ``count`` pairs of encoded key and value."""
     return head(MAP, count)
 
 
 def tag(number: int) -> bytes:
-    """Encode the head of a tagged item; the item must follow."""
+    """Encode the head of a CBOR tag with this number; the caller must append the encoded item to which it applies."""
     return head(TAG, number)
 
 
@@ -101,9 +101,10 @@ def boolean(value: bool) -> bytes:
 
 
 class Reader:
-    """A reader of successive items; ``at`` is the position of the next byte.
+    """A reader of the CBOR items in ``data``, one after the other; ``at`` is the position of the next byte.
 
-    Its methods raise only DecodeError. ``name`` is the name of the expected item, for the error message.
+    The parameter ``name`` of its methods names the expected item in error messages. If the next item is missing,
+    invalid, or not what the method reads, the methods raise DecodeError.
     """
 
     def __init__(self, data: bytes, at: int = 0) -> None:
@@ -111,31 +112,34 @@ class Reader:
         self.at = at
 
     def head(self, name: str) -> tuple[int, int]:
-        """Read the head of the next item; return (major type, argument)."""
+        """Read the head of the next CBOR item; return (major type, argument).
+
+        The argument is a value, a length or a count, depending on the major type.
+        """
         data = self.data
         at = self.at
-        left = len(data) - at
-        if left <= 0:
+        bytes_left = len(data) - at
+        if bytes_left <= 0:
             raise DecodeError(f"{name} is missing: the {len(data)} bytes end before it")
-        first = data[at]
-        information = first & 31
-        if information < 24:
+        first_byte = data[at]
+        additional_info = first_byte & 31
+        if additional_info < 24:
             self.at = at + 1
-            return first >> 5, information
-        if information > 27:
+            return first_byte >> 5, additional_info
+        if additional_info > 27:
             raise DecodeError(f"byte {at}: {name} has an indefinite or reserved length; it must be definite")
-        layout, width_B = _LAYOUTS[information - 24]
-        if left <= width_B:
+        layout, width_B = _LAYOUTS[additional_info - 24]
+        if bytes_left <= width_B:
             raise DecodeError(f"byte {at}: {name} is cut short")
         self.at = at + 1 + width_B
-        return first >> 5, unpack_from(layout, data, at + 1)[0]
+        return first_byte >> 5, unpack_from(layout, data, at + 1)[0]
 
     def _read_argument(self, major: int, name: str) -> int:
-        """Read the head of the next item, which must have this major type; return its argument."""
+        """Read the head of the next item, which must have the CBOR major type ``major``; return the head's argument."""
         at = self.at
-        actual, argument = self.head(name)
-        if actual != major:
-            raise DecodeError(f"byte {at}: {name} is {NAMES[actual]}; it must be {NAMES[major]}")
+        actual_major, argument = self.head(name)
+        if actual_major != major:
+            raise DecodeError(f"byte {at}: {name} is {NAMES[actual_major]}; it must be {NAMES[major]}")
         return argument
 
     def unsigned(self, name: str, largest: int = _LARGEST) -> int:
@@ -171,33 +175,37 @@ class Reader:
 
     def _read_string(self, major: int, name: str) -> bytes:
         at = self.at
-        size = self._read_argument(major, name)
-        begin = self.at
-        if size > len(self.data) - begin:
-            raise DecodeError(f"byte {at}: {name} has a length of {size} bytes; only {len(self.data) - begin} follow")
-        self.at = begin + size
-        return bytes(self.data[begin : begin + size])
+        length = self._read_argument(major, name)
+        data_at = self.at
+        if length > len(self.data) - data_at:
+            raise DecodeError(
+                f"byte {at}: {name} has a length of {length} bytes; only {len(self.data) - data_at} follow"
+            )
+        self.at = data_at + length
+        return bytes(self.data[data_at : data_at + length])
 
     def array(self, name: str, count: int | None = None) -> int:
         """Read the head of an array; return its number of items, which must be ``count`` if that is given."""
         at = self.at
-        items = self._read_argument(ARRAY, name)
-        if count is not None and items != count:
-            raise DecodeError(f"byte {at}: {name} has {items} items; it must have {count}")
-        self._check_count(items, at, name)
-        return items
+        item_count = self._read_argument(ARRAY, name)
+        if count is not None and item_count != count:
+            raise DecodeError(f"byte {at}: {name} has {item_count} items; it must have {count}")
+        self._check_count(item_count, at, name)
+        return item_count
 
     def mapping(self, name: str) -> int:
         """Read the head of a map; return its number of pairs."""
         at = self.at
-        pairs = self._read_argument(MAP, name)
-        self._check_count(2 * pairs, at, name)
-        return pairs
+        pair_count = self._read_argument(MAP, name)
+        self._check_count(2 * pair_count, at, name)
+        return pair_count
 
     def _check_count(self, items: int, at: int, name: str) -> None:
         if items > len(self.data) - self.at:
-            left = len(self.data) - self.at
-            raise DecodeError(f"byte {at}: {name} has a count of {items} items; the message ends {left} bytes later")
+            bytes_left = len(self.data) - self.at
+            raise DecodeError(
+                f"byte {at}: {name} has a count of {items} items; the message ends {bytes_left} bytes later"
+            )
 
     def tag(self, name: str) -> int:
         """Read the head of a tagged item; return the tag's number."""
@@ -206,11 +214,11 @@ class Reader:
     def boolean(self, name: str) -> bool:
         """Read a boolean."""
         at = self.at
-        value = self.data[at : at + 1]
-        if value != TRUE and value != FALSE:
+        encoded_value = self.data[at : at + 1]
+        if encoded_value != TRUE and encoded_value != FALSE:
             raise DecodeError(f"byte {at}: {name} is neither true nor false")
         self.at = at + 1
-        return value == TRUE
+        return encoded_value == TRUE
 
     def peek(self) -> int | None:
         """Return the major type of the next item without reading it, or None at the end."""
@@ -219,32 +227,32 @@ class Reader:
     def skip(self, name: str) -> bytes:
         """Skip the next item of any type, without recursion; return its bytes."""
         start = self.at
-        items = 1
-        while items:
-            items -= 1
+        items_to_skip = 1
+        while items_to_skip:
+            items_to_skip -= 1
             at = self.at
             major, argument = self.head(name)
             if major in (BYTES, TEXT):
                 if argument > len(self.data) - self.at:
-                    left = len(self.data) - self.at
-                    raise DecodeError(f"byte {at}: {name} has a length of {argument} bytes; only {left} follow")
+                    bytes_left = len(self.data) - self.at
+                    raise DecodeError(f"byte {at}: {name} has a length of {argument} bytes; only {bytes_left} follow")
                 self.at += argument
             elif major in (ARRAY, MAP):
-                contained = 2 * argument if major == MAP else argument
-                self._check_count(contained, at, name)
-                items += contained
+                contained_items = 2 * argument if major == MAP else argument
+                self._check_count(contained_items, at, name)
+                items_to_skip += contained_items
             elif major == TAG:
-                items += 1
+                items_to_skip += 1
         return bytes(self.data[start : self.at])
 
     def skip_mapping(self, name: str) -> None:
-        """Skip a map with its contents."""
-        at = self.at
+        """Skip the next item, which must be a map, with its contents; ``name`` is its name in error messages."""
+        map_at = self.at
         self.mapping(name)
-        self.at = at
+        self.at = map_at
         self.skip(name)
 
     def end(self) -> None:
-        """Raise DecodeError if bytes remain after the last item read."""
+        """Raise DecodeError if unread bytes remain."""
         if self.at != len(self.data):
             raise DecodeError(f"byte {self.at}: {len(self.data) - self.at} bytes too many; the data must end there")

@@ -31,30 +31,30 @@ def wrap(frame: bytes, message_id: int) -> bytes:
 
 def unwrap(datagram: bytes) -> bytes:
     """Return the frame in a CoAP envelope, without checking its options; raise DecodeError for other bytes."""
-    size = len(datagram)
-    if size < _HEAD_B or datagram[0] & _VERSION_AND_TYPE != _NON_CONFIRMABLE:
+    datagram_B = len(datagram)
+    if datagram_B < _HEAD_B or datagram[0] & _VERSION_AND_TYPE != _NON_CONFIRMABLE:
         raise DecodeError(
-            f"a datagram of {size} bytes begins with {datagram[:1]!r}; non-confirmable CoAP messages begin with "
+            f"a datagram of {datagram_B} bytes begins with {datagram[:1]!r}; non-confirmable CoAP messages begin with "
             "0x50 to 0x58"
         )
     at = _HEAD_B + (datagram[0] & 0x0F)
     if datagram[0] & 0x0F > 8:
         raise DecodeError(f"the CoAP token has {datagram[0] & 0x0F} bytes; it may have 8 at most")
-    while at < size and datagram[at] != _PAYLOAD:
+    while at < datagram_B and datagram[at] != _PAYLOAD:
         option_byte = datagram[at]
         _, at = _read_extended(datagram, option_byte >> 4, at + 1)
-        length, at = _read_extended(datagram, option_byte & 0x0F, at)
-        at += length
-    if at >= size - 1:
-        raise DecodeError(f"the CoAP message of {size} bytes has no payload; a frame must follow the byte 0xFF")
+        option_length, at = _read_extended(datagram, option_byte & 0x0F, at)
+        at += option_length
+    if at >= datagram_B - 1:
+        raise DecodeError(f"the CoAP message of {datagram_B} bytes has no payload; a frame must follow the byte 0xFF")
     return bytes(datagram[at + 1 :])
 
 
 def _read_extended(datagram: bytes, nibble: int, at: int) -> tuple[int, int]:
     """Return (value, next position) of the delta or the length of a CoAP option.
 
-    ``nibble``: its four bits in the option's first byte; 13 and 14 mean that the value continues in 1 or 2 bytes from
-    position ``at``.
+    ``nibble``: the four bits that the option's first byte has for this number. If they are 13 or 14, the number
+    continues in 1 or 2 bytes from position ``at``.
     """
     if nibble < 13:
         return nibble, at

@@ -27,9 +27,10 @@ MOST_ADDRESSES = 0xFF
 
 
 class Announcement(NamedTuple):
-    """A node's announcement: the interests and data of its application.
+    """A node's announcement of itself to discovery: the interests of its application (a filter), and its data.
 
-    ``publication_id`` is None, except in an answer. There it is the id of the answering node's own announcements.
+    ``publication_id`` is None, except in an announcement that answers another one. There it is the publication id
+    under which the answering node publishes its own announcements.
     """
 
     interests: BitVector
@@ -40,38 +41,40 @@ class Announcement(NamedTuple):
 def encode_announcement(announcement: Announcement) -> bytes:
     """Return the payload of an Announcement; raise EncodeError if its id does not have 16 bytes."""
     interests, data, publication_id = announcement
-    parts = [] if publication_id is None else [fields.byte_string(fields.ID, publication_id, fields.ID_B)]
-    parts.append(cbor.unsigned(fields.INTERESTS) + interests.encode())
+    encoded_fields = [] if publication_id is None else [fields.byte_string(fields.ID, publication_id, fields.ID_B)]
+    encoded_fields.append(cbor.unsigned(fields.INTERESTS) + interests.encode())
     if data:
-        parts.append(fields.byte_string(fields.DATA, data))
-    return cbor.mapping(len(parts)) + b"".join(parts)
+        encoded_fields.append(fields.byte_string(fields.DATA, data))
+    return cbor.mapping(len(encoded_fields)) + b"".join(encoded_fields)
 
 
 def decode_announcement(payload: bytes, filter_bits: int) -> Announcement:
     """Return the Announcement in a payload; raise DecodeError for other bytes, or a filter of another length."""
-    where = "announcement"
-    values = fields.read_map(cbor.Reader(payload), where, (fields.ID, fields.INTERESTS, fields.DATA), filter_bits)
-    fields.require(values, (fields.INTERESTS,), where)
-    return Announcement(values[fields.INTERESTS], values.get(fields.DATA, b""), values.get(fields.ID))
+    map_name = "announcement"
+    map_fields = fields.read_map(
+        cbor.Reader(payload), map_name, (fields.ID, fields.INTERESTS, fields.DATA), filter_bits
+    )
+    fields.require(map_fields, (fields.INTERESTS,), map_name)
+    return Announcement(map_fields[fields.INTERESTS], map_fields.get(fields.DATA, b""), map_fields.get(fields.ID))
 
 
 def encode_addresses(addresses: Sequence[str]) -> bytes:
-    """Return the payload that registers addresses; raise ParameterError unless there are 1 to 255."""
+    """Return the payload of a registration with these addresses; raise ParameterError unless there are 1 to 255."""
     if not 1 <= len(addresses) <= MOST_ADDRESSES:
         raise ParameterError(f"the registration has {len(addresses)} addresses; it must have 1 to {MOST_ADDRESSES}")
     return cbor.unsigned(len(addresses)) + b"".join([fields.text(address) for address in addresses])
 
 
 def decode_addresses(payload: bytes) -> list[str]:
-    """Return the addresses of a registration; raise DecodeError for other bytes.
+    """Return the addresses in the payload of a registration; raise DecodeError for other bytes.
 
-    Bytes that are not UTF-8 become lone surrogates.
+    Bytes of an address that are not UTF-8 become lone surrogates.
     """
     reader = cbor.Reader(payload)
-    count = reader.unsigned("the number of addresses", MOST_ADDRESSES)
-    texts = []
-    while len(texts) < count and reader.peek() is not None:
-        texts.append(reader.text("an address").decode("utf-8", "surrogateescape"))
-    if count and not texts:
-        raise DecodeError(f"the registration has a count of {count} addresses, but contains no address")
-    return texts
+    address_count = reader.unsigned("the number of addresses", MOST_ADDRESSES)
+    addresses = []
+    while len(addresses) < address_count and reader.peek() is not None:
+        addresses.append(reader.text("an address").decode("utf-8", "surrogateescape"))
+    if address_count and not addresses:
+        raise DecodeError(f"the registration has a count of {address_count} addresses, but contains no address")
+    return addresses

@@ -43,7 +43,7 @@ def number(key: int, value: int | None, largest: int) -> bytes:
 
 
 def byte_string(key: int, data: bytes | None, length: int | None = None) -> bytes:
-    """Encode a key and a byte string; raise EncodeError if the byte string does not have ``length`` bytes."""
+    """Encode a key and a byte string; raise EncodeError unless ``data`` is bytes of this ``length`` (None: any)."""
     if not isinstance(data, (bytes, bytearray)) or (length is not None and len(data) != length):
         raise EncodeError(f"{NAMES[key]} is {data!r}; it must be {'' if length is None else f'{length} '}bytes")
     return cbor.unsigned(key) + cbor.byte_string(bytes(data))
@@ -74,11 +74,11 @@ def read_map(reader: cbor.Reader, where: str, known: tuple[int, ...], filter_bit
     values = {}
     former_key = None
     for _ in range(reader.mapping(where)):
-        at = reader.at
+        key_at = reader.at
         key = reader.integer("a key", -1 - I31, I31)
         if former_key is not None and key <= former_key:
             raise DecodeError(
-                f"byte {at}: key {key} follows key {former_key} in the {where}; the keys of a map must ascend"
+                f"byte {key_at}: key {key} follows key {former_key} in the {where}; the keys of a map must ascend"
             )
         former_key = key
         if key in known:

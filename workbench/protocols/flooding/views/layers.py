@@ -1,4 +1,4 @@
-"""The player's layers of floods: nodes shaded by the hops that a flood took, and the number of nodes reached."""
+"""Layers of the animated view of a run: nodes shaded by the hops that a flood took, and the number of nodes reached."""
 
 from workbench.views.layers import Part, Recorded
 from workbench.views.reach import hop_layer, reach_curves

@@ -1,4 +1,7 @@
-"""Explanations of undelivered readings that only TinyMQ needs, because its events meet queries at rendezvous nodes."""
+"""TinyMQ's part of the explanations of undelivered readings: where an event or its notification ended, and why.
+
+TinyMQ needs functions of its own, because its events are matched with queries at rendezvous nodes.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,9 @@ HARMLESS = ("duplicate", "repeated")
 
 
 def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
-    """Yield a sentence about undelivered readings whose publishers no query reaches, as no path leads there.
+    """Yield a sentence about undelivered readings whose publishers cannot be reached by a query.
 
-    ``missing``: the undelivered readings; the path that is missing leads from the subscriber to the publisher.
+    These are readings without a path from the subscriber to the publisher. ``missing``: all undelivered readings.
     """
     yield from unheard(missing, "a query")
 
@@ -28,79 +31,87 @@ def sentences(scenario: Any, missing: Pairs) -> Iterator[str]:
 def last_step(evidence: Evidence, pair: Pair, trail: Trail) -> Step | None:
     """Return the last step of an event on its path to rendezvous nodes, or of its notification on the path to the sink.
 
-    Returns None if the trace proves no last step.
+    ``pair``: an undelivered reading, with its publisher and its subscriber; ``trail``: the trace rows about this
+    reading. Returns None if the trace does not prove which step was the last.
     """
-    matched = trail.of("event_matched")
-    sinks = {row.position: matching_sinks(evidence, row, pair.published.detail) for row in matched}
-    copies = evidence.once(
+    matched_rows = trail.of("event_matched")
+    sinks_by_position = {row.position: matching_sinks(evidence, row, pair.published.detail) for row in matched_rows}
+    copies_by_position = evidence.once(
         ("copies", pair.publisher, pair.number),
-        lambda: CopyRows(evidence, trail.rows, lambda row: sorted(sinks[row.position])).copies_by_row,
+        lambda: CopyRows(evidence, trail.rows, lambda row: sorted(sinks_by_position[row.position])).copies_by_row,
     )
-    if any(pair.subscriber in row_sinks for row_sinks in sinks.values()):
-        return _find_last_step(evidence, trail.only("notification"), copies, {("notification", pair.subscriber)})
-    events = trail.only("event")
-    all_copies = frozenset[Copy]().union(*(copies[row.position] for row in events.rows))
-    step = _find_last_step(evidence, events, copies, all_copies)
-    is_matched_everywhere = {row.value for row in matched} >= set(range(len(evidence.scenario.protocol.roots)))
-    if matched and (is_matched_everywhere or step is None or step.cause == "not_forwarded"):
-        last_match = matched[-1]
-        later_stored = _first_stored(evidence, pair, last_match)
-        return Step("not_matched", last_match.node, None, last_match.time_us, "", (*matched, *later_stored))
+    if any(pair.subscriber in row_sinks for row_sinks in sinks_by_position.values()):
+        return _find_last_step(
+            evidence, trail.only("notification"), copies_by_position, {("notification", pair.subscriber)}
+        )
+    event_trail = trail.only("event")
+    all_copies = frozenset[Copy]().union(*(copies_by_position[row.position] for row in event_trail.rows))
+    step = _find_last_step(evidence, event_trail, copies_by_position, all_copies)
+    is_matched_everywhere = {row.value for row in matched_rows} >= set(range(len(evidence.scenario.protocol.roots)))
+    if matched_rows and (is_matched_everywhere or step is None or step.cause == "not_forwarded"):
+        last_match = matched_rows[-1]
+        later_stored_rows = _first_stored(evidence, pair, last_match)
+        return Step("not_matched", last_match.node, None, last_match.time_us, "", (*matched_rows, *later_stored_rows))
     return step
 
 
 def _find_last_step(
     evidence: Evidence, trail: Trail, copies: Mapping[int, Copies], own_copies: Collection[Copy]
 ) -> Step | None:
-    """Return the last step of an event or notification that the trace proves.
+    """Return the last step of an event or notification, or None if the trace does not prove which step was the last.
 
-    ``own_copies``: the copies of that message; ``copies``: position of a trace row -> copies to which the row may
-    belong. Returns None if a row after the step may belong to one of the own copies.
+    ``own_copies``: the copies of the event or notification; ``copies``: position of a trace row -> copies to which the
+    row may belong. A step is not proven to be the last if a later row may belong to one of ``own_copies``.
     """
     steps: list[Step] = []
     for copy in own_copies:
-        rows = trail.select({row.position for row in trail.rows if copy in copies[row.position]})
-        steps += outcomes(evidence, rows, {row.node for row in rows.rows})
-    later = trail.select({row.position for row in trail.rows if not copies[row.position].isdisjoint(own_copies)})
+        copy_trail = trail.select({row.position for row in trail.rows if copy in copies[row.position]})
+        steps += outcomes(evidence, copy_trail, {row.node for row in copy_trail.rows})
+    possible_trail = trail.select(
+        {row.position for row in trail.rows if not copies[row.position].isdisjoint(own_copies)}
+    )
     for step in steps:
-        end = max(row.position for row in step.rows if row.position in copies and row.time_us == step.time_us)
-        if copies[end] <= set(own_copies) and is_last(later, end, lambda row: copies[row.position]):
+        last_position = max(row.position for row in step.rows if row.position in copies and row.time_us == step.time_us)
+        if copies[last_position] <= set(own_copies) and is_last(
+            possible_trail, last_position, lambda row: copies[row.position]
+        ):
             return _no_place_step(evidence, step) or step
     return None
 
 
 def matching_sinks(evidence: Evidence, matched: Row, event: str) -> set[int]:
-    """Return the sinks of those queries that a rendezvous node stored when an event arrived and that match the event.
+    """Return the sinks to which a rendezvous node had to send notifications: sinks of stored queries that matched.
 
     ``matched``: the trace row "event_matched"; ``event``: the event's attributes as text.
     """
-    samples = matching_of(evidence.scenario.protocol).samples
+    matches_event = matching_of(evidence.scenario.protocol).samples
     last_rows: dict[tuple[int, int], Row] = {}
     for row in evidence.at("query_stored", matched.node):
         if row.position < matched.position and row.value in (matched.value + 1, -1 - matched.value):
             last_rows[row.origin, row.sequence] = row
-    return {sink for (sink, _), row in last_rows.items() if row.value > 0 and samples(row.detail, event)}
+    return {sink for (sink, _), row in last_rows.items() if row.value > 0 and matches_event(row.detail, event)}
 
 
 def _first_stored(evidence: Evidence, pair: Pair, matched: Row) -> list[Row]:
-    """Return [row] with the first row after ``matched`` in which the node stored a query of the subscriber, or [].
+    """Return [row] with the first row, after the row ``matched``, in which a matching query was stored, or [].
 
-    ``matched``: the trace row in which that node matched the event.
+    ``matched``: the trace row in which a rendezvous node matched the event. Only rows of this node count, with a query
+    of the pair's subscriber.
     """
     rows = _query_rows(evidence, pair, matched.node)
     return [row for row in rows if row.position > matched.position and row.value > 0][:1]
 
 
 def _query_rows(evidence: Evidence, pair: Pair, node: int) -> list[Row]:
-    samples = matching_of(evidence.scenario.protocol).samples
+    matches_event = matching_of(evidence.scenario.protocol).samples
     rows = evidence.at("query_stored", node, origin=pair.subscriber)
-    return [row for row in rows if samples(row.detail, pair.published.detail)]
+    return [row for row in rows if matches_event(row.detail, pair.published.detail)]
 
 
 def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
-    """Return a copy of ``step`` with the cause "no_place", or None if that is not the cause.
+    """Return a copy of ``step`` with the cause "no_place", or None if the step has another cause.
 
-    It is the cause if the step's node kept the message because the node had no key in any tree.
+    The cause is "no_place" if the step's node kept the message because the node had no key in any tree.
     """
     if step.cause not in ("not_forwarded", "run_ended") and step.detail not in ("waited", "full"):
         return None
@@ -114,9 +125,10 @@ def _no_place_step(evidence: Evidence, step: Step) -> Step | None:
 
 
 def clause(scenario: Any, account: Any) -> str | None:
-    """Return the clause, part of an explanation's sentence, for the causes "not_matched" and "no_place".
+    """Return a clause of an explanation's sentence that describes the cause "not_matched" or "no_place".
 
-    ``account``: the cause of a missing reading. Returns None for other causes.
+    "not_matched": the rendezvous node had no matching query when the event came; "no_place": a node had no key in any
+    tree. ``account``: a record of the missing reading's cause, node and time. Returns None for other causes.
     """
     node, arrival_time = account.node, seconds(account.time_us)
     if account.cause == "not_matched":

@@ -1,13 +1,16 @@
 """The copies of an event to which each trace row may belong; the rows themselves name only the event.
 
-Theory of operation
-    A rendezvous node makes notifications in the order of sinks, with a row "forwarded" for each, and a node sends
-    frames in the order in which it made them. If the radio retries a frame, it does so at the end of its queue; with
-    carrier sense, at once. So a row "sent" belongs to the first waiting frame, and the next rows of the receiver
-    belong to the same copy.
+A copy is the event on its path in one tree, or the event's notification to one sink.
 
-    A row may belong to several copies if this order is not known: after a message had to wait, or if a frame may have
-    been sent again because an acknowledgement was lost. From then on any frame of that node may be any of its copies.
+Theory of operation
+    A rendezvous node makes the notifications of an event in the order of its sinks, and logs a row "forwarded" for
+    each. A node sends frames in the order in which it made them, so a row "sent" belongs to the node's first waiting
+    frame. The rows that the receiver of this frame logs next belong to the same copy. A frame that the radio retries
+    is the last in the radio's queue, or with carrier sense the first.
+
+    A row may belong to several copies if the order of a node's frames is not known: after a message had to wait, or if
+    a frame may have been sent again because an acknowledgement was lost. From then on any frame of the node may belong
+    to any copy that the node holds.
 """
 
 from __future__ import annotations
@@ -46,10 +49,11 @@ class _Frame:
 
 
 class CopyRows:
-    """The copies of an event or its notifications to which each trace row may belong.
+    """A table of the copies of an event to which each of the event's trace rows may belong.
 
-    ``copies_by_row``: position of the row in the trace -> set of copies. ``sinks`` is called with a row
-    "event_matched"; it returns the sinks for which the node makes notifications, in order.
+    ``copies_by_row``: position of a row in the trace -> set of copies. ``rows``: the rows about the event and its
+    notifications. ``sinks``: a function that takes a row "event_matched"; it returns the sinks to which the row's node
+    sends notifications, in the order in which the node makes them.
     """
 
     def __init__(self, evidence: Evidence, rows: Iterable[Row], sinks: Callable[[Row], list[int]]) -> None:
@@ -85,10 +89,14 @@ class CopyRows:
         if row.event == "event_matched":
             return self._match(index, row)
         if (row.event, row.detail, row.peer) == ("dropped", "full", NOBODY) and index:
-            previous = self._rows[index - 1]
-            if (previous.event, previous.position, previous.node) == ("forwarded", row.position - 1, row.node):
+            previous_row = self._rows[index - 1]
+            if (previous_row.event, previous_row.position, previous_row.node) == (
+                "forwarded",
+                row.position - 1,
+                row.node,
+            ):
                 self._frames_by_node[row.node].pop()
-                return self.copies_by_row[previous.position]
+                return self.copies_by_row[previous_row.position]
         if row.event == "originated":
             self._copies_by_node[row.node] = frozenset(((row.message, 0),))
         copies = self._copies_just_received(row)
@@ -101,26 +109,26 @@ class CopyRows:
         """
         if self._last_received is None:
             return None
-        received, copies = self._last_received
-        is_same = (row.time_us, row.node, row.peer, row.message) == (
-            received.time_us,
-            received.node,
-            received.peer,
-            received.message,
+        received_row, copies = self._last_received
+        is_same_message = (row.time_us, row.node, row.peer, row.message) == (
+            received_row.time_us,
+            received_row.node,
+            received_row.peer,
+            received_row.message,
         )
-        return copies if is_same else None
+        return copies if is_same_message else None
 
     def _copies_of_node(self, row: Row) -> Copies:
-        """Return the copies of a row's message (event or notification) that the row's node has held so far."""
+        """Return the copies that a row's node has held so far, of the row's message type (event or notification)."""
         return frozenset(copy for copy in self._copies_by_node.get(row.node, ()) if copy[0] == row.message)
 
     def _match(self, index: int, row: Row) -> Copies:
-        """Assign copies to the rows of the notifications that a rendezvous node makes for an event.
+        """Assign copies to the rows "forwarded" of the notifications that a rendezvous node makes for an event.
 
-        ``row``: the row "event_matched", at ``index`` of the rows about the event. It belongs to no copy itself, so
-        the result is an empty set.
+        ``row``: the row "event_matched"; ``index``: its index in the rows about the event. Returns an empty set,
+        because the row "event_matched" itself belongs to no copy.
         """
-        forwards = []
+        forwarded_rows = []
         for later_row in self._rows[index + 1 :]:
             if (later_row.time_us, later_row.node) != (row.time_us, row.node) or later_row.event in (
                 "received",
@@ -128,11 +136,11 @@ class CopyRows:
             ):
                 break
             if later_row.event == "forwarded" and later_row.message == "notification" and later_row.peer == NOBODY:
-                forwards.append(later_row)
+                forwarded_rows.append(later_row)
         copies = [("notification", sink) for sink in self._sinks_of(row) if sink != row.node]
         self._copies_by_node[row.node] = self._copies_by_node.get(row.node, frozenset()).union(copies)
-        is_clear = len(forwards) == len(copies)
-        for copy_index, later_row in enumerate(forwards):
+        is_clear = len(forwarded_rows) == len(copies)
+        for copy_index, later_row in enumerate(forwarded_rows):
             self.copies_by_row[later_row.position] = frozenset(
                 copies[copy_index : copy_index + 1] if is_clear else copies
             )
@@ -141,8 +149,8 @@ class CopyRows:
     def _forward(self, row: Row) -> Copies:
         """Return the copies to which a row "forwarded" may belong.
 
-        They are the copies just received if the row follows from a reception, a new copy if the publisher sends its own
-        event, and otherwise all copies that the node has held.
+        If the node forwards a message that it has just received, these are the copies in the received frame. If the
+        publisher sends its own event, the result is a new copy. Otherwise it is all copies that the node has held.
         """
         copies = self.copies_by_row.get(row.position)
         if copies is None:
@@ -191,8 +199,13 @@ class CopyRows:
         return copies
 
     def _is_received(self, index: int, sent: Row) -> bool:
-        row = self._rows[index + 1] if index + 1 < len(self._rows) else sent
-        return (row.event, row.node, row.peer, row.time_us) == ("received", sent.peer, sent.node, sent.time_us)
+        next_row = self._rows[index + 1] if index + 1 < len(self._rows) else sent
+        return (next_row.event, next_row.node, next_row.peer, next_row.time_us) == (
+            "received",
+            sent.peer,
+            sent.node,
+            sent.time_us,
+        )
 
     def _is_repeated(self, index: int, sent: Row) -> bool | None:
         """Return whether the receiver of a frame dropped it because it had received that frame before.
@@ -202,30 +215,36 @@ class CopyRows:
         """
         if not self._is_received(index, sent) or index + 2 >= len(self._rows):
             return None
-        row = self._rows[index + 2]
-        if (row.time_us, row.node) != (sent.time_us, sent.peer) or row.event in ("sent", "given_up"):
+        receiver_row = self._rows[index + 2]
+        if (receiver_row.time_us, receiver_row.node) != (sent.time_us, sent.peer) or receiver_row.event in (
+            "sent",
+            "given_up",
+        ):
             return None
-        if row.event == "dropped":
-            return True if row.detail == "repeated" else None if row.detail == "astray" else False
+        if receiver_row.event == "dropped":
+            return True if receiver_row.detail == "repeated" else None if receiver_row.detail == "astray" else False
         return False
 
     def _candidates(self, row: Row, frames: list[_Frame]) -> list[_Frame]:
         """Return the frames to which a row "sent" or "given_up" of their node may belong.
 
-        These are the frames that wait, up to the first that is certain to be sent, and the frames that may be sent
-        again.
+        ``frames``: the frames that wait at the node. The result has those up to the first that will certainly be sent,
+        and the frames that the protocol may send again. It is empty if the node was down meanwhile.
         """
-        first_sure = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
-        made_us = min((frame.made_us for frame in frames), default=row.time_us)
-        if self._evidence.outages_between(row.node, row.node, made_us, row.time_us):
+        first_sure_index = next((index for index, frame in enumerate(frames) if frame.is_sure), len(frames))
+        earliest_made_us = min((frame.made_us for frame in frames), default=row.time_us)
+        if self._evidence.outages_between(row.node, row.node, earliest_made_us, row.time_us):
             return []  # A node that was off may have forgotten the frames that it had to send.
         repetitions = [
             frame for frame in self._repetitions_by_node.get(row.node, ()) if frame.earliest_us <= row.time_us
         ]
-        return [frame for frame in (*frames[: first_sure + 1], *repetitions) if frame.fits(row)]
+        return [frame for frame in (*frames[: first_sure_index + 1], *repetitions) if frame.fits(row)]
 
     def _note_repetitions(self, node: int, frames: list[_Frame]) -> None:
-        """Record frames that the protocol may send again, after its retry interval."""
+        """Record frames of a node as frames that the protocol may send again, not before its retry interval is over.
+
+        If the protocol sends no frame again (``retries`` is 0), do nothing.
+        """
         if self._may_repeat:
             repetitions = self._repetitions_by_node.setdefault(node, [])
             for frame in frames:
@@ -236,20 +255,21 @@ class CopyRows:
     def _note_arrival(self, row: Row) -> Copies:
         if self._last_sent is None:
             return self._copies_of_node(row)
-        sent, frame, copies = self._last_sent
+        sent_row, frame, copies = self._last_sent
         is_received = row.event == "received"
-        if frame is not None and row.node == sent.peer:
-            self._plan_retry(sent.node, row.node, frame, is_received)
+        if frame is not None and row.node == sent_row.peer:
+            self._plan_retry(sent_row.node, row.node, frame, is_received)
         if is_received:
             self._last_received = row, copies
             self._copies_by_node[row.node] = self._copies_by_node.get(row.node, frozenset()) | copies
         return copies
 
     def _plan_retry(self, sender: int, receiver: int, frame: _Frame, is_received: bool) -> None:
-        """Queue a sent frame again if the radio may retry it: with carrier sense as the first frame, else as the last.
+        """Put a sent frame back into its sender's list of waiting frames, if the radio may retry the frame.
 
-        ``is_received``: whether the receiver got the frame. Without carrier sense, a protocol that repeats frames
-        itself may hold the other frames back meanwhile.
+        With carrier sense the frame becomes the first of the list, else the last. The order is unknown without carrier
+        sense if the protocol repeats frames too; then the frame is recorded as one that may be sent again at any time.
+        ``is_received``: whether the receiver got the frame.
         """
         is_answered = is_received and not self._may_lose and self._graph.has_edge(receiver, sender)
         if is_answered and (self._most_tries > 1 or not self._may_repeat):

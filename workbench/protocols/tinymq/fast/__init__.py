@@ -88,9 +88,9 @@ def has_room(core, state):
 
     Also store the number of free rows that each pool needs in ``state.numbers[Number.NEEDED]``.
     """
-    needed = state.least_room + core.numbers[twin.Number.MORE]
-    state.numbers[Number.NEEDED] = needed
-    return state.numbers[Number.PROBLEM] == Problem.FINE and has_room_for(core, state, needed)
+    needed_rows = state.least_room + core.numbers[twin.Number.MORE]
+    state.numbers[Number.NEEDED] = needed_rows
+    return state.numbers[Number.PROBLEM] == Problem.FINE and has_room_for(core, state, needed_rows)
 
 
 # The event loop calls these functions. They pass numbers on as int64, so that each is compiled for one set of types.

@@ -44,11 +44,11 @@ def child_key(state, parent, slot):
 
 def key_text(keys: Any, key: int) -> str:
     """Return the key in row ``key`` as a string of 0 and 1."""
-    parts = []
+    key_parts = []
     while key != ROOT_KEY:
-        parts.append("0" * int(keys["slot"][key]) + "1")
+        key_parts.append("0" * int(keys["slot"][key]) + "1")
         key = int(keys["parent"][key])
-    return "".join(reversed(parts))
+    return "".join(reversed(key_parts))
 
 
 @compiled
@@ -79,8 +79,8 @@ def last_in_universe(state, low, length):
 def is_prefix(state, prefix, key):
     """Return whether ``key`` begins with ``prefix``; both are rows of ``keys``."""
     keys = state.keys
-    length = keys[prefix].length
-    while keys[key].length > length:
+    prefix_length = keys[prefix].length
+    while keys[key].length > prefix_length:
         key = keys[key].parent
     return key == prefix
 
@@ -91,21 +91,21 @@ def is_prefix(state, prefix, key):
 @compiled
 def load(state, message, row):
     """Copy a message's region into a row of ``scratch``, the array in which regions are computed."""
-    count = state.fields[message].intervals
-    for k in range(count):
+    interval_count = state.fields[message].intervals
+    for k in range(interval_count):
         state.scratch[row, k, 0] = state.regions[message, k, 0]
         state.scratch[row, k, 1] = state.regions[message, k, 1]
-    state.scratch_counts[row] = count
+    state.scratch_counts[row] = interval_count
 
 
 @compiled
 def save(state, row, message):
     """Set a message's region to the region in a row of ``scratch``."""
-    count = state.scratch_counts[row]
-    for k in range(count):
+    interval_count = state.scratch_counts[row]
+    for k in range(interval_count):
         state.regions[message, k, 0] = state.scratch[row, k, 0]
         state.regions[message, k, 1] = state.scratch[row, k, 1]
-    state.fields[message].intervals = count
+    state.fields[message].intervals = interval_count
 
 
 @compiled
@@ -115,14 +115,14 @@ def intersect(state, source, row, low, high):
     ``source`` and ``row`` may be the same.
     """
     scratch = state.scratch
-    count = 0
+    interval_count = 0
     for k in range(state.scratch_counts[source]):
-        first, last = scratch[source, k, 0], scratch[source, k, 1]
-        if first <= high and low <= last:
-            scratch[row, count, 0] = max(first, low)
-            scratch[row, count, 1] = min(last, high)
-            count += 1
-    state.scratch_counts[row] = count
+        interval_low, interval_high = scratch[source, k, 0], scratch[source, k, 1]
+        if interval_low <= high and low <= interval_high:
+            scratch[row, interval_count, 0] = max(interval_low, low)
+            scratch[row, interval_count, 1] = min(interval_high, high)
+            interval_count += 1
+    state.scratch_counts[row] = interval_count
 
 
 @compiled
@@ -141,9 +141,9 @@ def is_region_within(state, message, key):
     ``key``: row of ``keys``.
     """
     low = state.keys[key].low
-    last = state.fields[message].intervals - 1
+    last_interval = state.fields[message].intervals - 1
     high = last_in_universe(state, low, state.keys[key].length)
-    return low <= state.regions[message, 0, 0] and state.regions[message, last, 1] <= high
+    return low <= state.regions[message, 0, 0] and state.regions[message, last_interval, 1] <= high
 
 
 @compiled
@@ -153,57 +153,57 @@ def subtract(state, row, low, high):
     Sets the problem TOO_MANY_INTERVALS if the region would have more than MOST_INTERVALS intervals.
     """
     scratch = state.scratch
-    count = state.scratch_counts[row]
-    count_left = 0
-    for k in range(count):
-        first, last = scratch[row, k, 0], scratch[row, k, 1]
-        if first < low and high < last:
+    interval_count = state.scratch_counts[row]
+    new_count = 0
+    for k in range(interval_count):
+        interval_low, interval_high = scratch[row, k, 0], scratch[row, k, 1]
+        if interval_low < low and high < interval_high:
             # The strings to remove lie within this interval, so the other intervals stay unchanged.
-            if count == MOST_INTERVALS:
+            if interval_count == MOST_INTERVALS:
                 state.numbers[Number.PROBLEM] = Problem.TOO_MANY_INTERVALS
                 return
-            for next_row in range(count, k + 1, -1):
+            for next_row in range(interval_count, k + 1, -1):
                 scratch[row, next_row, 0] = scratch[row, next_row - 1, 0]
                 scratch[row, next_row, 1] = scratch[row, next_row - 1, 1]
             scratch[row, k, 1] = low - 1
             scratch[row, k + 1, 0] = high + 1
-            scratch[row, k + 1, 1] = last
-            state.scratch_counts[row] = count + 1
+            scratch[row, k + 1, 1] = interval_high
+            state.scratch_counts[row] = interval_count + 1
             return
-        if last < low or high < first:
+        if interval_high < low or high < interval_low:
             pass
-        elif first < low:
-            last = low - 1
-        elif high < last:
-            first = high + 1
+        elif interval_low < low:
+            interval_high = low - 1
+        elif high < interval_high:
+            interval_low = high + 1
         else:
             continue
-        scratch[row, count_left, 0] = first
-        scratch[row, count_left, 1] = last
-        count_left += 1
-    state.scratch_counts[row] = count_left
+        scratch[row, new_count, 0] = interval_low
+        scratch[row, new_count, 1] = interval_high
+        new_count += 1
+    state.scratch_counts[row] = new_count
 
 
 @compiled
 def unite(state, message, row):
     """Add the region in a row of ``scratch`` to a message's region; the content of that row is lost."""
-    regions, count = state.regions, state.fields[message].intervals
-    for k in range(count):
+    regions, interval_count = state.regions, state.fields[message].intervals
+    for k in range(interval_count):
         subtract(state, row, regions[message, k, 0], regions[message, k, 1])
-    if count + state.scratch_counts[row] > MOST_INTERVALS:
+    if interval_count + state.scratch_counts[row] > MOST_INTERVALS:
         state.numbers[Number.PROBLEM] = Problem.TOO_MANY_INTERVALS
         return
     for k in range(state.scratch_counts[row]):
         low, high = state.scratch[row, k, 0], state.scratch[row, k, 1]
-        index = count
+        index = interval_count
         while index > 0 and regions[message, index - 1, 0] > low:
             regions[message, index, 0] = regions[message, index - 1, 0]
             regions[message, index, 1] = regions[message, index - 1, 1]
             index -= 1
         regions[message, index, 0] = low
         regions[message, index, 1] = high
-        count += 1
-    state.fields[message].intervals = count
+        interval_count += 1
+    state.fields[message].intervals = interval_count
 
 
 # Boxes
@@ -211,10 +211,10 @@ def unite(state, message, row):
 
 @compiled
 def _lowest_from(state, box, dimension):
-    number = 0
-    for index in range(dimension, len(state.dimension_bits)):
-        number |= state.boxes[box, index, 0] << state.dimension_shifts[index]
-    return number
+    string = 0
+    for later_dimension in range(dimension, len(state.dimension_bits)):
+        string |= state.boxes[box, later_dimension, 0] << state.dimension_shifts[later_dimension]
+    return string
 
 
 @compiled
@@ -241,29 +241,34 @@ def first_cell(state, box, at_least):
             continue
         if cell < boxes[box, dimension, 0]:
             return _leading_bits(state, at_least, dimension) | _lowest_from(state, box, dimension)
-        previous = dimension - 1
-        while previous >= 0:
-            last = _cell(state, at_least, previous)
-            if last < boxes[box, previous, 1]:
-                next_cell = (last + 1) << state.dimension_shifts[previous]
-                return _leading_bits(state, at_least, previous) | next_cell | _lowest_from(state, box, previous + 1)
-            previous -= 1
+        earlier_dimension = dimension - 1
+        while earlier_dimension >= 0:
+            earlier_cell = _cell(state, at_least, earlier_dimension)
+            if earlier_cell < boxes[box, earlier_dimension, 1]:
+                next_cell = (earlier_cell + 1) << state.dimension_shifts[earlier_dimension]
+                return (
+                    _leading_bits(state, at_least, earlier_dimension)
+                    | next_cell
+                    | _lowest_from(state, box, earlier_dimension + 1)
+                )
+            earlier_dimension -= 1
         return NONE
     return at_least
 
 
 @compiled
 def clip(state, box, row):
-    """Trim the region in a row of ``scratch``: each of its intervals then begins with a string of a box.
+    """Raise the lowest string of each interval of a region to the first string of a box in that interval.
 
-    Intervals that contain no string of the box are removed. ``box``: row of ``boxes``. See `Mapping.clip`.
+    Intervals that contain no string of the box are removed. ``row``: the region's row of ``scratch``; ``box``: row of
+    ``boxes``. See `Mapping.clip`.
     """
     scratch = state.scratch
-    count = 0
+    interval_count = 0
     for k in range(state.scratch_counts[row]):
-        first, last = first_cell(state, box, scratch[row, k, 0]), scratch[row, k, 1]
-        if first != NONE and first <= last:
-            scratch[row, count, 0] = first
-            scratch[row, count, 1] = last
-            count += 1
-    state.scratch_counts[row] = count
+        clipped_low, interval_high = first_cell(state, box, scratch[row, k, 0]), scratch[row, k, 1]
+        if clipped_low != NONE and clipped_low <= interval_high:
+            scratch[row, interval_count, 0] = clipped_low
+            scratch[row, interval_count, 1] = interval_high
+            interval_count += 1
+    state.scratch_counts[row] = interval_count

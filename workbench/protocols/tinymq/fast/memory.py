@@ -5,8 +5,8 @@ links in_first[i]:in_first[i + 1], in ascending order of senders. A node has ``p
 trees: one in TinyMQ, one for each root in PUB-2-SUB+. They are the rows i * positions_per_node + offset of
 ``positions``; a row is valid only if its ``is_used`` is set.
 
-A message is a row of the engine's messages, and of ``fields`` and ``regions`` here. Pending frames, waiting messages
-and stored queries refer to that row.
+A message is identified by its row in the engine's table of messages; ``fields`` and ``regions`` have further data of
+the message in the same row. Pending frames, waiting messages and stored queries refer to that row.
 
 Memory
     In bytes, for n nodes, m arcs, t roots and s positions per node::

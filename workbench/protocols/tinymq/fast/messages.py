@@ -68,7 +68,7 @@ def make_probe(core):
 
 @compiled
 def make_refusal(core, state):
-    """Make a refusal, after which the sender sends the refused frame again later; return its message row."""
+    """Make a refusal, which lets the receiver send the refused frame again later; return the refusal's message row."""
     message = twin.take_message(core, Message.REFUSAL, NONE, 0, NONE, 0, 0)
     measure(core, state, message)
     return message
@@ -89,10 +89,11 @@ def make_grant(core, state, tree, epoch, key):
 def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key):
     """Make the query of a subscription of node ``i`` for a tree; return its message row.
 
-    The caller writes its region. ``sink_tree``, ``sink_key``: the sink's position, to which notifications are routed.
+    The caller writes the query's region. ``sink_tree``, ``sink_key``: the sink's position, to which notifications are
+    routed.
     """
-    number = core.subscriptions[subscription].number
-    message = twin.take_message(core, Message.QUERY, core.addresses[i], number, NONE, 0, 0)
+    query_number = core.subscriptions[subscription].number
+    message = twin.take_message(core, Message.QUERY, core.addresses[i], query_number, NONE, 0, 0)
     fields = state.fields[message]
     fields.tree = tree
     fields.sink = i
@@ -111,8 +112,8 @@ def make_query(core, state, i, subscription, tree, lease_s, sink_tree, sink_key)
 def make_event(core, state, i, content, number, publication):
     """Make the event of a publication of node ``i``; return its message row.
 
-    The caller writes its tree and its region. ``content``: row of the publication's content; ``number``: its sequence
-    number; ``publication``: its number in the run.
+    The caller writes the event's tree and region. ``content``: row of the publication's content; ``number``: the
+    event's sequence number; ``publication``: number of the publication in the run.
     """
     message = twin.take_message(core, Message.EVENT, core.addresses[i], number, content, 0, 0)
     fields = state.fields[message]
@@ -127,16 +128,18 @@ def make_event(core, state, i, content, number, publication):
 @compiled
 def make_notification(core, state, event, query):
     """Make the notification of ``event`` for the sink of ``query``, a stored query; return its message row."""
-    source = core.messages[event]
-    message = twin.take_message(core, Message.NOTIFICATION, source.origin, source.sequence, source.content, 0, 0)
-    fields, from_event, from_query = state.fields[message], state.fields[event], state.fields[query]
-    fields.tree = from_event.tree
-    fields.hops = from_event.hops
-    fields.publication = from_event.publication
-    fields.sink = from_query.sink
-    fields.subscription = from_query.subscription
-    fields.sink_tree = from_query.sink_tree
-    fields.sink_key = from_query.sink_key
+    event_message = core.messages[event]
+    message = twin.take_message(
+        core, Message.NOTIFICATION, event_message.origin, event_message.sequence, event_message.content, 0, 0
+    )
+    fields, event_fields, query_fields = state.fields[message], state.fields[event], state.fields[query]
+    fields.tree = event_fields.tree
+    fields.hops = event_fields.hops
+    fields.publication = event_fields.publication
+    fields.sink = query_fields.sink
+    fields.subscription = query_fields.subscription
+    fields.sink_tree = query_fields.sink_tree
+    fields.sink_key = query_fields.sink_key
     fields.by_key = 0
     fields.intervals = 0
     return message
@@ -145,8 +148,10 @@ def make_notification(core, state, event, query):
 @compiled
 def copy_without_region(core, state, message):
     """Copy a message without its region, which the caller writes; return the copy's row."""
-    source = core.messages[message]
-    copy = twin.take_message(core, source.name, source.origin, source.sequence, source.content, 0, 0)
+    message_record = core.messages[message]
+    copy = twin.take_message(
+        core, message_record.name, message_record.origin, message_record.sequence, message_record.content, 0, 0
+    )
     state.fields[copy] = state.fields[message]
     state.fields[copy].intervals = 0
     return copy
@@ -156,11 +161,11 @@ def copy_without_region(core, state, message):
 def copy_message(core, state, message):
     """Copy a message with its region; return the copy's row."""
     copy = copy_without_region(core, state, message)
-    count = state.fields[message].intervals
-    for k in range(count):
+    interval_count = state.fields[message].intervals
+    for k in range(interval_count):
         state.regions[copy, k, 0] = state.regions[message, k, 0]
         state.regions[copy, k, 1] = state.regions[message, k, 1]
-    state.fields[copy].intervals = count
+    state.fields[copy].intervals = interval_count
     return copy
 
 
@@ -188,17 +193,17 @@ def key_B(state, key):
 @compiled
 def measure(core, state, message):
     """Set the size and the airtime of a message's frame, computed from its fields."""
-    message_row, fields = core.messages[message], state.fields[message]
-    size_B = state.base_B[message_row.name]
-    if message_row.name == Message.GRANT:
+    message_record, fields = core.messages[message], state.fields[message]
+    size_B = state.base_B[message_record.name]
+    if message_record.name == Message.GRANT:
         size_B += key_B(state, fields.key)
-    elif message_row.name == Message.QUERY:
+    elif message_record.name == Message.QUERY:
         size_B += key_B(state, fields.sink_key) + fields.intervals * state.interval_B
         size_B += state.query_attributes_B[fields.subscription]
-    elif message_row.name == Message.EVENT:
-        size_B += fields.intervals * state.interval_B + state.event_attributes_B[message_row.content]
-    elif message_row.name == Message.NOTIFICATION:
-        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[message_row.content]
+    elif message_record.name == Message.EVENT:
+        size_B += fields.intervals * state.interval_B + state.event_attributes_B[message_record.content]
+    elif message_record.name == Message.NOTIFICATION:
+        size_B += key_B(state, fields.sink_key) + state.event_attributes_B[message_record.content]
     set_size(core, state, message, size_B)
 
 
@@ -224,12 +229,12 @@ def _drop(core, i, previous_hop, message, reason, now):
 def reserve_room(core, state, i):
     """Reserve room in the pools for all messages that the next call of node ``i`` may send."""
     node = state.nodes[i]
-    parts, trees, positions_per_node = state.most_parts + 1, state.trees, state.positions_per_node
+    parts_per_message, trees, positions_per_node = state.most_parts + 1, state.trees, state.positions_per_node
     stored_count, pending_count = node.stored.count, node.pending.count
     message_count = stored_count + node.waiting.count
-    matches = stored_count + state.most_deliveries
-    waiting_needs = node.waiting.count * (trees + positions_per_node * matches)
-    node_needs = parts * (message_count + pending_count + trees * node.own + 1)
-    node_needs += waiting_needs + (pending_count + positions_per_node) * matches
-    neighbor_needs = (parts * message_count + waiting_needs) * state.most_neighbors
-    core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], node_needs, neighbor_needs)
+    most_matches = stored_count + state.most_deliveries
+    waiting_rows_needed = node.waiting.count * (trees + positions_per_node * most_matches)
+    node_rows_needed = parts_per_message * (message_count + pending_count + trees * node.own + 1)
+    node_rows_needed += waiting_rows_needed + (pending_count + positions_per_node) * most_matches
+    neighbor_rows_needed = (parts_per_message * message_count + waiting_rows_needed) * state.most_neighbors
+    core.numbers[twin.Number.MORE] = max(core.numbers[twin.Number.MORE], node_rows_needed, neighbor_rows_needed)

@@ -50,21 +50,21 @@ from workbench.sim.fast.twin import NONE, compiled
 @compiled
 def _wait(core, state, i, message, previous_hop, now):
     """Append a message to node ``i``'s list of waiting messages; if ``max_waiting`` wait already, drop the oldest."""
-    waiting = state.nodes[i].waiting
-    if waiting.count >= state.max_waiting:
-        first = np.int64(waiting.first)
-        entry = state.waitings[first]
-        drop_message(core, state, i, entry.previous_hop, entry.message, Reason.FULL, now)
-        twin.let_go(core, entry.message)
-        twin.remove_behind(waiting, state.waitings, NONE, first)
-        twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, first)
+    waiting_list = state.nodes[i].waiting
+    if waiting_list.count >= state.max_waiting:
+        oldest_row = np.int64(waiting_list.first)
+        waiting_record = state.waitings[oldest_row]
+        drop_message(core, state, i, waiting_record.previous_hop, waiting_record.message, Reason.FULL, now)
+        twin.let_go(core, waiting_record.message)
+        twin.remove_behind(waiting_list, state.waitings, NONE, oldest_row)
+        twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, oldest_row)
     row = twin.take_free(state.waitings, state.numbers, Number.FREE_WAITING)
-    entry = state.waitings[row]
-    entry.message = message
-    entry.previous_hop = previous_hop
-    entry.since_us = now
+    waiting_record = state.waitings[row]
+    waiting_record.message = message
+    waiting_record.previous_hop = previous_hop
+    waiting_record.since_us = now
     twin.hold_message(core, message)
-    twin.append_behind(waiting, state.waitings, waiting.last, row)
+    twin.append_behind(waiting_list, state.waitings, waiting_list.last, row)
 
 
 @compiled
@@ -73,12 +73,17 @@ def send_waiting(core, state, i, now):
 
     Messages that must still wait are appended to the list anew, with their original times.
     """
-    waiting = state.nodes[i].waiting
-    row = np.int64(waiting.first)
-    twin.clear(waiting)
+    waiting_list = state.nodes[i].waiting
+    row = np.int64(waiting_list.first)
+    twin.clear(waiting_list)
     while row != NONE:
-        entry = state.waitings[row]
-        message, previous_hop, since_us, next_row = entry.message, entry.previous_hop, entry.since_us, entry.next
+        waiting_record = state.waitings[row]
+        message, previous_hop, since_us, next_row = (
+            waiting_record.message,
+            waiting_record.previous_hop,
+            waiting_record.since_us,
+            waiting_record.next,
+        )
         twin.give_back(state.waitings, state.numbers, Number.FREE_WAITING, row)
         if rules.is_too_old(since_us, now, state.lost_after_us):
             drop_message(core, state, i, previous_hop, message, Reason.WAITED, now)
@@ -86,9 +91,9 @@ def send_waiting(core, state, i, now):
             send_to_trees(core, state, i, message, now)
         else:
             route(core, state, i, message, previous_hop, now)
-        if waiting.last != NONE and state.waitings[waiting.last].message == message:
+        if waiting_list.last != NONE and state.waitings[waiting_list.last].message == message:
             # A message that must keep waiting keeps its original time.
-            state.waitings[waiting.last].since_us = since_us
+            state.waitings[waiting_list.last].since_us = since_us
         twin.let_go(core, message)
         row = next_row
 
@@ -118,20 +123,20 @@ def deliver(core, state, i, peer, message, now):
     """
     id = event_id(i, state.fields[message].publication)
     row = find(state.recents, id)
-    entry = state.recents[row]
-    if twin.is_recent(entry.ordinal, state.nodes[i].events, state.max_known) and entry.value:
+    recent_record = state.recents[row]
+    if twin.is_recent(recent_record.ordinal, state.nodes[i].events, state.max_known) and recent_record.value:
         drop_message(core, state, i, peer, message, twin.Reason.DUPLICATE, now)
         return
     hold_event(core, state, i, peer, message, now)
-    entry.value = 1
+    recent_record.value = 1
     twin.deliver(core, now, i, address_of(core, peer), message)
 
 
 @compiled
 def _matches(core, query, content):
     subscription, publication = core.subscriptions[query], core.contents[content]
-    for s in range(publication.first_sample, publication.last_sample):
-        sample = core.samples[s]
+    for sample_row in range(publication.first_sample, publication.last_sample):
+        sample = core.samples[sample_row]
         if twin.one_way_match(core.attributes, subscription.first, subscription.last, sample.first, sample.last):
             return True
     return False
@@ -149,24 +154,24 @@ def _match(core, state, i, event, previous_hop, now):
     notified_sink = NONE
     row = state.nodes[i].stored.first
     while row != NONE:
-        entry = state.storeds[row]
-        query = state.fields[entry.message]
+        stored_record = state.storeds[row]
+        query = state.fields[stored_record.message]
         if query.tree > tree:
             break
         if (
             query.tree == tree
             and query.sink != notified_sink
-            and not has_ended(entry, now)
+            and not has_ended(stored_record, now)
             and _matches(core, query.subscription, content)
         ):
             notified_sink = query.sink
             if notified_sink == i:
                 deliver(core, state, i, previous_hop, event, now)
             else:
-                notification = make_notification(core, state, event, entry.message)
+                notification = make_notification(core, state, event, stored_record.message)
                 _route(core, state, i, notification, NONE, now)
                 twin.let_go(core, notification)
-        row = entry.next
+        row = stored_record.next
 
 
 # Routing
@@ -221,7 +226,7 @@ def _route_notification(core, state, i, message, previous_hop, now):
 
 @compiled
 def _route(core, state, i, message, previous_hop, now):
-    """Route a notification, or keep it until that is possible.
+    """Route a notification, or keep the notification until it can be routed.
 
     `route` itself makes notifications, and compiled functions cannot recurse. So `route` calls this function for the
     notifications that it makes.
@@ -236,7 +241,7 @@ def _route(core, state, i, message, previous_hop, now):
 
 @compiled
 def route(core, state, i, message, previous_hop, now):
-    """Forward a query, event or notification to its tree or within its tree, or keep it until that is possible."""
+    """Forward a query, event or notification to its tree or within it, or keep the message until it can be routed."""
     if lacks_room(core, state, i):
         return
     name = core.messages[message].name
@@ -254,19 +259,19 @@ def route(core, state, i, message, previous_hop, now):
     if position == NONE:
         _send_on(core, state, i, next_hop_to(state, i, tree), message, OPEN, previous_hop, now)
         return
-    count = split(core, state, i, position, message)
-    if count == 0:
+    part_count = split(core, state, i, position, message)
+    if part_count == 0:
         drop_message(core, state, i, previous_hop, message, Reason.NO_ZONE, now)
     else:
-        _send_parts(core, state, i, position, message, previous_hop, count, now)
+        _send_parts(core, state, i, position, message, previous_hop, part_count, now)
 
 
 @compiled
 def reroute_pending(core, state, i, now):
-    """Route the messages of those pending frames anew whose next hops have changed."""
-    pending, wrong_frames = state.nodes[i].pending, state.given_up[0]
+    """Route the messages of node ``i``'s pending frames again if their next hops have changed."""
+    pending_list, wrong_frames = state.nodes[i].pending, state.given_up[0]
     twin.clear(wrong_frames)
-    previous, row = NONE, np.int64(pending.first)
+    previous_row, row = NONE, np.int64(pending_list.first)
     while row != NONE:
         frame = state.pendings[row]
         if (
@@ -274,9 +279,9 @@ def reroute_pending(core, state, i, now):
             or frame.waits_for == REFUSAL
             or is_still_next_hop(core, state, i, frame.message, frame.direction, frame.neighbor)
         ):
-            previous, row = row, np.int64(frame.next)
+            previous_row, row = row, np.int64(frame.next)
             continue
-        next_row = twin.remove_behind(pending, state.pendings, previous, row)
+        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, row)
         twin.append_behind(wrong_frames, state.pendings, wrong_frames.last, row)
         row = np.int64(next_row)
     row = np.int64(wrong_frames.first)
@@ -321,9 +326,9 @@ def send_to_trees(core, state, i, event, now):
     if not is_attached(state, i):
         _wait(core, state, i, event, NONE, now)
         return
-    own = own_tree(state, i)
+    nearest_tree = own_tree(state, i)
     for tree in range(state.trees):
-        if is_known_tree(state, i, tree) if state.publishes_to_all else tree == own:
+        if is_known_tree(state, i, tree) if state.publishes_to_all else tree == nearest_tree:
             copy = copy_message(core, state, event)
             state.fields[copy].tree = tree
             route(core, state, i, copy, NONE, now)
@@ -336,12 +341,12 @@ def send_to_trees(core, state, i, event, now):
 @compiled
 def write_hull(state, box, message):
     """Set a message's region to the interval from the lowest to the highest string of a box (row of ``boxes``)."""
-    first, last = 0, 0
+    lowest_string, highest_string = 0, 0
     for dimension in range(len(state.dimension_bits)):
-        first |= state.boxes[box, dimension, 0] << state.dimension_shifts[dimension]
-        last |= state.boxes[box, dimension, 1] << state.dimension_shifts[dimension]
-    state.regions[message, 0, 0] = first
-    state.regions[message, 0, 1] = last
+        lowest_string |= state.boxes[box, dimension, 0] << state.dimension_shifts[dimension]
+        highest_string |= state.boxes[box, dimension, 1] << state.dimension_shifts[dimension]
+    state.regions[message, 0, 0] = lowest_string
+    state.regions[message, 0, 1] = highest_string
     state.fields[message].intervals = 1
 
 
@@ -400,33 +405,33 @@ def child_added(core, state, i, position, child, key, now):
     ``key``: row of the child's key.
     """
     tree = state.positions[position].tree
-    length, low = state.keys[key].length, state.keys[key].low
-    if not has_universe(state, length):
+    key_length, lowest_string = state.keys[key].length, state.keys[key].low
+    if not has_universe(state, key_length):
         return
-    high = last_in_universe(state, low, length)
-    previous, stored = NONE, state.nodes[i].stored.first
-    while stored != NONE:
-        next_row = state.storeds[stored].next
+    highest_string = last_in_universe(state, lowest_string, key_length)
+    previous_row, stored_row = NONE, state.nodes[i].stored.first
+    while stored_row != NONE:
+        next_row = state.storeds[stored_row].next
         if lacks_room(core, state, i):
             return
-        if state.fields[state.storeds[stored].message].tree == tree:
-            query = message_to_move(core, state, stored, now)
-            box = state.fields[query].box
+        if state.fields[state.storeds[stored_row].message].tree == tree:
+            query = message_to_move(core, state, stored_row, now)
+            box_row = state.fields[query].box
             load(state, query, REST)
-            intersect(state, REST, INSIDE, low, high)
-            clip(state, box, INSIDE)
+            intersect(state, REST, INSIDE, lowest_string, highest_string)
+            clip(state, box_row, INSIDE)
             if state.scratch_counts[INSIDE]:
                 save(state, INSIDE, query)
                 send_to(core, state, i, child, query, DOWN, now)
-                subtract(state, REST, low, high)
-                clip(state, box, REST)
+                subtract(state, REST, lowest_string, highest_string)
+                clip(state, box_row, REST)
                 if state.scratch_counts[REST]:
-                    save(state, REST, state.storeds[stored].message)
+                    save(state, REST, state.storeds[stored_row].message)
                 else:
-                    forget(core, state, i, previous, stored, now)
-                    stored = previous
+                    forget(core, state, i, previous_row, stored_row, now)
+                    stored_row = previous_row
             twin.let_go(core, query)
-        previous, stored = stored, next_row
+        previous_row, stored_row = stored_row, next_row
 
 
 @compiled
@@ -434,25 +439,25 @@ def key_changed(core, state, i, position, now):
     """Send waiting messages and route stored queries anew, because node ``i`` has a new key in a tree."""
     send_waiting(core, state, i, now)
     tree = state.positions[position].tree
-    stored = state.nodes[i].stored.first
-    while stored != NONE:
+    stored_row = state.nodes[i].stored.first
+    while stored_row != NONE:
         if lacks_room(core, state, i):
             return
-        next_row = state.storeds[stored].next
-        query_tree = state.fields[state.storeds[stored].message].tree
+        next_row = state.storeds[stored_row].next
+        query_tree = state.fields[state.storeds[stored_row].message].tree
         if query_tree == tree or keyed_position_in(state, i, query_tree) == NONE:
-            query = message_to_move(core, state, stored, now)
-            forget(core, state, i, _previous_row(state, i, stored), stored, now)
+            query = message_to_move(core, state, stored_row, now)
+            forget(core, state, i, _previous_row(state, i, stored_row), stored_row, now)
             route(core, state, i, query, NONE, now)
             twin.let_go(core, query)
-        stored = next_row
+        stored_row = next_row
     plan_queries(state, i, now)
 
 
 @compiled
 def _previous_row(state, i, stored):
     """Return the row before ``stored`` in node ``i``'s list of stored queries (rows of ``storeds``), or NONE."""
-    previous, row = NONE, state.nodes[i].stored.first
+    previous_row, row = NONE, state.nodes[i].stored.first
     while row != stored:
-        previous, row = row, state.storeds[row].next
-    return previous
+        previous_row, row = row, state.storeds[row].next
+    return previous_row

@@ -132,15 +132,17 @@ def take_info(core, state, i, sender, link, message, now):
 
 @compiled
 def _note_position(state, link, offset, message, now):
-    announced, known_position = state.info_positions[message, offset], state.announced_positions[link, offset]
-    if announced.is_announced and not (known_position.was_announced and known_position.tree == announced.tree):
+    announced_position, known_position = state.info_positions[message, offset], state.announced_positions[link, offset]
+    if announced_position.is_announced and not (
+        known_position.was_announced and known_position.tree == announced_position.tree
+    ):
         known_position.since_us = now
-    known_position.was_announced = announced.is_announced
-    known_position.is_valid = announced.is_announced
-    known_position.tree = announced.tree
-    known_position.epoch = announced.epoch
-    known_position.parent = announced.parent
-    known_position.key = announced.key
+    known_position.was_announced = announced_position.is_announced
+    known_position.is_valid = announced_position.is_announced
+    known_position.tree = announced_position.tree
+    known_position.epoch = announced_position.epoch
+    known_position.parent = announced_position.parent
+    known_position.key = announced_position.key
 
 
 @compiled
@@ -148,8 +150,8 @@ def _is_parent(state, i, message):
     """Return whether an info's sender names node ``i`` as its parent."""
     is_parent = False
     for offset in range(state.positions_per_node):
-        announced = state.info_positions[message, offset]
-        is_parent |= announced.is_announced and announced.parent == i
+        announced_position = state.info_positions[message, offset]
+        is_parent |= announced_position.is_announced and announced_position.parent == i
     return is_parent
 
 
@@ -157,23 +159,26 @@ def _is_parent(state, i, message):
 def _find_in_info(state, message, tree):
     """Return the offset, in ``info_positions``, of the position that an info announces in a tree, or NONE."""
     offset = offset_of(state, tree)
-    announced = state.info_positions[message, offset]
-    return offset if announced.is_announced and announced.tree == tree else NONE
+    announced_position = state.info_positions[message, offset]
+    return offset if announced_position.is_announced and announced_position.tree == tree else NONE
 
 
 @compiled
 def _take_distances(core, state, i, sender, distances, now):
     for tree in range(state.trees):
-        announced = distances[tree]
-        if not (announced.is_announced and announced.hops < U16):
+        announced_distance = distances[tree]
+        if not (announced_distance.is_announced and announced_distance.hops < U16):
             continue
-        if _is_better(state, i, tree, announced.epoch, announced.hops + 1, sender, now):
-            _set_distance(core, state, i, tree, announced.epoch, announced.hops + 1, sender, now)
-        elif rules.is_late(state.distances[i, tree], announced.epoch, announced.hops + 1):
+        if _is_better(state, i, tree, announced_distance.epoch, announced_distance.hops + 1, sender, now):
+            _set_distance(core, state, i, tree, announced_distance.epoch, announced_distance.hops + 1, sender, now)
+        elif rules.is_late(state.distances[i, tree], announced_distance.epoch, announced_distance.hops + 1):
             state.distances[i, tree].late_us = now
     for tree in range(state.trees):
-        announced = distances[tree]
-        if not (announced.is_announced and announced.hops < U16) and state.distances[i, tree].next_hop == sender:
+        announced_distance = distances[tree]
+        if (
+            not (announced_distance.is_announced and announced_distance.hops < U16)
+            and state.distances[i, tree].next_hop == sender
+        ):
             _break_path(core, state, i, tree, now)
 
 
@@ -214,8 +219,9 @@ def _break_path(core, state, i, tree, now):
 
 @compiled
 def _take_claim(core, state, i, position, link, message, info_offset, now):
-    """Remove, add or correct a neighbor as child of node ``i``, by the parent and key that its info announces.
+    """Remove a child whose info names another parent; grant a key to a neighbor that announces a wrong one.
 
+    A neighbor that names node ``i`` as its parent must announce the key that node ``i`` has granted.
     ``position``: row of the node's position in a tree; ``info_offset``: offset of the neighbor's position in that tree
     in the info, or NONE.
     """
@@ -223,8 +229,8 @@ def _take_claim(core, state, i, position, link, message, info_offset, now):
     slot = state.children[link, offset].slot
     is_child = False
     if info_offset != NONE:
-        announced = state.info_positions[message, info_offset]
-        is_child = announced.parent == i and announced.key != ROOT_KEY
+        announced_position = state.info_positions[message, info_offset]
+        is_child = announced_position.parent == i and announced_position.key != ROOT_KEY
     if not is_child:
         if slot != NONE and not is_granting(core, state, i, state.senders[link], position_record.tree):
             remove_child(state, position, i, link)
@@ -240,16 +246,16 @@ def _follow_parent(core, state, i, position, message, info_offset, now):
     if info_offset == NONE:
         _lose_position(core, state, i, position, now)
         return
-    announced = state.info_positions[message, info_offset]
-    if announced.epoch > position_record.epoch:
-        position_record.epoch = announced.epoch
+    announced_position = state.info_positions[message, info_offset]
+    if announced_position.epoch > position_record.epoch:
+        position_record.epoch = announced_position.epoch
         position_record.epoch_us = now
         plan_info(core, state, i, now)
     slot = state.keys[position_record.key].slot
-    if slot > rules.longest_slot(state.keys[announced.key].length):
+    if slot > rules.longest_slot(state.keys[announced_position.key].length):
         _lose_position(core, state, i, position, now)
     else:
-        _set_key(core, state, i, position, child_key(state, announced.key, slot), now)
+        _set_key(core, state, i, position, child_key(state, announced_position.key, slot), now)
 
 
 @compiled
@@ -298,16 +304,16 @@ def _write_info(state, i, message):
     """Write node ``i``'s positions and distances into an info; return their size in bytes."""
     size_B = 0
     for offset in range(state.positions_per_node):
-        position_record, announced = (
+        position_record, announced_position = (
             state.positions[i * state.positions_per_node + offset],
             state.info_positions[message, offset],
         )
-        announced.is_announced = position_record.is_used and position_record.key != NO_KEY
-        if announced.is_announced:
-            announced.tree = position_record.tree
-            announced.epoch = position_record.epoch
-            announced.parent = position_record.parent
-            announced.key = position_record.key
+        announced_position.is_announced = position_record.is_used and position_record.key != NO_KEY
+        if announced_position.is_announced:
+            announced_position.tree = position_record.tree
+            announced_position.epoch = position_record.epoch
+            announced_position.parent = position_record.parent
+            announced_position.key = position_record.key
             size_B += state.position_B + key_B(state, position_record.key)
     for tree in range(state.trees):
         known_distance, announced_distance = state.distances[i, tree], state.info_distances[message, tree]
@@ -326,26 +332,26 @@ def _name_neighbors(state, i, message, now):
     The named neighbors are those that may not know that node ``i`` hears them. They are in the order in which they are
     chosen, not sorted as in `Overlay.choose_named`.
     """
-    limit, count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
-    while count < limit:
+    limit, named_count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
+    while named_count < limit:
         next_link = NONE
         for link in range(state.in_first[i], state.in_first[i + 1]):
             neighbor = state.neighbors[link]
             is_unsure = neighbor.is_known and (neighbor.namings_left > 0 or not neighbor.hears_us)
-            is_free = is_unsure and not _is_named(state, message, count, state.senders[link])
-            if is_free and (next_link == NONE or neighbor.named_us < state.neighbors[next_link].named_us):
+            is_candidate = is_unsure and not _is_named(state, message, named_count, state.senders[link])
+            if is_candidate and (next_link == NONE or neighbor.named_us < state.neighbors[next_link].named_us):
                 next_link = link
         if next_link == NONE:
             break
-        state.info_heard[message, count] = state.senders[next_link]
-        count += 1
+        state.info_heard[message, named_count] = state.senders[next_link]
+        named_count += 1
     for link in range(state.in_first[i], state.in_first[i + 1]):
-        if _is_named(state, message, count, state.senders[link]):
+        if _is_named(state, message, named_count, state.senders[link]):
             neighbor = state.neighbors[link]
             neighbor.named_us = now
             neighbor.namings_left = max(0, neighbor.namings_left - 1)
-    state.info_heard_counts[message] = count
-    return state.named_count_B + count * state.named_B if count else 0
+    state.info_heard_counts[message] = named_count
+    return state.named_count_B + named_count * state.named_B if named_count else 0
 
 
 @compiled
@@ -381,17 +387,17 @@ def _join_best(core, state, i, offset, now):
     """
     best_link = NONE
     for link in range(state.in_first[i], state.in_first[i + 1]):
-        announced = state.announced_positions[link, offset]
+        announced_position = state.announced_positions[link, offset]
         neighbor_record = state.neighbors[link]
         if not (
             neighbor_record.is_known
-            and announced.is_valid
+            and announced_position.is_valid
             and now >= neighbor_record.join_after_us
-            and _may_join(state, i, announced)
+            and _may_join(state, i, announced_position)
         ):
             continue
         if best_link == NONE or rules.is_better_parent(
-            announced.since_us,
+            announced_position.since_us,
             state.senders[link],
             state.announced_positions[best_link, offset].since_us,
             state.senders[best_link],
@@ -407,11 +413,11 @@ def _join_best(core, state, i, offset, now):
 
 @compiled
 def _may_join(state, i, announced):
-    newest = state.left_epochs[i, announced.tree]
+    newest_epoch = state.left_epochs[i, announced.tree]
     position = position_in(state, i, announced.tree)
     if position != NONE:
-        newest = max(newest, state.positions[position].epoch)
-    return rules.may_be_parent(announced.epoch, newest, announced.parent == i, state.keys[announced.key].length)
+        newest_epoch = max(newest_epoch, state.positions[position].epoch)
+    return rules.may_be_parent(announced.epoch, newest_epoch, announced.parent == i, state.keys[announced.key].length)
 
 
 @compiled
@@ -439,10 +445,10 @@ def _adopt(core, state, i, position, link, slot, now):
     if lacks_room(core, state, i):
         return False
     position_record = state.positions[position]
-    longest = rules.longest_slot(state.keys[position_record.key].length)
-    if slot > longest or has_slot(state, position, i, link, slot):
+    highest_slot = rules.longest_slot(state.keys[position_record.key].length)
+    if slot > highest_slot or has_slot(state, position, i, link, slot):
         slot = free_slot(state, position, i, link)
-    if slot > longest:
+    if slot > highest_slot:
         return False
     add_child(state, position, i, link, slot)
     key = child_key(state, position_record.key, slot)
@@ -460,8 +466,8 @@ def take_grant(core, state, i, parent, message, now):
 
     Returns False if the node did not request a key from that neighbor.
     """
-    grant = state.fields[message]
-    tree, epoch, key = grant.tree, grant.epoch, grant.key
+    grant_fields = state.fields[message]
+    tree, epoch, key = grant_fields.tree, grant_fields.epoch, grant_fields.key
     offset = offset_of(state, tree)
     own_position = i * state.positions_per_node + offset
     position = position_in(state, i, tree)
@@ -500,10 +506,10 @@ def _forget_one_way_distances(state, i):
     Such distances are useful only before the node has a position, because it sends no messages until then.
     """
     for tree in range(state.trees):
-        hop = state.distances[i, tree].next_hop
-        if hop >= 0:
-            link = state.neighbors[link_from(state, i, hop)]
-            if link.is_known and not link.hears_us:
+        next_hop = state.distances[i, tree].next_hop
+        if next_hop >= 0:
+            neighbor_record = state.neighbors[link_from(state, i, next_hop)]
+            if neighbor_record.is_known and not neighbor_record.hears_us:
                 state.distances[i, tree].next_hop = NO_PATH
 
 
@@ -536,7 +542,7 @@ def _set_key(core, state, i, position, key, now):
 def _log_key(core, state, i, position, now):
     if core.is_recorded[Event.KEY_SET]:
         position_record = state.positions[position]
-        length, text = state.keys[position_record.key].length, state.first_text + position_record.key
+        key_length, text_number = state.keys[position_record.key].length, state.first_text + position_record.key
         twin.add_row(
             core,
             now,
@@ -547,8 +553,8 @@ def _log_key(core, state, i, position, now):
             position_record.tree,
             position_record.epoch,
             0,
-            length,
-            text,
+            key_length,
+            text_number,
         )
 
 
@@ -562,35 +568,35 @@ def log_zones(core, state, i, now):
         position_record = state.positions[i * state.positions_per_node + offset]
         if not position_record.is_used:
             continue
-        has_zone, low, size, taken_bits = 0, 0, 0, 0
+        has_zone, zone_low, universe_size, taken_bits = 0, 0, 0, 0
         if position_record.key != NO_KEY and has_universe(state, state.keys[position_record.key].length):
-            low, length = state.keys[position_record.key].low, state.keys[position_record.key].length
-            has_zone, size = 1, 1 << (state.key_bits - length)
+            zone_low, key_length = state.keys[position_record.key].low, state.keys[position_record.key].length
+            has_zone, universe_size = 1, 1 << (state.key_bits - key_length)
             link = position_record.children.first
             while link != NONE:
                 # The distance from this node's lowest string to a child's universe equals the size of that universe.
-                bits = state.key_bits - length - 1 - state.children[link, offset].slot
-                taken_bits |= 1 << bits if bits >= 0 else 0
+                child_bits = state.key_bits - key_length - 1 - state.children[link, offset].slot
+                taken_bits |= 1 << child_bits if child_bits >= 0 else 0
                 link = state.children[link, offset].next
         if has_zone == position_record.has_zone and (
-            not has_zone or (low == position_record.zone_low and taken_bits == position_record.zone_taken)
+            not has_zone or (zone_low == position_record.zone_low and taken_bits == position_record.zone_taken)
         ):
             continue
         if position_record.has_zone:
             _log_zone(core, now, i, position_record.tree, 0, NONE)
         position_record.has_zone = has_zone
-        position_record.zone_low = low
+        position_record.zone_low = zone_low
         position_record.zone_taken = taken_bits
         if has_zone:
-            first, bit = low, 1
-            while bit < size:
-                if taken_bits & bit:
-                    if first < low + bit:
-                        _log_zone(core, now, i, position_record.tree, first, low + bit - 1)
-                    first = low + 2 * bit
-                bit <<= 1
-            if first < low + size:
-                _log_zone(core, now, i, position_record.tree, first, low + size - 1)
+            interval_low, block_size = zone_low, 1
+            while block_size < universe_size:
+                if taken_bits & block_size:
+                    if interval_low < zone_low + block_size:
+                        _log_zone(core, now, i, position_record.tree, interval_low, zone_low + block_size - 1)
+                    interval_low = zone_low + 2 * block_size
+                block_size <<= 1
+            if interval_low < zone_low + universe_size:
+                _log_zone(core, now, i, position_record.tree, interval_low, zone_low + universe_size - 1)
 
 
 @compiled
@@ -684,7 +690,7 @@ def next_due_us(state, i):
 
 @compiled
 def wake(core, state, i, now):
-    """Do the overlay's work of node ``i`` that is due: joins, the check for silent neighbors, an info."""
+    """Send node ``i``'s due joins and its due info, check for silent neighbors, and look for a parent."""
     node = state.nodes[i]
     for offset in range(state.positions_per_node):
         joining = state.joinings[i * state.positions_per_node + offset]
@@ -748,7 +754,10 @@ def _tick(core, state, i, now):
 
 @compiled
 def _probe_silent(core, state, i, now):
-    """Send a probe to each parent, child and next hop of node ``i`` that has been silent for long."""
+    """Send a probe to each parent, child and next hop of node ``i`` whose silence puts it in doubt.
+
+    See `rules.is_in_doubt`. The infos of these neighbors may have been lost.
+    """
     for link in range(state.in_first[i], state.in_first[i + 1]):
         neighbor_record = state.neighbors[link]
         is_doubted = (

@@ -9,14 +9,14 @@ from workbench.sim.fast.twin import NONE, compiled
 @compiled
 def link_from(state, i, sender):
     """Return the link on which node ``i`` hears the neighbor ``sender``; NONE if the node does not hear it."""
-    low = state.in_first[i]
-    count = state.in_first[i + 1] - low
+    first_link = state.in_first[i]
+    link_count = state.in_first[i + 1] - first_link
     # A binary search without branches, which the processor could mispredict.
-    while count > 1:
-        half = count >> 1
-        low += half if state.senders[low + half] <= sender else 0
-        count -= half
-    return low if count == 1 and state.senders[low] == sender else NONE
+    while link_count > 1:
+        half_count = link_count >> 1
+        first_link += half_count if state.senders[first_link + half_count] <= sender else 0
+        link_count -= half_count
+    return first_link if link_count == 1 and state.senders[first_link] == sender else NONE
 
 
 @compiled
@@ -83,8 +83,8 @@ def announced_key(state, link, offset, tree):
 
     ``offset``: `offset_of` that tree.
     """
-    announced = state.announced_positions[link, offset]
-    return announced.key if announced.is_valid and announced.tree == tree else NONE
+    announced_position = state.announced_positions[link, offset]
+    return announced_position.key if announced_position.is_valid and announced_position.tree == tree else NONE
 
 
 # The children of a position are a linked list, in the order of their slots.
@@ -103,14 +103,14 @@ def child_of(state, position, i, neighbor):
 @compiled
 def remove_child(state, position, i, link):
     """Remove the child at ``link`` from a position (row of ``positions``) of node ``i``, and free its slot."""
-    children, child_rows = (
+    child_list, child_rows = (
         state.positions[position].children,
         state.children[:, position - i * state.positions_per_node],
     )
-    previous, other_link = NONE, children.first
+    previous_link, other_link = NONE, child_list.first
     while other_link != link:
-        previous, other_link = other_link, child_rows[other_link].next
-    twin.remove_behind(children, child_rows, previous, link)
+        previous_link, other_link = other_link, child_rows[other_link].next
+    twin.remove_behind(child_list, child_rows, previous_link, link)
     child_rows[link].slot = NONE
     state.nodes[i].is_changed = 1
 
@@ -121,17 +121,17 @@ def add_child(state, position, i, link, slot):
 
     If the neighbor is a child already, it leaves its former slot.
     """
-    children, child_rows = (
+    child_list, child_rows = (
         state.positions[position].children,
         state.children[:, position - i * state.positions_per_node],
     )
     if child_rows[link].slot != NONE:
         remove_child(state, position, i, link)
-    previous, next_row = NONE, children.first
-    while next_row != NONE and child_rows[next_row].slot < slot:
-        previous, next_row = next_row, child_rows[next_row].next
+    previous_link, next_link = NONE, child_list.first
+    while next_link != NONE and child_rows[next_link].slot < slot:
+        previous_link, next_link = next_link, child_rows[next_link].next
     child_rows[link].slot = slot
-    twin.append_behind(children, child_rows, previous, link)
+    twin.append_behind(child_list, child_rows, previous_link, link)
     state.nodes[i].is_changed = 1
 
 

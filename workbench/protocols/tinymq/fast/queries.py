@@ -31,17 +31,17 @@ def note_path(state, i, message, previous_hop):
     fields, node = state.fields[message], state.nodes[i]
     id = path_id(i, fields.subscription * state.trees + fields.tree)
     row = find(state.paths, id)
-    value = ((previous_hop + 1) << _HOP) | fields.round
+    packed_path = ((previous_hop + 1) << _HOP) | fields.round
     if not twin.is_recent(state.paths[row].ordinal, node.paths, state.max_known):
         node.paths += 1
-        put(state, state.paths, Number.PATHS, row, id, node.paths, value)
+        put(state, state.paths, Number.PATHS, row, id, node.paths, packed_path)
         return True
     known_round = state.paths[row].value & 0xFF
     if rules.is_newer_round(known_round, fields.round):
         return False
     if rules.is_newer_round(fields.round, known_round):
         earlier_hop = (state.paths[row].value >> _HOP) & _HOPS
-        state.paths[row].value = (earlier_hop << _HOP_BEFORE) | value
+        state.paths[row].value = (earlier_hop << _HOP_BEFORE) | packed_path
     return True
 
 
@@ -55,10 +55,10 @@ def path(state, i, message, previous_hop):
     row = find(state.paths, path_id(i, fields.subscription * state.trees + fields.tree))
     if not twin.is_recent(state.paths[row].ordinal, state.nodes[i].paths, state.max_known):
         return NONE
-    value = state.paths[row].value
-    hop = ((value >> _HOP) & _HOPS) - 1
+    packed_path = state.paths[row].value
+    hop = ((packed_path >> _HOP) & _HOPS) - 1
     if hop == previous_hop:
-        hop = (value >> _HOP_BEFORE) - 1
+        hop = (packed_path >> _HOP_BEFORE) - 1
     return NONE if hop == previous_hop else hop
 
 
@@ -87,13 +87,13 @@ def store(core, state, i, query, previous_hop, now):
     The query's region is in row INSIDE of ``scratch``.
     """
     node, fields = state.nodes[i], state.fields[query]
-    previous, row = NONE, np.int64(node.stored.first)
+    previous_row, row = NONE, np.int64(node.stored.first)
     while row != NONE and _is_before(core, state, state.storeds[row].message, query):
-        previous, row = row, state.storeds[row].next
+        previous_row, row = row, state.storeds[row].next
     is_known = row != NONE and not _is_before(core, state, query, state.storeds[row].message)
     if fields.lease_s == 0:
         if is_known:
-            forget(core, state, i, previous, row, now)
+            forget(core, state, i, previous_row, row, now)
         return
     if not is_known and node.stored.count >= state.max_queries:
         drop_message(core, state, i, previous_hop, query, Reason.FULL, now)
@@ -104,10 +104,12 @@ def store(core, state, i, query, previous_hop, now):
         _unite_with_inside(core, state, state.storeds[row].message, copy)
     else:
         save(state, INSIDE, copy)
-        detail = core.subscriptions[fields.subscription].detail
-        twin.report(core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, fields.tree + 1, detail)
+        text_number = core.subscriptions[fields.subscription].detail
+        twin.report(
+            core, now, i, Event.QUERY_STORED, address_of(core, previous_hop), query, fields.tree + 1, text_number
+        )
         row = twin.take_free(state.storeds, state.numbers, Number.FREE_STORED)
-        twin.append_behind(node.stored, state.storeds, previous, row)
+        twin.append_behind(node.stored, state.storeds, previous_row, row)
     state.storeds[row].message = copy
     state.storeds[row].expires_us = expires_us
     if expires_us != NONE and (node.next_expiry_us == NONE or expires_us < node.next_expiry_us):
@@ -116,9 +118,9 @@ def store(core, state, i, query, previous_hop, now):
 
 @compiled
 def _unite_with_inside(core, state, old, copy):
-    """Set the region of the message ``copy`` to the union of ``old``'s region and row INSIDE of ``scratch``.
+    """Give the message ``copy`` the union of two regions: that of the message ``old``, and row INSIDE of ``scratch``.
 
-    The message ``old``, which ``copy`` replaces, is released.
+    The message ``old``, which ``copy`` replaces, is then released.
     """
     load(state, old, REST)
     save(state, REST, copy)
@@ -132,10 +134,19 @@ def forget(core, state, i, previous, row, now):
 
     ``row``: its row of ``storeds``; ``previous``: the row before it in the node's list, or NONE.
     """
-    entry = state.storeds[row]
-    detail = core.subscriptions[state.fields[entry.message].subscription].detail
-    twin.report(core, now, i, Event.QUERY_STORED, NONE, entry.message, -1 - state.fields[entry.message].tree, detail)
-    twin.let_go(core, entry.message)
+    stored_record = state.storeds[row]
+    text_number = core.subscriptions[state.fields[stored_record.message].subscription].detail
+    twin.report(
+        core,
+        now,
+        i,
+        Event.QUERY_STORED,
+        NONE,
+        stored_record.message,
+        -1 - state.fields[stored_record.message].tree,
+        text_number,
+    )
+    twin.let_go(core, stored_record.message)
     twin.remove_behind(state.nodes[i].stored, state.storeds, previous, row)
     twin.give_back(state.storeds, state.numbers, Number.FREE_STORED, row)
 
@@ -152,10 +163,10 @@ def message_to_move(core, state, row, now):
 
     ``row``: its row of ``storeds``.
     """
-    entry = state.storeds[row]
-    copy = copy_message(core, state, entry.message)
-    if entry.expires_us != NONE:
-        state.fields[copy].lease_s = rules.lease_left_s(entry.expires_us, now)
+    stored_record = state.storeds[row]
+    copy = copy_message(core, state, stored_record.message)
+    if stored_record.expires_us != NONE:
+        state.fields[copy].lease_s = rules.lease_left_s(stored_record.expires_us, now)
     return copy
 
 
@@ -166,14 +177,14 @@ def end_leases(core, state, i, now):
     if node.next_expiry_us == NONE or node.next_expiry_us > now:
         return
     earliest_us = NONE
-    previous, row = NONE, np.int64(node.stored.first)
+    previous_row, row = NONE, np.int64(node.stored.first)
     while row != NONE:
-        entry = state.storeds[row]
-        next_row, expires_us = entry.next, entry.expires_us
-        if has_ended(entry, now):
-            forget(core, state, i, previous, row, now)
+        stored_record = state.storeds[row]
+        next_row, expires_us = stored_record.next, stored_record.expires_us
+        if has_ended(stored_record, now):
+            forget(core, state, i, previous_row, row, now)
         else:
-            previous = row
+            previous_row = row
             if expires_us != NONE and (earliest_us == NONE or expires_us < earliest_us):
                 earliest_us = expires_us
         row = next_row

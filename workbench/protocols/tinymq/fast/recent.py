@@ -1,14 +1,16 @@
-"""The ids that TinyMQ's nodes have recently seen, in hash tables: `recent.RecentIds` for all nodes at once.
+"""The ids that TinyMQ's nodes remember, in hash tables that replace the `RecentIds` of all nodes.
 
-An id's *ordinal*, its number among all ids of its kind that its node has stored, shows whether the node still
-remembers the id (`sim.fast.recent`). So no id has to be removed; ids that are no longer remembered are omitted when the
-table grows. The ids of events stay for the whole run, because the trace marks the first time that a node holds an
-event.
+The table ``recents`` has the ids of frames that a node heard, and of events that a node holds. The table ``paths`` has
+the ids of queries with a reverse path at a node, and the paths as values. Paths are looked up for every notification.
+They are few, so their table fits a processor's cache.
 
-The reverse paths of queries are looked up for every notification. They are few, and have their own table ``paths``,
-which fits a processor's cache; their values are too large for the other table. The frames heard on a link have
-consecutive numbers. Ids that differ only in their last bits are therefore stored side by side, so that most look-ups
-are near the previous one.
+An id's *ordinal* is its number among all ids of the same kind that its node has stored. It shows whether the node still
+remembers the id (`twin.is_recent`). So ids are not removed one by one: those that are no longer remembered are omitted
+when the table grows. The ids of events stay for the whole run, because the trace marks the first time that a node
+holds an event.
+
+The frames heard on a link have consecutive numbers. Ids that differ only in their last bits are therefore stored side
+by side, so that most look-ups are near the previous one.
 """
 
 import numpy as np
@@ -40,7 +42,7 @@ def event_id(i, publication):
 def path_id(i, query):
     """Return the id, in the table ``paths``, of a query's reverse path at node ``i``.
 
-    ``query``: subscription * number of trees + tree.
+    ``query``: an integer that identifies the query in its tree: subscription * number of trees + tree.
     """
     return (_PATHS << _KIND) | (np.int64(i) << _NODE) | np.int64(query)
 
@@ -48,11 +50,11 @@ def path_id(i, query):
 @compiled
 def find(recents, id):
     """Return the row of an id in a hash table, or the free row in which it is to be stored."""
-    mask = np.int64(len(recents) - 1)
-    block = np.int64(twin.mix64(np.uint64(id >> _BLOCK_BITS)) >> np.uint64(_BLOCK_BITS + 1)) << _BLOCK_BITS
-    row = (block | (id & ((1 << _BLOCK_BITS) - 1))) & mask
+    row_mask = np.int64(len(recents) - 1)
+    block_row = np.int64(twin.mix64(np.uint64(id >> _BLOCK_BITS)) >> np.uint64(_BLOCK_BITS + 1)) << _BLOCK_BITS
+    row = (block_row | (id & ((1 << _BLOCK_BITS) - 1))) & row_mask
     while recents[row].id != 0 and recents[row].id != id:
-        row = (row + 1) & mask
+        row = (row + 1) & row_mask
     return row
 
 
@@ -63,12 +65,12 @@ def put(state, recents, counter, row, id, ordinal, value):
     The node must not remember the id at present. ``counter``: index in ``state.numbers`` of the number of ids in the
     table.
     """
-    entry = recents[row]
-    if entry.id == 0:
-        entry.id = id
+    recent_record = recents[row]
+    if recent_record.id == 0:
+        recent_record.id = id
         state.numbers[counter] += 1
-    entry.ordinal = ordinal
-    entry.value = value
+    recent_record.ordinal = ordinal
+    recent_record.value = value
 
 
 @compiled
@@ -90,10 +92,10 @@ def count_remembered(recents, listeners, heard, paths, max_known):
     ``listeners``: the receiver of each link; ``heard`` and ``paths`` (n,): the numbers of frames and of paths that each
     node has stored so far; ``max_known``: how many of the latest frames, and of the latest paths, a node remembers.
     """
-    count = 0
+    remembered_count = 0
     for row in range(len(recents)):
-        count += _is_remembered(recents[row], listeners, heard, paths, max_known)
-    return count
+        remembered_count += _is_remembered(recents[row], listeners, heard, paths, max_known)
+    return remembered_count
 
 
 @twin.compiled_loop
@@ -103,9 +105,9 @@ def copy_remembered(old, new, listeners, heard, paths, max_known):
     The other arguments are those of `count_remembered`.
     """
     for row in range(len(old)):
-        entry = old[row]
-        if _is_remembered(entry, listeners, heard, paths, max_known):
-            target = new[find(new, entry.id)]
-            target.id = entry.id
-            target.ordinal = entry.ordinal
-            target.value = entry.value
+        old_record = old[row]
+        if _is_remembered(old_record, listeners, heard, paths, max_known):
+            new_record = new[find(new, old_record.id)]
+            new_record.id = old_record.id
+            new_record.ordinal = old_record.ordinal
+            new_record.value = old_record.value

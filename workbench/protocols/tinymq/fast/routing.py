@@ -31,11 +31,11 @@ def _add_part(state, box, count, neighbor, source, low, high):
     The part is the strings in [low, high] of scratch row ``source``, and goes to ``neighbor`` (NONE: stays at this
     node). It is not added if it contains no string of the box.
     """
-    row = FIRST_PART + count
-    intersect(state, source, row, low, high)
-    if state.scratch_counts[row]:
-        clip(state, box, row)
-    if state.scratch_counts[row] == 0:
+    part_row = FIRST_PART + count
+    intersect(state, source, part_row, low, high)
+    if state.scratch_counts[part_row]:
+        clip(state, box, part_row)
+    if state.scratch_counts[part_row] == 0:
         return count
     state.part_hops[count] = neighbor
     return count + 1
@@ -49,35 +49,37 @@ def split(core, state, i, position, message):
     FIRST_PART + k of ``scratch``, its next hop in ``part_hops[k]``; NONE stands for node ``i``.
     """
     position_record, box = state.positions[position], state.fields[message].box
-    key = state.keys[position_record.key]
+    key_record = state.keys[position_record.key]
     whole_key_space = (1 << state.key_bits) - 1
-    count = 0
+    part_count = 0
     load(state, message, OUTSIDE)
     load(state, message, INSIDE)
-    if has_universe(state, key.length):
-        last = last_in_universe(state, key.low, key.length)
-        subtract(state, OUTSIDE, key.low, last)
-        intersect(state, INSIDE, INSIDE, key.low, last)
+    if has_universe(state, key_record.length):
+        universe_high = last_in_universe(state, key_record.low, key_record.length)
+        subtract(state, OUTSIDE, key_record.low, universe_high)
+        intersect(state, INSIDE, INSIDE, key_record.low, universe_high)
         offset = position - i * state.positions_per_node
         link = position_record.children.first
         while link != NONE and state.scratch_counts[INSIDE]:
             child = state.children[link, offset]
-            length = key.length + child.slot + 1
-            if has_universe(state, length):
-                low = child_low(state, key.low, length)
-                high = last_in_universe(state, low, length)
-                if overlaps(state, INSIDE, low, high):
-                    count = _add_part(state, box, count, state.senders[link], INSIDE, low, high)
-                    subtract(state, INSIDE, low, high)
+            child_key_length = key_record.length + child.slot + 1
+            if has_universe(state, child_key_length):
+                child_lowest = child_low(state, key_record.low, child_key_length)
+                child_highest = last_in_universe(state, child_lowest, child_key_length)
+                if overlaps(state, INSIDE, child_lowest, child_highest):
+                    part_count = _add_part(
+                        state, box, part_count, state.senders[link], INSIDE, child_lowest, child_highest
+                    )
+                    subtract(state, INSIDE, child_lowest, child_highest)
             link = child.next
         if state.scratch_counts[INSIDE]:
-            count = _add_part(state, box, count, NONE, INSIDE, 0, whole_key_space)
+            part_count = _add_part(state, box, part_count, NONE, INSIDE, 0, whole_key_space)
     if state.scratch_counts[OUTSIDE]:
         if state.shortcuts:
-            count = _add_shortcuts(state, i, position, box, count)
+            part_count = _add_shortcuts(state, i, position, box, part_count)
         if position_record.parent != NONE and state.scratch_counts[OUTSIDE]:
-            count = _add_part(state, box, count, position_record.parent, OUTSIDE, 0, whole_key_space)
-    return count
+            part_count = _add_part(state, box, part_count, position_record.parent, OUTSIDE, 0, whole_key_space)
+    return part_count
 
 
 @compiled
@@ -108,15 +110,15 @@ def _add_shortcuts(state, i, position, box, count):
         key = _shortcut_key(state, link, offset, position_record.tree)
         if key == NONE:
             continue
-        length = state.keys[key].length
-        low = state.keys[key].low
-        if length <= parent_length or not has_universe(state, length):
+        key_length = state.keys[key].length
+        lowest_string = state.keys[key].low
+        if key_length <= parent_length or not has_universe(state, key_length):
             continue
-        if not overlaps(state, OUTSIDE, low, last_in_universe(state, low, length)):
+        if not overlaps(state, OUTSIDE, lowest_string, last_in_universe(state, lowest_string, key_length)):
             continue
         # Sort by descending key length; of equal keys, the lowest address comes first.
         index = shortcut_count
-        while index > 0 and state.keys[_candidate_key(state, index - 1, offset)].length < length:
+        while index > 0 and state.keys[_candidate_key(state, index - 1, offset)].length < key_length:
             state.candidates[index] = state.candidates[index - 1]
             index -= 1
         state.candidates[index] = link
@@ -124,11 +126,11 @@ def _add_shortcuts(state, i, position, box, count):
     for index in range(shortcut_count):
         link = state.candidates[index]
         key = _candidate_key(state, index, offset)
-        low = state.keys[key].low
-        high = last_in_universe(state, low, state.keys[key].length)
-        new_count = _add_part(state, box, count, state.senders[link], OUTSIDE, low, high)
+        lowest_string = state.keys[key].low
+        highest_string = last_in_universe(state, lowest_string, state.keys[key].length)
+        new_count = _add_part(state, box, count, state.senders[link], OUTSIDE, lowest_string, highest_string)
         if new_count > count:
-            subtract(state, OUTSIDE, low, high)
+            subtract(state, OUTSIDE, lowest_string, highest_string)
             count = new_count
     return count
 
@@ -149,12 +151,12 @@ def next_hop_to_key(state, i, position, key):
     if key == position_record.key:
         return NONE
     if is_prefix(state, position_record.key, key):
-        child = key
-        while keys[child].parent != position_record.key:
-            child = keys[child].parent
+        child_row = key
+        while keys[child_row].parent != position_record.key:
+            child_row = keys[child_row].parent
         link = position_record.children.first
         while link != NONE:
-            if state.children[link, offset].slot == keys[child].slot:
+            if state.children[link, offset].slot == keys[child_row].slot:
                 return state.senders[link]
             link = state.children[link, offset].next
         return NO_NODE

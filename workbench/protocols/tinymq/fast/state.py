@@ -35,13 +35,13 @@ _HOPS_PER_EVENT = 16  # rough number of hops of an event and its notifications i
 
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     """Return the size in bytes of an event's frame with these attributes and a region of one interval."""
-    bits = protocol.key_bits
-    return len(wire.encode(0, wire.Event(0, 0, 0, 0, bits, ((0, 0),), attributes)))
+    key_bits = protocol.key_bits
+    return len(wire.encode(0, wire.Event(0, 0, 0, 0, key_bits, ((0, 0),), attributes)))
 
 
 def base_sizes_B(protocol: Any) -> np.ndarray:
     """Return an array indexed by `Message`: frame sizes in bytes, without keys, intervals and attributes."""
-    bits, region = protocol.key_bits, ((0, 0),)
+    key_bits, region = protocol.key_bits, ((0, 0),)
     sizes_B = np.zeros(1 + len(Message), np.int64)
     sizes_B[Message.INFO] = _info_B()
     sizes_B[Message.PROBE] = len(wire.encode(0, wire.Probe()))
@@ -49,7 +49,7 @@ def base_sizes_B(protocol: Any) -> np.ndarray:
     sizes_B[Message.REFUSAL] = len(wire.encode_refusal(0))
     sizes_B[Message.JOIN] = len(wire.encode(0, wire.Join(0)))
     sizes_B[Message.GRANT] = len(wire.encode(0, wire.Grant(0, 0, "")))
-    query = wire.Query(0, 0, 0, 0, 0, 0, 0, "", bits, region, ())
+    query = wire.Query(0, 0, 0, 0, 0, 0, 0, "", key_bits, region, ())
     sizes_B[Message.QUERY] = len(wire.encode(0, query)) - interval_B(protocol)
     sizes_B[Message.EVENT] = size_B(protocol, ()) - interval_B(protocol)
     sizes_B[Message.NOTIFICATION] = len(wire.encode(0, wire.Notification(0, 0, 0, False, 0, 0, 0, 0, "", ())))
@@ -73,8 +73,8 @@ def distance_B() -> int:
 
 def named_B() -> tuple[int, int]:
     """Return the sizes in bytes of two fields of an info: the count of named neighbors, and one named neighbor."""
-    first_B, second_B = (_info_B(heard=(0,) * count) for count in (1, 2))
-    return first_B - _info_B() - (second_B - first_B), second_B - first_B
+    one_neighbor_B, two_neighbors_B = (_info_B(heard=(0,) * count) for count in (1, 2))
+    return one_neighbor_B - _info_B() - (two_neighbors_B - one_neighbor_B), two_neighbors_B - one_neighbor_B
 
 
 def _info_B(positions: tuple = (), distances: tuple = (), heard: tuple = ()) -> int:
@@ -92,8 +92,8 @@ def _longest_key(setup: Setup) -> int:
 def _most_neighbors(setup: Setup) -> int:
     """Return the largest number of neighbors that a node hears or that hear a node."""
     network = setup.network
-    heard = np.bincount(network.receivers, minlength=1)
-    return max(1, int(heard.max(initial=0)), int(np.diff(network.first).max(initial=0)))
+    heard_counts = np.bincount(network.receivers, minlength=1)
+    return max(1, int(heard_counts.max(initial=0)), int(np.diff(network.first).max(initial=0)))
 
 
 def _positions_per_node(protocol: Any) -> int:
@@ -136,38 +136,45 @@ def _query_attributes_B(setup: Setup) -> np.ndarray:
 
 
 def _boxes(setup: Setup) -> np.ndarray:
-    """Return the boxes of all subscriptions, then those of all contents: an array (n, dimensions, 2).
+    """Return the boxes of all subscriptions, then those of all contents of events: an array (n, dimensions, 2).
 
-    The last axis is the lowest and the highest cell.
+    The two values of the last axis are the lowest and the highest cell of the dimension.
     """
     mapping, workload = setup.protocol.mapping, setup.work
     boxes = [mapping.query_box(_attributes(setup, *row)) for row in workload.subscriptions[["first", "last"]].tolist()]
     first_attributes, last_attributes = workload.samples["first"].tolist(), workload.samples["last"].tolist()
-    for first, last in workload.contents[["first_sample", "last_sample"]].tolist():
+    for first_sample, last_sample in workload.contents[["first_sample", "last_sample"]].tolist():
         # A key with several values occurs in several samples; the box extends from the smallest value to the largest.
-        attributes = [_attributes(setup, first_attributes[k], last_attributes[k]) for k in range(first, last)]
+        attributes = [
+            _attributes(setup, first_attributes[sample_row], last_attributes[sample_row])
+            for sample_row in range(first_sample, last_sample)
+        ]
         boxes.append(mapping.event_box(tuple(chain.from_iterable(attributes))))
     return np.array(boxes, np.int64).reshape(len(boxes), len(mapping.dimensions), 2)
 
 
 def needs(setup: Setup) -> tuple[Needs, Needs, Needs]:
-    """Return upper bounds (`Needs`) for the pool entries that one call of a node takes.
+    """Return upper bounds (`Needs`) for the pool rows that one call of a node needs, for three kinds of calls.
 
-    The bounds hold for a node without pending messages and stored queries. The three results apply to the reception of
-    a broadcast, the reception of a unicast frame, and any other call.
+    The kinds are: the reception of a broadcast, the reception of a unicast frame, and any other call. The bounds hold
+    for a node without pending messages and stored queries; `messages.reserve_room` adds rows for these.
     """
     protocol, _, workload, _ = setup
-    positions_per_node, trees, parts = _positions_per_node(protocol), len(protocol.roots), _most_neighbors(setup) + 3
-    deliveries = workload.most_subscriptions * workload.most_samples
-    zones = positions_per_node * (protocol.key_bits // 2 + 3)
-    per_tree = 2 * parts + 20 + 4 * positions_per_node + zones
+    positions_per_node, trees, most_parts = (
+        _positions_per_node(protocol),
+        len(protocol.roots),
+        _most_neighbors(setup) + 3,
+    )
+    most_deliveries = workload.most_subscriptions * workload.most_samples
+    zone_rows = positions_per_node * (protocol.key_bits // 2 + 3)
+    rows_per_tree = 2 * most_parts + 20 + 4 * positions_per_node + zone_rows
     return (
-        Needs(4 + 6 * positions_per_node + zones, 4 + 4 * positions_per_node, 4 + 4 * positions_per_node),
-        Needs(per_tree + deliveries, per_tree, 2 * per_tree),
+        Needs(4 + 6 * positions_per_node + zone_rows, 4 + 4 * positions_per_node, 4 + 4 * positions_per_node),
+        Needs(rows_per_tree + most_deliveries, rows_per_tree, 2 * rows_per_tree),
         Needs(
-            trees * per_tree + deliveries + 4 * positions_per_node + zones,
-            trees * per_tree + 4 * positions_per_node,
-            2 * trees * per_tree + 4 * positions_per_node,
+            trees * rows_per_tree + most_deliveries + 4 * positions_per_node + zone_rows,
+            trees * rows_per_tree + 4 * positions_per_node,
+            2 * trees * rows_per_tree + 4 * positions_per_node,
         ),
     )
 
@@ -176,7 +183,10 @@ def _check_supported(setup: Setup) -> None:
     """Raise NoFastTwinError for a scenario that the twin does not support."""
     protocol, _, workload, _ = setup
     if protocol.key_bits > WIDEST_KEY_SPACE:
-        raise twin.NoFastTwinError(f"key_bits is {protocol.key_bits}; the fast twin allows at most {WIDEST_KEY_SPACE}")
+        raise twin.NoFastTwinError(
+            f"key_bits is {protocol.key_bits}; the fast twin allows at most {WIDEST_KEY_SPACE}; "
+            "use the reference engine"
+        )
     if workload.most_subscriptions > protocol.max_queries:
         raise twin.NoFastTwinError(
             f"a node has {workload.most_subscriptions} subscriptions, but max_queries is {protocol.max_queries}; "
@@ -184,11 +194,15 @@ def _check_supported(setup: Setup) -> None:
         )
     if _most_neighbors(setup) > MOST_NEIGHBORS:
         raise twin.NoFastTwinError(
-            f"a node has {_most_neighbors(setup)} neighbors; the fast twin allows at most {MOST_NEIGHBORS}"
+            f"a node has {_most_neighbors(setup)} neighbors; the fast twin allows at most {MOST_NEIGHBORS}; "
+            "use the reference engine"
         )
-    counts = workload.subscriptions["last"] - workload.subscriptions["first"]
-    if counts.max(initial=0) > wire.U8:
-        raise twin.NoFastTwinError(f"a subscription has {counts.max()} attributes; a frame holds at most {wire.U8}")
+    attribute_counts = workload.subscriptions["last"] - workload.subscriptions["first"]
+    if attribute_counts.max(initial=0) > wire.U8:
+        raise twin.NoFastTwinError(
+            f"a subscription has {attribute_counts.max()} attributes; it must have at most {wire.U8}, "
+            "as many as a frame holds"
+        )
 
 
 def make_state(setup: Setup, messages: int) -> Any:
@@ -220,9 +234,9 @@ def make_state(setup: Setup, messages: int) -> Any:
 
 def _sizes(setup: Setup) -> dict[str, int]:
     protocol, network = setup.protocol, setup.network
-    count, positions_per_node = len(network.addresses), _positions_per_node(protocol)
+    node_count, positions_per_node = len(network.addresses), _positions_per_node(protocol)
     return {
-        "positions": count * positions_per_node,
+        "positions": node_count * positions_per_node,
         "links": len(network.receivers),
         "trees": len(protocol.roots),
         "positions_per_node": positions_per_node,
@@ -238,31 +252,32 @@ def _sizes(setup: Setup) -> dict[str, int]:
 
 
 def _links(network: Any) -> dict[str, np.ndarray]:
-    """Return the arrays that define links, which are arcs sorted by receiver.
+    """Return the arrays that define the links: the network's arcs, sorted by receiver.
 
     Keys: in_first (each node's first link), senders and listeners (of each link).
     """
-    count = len(network.addresses)
-    arc_senders = np.repeat(np.arange(count), np.diff(network.first))
-    order = np.argsort(network.receivers, kind="stable")
-    in_first = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(network.receivers, minlength=count), out=in_first[1:])
-    listeners = network.receivers[order].astype(np.int64)
-    return {"in_first": in_first, "senders": arc_senders[order], "listeners": listeners}
+    node_count = len(network.addresses)
+    arc_senders = np.repeat(np.arange(node_count), np.diff(network.first))
+    link_order = np.argsort(network.receivers, kind="stable")
+    in_first = np.zeros(node_count + 1, np.int64)
+    np.cumsum(np.bincount(network.receivers, minlength=node_count), out=in_first[1:])
+    listeners = network.receivers[link_order].astype(np.int64)
+    return {"in_first": in_first, "senders": arc_senders[link_order], "listeners": listeners}
 
 
 def _key_space(setup: Setup) -> dict[str, np.ndarray]:
     mapping = setup.protocol.mapping
-    bits = np.array([dimension.bits for dimension in mapping.dimensions], np.int64)
-    shifts = mapping.key_bits - np.cumsum(bits)
-    return {"dimension_bits": bits, "dimension_shifts": shifts, "boxes": _boxes(setup)}
+    bits_per_dimension = np.array([dimension.bits for dimension in mapping.dimensions], np.int64)
+    shift_per_dimension = mapping.key_bits - np.cumsum(bits_per_dimension)
+    return {"dimension_bits": bits_per_dimension, "dimension_shifts": shift_per_dimension, "boxes": _boxes(setup)}
 
 
 def _frames(setup: Setup) -> dict[str, Any]:
-    """Return {field of the state: value} for the fields about frames.
+    """Return {field of the state: value} for the fields about frames and texts.
 
-    They are sizes in bytes and airtimes in µs by size. ``first_content_box`` is the first row of ``boxes`` that belongs
-    to a content, ``first_text`` the number of the first text that is a key.
+    The fields about frames are sizes in bytes, and ``airtimes_us``, airtimes in µs indexed by size.
+    ``first_content_box`` is the first row of ``boxes`` for the content of an event. ``first_text`` is the number of the
+    first trace text that is a key.
     """
     protocol, _, workload, radio = setup
     return {
@@ -286,13 +301,13 @@ def _bounds(setup: Setup) -> dict[str, int]:
     Keys: most_parts (of a message), most_neighbors (of a node), most_deliveries (at a node), and least_room (free rows
     in each pool).
     """
-    neighbors, workload = _most_neighbors(setup), setup.work
-    broadcast, unicast, other = needs(setup)
+    most_neighbors, workload = _most_neighbors(setup), setup.work
+    broadcast_needs, unicast_needs, other_needs = needs(setup)
     return {
-        "most_parts": neighbors + 2,
-        "most_neighbors": neighbors,
+        "most_parts": most_neighbors + 2,
+        "most_neighbors": most_neighbors,
         "most_deliveries": workload.most_subscriptions * workload.most_samples,
-        "least_room": max(neighbors * broadcast.messages, unicast.messages, other.messages),
+        "least_room": max(most_neighbors * broadcast_needs.messages, unicast_needs.messages, other_needs.messages),
     }
 
 
@@ -301,12 +316,12 @@ def _root_trees(protocol: Any, network: Any) -> np.ndarray:
 
     A root that is not a node of the network has no tree.
     """
-    trees = np.full(len(network.addresses), NONE, np.int64)
+    tree_of_node = np.full(len(network.addresses), NONE, np.int64)
     for tree, root in enumerate(protocol.roots):
-        index = int(np.searchsorted(network.addresses, root))
-        if index < len(trees) and network.addresses[index] == root:
-            trees[index] = tree
-    return trees
+        node_index = int(np.searchsorted(network.addresses, root))
+        if node_index < len(tree_of_node) and network.addresses[node_index] == root:
+            tree_of_node[node_index] = tree
+    return tree_of_node
 
 
 def with_more_room(state: Any) -> Any:
@@ -316,30 +331,37 @@ def with_more_room(state: Any) -> Any:
     """
     if state.numbers[Number.PROBLEM]:
         raise twin.NoFastTwinError(PROBLEM_TEXTS[state.numbers[Number.PROBLEM]])
-    needed = int(state.numbers[Number.NEEDED])
-    state = twin.grown(FIELDS, state, "keys", _double_until(len(state.keys), int(state.numbers[Number.KEYS]) + needed))
-    for pool, free in (
+    needed_rows = int(state.numbers[Number.NEEDED])
+    state = twin.grown(
+        FIELDS, state, "keys", _double_until(len(state.keys), int(state.numbers[Number.KEYS]) + needed_rows)
+    )
+    for pool, free_counter in (
         ("pendings", Number.FREE_PENDINGS),
         ("waitings", Number.FREE_WAITINGS),
         ("storeds", Number.FREE_STOREDS),
     ):
-        rows = len(getattr(state, pool))
-        if state.numbers[free] < needed:
-            state = twin.grown(FIELDS, state, pool, _double_until(rows, rows - int(state.numbers[free]) + needed))
+        pool_length = len(getattr(state, pool))
+        if state.numbers[free_counter] < needed_rows:
+            state = twin.grown(
+                FIELDS,
+                state,
+                pool,
+                _double_until(pool_length, pool_length - int(state.numbers[free_counter]) + needed_rows),
+            )
     return state._replace(
-        recents=_with_free_rows(state, state.recents, Number.RECENTS, needed),
-        paths=_with_free_rows(state, state.paths, Number.PATHS, needed),
+        recents=_with_free_rows(state, state.recents, Number.RECENTS, needed_rows),
+        paths=_with_free_rows(state, state.paths, Number.PATHS, needed_rows),
     )
 
 
 def _expected_recents(setup: Setup) -> int:
     """Estimate how many recent ids a run stores; a table of this size is then rarely copied to a larger table."""
     protocol, network, workload, _ = setup
-    trees = len(protocol.roots) if protocol.publish == "all" else 1
+    trees_per_event = len(protocol.roots) if protocol.publish == "all" else 1
     return min(
         _MOST_RECENTS,
         2 * len(network.addresses) * protocol.max_known,
-        2 * _HOPS_PER_EVENT * trees * workload.publications,
+        2 * _HOPS_PER_EVENT * trees_per_event * workload.publications,
     )
 
 
@@ -352,23 +374,23 @@ def _double_until(length: int, needed: int) -> int:
 def _with_free_rows(state: Any, rows: np.ndarray, counter: int, needed: int) -> np.ndarray:
     """Return a table of recent ids that has room for ``needed`` more ids.
 
-    The table is ``rows`` itself, or a larger copy without forgotten ids. ``counter``: index in ``state.numbers`` of the
-    number of ids in the table.
+    The table is ``rows`` itself, or a larger copy without the ids that their nodes no longer remember. ``counter``:
+    index in ``state.numbers`` of the number of ids in the table.
     """
     if 2 * (state.numbers[counter] + needed) <= len(rows):
         return rows
-    heard, paths = (np.ascontiguousarray(state.nodes[name]) for name in ("heard", "paths"))
-    memories = state.listeners, heard, paths, state.max_known
-    state.numbers[counter] = count_remembered(rows, *memories)
+    heard_counts, path_counts = (np.ascontiguousarray(state.nodes[name]) for name in ("heard", "paths"))
+    memory_arguments = state.listeners, heard_counts, path_counts, state.max_known
+    state.numbers[counter] = count_remembered(rows, *memory_arguments)
     # At most a quarter full, so that the table does not grow again soon.
     longer_rows = np.zeros(_double_until(len(rows), 4 * int(state.numbers[counter] + needed)), rows.dtype)
-    copy_remembered(rows, longer_rows, *memories)
+    copy_remembered(rows, longer_rows, *memory_arguments)
     return longer_rows
 
 
 def text(setup: Setup, state: Any, number: int) -> str:
-    """Return the text of a trace detail with this ``number``.
+    """Return the text to which a number in the trace's column "detail" refers: a key, as a string of 0 and 1.
 
-    In TinyMQ the text is the key in row ``number`` of ``keys``, as a string of 0 and 1.
+    ``number``: the key's row of ``keys``.
     """
     return key_text(state.keys, number)

@@ -62,9 +62,9 @@ def _count(core, state, i, row):
     Events have a count of their own.
     """
     frame = state.pendings[row]
-    neighbor_record, count = state.neighbors[frame.link], state.nodes[i].counts
-    if neighbor_record.counted != count:
-        neighbor_record.counted = count
+    neighbor_record, call_number = state.neighbors[frame.link], state.nodes[i].counts
+    if neighbor_record.counted != call_number:
+        neighbor_record.counted = call_number
         neighbor_record.unacknowledged = 0
         neighbor_record.unacknowledged_events = 0
     if core.messages[frame.message].name == Message.EVENT:
@@ -75,15 +75,15 @@ def _count(core, state, i, row):
 
 @compiled
 def _has_room(core, state, i, row):
-    """Return whether a frame's neighbor has fewer than MOST_IN_FLIGHT frames to acknowledge.
+    """Return whether a frame's receiver has fewer than MOST_IN_FLIGHT frames of its kind to acknowledge.
 
-    For an event only events count, for another frame only other frames. ``row``: the frame's row of ``pendings``.
+    Events are one kind, and all other frames the other. ``row``: the frame's row of ``pendings``.
     """
     frame = state.pendings[row]
     neighbor_record = state.neighbors[frame.link]
     is_event = core.messages[frame.message].name == Message.EVENT
-    count = neighbor_record.unacknowledged_events if is_event else neighbor_record.unacknowledged
-    return neighbor_record.counted != state.nodes[i].counts or count < MOST_IN_FLIGHT
+    unacknowledged_count = neighbor_record.unacknowledged_events if is_event else neighbor_record.unacknowledged
+    return neighbor_record.counted != state.nodes[i].counts or unacknowledged_count < MOST_IN_FLIGHT
 
 
 @compiled
@@ -124,8 +124,8 @@ def send_to(core, state, i, neighbor, message, direction, now):
 def _may_send(core, state, i, row):
     """Return whether a pending frame of node ``i`` may be sent now; ``row``: its row of ``pendings``.
 
-    That requires that this call may still send frames. Without a radio that reports, the first transmission of a frame
-    also requires that its neighbor has not too many frames to acknowledge (`_has_room`).
+    The limit of frames for this call must not be reached. Without a radio that reports, the first transmission of a
+    frame also requires that its neighbor has not too many frames to acknowledge (`_has_room`).
     """
     frame, node = state.pendings[row], state.nodes[i]
     if node.frames_left == 0:
@@ -176,19 +176,19 @@ def _wait_for(core, state, i, row, waits_for, wait_us, now):
 
 @compiled
 def take_report(core, state, i, neighbor, number, ok, now):
-    """Process the radio's report about a frame of node ``i``, and send the frames whose turn has come.
+    """Process the radio's report about a frame of node ``i``, and send waiting frames that may be sent now.
 
     ``ok``: whether the radio of ``neighbor`` acknowledged the frame with this number.
     """
     node = state.nodes[i]
     node.reports |= ok
-    previous, row = _find(state, i, neighbor, number)
+    previous_row, row = _find(state, i, neighbor, number)
     if row != NONE and state.pendings[row].waits_for == REPORT:
         frame = state.pendings[row]
         if not ok:
             _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
         elif frame.direction == OPEN:
-            twin.remove_behind(node.pending, state.pendings, previous, row)
+            twin.remove_behind(node.pending, state.pendings, previous_row, row)
             free_pending(core, state, row)
         else:
             _wait_for(core, state, i, row, REFUSAL, rules.longest_wait_us(state.retry_us), now)
@@ -197,7 +197,7 @@ def take_report(core, state, i, neighbor, number, ok, now):
 
 @compiled
 def _send_next(core, state, i, now):
-    """Send the frames of node ``i`` whose turn has come, as many as this call may send."""
+    """Send the frames of node ``i`` that wait for their turn, as many as this call may send."""
     begin(core, state, i, now)
     row = state.nodes[i].pending.first
     while row != NONE and state.nodes[i].frames_left:
@@ -208,18 +208,18 @@ def _send_next(core, state, i, now):
 
 @compiled
 def take_refusal(core, state, i, neighbor, number, now):
-    """Plan to send the frame that a neighbor refused again, or drop the frame if it is too old.
+    """Plan another transmission of a frame that a neighbor refused, or drop the frame if it is too old.
 
     ``number``: the frame's number. A neighbor refuses a frame if it has no room now, or if the frame is misdirected.
     """
-    previous, row = _find(state, i, neighbor, number)
+    previous_row, row = _find(state, i, neighbor, number)
     if row == NONE:
         return
     frame, node = state.pendings[row], state.nodes[i]
     if frame.waits_for == REPORT or frame.waits_for == REFUSAL:
         _wait_for(core, state, i, row, ACK, rules.retry_wait_us(state.retry_us, frame.sent - 1), now)
     elif rules.is_too_old(frame.first_us, now, state.lost_after_us):
-        twin.remove_behind(node.pending, state.pendings, previous, row)
+        twin.remove_behind(node.pending, state.pendings, previous_row, row)
         drop_message(core, state, i, NONE, frame.message, Reason.FULL, now)
         free_pending(core, state, row)
     elif frame.waits_for == ACK and node.reports == 0:
@@ -233,13 +233,13 @@ def _find(state, i, neighbor, number):
 
     ``row`` is NONE if no such frame is pending; ``previous`` is NONE if the frame is the first in the node's list.
     """
-    previous, row = NONE, state.nodes[i].pending.first
+    previous_row, row = NONE, state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]
         if frame.neighbor == neighbor and frame.number == number:
             break
-        previous, row = row, frame.next
-    return previous, row
+        previous_row, row = row, frame.next
+    return previous_row, row
 
 
 @compiled
@@ -286,17 +286,17 @@ def free_pending(core, state, row):
 
 @compiled
 def take_acknowledgement(core, state, i, neighbor, number, now):
-    """Remove the frame with a number that a neighbor acknowledged, and send the frames whose turn has come."""
-    previous, row = _find(state, i, neighbor, number)
+    """Remove the frame with a number that a neighbor acknowledged, and send waiting frames that may be sent now."""
+    previous_row, row = _find(state, i, neighbor, number)
     if row != NONE:
-        twin.remove_behind(state.nodes[i].pending, state.pendings, previous, row)
+        twin.remove_behind(state.nodes[i].pending, state.pendings, previous_row, row)
         free_pending(core, state, row)
         _send_next(core, state, i, now)
 
 
 @compiled
 def is_waiting_for(state, i, neighbor):
-    """Return whether a frame of node ``i`` to a neighbor still waits for its turn, its report or its ack."""
+    """Return whether a frame of node ``i`` to a neighbor still waits to be sent, reported or acknowledged."""
     row = state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]
@@ -329,8 +329,8 @@ def _is_heard(state, i, pending):
 def repeat(core, state, i, now, given_up):
     """Retransmit due frames of node ``i``, and move its pending frames for silent neighbors into the list ``given_up``.
 
-    A neighbor is silent if `rules.is_given_up` applies to a frame to it. Frames to the same neighbor are adjacent in
-    the list; the caller frees them.
+    A neighbor is silent if node ``i`` stops sending a frame to the neighbor (`rules.is_given_up`). Frames to the same
+    neighbor are adjacent in the list; the caller frees them.
     """
     _free_taken(core, state, i, now)
     row = state.nodes[i].pending.first
@@ -347,37 +347,37 @@ def repeat(core, state, i, now, given_up):
     twin.clear(given_up)
     if state.retries == 0:
         _free_sent(core, state, i, now)
-    silent = _first_silent(state, i)
-    while silent != NONE:
-        _give_up(state, i, silent, given_up)
-        silent = _first_silent(state, i)
+    silent_neighbor = _first_silent(state, i)
+    while silent_neighbor != NONE:
+        _give_up(state, i, silent_neighbor, given_up)
+        silent_neighbor = _first_silent(state, i)
 
 
 @compiled
 def _free_taken(core, state, i, now):
-    """Free node ``i``'s frames that have arrived and can no longer be refused."""
-    pending = state.nodes[i].pending
-    previous, row = NONE, pending.first
+    """Free node ``i``'s frames that have arrived, if the time in which their receivers may refuse them is over."""
+    pending_list = state.nodes[i].pending
+    previous_row, row = NONE, pending_list.first
     while row != NONE:
         frame = state.pendings[row]
         if frame.waits_for != REFUSAL or frame.due_us > now:
-            previous, row = row, frame.next
+            previous_row, row = row, frame.next
             continue
-        next_row = twin.remove_behind(pending, state.pendings, previous, row)
+        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, row)
         free_pending(core, state, row)
         row = next_row
 
 
 @compiled
 def _free_sent(core, state, i, now):
-    """Free node ``i``'s frames that have been sent, because with ``retries`` 0 they are not acknowledged."""
-    pending = state.nodes[i].pending
-    previous, row = NONE, pending.first
+    """Free the frames that node ``i`` has sent; for ``retries`` 0, where no frame is acknowledged."""
+    pending_list = state.nodes[i].pending
+    previous_row, row = NONE, pending_list.first
     while row != NONE:
         if state.pendings[row].due_us > now:
-            previous, row = row, state.pendings[row].next
+            previous_row, row = row, state.pendings[row].next
             continue
-        next_row = twin.remove_behind(pending, state.pendings, previous, row)
+        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, row)
         free_pending(core, state, row)
         row = next_row
 
@@ -396,12 +396,12 @@ def _first_silent(state, i):
 @compiled
 def _give_up(state, i, neighbor, given_up):
     """Move all pending frames for a neighbor from node ``i``'s list into the list ``given_up``."""
-    pending = state.nodes[i].pending
-    previous, row = NONE, pending.first
+    pending_list = state.nodes[i].pending
+    previous_row, row = NONE, pending_list.first
     while row != NONE:
         if state.pendings[row].neighbor != neighbor:
-            previous, row = row, state.pendings[row].next
+            previous_row, row = row, state.pendings[row].next
             continue
-        next_row = twin.remove_behind(pending, state.pendings, previous, row)
+        next_row = twin.remove_behind(pending_list, state.pendings, previous_row, row)
         twin.append_behind(given_up, state.pendings, given_up.last, row)
         row = next_row

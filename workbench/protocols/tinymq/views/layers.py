@@ -4,8 +4,9 @@
 
 Each tree has a color. If there are at most ten trees, each has a chip that shows and hides it. In PUB-2-SUB+ a node is
 in every tree: its disc is grey, and the keys of each tree have a chip of their own. Zones are strips in a lane for each
-tree, with the stored queries below them. At most ``MOST_STRIPS`` zones, and as many parts of queries, are drawn: those
-that last longest. At most ``MOST_ROUTES`` messages, spread evenly over the run, can be followed.
+tree, with the stored queries below them. At most ``MOST_STRIPS`` intervals of zones are drawn, and at most
+``MOST_STRIPS`` intervals of stored queries: those that last longest. At most ``MOST_ROUTES`` messages, spread evenly
+over the run, can be followed.
 """
 
 from __future__ import annotations
@@ -128,8 +129,8 @@ def _used_words(codes: np.ndarray, words: Sequence[str]) -> tuple[np.ndarray, li
     A code is an index of ``words``; ``indexes`` gives, for each code, the index of its word among the used words. A
     root's empty key becomes the word "root".
     """
-    used, text = unique_inverse(codes)
-    return text, [words[code] or "root" for code in used.tolist()]
+    used_codes, word_indexes = unique_inverse(codes)
+    return word_indexes, [words[code] or "root" for code in used_codes.tolist()]
 
 
 def _tree_looks(roots: Sequence[int], **look: Any) -> tuple[Look, ...]:
@@ -147,36 +148,36 @@ def tree_layers(overlay: Overlay, is_shared: bool) -> list[Layer]:
     ``is_shared``: whether a node is in every tree, as in PUB-2-SUB+.
     """
     place_rows = overlay.place_rows
-    text, words = _used_words(place_rows["key"], overlay.words)
+    text_index, words = _used_words(place_rows["key"], overlay.words)
     places = rows_of(
-        place_rows, peer=place_rows["parent"], look=place_rows["tree"], text=text, value=place_rows["depth"]
+        place_rows, peer=place_rows["parent"], look=place_rows["tree"], text=text_index, value=place_rows["depth"]
     )
-    links = _tree_looks(overlay.roots, size=0.28, least=2.2)
+    link_looks = _tree_looks(overlay.roots, size=0.28, least=2.2)
     has_parent = places["peer"] >= 0
-    children = select(places, has_parent)
-    children |= {"node": children["peer"], "peer": children["node"]}
-    discs = _tree_looks(overlay.roots, size=1.9)
-    squares = _tree_looks(overlay.roots, size=2.5, least=13, marker="square")
+    child_rows = select(places, has_parent)
+    child_rows |= {"node": child_rows["peer"], "peer": child_rows["node"]}
+    disc_looks = _tree_looks(overlay.roots, size=1.9)
+    square_looks = _tree_looks(overlay.roots, size=2.5, least=13, marker="square")
     # The legend has a line for each tree, and a square for all roots.
-    looks = [look._replace(label="") for look in (*discs, *squares)]
-    looks[len(discs)] = looks[len(discs)]._replace(label="root")
-    disc_rows = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(discs)))
-    tree_parts = [Layer("trees", places, links, "line", section=PLACE, words=words)]
+    looks = [look._replace(label="") for look in (*disc_looks, *square_looks)]
+    looks[len(disc_looks)] = looks[len(disc_looks)]._replace(label="root")
+    disc_rows = rows_of(places, look=places["look"] + np.where(has_parent, 0, len(disc_looks)))
+    tree_parts = [Layer("trees", places, link_looks, "line", section=PLACE, words=words)]
     if is_shared:
         look = Look("in every tree", palette.LINK_GOOD, 1.9)
         tree_parts.append(Layer("in every tree", rows_of(overlay.whole), (look,), "disc"))
         disc_rows = select(disc_rows, ~has_parent)
     tree_parts.append(Layer("trees", disc_rows, tuple(looks), "disc"))
     tree_parts += _key_layers(places, words, overlay.roots, is_shared)
-    tree_parts.append(Layer("trees", children, links, section=CHILDREN, words=words))
+    tree_parts.append(Layer("trees", child_rows, link_looks, section=CHILDREN, words=words))
     return tree_parts
 
 
 def _key_layers(places: Table, words: Sequence[str], roots: Sequence[int], is_shared: bool) -> list[Layer]:
     """Return the layers of labels that show a node and its key, such as "12: 0101".
 
-    There is one layer, or one for each tree if each node ``is_shared`` by all trees. In ``places``, "text" is an index
-    of ``words``, the keys.
+    ``is_shared``: whether each node is in all trees; then each tree has a layer of its own. Otherwise there is one
+    layer. ``words``: the keys; the column "text" of ``places`` has indexes of ``words``.
     """
     keys = map(words.__getitem__, places["text"].tolist())
     texts = [f"{node}: {key}" for node, key in zip(places["node"].tolist(), keys, strict=True)]
@@ -198,11 +199,11 @@ def ring_layers(overlay: Overlay) -> list[Layer]:
 
     A node is re-keyed if it has another key or tree than before the last failure.
     """
-    rekeyed = rows_of(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]))
-    orphans = rows_of(overlay.orphan_rows, look=overlay.orphan_rows["had_place"])
+    rekeyed_rows = rows_of(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]))
+    orphan_rows = rows_of(overlay.orphan_rows, look=overlay.orphan_rows["had_place"])
     return [
-        Layer("re-keyed", rekeyed, (REKEYED_LOOK,), "ring"),
-        Layer("without a place", orphans, ORPHAN_LOOKS, "ring"),
+        Layer("re-keyed", rekeyed_rows, (REKEYED_LOOK,), "ring"),
+        Layer("without a place", orphan_rows, ORPHAN_LOOKS, "ring"),
     ]
 
 
@@ -216,20 +217,25 @@ def _load_layers(recorded: Recorded, sent: np.ndarray, roots: Sequence[int]) -> 
     """
     ids, columns = recorded.plan.ids, recorded.columns
     sent, node_index = _rows_in_plan(recorded.plan, columns["node"], sent)
-    order = argsort(node_index)
+    frame_order = argsort(node_index)
     counts = np.bincount(node_index, minlength=len(ids))
     largest = max(int(counts.max(initial=0)), 1)
     # The smallest number of frames of each color.
     lower_ends = np.ceil((np.arange(SHADES) - 0.5) * largest / (SHADES - 1)).astype(np.int64)
     lower_ends[0] = 0
-    owner, shade = np.nonzero((lower_ends <= counts[:, None]) & (np.diff(lower_ends, prepend=-1) > 0))
-    frame = np.append(order, 0)[np.cumsum(counts)[owner] - counts[owner] + lower_ends[shade] - 1]
-    start_us = np.where(lower_ends[shade] > 0, np.append(columns["time_us"][sent], 0)[frame], 0)
-    end_us = until_next(owner, start_us, recorded.duration_us)
-    classes = {"node": ids[owner], "from_us": start_us, "until_us": end_us}
-    discs = rows_of(classes, look=np.isin(ids[owner], roots), weight=shade / (SHADES - 1))
+    node_of_disc, shade_index = np.nonzero((lower_ends <= counts[:, None]) & (np.diff(lower_ends, prepend=-1) > 0))
+    frame_index = np.append(frame_order, 0)[
+        np.cumsum(counts)[node_of_disc] - counts[node_of_disc] + lower_ends[shade_index] - 1
+    ]
+    start_us = np.where(lower_ends[shade_index] > 0, np.append(columns["time_us"][sent], 0)[frame_index], 0)
+    end_us = until_next(node_of_disc, start_us, recorded.duration_us)
+    disc_spans = {"node": ids[node_of_disc], "from_us": start_us, "until_us": end_us}
+    discs = rows_of(disc_spans, look=np.isin(ids[node_of_disc], roots), weight=shade_index / (SHADES - 1))
     scale = Scale(
-        "frames sent so far", tuple(load_colour(shade / (SHADES - 1)) for shade in range(SHADES)), "0", f"{largest:,}"
+        "frames sent so far",
+        tuple(load_colour(shade_index / (SHADES - 1)) for shade_index in range(SHADES)),
+        "0",
+        f"{largest:,}",
     )
     looks = (Look(size=1.9), Look(size=2.5, least=13, marker="square"))
     return [Layer("load", within(discs, recorded.duration_us), looks, "disc", is_on=False, scale=scale)]
@@ -240,10 +246,18 @@ def _rows_in_plan(plan: Layout, nodes: np.ndarray, rows: np.ndarray) -> tuple[np
 
     ``rows``: numbers of trace rows; ``nodes``: the node of each row of the trace.
     """
-    node = nodes[rows]
-    size = int(node.max(initial=0)) + 1
-    index = plan.indices(np.arange(size))[node] if size <= 4 * len(plan.ids) + 1000 else plan.indices(node)
-    return (rows, index) if (index >= 0).all() else (rows[index >= 0], index[index >= 0])
+    row_nodes = nodes[rows]
+    node_limit = int(row_nodes.max(initial=0)) + 1
+    layout_index = (
+        plan.indices(np.arange(node_limit))[row_nodes]
+        if node_limit <= 4 * len(plan.ids) + 1000
+        else plan.indices(row_nodes)
+    )
+    return (
+        (rows, layout_index)
+        if (layout_index >= 0).all()
+        else (rows[layout_index >= 0], layout_index[layout_index >= 0])
+    )
 
 
 # Messages
@@ -259,11 +273,12 @@ def message_routes(recorded: Recorded) -> list[Layer | MessagePaths]:
     events = _choose_evenly(np.flatnonzero(all_messages["kind"] == 1), MOST_ROUTES - len(queries))
     chosen_messages = select(all_messages, np.concatenate([queries, events]))
     hops, marks = find_hops_and_marks(recorded.columns, chosen_messages)
-    step = -(-len(hops["route"]) // MOST_HOPS)
-    if step > 1:
-        chosen_messages = select(chosen_messages, np.arange(0, len(chosen_messages["kind"]), step))
+    message_step = -(-len(hops["route"]) // MOST_HOPS)
+    if message_step > 1:
+        chosen_messages = select(chosen_messages, np.arange(0, len(chosen_messages["kind"]), message_step))
         hops, marks = (
-            select(rows, rows["route"] % step == 0) | {"route": rows["route"][rows["route"] % step == 0] // step}
+            select(rows, rows["route"] % message_step == 0)
+            | {"route": rows["route"][rows["route"] % message_step == 0] // message_step}
             for rows in (hops, marks)
         )
     return [
@@ -279,11 +294,11 @@ def _choose_evenly(rows: np.ndarray, limit: int) -> np.ndarray:
 
 def _messages_to_follow(all_messages: Table, chosen_messages: Table, hops: Table, marks: Table) -> MessagePaths:
     routes = []
-    arrived = select(hops, hops["arrived"])
-    count = np.bincount(arrived["route"], minlength=len(chosen_messages["kind"])).tolist()
+    arrived_hops = select(hops, hops["arrived"])
+    hop_counts = np.bincount(arrived_hops["route"], minlength=len(chosen_messages["kind"])).tolist()
     last_us = chosen_messages["from_us"].copy()
-    np.maximum.at(last_us, arrived["route"], arrived["arrived_us"])
-    flat_counts = np.bincount(marks["route"] * len(MARKS) + marks["look"], minlength=len(count) * len(MARKS))
+    np.maximum.at(last_us, arrived_hops["route"], arrived_hops["arrived_us"])
+    flat_counts = np.bincount(marks["route"] * len(MARKS) + marks["look"], minlength=len(hop_counts) * len(MARKS))
     mark_counts = flat_counts.reshape(-1, len(MARKS)).tolist()
     spans_ms = ((last_us - chosen_messages["from_us"]) / 1000).tolist()
     for route_index, (kind, node, sequence, from_us) in enumerate(
@@ -291,7 +306,10 @@ def _messages_to_follow(all_messages: Table, chosen_messages: Table, hops: Table
     ):
         name, messages = list(KINDS.items())[kind]
         frames = tuple((node, sequence, message) for message in messages)
-        summary = [f"{count[route_index]} hop{'s' * (count[route_index] != 1)} within {spans_ms[route_index]:,.1f} ms"]
+        summary = [
+            f"{hop_counts[route_index]} hop{'s' * (hop_counts[route_index] != 1)} "
+            f"within {spans_ms[route_index]:,.1f} ms"
+        ]
         summary += [
             f"{MARK_LOOKS[mark].label} at {mark_count}"
             for mark, mark_count in zip(MARKS, mark_counts[route_index], strict=True)
@@ -315,12 +333,24 @@ def route_layers(duration_us: int, hops: Table, marks: Table) -> list[Layer]:
         Look(message, MESSAGES[message], 0.3, 2.5, lane=0.95 if message == NOTIFICATION else 0.45, head=0.92)
         for message in MESSAGE_NAMES
     )
-    arrived, lost = select(hops, hops["arrived"]), select(hops, ~hops["arrived"])
+    arrived_hops, lost_hops = select(hops, hops["arrived"]), select(hops, ~hops["arrived"])
     tables = [
-        _extend_to_end(duration_us, arrived, "sender", "arrived_us", peer=arrived["receiver"], look=arrived["message"]),
+        _extend_to_end(
+            duration_us,
+            arrived_hops,
+            "sender",
+            "arrived_us",
+            peer=arrived_hops["receiver"],
+            look=arrived_hops["message"],
+        ),
         _extend_to_end(duration_us, marks, "node", "at_us", look=marks["look"]),
         _extend_to_end(
-            duration_us, lost, "receiver", "arrived_us", peer=lost["sender"], weight=np.ones(len(lost["route"]))
+            duration_us,
+            lost_hops,
+            "receiver",
+            "arrived_us",
+            peer=lost_hops["sender"],
+            weight=np.ones(len(lost_hops["route"])),
         ),
     ]
     lost_looks = (Look("lost on this link", palette.LOST, 0.75, 6, 2),)
@@ -342,24 +372,24 @@ def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]
     The layers with the inspector's texts about zones and stored queries are included.
     """
     key_bits, trees = mapping.key_bits, len(overlay.roots)
-    end = float(1 << key_bits)
+    space_end = float(1 << key_bits)
     panel = Panel(
         "Key space: whose zone a string is (lighter: deeper in the tree), and below it the queries stored there",
         0.0,
-        end,
+        space_end,
         tuple(f"root {root}" for root in overlay.roots),
         key_bits,
     )
     background = table(
         lane=np.arange(trees),
         low=np.zeros(trees),
-        high=np.full(trees, end),
+        high=np.full(trees, space_end),
         until_us=np.full(trees, overlay.duration_us),
     ) | {"from_us": np.zeros(trees, np.int64)}
     strips, notes = _keep_longest(zones, "zones")
-    text, words = _used_words(strips["key"], overlay.words)
-    look = strips["tree"] % len(TREES) * DEPTHS + np.minimum(strips["depth"], DEPTHS - 1)
-    strip_rows = _strips(strips, lane=strips["tree"], look=look, text=text)
+    text_index, words = _used_words(strips["key"], overlay.words)
+    look_index = strips["tree"] % len(TREES) * DEPTHS + np.minimum(strips["depth"], DEPTHS - 1)
+    strip_rows = _strips(strips, lane=strips["tree"], look=look_index, text=text_index)
     looks = tuple(Look("", depth_colour(*divmod(index, DEPTHS))) for index in range(min(trees, len(TREES)) * DEPTHS))
     return [
         Layer("zones", background, (Look("stored by no node", UNSTORED),), "strip", panel=panel),
@@ -370,7 +400,7 @@ def zone_layers(overlay: Overlay, zones: Table, mapping: Mapping) -> list[Layer]
 
 
 def _strips(rows: Table, **more: Any) -> Table:
-    """Return a table of strips: the columns node, from_us, until_us, low and high of ``rows``, and ``more``.
+    """Return a table of strips: the columns node, from_us, until_us, low, high of ``rows``, and the columns ``more``.
 
     In ``rows``, ``high`` is the last string; in the result, it is the end, one string later.
     """
@@ -383,20 +413,20 @@ def _keep_longest(spans: Table, name: str) -> tuple[Table, tuple[str, ...]]:
 
     ``notes`` is () if no row was omitted; ``name``: the name of the rows in the note, such as "zones".
     """
-    rows = len(spans["from_us"])
-    if rows <= MOST_STRIPS:
+    row_count = len(spans["from_us"])
+    if row_count <= MOST_STRIPS:
         return spans, ()
-    longest = np.sort(np.argsort(spans["from_us"] - spans["until_us"], kind="stable")[:MOST_STRIPS])
-    return select(spans, longest), (f"Of {rows:,} {name} the {MOST_STRIPS:,} are shown that last longest.",)
+    longest_rows = np.sort(np.argsort(spans["from_us"] - spans["until_us"], kind="stable")[:MOST_STRIPS])
+    return select(spans, longest_rows), (f"Of {row_count:,} {name} the {MOST_STRIPS:,} are shown that last longest.",)
 
 
 def _zone_section(overlay: Overlay, zones: Table, key_bits: int) -> Layer:
     """Return the layer that lists a node's zones in the inspector, as texts such as "0101 – 0111"."""
-    _, first_row, text = unique_all(row_keys(zones["low"], zones["high"]))
-    ends = zip(zones["low"][first_row].tolist(), zones["high"][first_row].tolist(), strict=True)
-    words = [f"{low:0{key_bits}b} – {high:0{key_bits}b}" for low, high in ends]
-    described = rows_of(zones, look=zones["tree"], text=text)
-    return Layer("zones", described, _tree_looks(overlay.roots), section=ZONE, words=words)
+    _, first_row, text_index = unique_all(row_keys(zones["low"], zones["high"]))
+    interval_ends = zip(zones["low"][first_row].tolist(), zones["high"][first_row].tolist(), strict=True)
+    words = [f"{low:0{key_bits}b} – {high:0{key_bits}b}" for low, high in interval_ends]
+    zone_rows = rows_of(zones, look=zones["tree"], text=text_index)
+    return Layer("zones", zone_rows, _tree_looks(overlay.roots), section=ZONE, words=words)
 
 
 def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel) -> list[Layer]:
@@ -406,19 +436,19 @@ def _query_layers(overlay: Overlay, zones: Table, mapping: Mapping, panel: Panel
     """
     boxes, notes = _keep_longest(stored_boxes(overlay, zones, mapping), "parts of queries in zones")
     stored_rows = overlay.stored_rows
-    _, first_row, query = unique_all(row_keys(stored_rows["sink"], stored_rows["number"]))
-    asked = tuples(stored_rows, "sink", "number", "text", rows=first_row)
-    texts = [f"query {number} of node {sink}: {overlay.words[text]}" for sink, number, text in asked]
+    _, first_row, query_index = unique_all(row_keys(stored_rows["sink"], stored_rows["number"]))
+    query_tuples = tuples(stored_rows, "sink", "number", "text", rows=first_row)
+    texts = [f"query {number} of node {sink}: {overlay.words[text_index]}" for sink, number, text_index in query_tuples]
     lanes = max(min(len(texts), LANES), 1)
-    query = query[boxes["row"]]
-    lane = query % lanes
-    strip_rows = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query)
+    query_index = query_index[boxes["row"]]
+    lane = query_index % lanes
+    strip_rows = _strips(boxes, lane=boxes["tree"] + 0.58 + 0.36 / lanes * lane, look=lane, text=query_index)
     looks = [Look("" if len(texts) > LANES else texts[lane], QUERIES[lane]) for lane in range(min(LANES, len(texts)))]
-    text, words = _used_words(stored_rows["text"], overlay.words)
-    stored = rows_of(stored_rows, origin=stored_rows["sink"], sequence=stored_rows["number"], text=text)
+    text_index, words = _used_words(stored_rows["text"], overlay.words)
+    stored_table = rows_of(stored_rows, origin=stored_rows["sink"], sequence=stored_rows["number"], text=text_index)
     return [
         Layer("queries", strip_rows, tuple(looks), "strip", words=texts, panel=panel, notes=notes),
-        Layer("queries", stored, section=STORED, words=words),
+        Layer("queries", stored_table, section=STORED, words=words),
     ]
 
 
@@ -433,16 +463,18 @@ def repair_steps(overlay: Overlay) -> dict[str, np.ndarray]:
     key or tree than before the last failure.
     """
     # Count a node that is re-keyed in several trees at the same time once.
-    rekeyed = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")
-    spans = [overlay.outages, select(overlay.orphan_rows, overlay.orphan_rows["had_place"]), rekeyed]
-    ends = [np.concatenate([rows["from_us"], rows["until_us"]]) for rows in spans]
-    times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *ends]))
+    rekeyed_spans = joined(select(overlay.place_rows, overlay.place_rows["is_rekeyed"]), "node")
+    span_tables = [overlay.outages, select(overlay.orphan_rows, overlay.orphan_rows["had_place"]), rekeyed_spans]
+    end_times_us = [np.concatenate([rows["from_us"], rows["until_us"]]) for rows in span_tables]
+    times_us = np.unique(np.concatenate([np.zeros(1, np.int64), *end_times_us]))
     times_us = times_us[times_us < overlay.duration_us]
-    return {"time_us": times_us} | {name: running(rows, times_us) for name, rows in zip(COUNTS, spans, strict=True)}
+    return {"time_us": times_us} | {
+        name: running(rows, times_us) for name, rows in zip(COUNTS, span_tables, strict=True)
+    }
 
 
 def _repair_curves(overlay: Overlay) -> Iterable[Curves]:
-    """Return the curves of nodes that are down, without a key and with another key, against time.
+    """Return the curves, over time, of the numbers of nodes that are down, have no key, or have a new key.
 
     Returns () for a run without failures.
     """

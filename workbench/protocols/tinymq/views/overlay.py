@@ -100,7 +100,7 @@ class Overlay:
         stored_rows   columns: the fields of `StoredSpan`
         zone_rows     node, tree, low, high (the node stored the strings in [low, high]), from_us, until_us, zone (a
                       number common to all intervals of a zone)
-        whole         node, from_us, until_us: when a node had all its places
+        whole         node, from_us, until_us: when a node had a place in one tree (in PUB-2-SUB+: in every tree)
         outages       node, from_us, until_us: when a node was down
 
     The tables have keys and texts as indexes of ``words``.
@@ -128,7 +128,7 @@ class Overlay:
 
     @cached_property
     def stored(self) -> tuple[StoredSpan, ...]:
-        """The queries that nodes stored, with the intervals in which they did."""
+        """The stored queries: for each, the node that stored it and the interval during which it did."""
         return tuple(as_spans(StoredSpan, self.stored_rows, self.words))
 
     def places_at(self, time_us: int) -> list[PlaceSpan]:
@@ -140,7 +140,7 @@ class Overlay:
         return sorted(as_spans(OrphanSpan, self.orphan_rows, (), self.alive(self.orphan_rows, time_us)))
 
     def stored_at(self, time_us: int) -> list[StoredSpan]:
-        """Return the queries that nodes store at ``time_us``, sorted by node, sink and number."""
+        """Return the queries that nodes store at ``time_us``, sorted by node, sink and the query's number."""
         return sorted(as_spans(StoredSpan, self.stored_rows, self.words, self.alive(self.stored_rows, time_us)))
 
     def down_at(self, time_us: int) -> set[int]:
@@ -199,8 +199,8 @@ def _read_overlay(
 ) -> Overlay:
     outages = _outages(columns, columns.where(event=("failed", "recovered")), duration_us)
     place_rows = without(_places(columns, columns.where(event="key_set"), duration_us), outages)
-    needed = len(roots) if every_tree else 1
-    states = _node_states(place_rows, outages, np.array(list(nodes), np.int64), needed, duration_us)
+    needed_places = len(roots) if every_tree else 1
+    states = _node_states(place_rows, outages, np.array(list(nodes), np.int64), needed_places, duration_us)
     orphan_rows = select(states, states["state"] != PLACED)
     stored_rows = without(_stored(columns, columns.where(event="query_stored"), duration_us), outages)
     return Overlay(
@@ -234,9 +234,14 @@ def _places(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     )
     rows = rows[openings]
     places = {"node": node[openings], "tree": tree[openings], "parent": columns["peer"][rows]}
-    keys, key = unique_inverse(columns.codes["detail"][rows])
-    depth = _depths([columns.words["detail"][code] for code in keys.tolist()])
-    places |= {"key": keys[key], "depth": depth[key], "from_us": columns["time_us"][rows], "until_us": until_us}
+    key_codes, key_index = unique_inverse(columns.codes["detail"][rows])
+    depths = _depths([columns.words["detail"][code] for code in key_codes.tolist()])
+    places |= {
+        "key": key_codes[key_index],
+        "depth": depths[key_index],
+        "from_us": columns["time_us"][rows],
+        "until_us": until_us,
+    }
     return within(places, duration_us)
 
 
@@ -245,10 +250,10 @@ def _depths(keys: list[str]) -> np.ndarray:
 
     The depth is the number of 1s in the key, as each hop from the root adds one 1.
     """
-    length = np.fromiter(map(len, keys), np.int64, len(keys))
-    end = np.cumsum(length)
+    key_lengths = np.fromiter(map(len, keys), np.int64, len(keys))
+    key_ends = np.cumsum(key_lengths)
     ones_before = np.append(0, np.cumsum(np.frombuffer("".join(keys).encode(), np.uint8) == ord("1")))
-    return ones_before[end] - ones_before[end - length]
+    return ones_before[key_ends] - ones_before[key_ends - key_lengths]
 
 
 def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
@@ -258,15 +263,15 @@ def _zones(columns: Columns, rows: np.ndarray, duration_us: int) -> Table:
     """
     names = {"node": "node", "tree": "origin", "low": "sequence", "high": "value", "from_us": "time_us"}
     zones = {name: columns[column][rows].astype(np.int64) for name, column in names.items()}
-    line = row_keys(zones["node"], zones["tree"])
-    order = argsort(line)
-    zones, line = select(zones, order), line[order]
+    line_keys = row_keys(zones["node"], zones["tree"])
+    row_order = argsort(line_keys)
+    zones, line_keys = select(zones, row_order), line_keys[row_order]
     is_end = zones["high"] < 0
-    ends = np.flatnonzero(is_end)
-    end = np.append(ends, len(line))[np.searchsorted(ends, np.arange(len(line)))]
-    is_ended = np.append(line, -1)[end] == line
-    zones["until_us"] = np.where(is_ended, np.append(zones["from_us"], 0)[end], duration_us)
-    zones["zone"] = row_keys(line, np.cumsum(is_end))
+    end_rows = np.flatnonzero(is_end)
+    end_row = np.append(end_rows, len(line_keys))[np.searchsorted(end_rows, np.arange(len(line_keys)))]
+    is_ended = np.append(line_keys, -1)[end_row] == line_keys
+    zones["until_us"] = np.where(is_ended, np.append(zones["from_us"], 0)[end_row], duration_us)
+    zones["zone"] = row_keys(line_keys, np.cumsum(is_end))
     return within(select(zones, ~is_end), duration_us)
 
 
@@ -287,33 +292,37 @@ def _mark_rekeyed(place_rows: Table, failures_us: np.ndarray, every_tree: bool) 
     beyond the next failure is split at that time, because the comparison begins anew. ``every_tree``: whether each node
     belongs to all trees, so that each tree is compared separately.
     """
-    line = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
-    order = lexsort((place_rows["from_us"], line))
-    place_rows, line = select(place_rows, order), line[order]
-    start, until, scale = place_rows["from_us"], place_rows["until_us"], int(place_rows["until_us"].max(initial=0)) + 1
-    last_failure = np.searchsorted(failures_us, start, "right") - 1
-    failed_us = np.append(failures_us, 0)[last_failure]
-    previous = np.searchsorted(line * scale + start, line * scale + failed_us) - 1
-    is_known = (last_failure >= 0) & (previous >= 0) & (line[previous] == line)
-    is_different = (place_rows["tree"][previous] != place_rows["tree"]) | (
-        place_rows["key"][previous] != place_rows["key"]
+    line_keys = row_keys(place_rows["node"], place_rows["tree"]) if every_tree else row_keys(place_rows["node"])
+    row_order = lexsort((place_rows["from_us"], line_keys))
+    place_rows, line_keys = select(place_rows, row_order), line_keys[row_order]
+    start_us, until_us, time_scale = (
+        place_rows["from_us"],
+        place_rows["until_us"],
+        int(place_rows["until_us"].max(initial=0)) + 1,
     )
-    is_rekeyed = is_known & is_different
-    next_us = np.append(failures_us, FOREVER_US)[last_failure + 1]
-    is_split = is_rekeyed & (next_us < until)
-    marked = place_rows | {"until_us": np.where(is_split, next_us, until), "is_rekeyed": is_rekeyed}
+    last_failure = np.searchsorted(failures_us, start_us, "right") - 1
+    failed_us = np.append(failures_us, 0)[last_failure]
+    previous_row = np.searchsorted(line_keys * time_scale + start_us, line_keys * time_scale + failed_us) - 1
+    has_previous = (last_failure >= 0) & (previous_row >= 0) & (line_keys[previous_row] == line_keys)
+    is_different = (place_rows["tree"][previous_row] != place_rows["tree"]) | (
+        place_rows["key"][previous_row] != place_rows["key"]
+    )
+    is_rekeyed = has_previous & is_different
+    next_failure_us = np.append(failures_us, FOREVER_US)[last_failure + 1]
+    is_split = is_rekeyed & (next_failure_us < until_us)
+    marked_rows = place_rows | {"until_us": np.where(is_split, next_failure_us, until_us), "is_rekeyed": is_rekeyed}
     split_rows = select(place_rows, is_split) | {
-        "from_us": next_us[is_split],
+        "from_us": next_failure_us[is_split],
         "is_rekeyed": np.zeros(is_split.sum(), bool),
     }
-    return {name: np.concatenate([marked[name], split_rows[name]]) for name in marked}
+    return {name: np.concatenate([marked_rows[name], split_rows[name]]) for name in marked_rows}
 
 
 def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: int, duration_us: int) -> Table:
     """Return a table of the intervals in which nodes were up, with the columns node, state, from_us, until_us.
 
-    ``state`` is PLACED while the node has ``needed`` places (or more), LOST if it had them earlier, and NEVER if it has
-    not had them yet.
+    ``state`` is PLACED while the node has at least ``needed`` places. With fewer places, ``state`` is LOST if the node
+    had ``needed`` places earlier, else NEVER.
     """
     all_nodes = np.unique(np.concatenate([nodes, place_rows["node"], outages["node"]]))
     # Changes: (node, time, change of the number of places, change of the count "is up").
@@ -329,15 +338,15 @@ def _node_states(place_rows: Table, outages: Table, nodes: np.ndarray, needed: i
     place_change, up_change = (
         np.repeat([change[column] for change in changes], [len(change[0]) for change in changes]) for column in (2, 3)
     )
-    order = lexsort((up_change, place_change, time_us, node))
-    node, time_us = node[order], time_us[order]
+    change_order = lexsort((up_change, place_change, time_us, node))
+    node, time_us = node[change_order], time_us[change_order]
     first_change = np.searchsorted(node, node)
-    until = np.append(time_us[1:], duration_us)
-    until[:-1][node[1:] != node[:-1]] = duration_us
+    until_us = np.append(time_us[1:], duration_us)
+    until_us[:-1][node[1:] != node[:-1]] = duration_us
     # Changes of places sum to 0 for each node, so one sum serves all nodes. Being up adds 1 a node: subtract it.
-    has_all = np.cumsum(place_change[order]) >= needed
-    is_up = np.cumsum(up_change[order]) - np.searchsorted(all_nodes, node) > 0
-    latest = last_marked(has_all)
-    state = np.where(has_all, PLACED, np.where(latest >= first_change, LOST, NEVER))
-    states = {"node": node, "state": state, "from_us": time_us, "until_us": until}
-    return joined(select(states, is_up & (time_us < until)), "node", "state")
+    has_all = np.cumsum(place_change[change_order]) >= needed
+    is_up = np.cumsum(up_change[change_order]) - np.searchsorted(all_nodes, node) > 0
+    last_placed = last_marked(has_all)
+    state_codes = np.where(has_all, PLACED, np.where(last_placed >= first_change, LOST, NEVER))
+    states = {"node": node, "state": state_codes, "from_us": time_us, "until_us": until_us}
+    return joined(select(states, is_up & (time_us < until_us)), "node", "state")

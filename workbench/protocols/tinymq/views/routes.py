@@ -1,8 +1,8 @@
 """The route of a query or an event through the network: hops, rendezvous nodes, notifications, and where it ended.
 
     list_messages(trace)                   messages of a trace: [("query", sink, number), ("event", node, number)]
-    route(run, message, from_s, until_s)   one of these routes: a `Route`
-    find_hops_and_marks(columns, messages) several routes, as tables of hops and marks
+    route(run, message, from_s, until_s)   the route of one of these messages: a `Route`
+    find_hops_and_marks(columns, messages) the routes of several messages, as tables of hops and marks
 
 Theory of operation
     A hop is a unicast frame of the message that arrived. Frames that are repeated, or sent to two trees over one
@@ -81,10 +81,10 @@ class Route:
 
         Hops are counted from 1, in order of arrival; lost hops are not counted.
         """
-        arrived = [hop for hop in self.hops if hop.arrived][:hops]
-        last_us = arrived[-1].arrived_us if arrived else self.hops[0].from_us if self.hops else 0
+        arrived_hops = [hop for hop in self.hops if hop.arrived][:hops]
+        last_us = arrived_hops[-1].arrived_us if arrived_hops else self.hops[0].from_us if self.hops else 0
         hops_until = tuple(
-            hop for hop in self.hops if hop in arrived or (not hop.arrived and hop.arrived_us <= last_us)
+            hop for hop in self.hops if hop in arrived_hops or (not hop.arrived and hop.arrived_us <= last_us)
         )
         return Route(self.message, hops_until, tuple(mark for mark in self.marks if mark.at_us <= last_us))
 
@@ -97,13 +97,13 @@ class Route:
         return [(hop.sender, hop.receiver) for hop in self.hops if hop.message == message and hop.arrived]
 
     def in_words(self, message: str) -> str:
-        """Return the hops that arrived and have this message type as a text, such as "13 → 6, 6 → 7"."""
+        """Return a text, such as "13 → 6, 6 → 7", of the hops that arrived and have this message type."""
         return ", ".join(f"{sender} → {receiver}" for sender, receiver in self.links(message))
 
     def path(self, message: str, start: int, end: int) -> list[int]:
         """Return the nodes on the path from ``start`` to ``end`` that the hops of a message type form.
 
-        Of several hops into a node, the first counts. Returns [] if these hops do not connect the two nodes.
+        If several hops lead to a node, the first counts. Returns [] if the hops do not connect the two nodes.
         """
         came_from: dict[int, int] = {}
         for sender, receiver in self.links(message):
@@ -169,9 +169,9 @@ def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until
 def find_hops_and_marks(columns: Columns, messages: Table) -> tuple[Table, Table]:
     """Return the hops and marks of several queries and events, in order of time.
 
-    ``messages``: rows of `message_table`. Hops have the fields of `Hop`; their messages are indexes of
-    ``MESSAGE_NAMES``. Marks have the fields of `Mark`; their looks are indexes of ``MARKS``, and their texts are codes
-    of ``columns.words["detail"]`` (-1: no text). Both tables have the column ``route``, an index of ``messages``.
+    ``messages``: rows of `message_table`. The table of hops has the fields of `Hop`, with ``message`` as an index of
+    ``MESSAGE_NAMES``. The table of marks has the fields of `Mark`, with ``look`` as an index of ``MARKS``, and ``text``
+    as an index of ``columns.words["detail"]`` (-1: no text). Both have the column ``route``, an index of ``messages``.
     """
     hops, marks = _hops(columns, messages), _marks(columns, messages)
     marks = select(marks, first_rows(row_keys(marks["route"], marks["look"], marks["node"])))
@@ -193,18 +193,23 @@ def _hops(columns: Columns, messages: Table) -> Table:
     frames = columns.where(event=("sent", "received"), message=MESSAGE_NAMES)
     rows, message_row = _select_rows_about(columns, frames[columns["peer"][frames] >= 0], messages)
     is_sent = columns.says("event", rows, "sent")
-    message = columns.numbered("message", rows, _MESSAGES)
+    message_index = columns.numbered("message", rows, _MESSAGES)
     node, peer, time_us = columns["node"][rows], columns["peer"][rows], columns["time_us"][rows]
     sender, receiver = np.where(is_sent, node, peer), np.where(is_sent, peer, node)
-    key = row_keys(message_row, message, sender, receiver)
+    row_hop_keys = row_keys(message_row, message_index, sender, receiver)
     sent_rows, received_rows = np.flatnonzero(is_sent), np.flatnonzero(~is_sent)
-    hop_keys, first_sent = unique_index(key[sent_rows])
-    arrived_keys, first_arrival = unique_index(key[received_rows])
-    hop, arrival_index = sent_rows[first_sent], find_sorted(hop_keys, arrived_keys)
+    hop_keys, first_sent = unique_index(row_hop_keys[sent_rows])
+    arrived_keys, first_arrival = unique_index(row_hop_keys[received_rows])
+    hop_rows, arrival_index = sent_rows[first_sent], find_sorted(hop_keys, arrived_keys)
     has_arrived, arrival_row = arrival_index >= 0, np.append(received_rows[first_arrival], 0)[arrival_index]
-    hops = {"sender": sender[hop], "receiver": receiver[hop], "message": message[hop], "route": message_row[hop]}
-    hops["from_us"] = time_us[hop] - columns["value"][rows[hop]]
-    return hops | {"arrived_us": time_us[np.where(has_arrived, arrival_row, hop)], "arrived": has_arrived}
+    hops = {
+        "sender": sender[hop_rows],
+        "receiver": receiver[hop_rows],
+        "message": message_index[hop_rows],
+        "route": message_row[hop_rows],
+    }
+    hops["from_us"] = time_us[hop_rows] - columns["value"][rows[hop_rows]]
+    return hops | {"arrived_us": time_us[np.where(has_arrived, arrival_row, hop_rows)], "arrived": has_arrived}
 
 
 def _marks(columns: Columns, messages: Table) -> Table:
@@ -213,16 +218,16 @@ def _marks(columns: Columns, messages: Table) -> Table:
     ``messages``: the messages, rows of `message_table`. The columns are those of `find_hops_and_marks`.
     """
     rows, message_row = _select_rows_about(columns, columns.where(event=_MARKED_EVENTS), messages)
-    look = columns.numbered("event", rows, _MARKED_EVENTS)
-    is_mark = (look != _MARKED_EVENTS["query_stored"]) | (columns["value"][rows] > 0)
-    is_dropped = look == _MARKED_EVENTS["dropped"]
+    look_index = columns.numbered("event", rows, _MARKED_EVENTS)
+    is_mark = (look_index != _MARKED_EVENTS["query_stored"]) | (columns["value"][rows] > 0)
+    is_dropped = look_index == _MARKED_EVENTS["dropped"]
     is_mark &= ~is_dropped | (columns.numbered("detail", rows, _QUIET) < 0)
-    text = np.where(is_dropped, columns.codes["detail"][rows], -1)
+    text_index = np.where(is_dropped, columns.codes["detail"][rows], -1)
     marks = {
         "node": columns["node"][rows],
-        "look": look,
+        "look": look_index,
         "at_us": columns["time_us"][rows],
-        "text": text,
+        "text": text_index,
         "route": message_row,
     }
     return select(marks, is_mark)

@@ -125,11 +125,11 @@ def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: in
         "from_us": np.zeros(len(other_nodes)),
         "until_us": np.full(len(other_nodes), overlay.duration_us),
     }
-    numbers = rows_of(whole_run, text=np.arange(len(other_nodes)))
+    number_labels = rows_of(whole_run, text=np.arange(len(other_nodes)))
     return [
         *shown_layers,
         *labels,
-        Layer("numbers", numbers, (Look(),), "label", words=list(map(str, other_nodes.tolist()))),
+        Layer("numbers", number_labels, (Look(),), "label", words=list(map(str, other_nodes.tolist()))),
     ]
 
 
@@ -140,18 +140,22 @@ class RouteScene(LayerScene):
 
     def _draw_arrows(self, group: Group) -> None:
         super()._draw_arrows(group)
-        ends, rows = self._line_ends(group)
+        line_ends, rows = self._line_ends(group)
         # Numbers of notifications are farther along the arrow, where they do not hide the event's numbers.
-        share = 0.36 + 0.28 * (group.look.label == NOTIFICATION)
+        arrow_share = 0.36 + 0.28 * (group.look.label == NOTIFICATION)
         for hop_number, (x0, y0, x1, y1) in zip(
-            group.column("value")[rows].tolist(), self._shift_lines(ends, group.look.lane).tolist(), strict=True
+            group.column("value")[rows].tolist(), self._shift_lines(line_ends, group.look.lane).tolist(), strict=True
         ):
             length = math.hypot(x1 - x0, y1 - y0)
             if self.count <= MOST_KEYS and length > 5 * self.node:
-                x = x0 + share * (x1 - x0) - 11 * (y1 - y0) / length
-                y = y0 + share * (y1 - y0) + 11 * (x1 - x0) / length
-                look: dict[str, Any] = {"colour": group.look.colour, "halo": palette.BACKGROUND, "anchor": "middle"}
-                self.drawing.text(x, y + 4, str(hop_number), size=SMALL - 1, **look)
+                x = x0 + arrow_share * (x1 - x0) - 11 * (y1 - y0) / length
+                y = y0 + arrow_share * (y1 - y0) + 11 * (x1 - x0) / length
+                text_style: dict[str, Any] = {
+                    "colour": group.look.colour,
+                    "halo": palette.BACKGROUND,
+                    "anchor": "middle",
+                }
+                self.drawing.text(x, y + 4, str(hop_number), size=SMALL - 1, **text_style)
                 self.band.append((x, y))
 
 
@@ -188,8 +192,8 @@ def _draw_routes(
         last_us = max(
             [hop.arrived_us for hop in route_part.hops] + [mark.at_us for mark in route_part.marks], default=start_us
         )
-        hops = "1 hop" if scene.count == 1 else f"{scene.count} hops"
-        note = f"{hops} within {(last_us - start_us) / 1000:,.1f} ms; the numbers give their order"
+        hop_count_text = "1 hop" if scene.count == 1 else f"{scene.count} hops"
+        note = f"{hop_count_text} within {(last_us - start_us) / 1000:,.1f} ms; the numbers give their order"
         drawings.append(_draw_page(scene, title, scene.draw(), legend_entries, note))
     return drawings
 
@@ -204,8 +208,8 @@ def _make_scene(run: Any, faint_trees: Sequence[Layer], shown_route: Route, star
     # The trees are drawn as they were at the start of the route, so all hops must be alive at that time.
     layers = []
     for layer in route_layers(FOREVER_US, hops, marks):
-        rows = {"from_us": np.zeros(len(layer), np.int64), "value": np.arange(len(layer)) + 1}
-        layers.append(replace(layer, table=layer.table | rows))
+        layer_columns = {"from_us": np.zeros(len(layer), np.int64), "value": np.arange(len(layer)) + 1}
+        layers.append(replace(layer, table=layer.table | layer_columns))
     return RouteScene(
         _make_view(run, [*faint_trees, origin, *layers], MessagePaths((MessagePath("", 0, ()),))), start_us, width
     )

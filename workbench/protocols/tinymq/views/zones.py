@@ -2,7 +2,7 @@
 
     zone_table(overlay)                      which node stored which strings of a tree, from when to when
     stored_boxes(overlay, zones, mapping)    the strings of each zone that belong to queries which its node stored
-    in_zones(zones, rows, regions)           the strings of given regions of nodes that lie in the nodes' zones
+    in_zones(zones, rows, regions)           the parts of nodes' regions that lie in the same nodes' zones
     blocks(low, high, bits)                  an interval of strings of two dimensions, as rectangles
 
 Theory of operation
@@ -68,21 +68,28 @@ def zone_table(overlay: Overlay) -> Table:
     """Return a table of the zones of all trees in time, with a row for each interval of strings.
 
     Columns: the fields of `ZoneSpan`, with keys as indexes of ``overlay.words``, and ``zone``, a number common to all
-    intervals of a zone. The table is sorted by ``from_us``, tree and strings. A string that is in no row of its tree at
-    some time is then stored by no node.
+    intervals of a zone. The table is sorted by ``from_us``, tree and strings. If no row of a tree contains a string at
+    some time, no node of the tree stores the string at that time.
     """
     zone_rows = overlay.zone_rows
-    claims = joined(
+    key_spans = joined(
         {name: overlay.place_rows[name] for name in ("node", "tree", "key", "depth", *_TIMES)}, "node", "tree", "key"
     )
     trees = len(overlay.roots)
-    zone_owner, claim_owner = (spans["node"] * trees + spans["tree"] for spans in (zone_rows, claims))
-    common = overlaps(
-        zone_owner, zone_rows["from_us"], zone_rows["until_us"], claim_owner, claims["from_us"], claims["until_us"]
+    zone_owner, claim_owner = (spans["node"] * trees + spans["tree"] for spans in (zone_rows, key_spans))
+    common_spans = overlaps(
+        zone_owner,
+        zone_rows["from_us"],
+        zone_rows["until_us"],
+        claim_owner,
+        key_spans["from_us"],
+        key_spans["until_us"],
     )
-    zones = select(zone_rows, common.row) | {name: claims[name][common.other] for name in ("key", "depth")}
-    zones |= {"from_us": common.from_us, "until_us": common.until_us}
-    zones["zone"] = row_keys(zones["zone"], common.from_us)
+    zones = select(zone_rows, common_spans.row) | {
+        name: key_spans[name][common_spans.other] for name in ("key", "depth")
+    }
+    zones |= {"from_us": common_spans.from_us, "until_us": common_spans.until_us}
+    zones["zone"] = row_keys(zones["zone"], common_spans.from_us)
     return select(zones, lexsort((zones["low"], zones["tree"], zones["from_us"])))
 
 
@@ -111,17 +118,17 @@ def strings_of(mapping: Mapping, box: tuple[tuple[int, int], ...]) -> Region:
     """
     if len(box) == 1:
         return tuple(box)
-    count = 1
+    string_count = 1
     for low, high in box:
-        count *= high - low + 1
-    if count > MOST_CELLS:
+        string_count *= high - low + 1
+    if string_count > MOST_CELLS:
         return mapping.hull(box)
     dtype = _string_dtype(mapping.key_bits)
-    cells = np.zeros(1, dtype)
+    strings = np.zeros(1, dtype)
     for (low, high), dimension in zip(box, mapping.dimensions, strict=True):
-        cells = ((cells << dimension.bits)[:, None] + np.array(range(low, high + 1), dtype)).ravel()
-    ends = np.flatnonzero(cells[1:] - cells[:-1] != 1)
-    lows, highs = cells[[0, *(ends + 1)]], cells[[*ends, len(cells) - 1]]
+        strings = ((strings << dimension.bits)[:, None] + np.array(range(low, high + 1), dtype)).ravel()
+    ends = np.flatnonzero(strings[1:] - strings[:-1] != 1)
+    lows, highs = strings[[0, *(ends + 1)]], strings[[*ends, len(strings) - 1]]
     return tuple(zip(lows.tolist(), highs.tolist(), strict=True))
 
 
@@ -147,41 +154,49 @@ def regions(words: Any, texts: np.ndarray, box_of: Any, mapping: Mapping) -> dic
 
 
 def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
-    """Return a table of the parts of regions that lie in the zones of their nodes, while both exist.
+    """Return a table of the parts of nodes' regions that lie in the same nodes' zones, while region and zone exist.
 
-    ``rows`` has the columns node, tree, text, from_us, until_us: a node's region, by its text in ``regions``, during an
-    interval. Rows may overlap in time. ``zones``: the table of `zone_table`. The result has the columns row (an index
-    of ``rows``), tree, low, high, from_us, until_us.
+    ``rows`` has the columns node, tree, text, from_us, until_us. Each of its rows gives a node the region
+    ``regions[text]`` in a tree during an interval; these intervals may overlap. ``zones``: the table of `zone_table`.
+    The result has the columns row (an index of ``rows``), tree, low, high, from_us, until_us.
     """
-    zone_numbers, first_row, zone = unique_all(zones["zone"])
+    zone_numbers, first_row, zone_index = unique_all(zones["zone"])
     trees = max(int(spans["tree"].max(initial=0)) for spans in (zones, rows)) + 1
     whole_zones = select(zones, first_row)
     row_owner, zone_owner = (spans["node"] * trees + spans["tree"] for spans in (rows, whole_zones))
-    common = overlaps(row_owner, rows["from_us"], rows["until_us"], zone_owner, *(whole_zones[name] for name in _TIMES))
-    count = np.bincount(zone, minlength=len(zone_numbers))
-    begin = np.cumsum(count) - count
-    common_row = np.repeat(np.arange(len(common.row)), count[common.other])
-    row, interval = common.row[common_row], argsort(zone)[ranges(begin[common.other], count[common.other])]
-    text = rows["text"][row]
+    common_spans = overlaps(
+        row_owner, rows["from_us"], rows["until_us"], zone_owner, *(whole_zones[name] for name in _TIMES)
+    )
+    interval_counts = np.bincount(zone_index, minlength=len(zone_numbers))
+    first_intervals = np.cumsum(interval_counts) - interval_counts
+    common_row = np.repeat(np.arange(len(common_spans.row)), interval_counts[common_spans.other])
+    row_index, interval = (
+        common_spans.row[common_row],
+        argsort(zone_index)[ranges(first_intervals[common_spans.other], interval_counts[common_spans.other])],
+    )
+    text_codes = rows["text"][row_index]
     intersections = [(np.zeros(0, np.int64), *(np.zeros(0, zones["low"].dtype),) * 2)]
-    texts, text_index = unique_inverse(text)
+    texts, text_index = unique_inverse(text_codes)
     for code, positions in zip(texts.tolist(), split_rows(text_index, len(texts)), strict=True):
         lows, highs = np.array(regions[code], zones["low"].dtype).T
-        begin = np.searchsorted(highs, zones["low"][interval[positions]])
+        first_intervals = np.searchsorted(highs, zones["low"][interval[positions]])
         end = np.searchsorted(lows, zones["high"][interval[positions]], "right")
-        count = np.maximum(end - begin, 0)
-        repeated, region_row = np.repeat(np.arange(len(positions)), count), ranges(begin, count)
-        zone_rows = interval[positions[repeated]]
+        interval_counts = np.maximum(end - first_intervals, 0)
+        repeated_positions, region_row = (
+            np.repeat(np.arange(len(positions)), interval_counts),
+            ranges(first_intervals, interval_counts),
+        )
+        zone_rows = interval[positions[repeated_positions]]
         low = np.maximum(zones["low"][zone_rows], lows[region_row])
         high = np.minimum(zones["high"][zone_rows], highs[region_row])
-        intersections.append((positions[repeated], low, high))
+        intersections.append((positions[repeated_positions], low, high))
     interval_index, low, high = (np.concatenate(arrays) for arrays in zip(*intersections, strict=True))
     times = {
-        "from_us": common.from_us[common_row[interval_index]],
-        "until_us": common.until_us[common_row[interval_index]],
+        "from_us": common_spans.from_us[common_row[interval_index]],
+        "until_us": common_spans.until_us[common_row[interval_index]],
     }
     return {
-        "row": row[interval_index],
+        "row": row_index[interval_index],
         "tree": zones["tree"][interval[interval_index]],
         "low": low,
         "high": high,
@@ -190,7 +205,7 @@ def in_zones(zones: Table, rows: Table, regions: dict[int, Region]) -> Table:
 
 
 def blocks(low: int, high: int, bits: tuple[int, int]) -> list[tuple[int, int, int, int]]:
-    """Return the strings in [low, high] as rectangles [(first row, first column, rows, columns)] of a grid.
+    """Return the strings in [low, high] as rectangles [(first row, first column, row count, column count)] of a grid.
 
     The first bits[0] bits of a string are its row, the other bits[1] bits its column.
     """
