@@ -127,7 +127,7 @@ def test_a_button_stops_a_comparison(chromium, lab):
     notebook.run(0)
     notebook.page.evaluate("() => { jupyterapp.shell.currentWidget.content.activeCellIndex = 1 }")
     notebook.page.evaluate("() => { jupyterapp.commands.execute('notebook:run-cell') }")
-    notebook.page.get_by_role("button", name="Stop", exact=True).click()
+    notebook.page.get_by_role("button", name="■ Stop").click()
     notebook.page.get_by_text("points are stored in memory").first.wait_for()
     notebook.page.close()
 

@@ -6,10 +6,7 @@ At the end, a plain line of text replaces the bar, so that a saved or exported n
 from __future__ import annotations
 
 import math
-import os
-import signal
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -54,13 +51,11 @@ class NotebookBar(Display):
         import ipywidgets
         from IPython.display import display
 
+        from workbench.sweeps.stop_button import StopButton
+
         self._bar = ipywidgets.FloatProgress(min=0.0, max=1.0)
         self._text = ipywidgets.Label()
-        stop_button = ipywidgets.Button(
-            description="Stop", icon="stop", tooltip="Stop as with ■ in the toolbar; finished points are kept"
-        )
-        stop_button.on_click(lambda _: _interrupt_cell())
-        self._box = ipywidgets.HBox([self._bar, stop_button, self._text])
+        self._box = ipywidgets.HBox([self._bar, StopButton(), self._text])
         self._shown = display(self._box, display_id=True)
 
     def show(self, share: float, text: str) -> None:
@@ -72,16 +67,6 @@ class NotebookBar(Display):
         """Replace the bar by the summary as text, because a saved notebook cannot show the bar."""
         self._shown.update({"text/plain": summary}, raw=True)
         self._box.close()
-
-
-def _interrupt_cell() -> None:
-    """Interrupt the running cell, as the toolbar's button does.
-
-    JupyterLab delivers clicks to a thread beside the main thread while a cell runs. A click that reaches the main
-    thread was delivered after the cell had ended, and does nothing.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        os.kill(os.getpid(), signal.SIGINT)
 
 
 def display_for(wanted: bool | None) -> Display:
