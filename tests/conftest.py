@@ -21,7 +21,7 @@ from workbench.protocols.diffusion import filters
 # A busy machine is no reason to fail: the duration of a test is not a property of the code. Luck decides no landing:
 # `make test` draws the same examples each time. `make test-all` draws more of them afresh.
 ALWAYS = {"deadline": None, "print_blob": True}
-settings.register_profile("workbench", **ALWAYS, derandomize=True, max_examples=30)
+settings.register_profile("workbench", **ALWAYS, derandomize=True, max_examples=20)
 settings.register_profile("family", **ALWAYS, max_examples=300)
 settings.load_profile("workbench")
 

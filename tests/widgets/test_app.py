@@ -27,8 +27,8 @@ pytestmark = pytest.mark.browser
 CLOSED_CONNECTION = re.compile(r"tornado\.(websocket\.WebSocketClosedError|iostream\.StreamClosedError)\b")
 
 
-@pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.family)], ids=["short", "whole"])
-def test_a_scenario_is_composed_run_and_viewed_without_code(chromium, tmp_path, is_whole):
+@pytest.mark.family
+def test_a_scenario_is_composed_run_and_viewed_without_code(chromium, tmp_path):
     pytest.importorskip("voila", reason="voila is not installed: pip install voila")
     with App(tmp_path, COLD) as app:
         page = app.opened(chromium)
@@ -44,13 +44,12 @@ def test_a_scenario_is_composed_run_and_viewed_without_code(chromium, tmp_path, 
         compose(hand)
         change(hand)
         look(hand)
-        if is_whole:
-            use_keyboard_alone(hand)
-            stop_a_long_run(hand)
-            compare(hand)
-            sweep(hand)
-            if rack.missing() is None:
-                run_on_motes(hand)
+        use_keyboard_alone(hand)
+        stop_a_long_run(hand)
+        compare(hand)
+        sweep(hand)
+        if rack.missing() is None:
+            run_on_motes(hand)
         page.reload()
         hand.sees_run("Diffusion on 12 nodes")
         # Requests for fonts of another host are blocked, and Voilà refuses a request that a page sends when it is left.

@@ -231,7 +231,9 @@ class Lab(widgets.VBox):
         self._undo = widgets.Button(description="↶", tooltip="Undo", layout={"width": "2.6em"})
         self._redo = widgets.Button(description="↷", tooltip="Redo", layout={"width": "2.6em"})
         names = [_ALONE, *known_protocols()]
-        self._beside = widgets.Dropdown(options=names, description="compare with:", layout={"width": "15em"})
+        self._beside = widgets.Dropdown(
+            options=names, description="compare with:", style={"description_width": "initial"}, layout={"width": "17em"}
+        )
         self._beside.tooltip = "Another protocol on the same workload, side by side"
         self._drawer = widgets.ToggleButton(description="☰ Forms", layout={"width": "6.5em"})
         self._drawer.tooltip = "Show or hide the forms of the scenario"
