@@ -80,6 +80,7 @@ def find_early_sinks(core, state, i, wanted, published_us, now):
     stamp = state.numbers[Number.STAMP] + 1
     state.numbers[Number.STAMP] = stamp
     is_due_now = False
+    early_count = 0
     for index in range(state.nodes[i].entries):
         entry = state.order[i, index]
         if not matches(state, state.entries[entry].list, sample.list):
@@ -95,30 +96,27 @@ def find_early_sinks(core, state, i, wanted, published_us, now):
                     is_early = not is_due(published_us, pace_record.last_us, pace_record.interval_us)
                     if not is_early:
                         pace_record.last_us = published_us
-                if is_early:
-                    state.sink_stamp[sink] = stamp
-                else:
+                if not is_early:
                     state.skip_stamp[sink] = stamp
                     is_due_now = True
-    # Nodes are in the order of addresses.
-    for sink in range(len(state.sink_stamp)):
-        if state.sink_stamp[sink] == stamp and state.skip_stamp[sink] != stamp:
-            state.early_sinks[wanted, sample.early] = sink
+                elif state.sink_stamp[sink] != stamp:
+                    state.sink_stamp[sink] = stamp
+                    state.early_sinks[wanted, early_count] = sink
+                    early_count += 1
+    # Keep the sinks that are not due for another interest, in the order of their addresses, which is that of nodes.
+    for index in range(early_count):
+        sink = state.early_sinks[wanted, index]
+        if state.skip_stamp[sink] != stamp:
+            position = sample.early
+            while position > 0 and state.early_sinks[wanted, position - 1] > sink:
+                state.early_sinks[wanted, position] = state.early_sinks[wanted, position - 1]
+                position -= 1
+            state.early_sinks[wanted, position] = sink
             sample.early += 1
-            origin = core.addresses[i]
-            twin.add_row(
-                core,
-                now,
-                i,
-                Event.WITHHELD,
-                core.addresses[sink],
-                Message.DATA,
-                origin,
-                0,
-                0,
-                sample.number,
-                twin.NO_REASON,
-            )
+    origin = core.addresses[i]
+    for index in range(sample.early):
+        peer = core.addresses[state.early_sinks[wanted, index]]
+        twin.add_row(core, now, i, Event.WITHHELD, peer, Message.DATA, origin, 0, 0, sample.number, twin.NO_REASON)
     return is_due_now
 
 
