@@ -27,7 +27,7 @@ from tests.repository import REPOSITORY
 from tests.sweeps import made
 from workbench.sweeps import LocalRunner, design, user_code, work
 from workbench.sweeps.code import Codes
-from workbench.sweeps.means import interval, is_share, student_t
+from workbench.sweeps.means import clipped_interval, interval, is_share, student_t
 from workbench.sweeps.progress import format_duration
 from workbench.sweeps.table import chart_texts
 
@@ -583,6 +583,20 @@ def test_an_interval_is_limited_to_the_range_of_its_metric():
     assert 0 <= row.low < row.mean
     alone = wb.Sweep(scenario(), {"protocol.ttl": [200]}).run(**SILENT).summary("protocol.ttl")
     assert alone[["low", "high"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("values", "is_a_share", "bounds"),
+    [
+        ([0.0, 0.0, 0.1], False, (0.0, 0.177)),
+        ([-1.0, 0.0, 1.0], False, (-2.484, 2.484)),
+        ([0.0, 1.0], True, (0.0, 1.0)),
+        ([1.0, 2.0], False, (0.0, 7.853)),
+    ],
+)
+def test_an_interval_is_clipped_at_0_unless_a_value_is_negative(values, is_a_share, bounds):
+    mean, *clipped = clipped_interval(values, is_a_share)
+    assert mean == pytest.approx(sum(values) / len(values)) and clipped == pytest.approx(bounds, abs=1e-3)
 
 
 def test_a_metric_is_a_share_by_its_name_unless_a_value_says_otherwise():

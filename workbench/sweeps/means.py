@@ -2,7 +2,7 @@
 
 The interval of a mean over n runs is mean ± t s / √n. Here s is the standard deviation of the runs (n - 1 in its
 denominator), and t is Student's quantile for n - 1 degrees of freedom. The interval is clipped to the range of the
-metric: at least 0, and for a share at most 1.
+metric: at least 0 unless a run has a negative value, and for a share at most 1.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ def summary(frame: pd.DataFrame, x: str, y: str, by: str | None) -> pd.DataFrame
     import pandas as pd
 
     group_columns = [by, x] if by is not None else [x]
-    greatest_value = 1.0 if is_share(y, frame[y]) else math.inf
+    is_a_share = is_share(y, frame[y])
     rows = []
     for group_labels, values in frame.groupby(group_columns, sort=False, observed=True)[y]:
-        mean, half_width, runs = interval([float(value) for value in values.dropna()])
-        rows.append((*group_labels, mean, *_clip(mean, half_width, greatest_value), runs))
+        present_values = [float(value) for value in values.dropna()]
+        rows.append((*group_labels, *clipped_interval(present_values, is_a_share), len(present_values)))
     result = pd.DataFrame(rows, columns=[*group_columns, "mean", "low", "high", "runs"])
     for group_column in reversed(group_columns):
         if pd.api.types.is_numeric_dtype(result[group_column]):
@@ -90,12 +90,18 @@ def interval(values: list[float]) -> tuple[float, float, int]:
     return mean, student_t(runs - 1) * deviation / math.sqrt(runs), runs
 
 
+def clipped_interval(values: list[float], is_a_share: bool) -> tuple[float, float, float]:
+    """Return (mean, low, high); low and high bound the mean with 95 % confidence, clipped to the metric's range.
+
+    The bounds are NaN for fewer than two values.
+    """
+    mean, half_width, _ = interval(values)
+    low, high = mean - half_width, mean + half_width
+    if low < 0 and (is_a_share or min(values) >= 0):
+        low = 0.0
+    return mean, low, 1.0 if is_a_share and high > 1 else high
+
+
 def share_interval(values: list[float]) -> tuple[float, float, float]:
     """Return (mean, low, high) of shares; low and high bound the mean with 95 % confidence, clipped to [0, 1]."""
-    mean, half_width, _ = interval(values)
-    return (mean, *_clip(mean, half_width, 1.0))
-
-
-def _clip(mean: float, half: float, largest: float) -> tuple[float, float]:
-    low, high = mean - half, mean + half
-    return 0.0 if low < 0 else low, largest if high > largest else high
+    return clipped_interval(values, True)

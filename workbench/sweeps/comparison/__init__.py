@@ -31,7 +31,7 @@ from workbench.sim.scenario import Scenario
 from workbench.suggestion import meant
 from workbench.sweeps.comparison.design import RULE_TEXTS, Compared, check_rule
 from workbench.sweeps.design import Axis, Grid, axis
-from workbench.sweeps.means import interval, is_share
+from workbench.sweeps.means import clipped_interval, interval, is_share
 from workbench.sweeps.percentiles import percentile_bounds
 from workbench.sweeps.plans.paired import paired_differences
 from workbench.sweeps.runners import Runner
@@ -340,17 +340,11 @@ def _statistics(values: list[float], is_a_share: bool) -> tuple[float, ...]:
     if not values:
         return (float("nan"),) * 9
     finite_values = [value for value in values if np.isfinite(value)]
-    mean, half_width, _ = interval(values) if len(finite_values) == len(values) else (float("inf"), float("nan"), 0)
-    greatest_value = 1.0 if is_a_share else float("inf")
-    mean_bounds = (
-        (max(0.0, mean - half_width), min(greatest_value, mean + half_width))
-        if half_width == half_width
-        else (half_width, half_width)
-    )
+    is_finite = len(finite_values) == len(values)
+    mean_and_bounds = clipped_interval(values, is_a_share) if is_finite else (float("inf"), float("nan"), float("nan"))
     median = sorted(values)[(len(values) - 1) // 2]
     return (
-        mean,
-        *mean_bounds,
+        *mean_and_bounds,
         median,
         *percentile_bounds(values, 50),
         *percentile_bounds(values, 90),
