@@ -22,7 +22,7 @@ from workbench.protocols.diffusion import filters
 # `make test` draws the same examples each time. `make test-all` draws more of them afresh.
 ALWAYS = {"deadline": None, "print_blob": True}
 settings.register_profile("workbench", **ALWAYS, derandomize=True, max_examples=20)
-settings.register_profile("family", **ALWAYS, max_examples=300)
+settings.register_profile("family", **ALWAYS, max_examples=200)
 settings.load_profile("workbench")
 
 # Parts of the suite with the longest files, longest first. They start first, so that the workers end together.
