@@ -52,6 +52,7 @@ HOME = PROTOCOLS | {
     "register_filter": "protocols.diffusion.filters",
     "dissect": "protocols.dissection",
     "fuzz": "fuzzing",
+    "gallery": "gallery",
     "lab": "widgets.laboratory",
     "random_outage": "sim.random_workload",
     "range_events": "sim.random_workload",

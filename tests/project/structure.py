@@ -47,7 +47,7 @@ PACKAGES = (
     ("contract",),
     ("topology", "datasets", "sensor_field"),
     ("sim",),
-    ("analysis", "fuzzing"),
+    ("analysis", "fuzzing", "gallery"),
     ("motes",),
     ("sweeps",),
     ("records",),
@@ -60,7 +60,19 @@ PACKAGES = (
 UPWARD: dict[tuple[str, str], str] = {}
 RANK = {name: rank for rank, names in enumerate(PACKAGES) for name in names}
 CONTRACT = ("contract", "parameter", "protocol", "subscriptions", "recent", "link_estimator", "dissection")
-NAMELESS = ("sim", "analysis", "fuzzing", "motes", "sweeps", "pipelines", "records", "views", "widgets", "cli")
+NAMELESS = (
+    "sim",
+    "analysis",
+    "fuzzing",
+    "gallery",
+    "motes",
+    "sweeps",
+    "pipelines",
+    "records",
+    "views",
+    "widgets",
+    "cli",
+)
 
 # Part of a protocol -> the parts that it may import. "node" stands for the node and its other parts, "init" for the
 # modules with the Protocol class: the package's `__init__`, and modules that `public_names` lists.

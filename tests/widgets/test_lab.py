@@ -9,7 +9,7 @@ import pytest
 from ipywidgets.widgets import widget as ipywidgets
 
 import workbench as wb
-from workbench import motes
+from workbench import gallery, motes
 from workbench.sim import runner
 from workbench.views.player import living
 from workbench.widgets import filters, laboratory, run_panel, runs, sweep, why_not
@@ -440,3 +440,22 @@ def test_players_are_sent_again_until_a_page_shows_one(lab, monkeypatch):
     lab._players.selection = {"node": 0}
     lab._resend_later()
     assert sent == ["children"] * 3
+
+
+def test_the_gallery_shows_each_model_with_its_picture_and_opens_it(lab):
+    lab._gallery_button.value = True
+    assert lab._gallery.layout.display == "" and lab._gallery.wait()
+    cards = lab._gallery.children[0].children
+    assert len(cards) == len(gallery.names())
+    for name, card in zip(gallery.names(), cards, strict=True):
+        picture, button, question = card.children
+        assert button.description == gallery.model(name).title and gallery.model(name).question in question.value
+        assert picture.value.startswith("<img") and f"alt='{button.description}'" in picture.value
+    before = lab.scenario
+    cards[gallery.names().index("gossip")].children[1].click()
+    model = gallery.model("gossip")
+    assert lab._gallery.layout.display == "none" and lab._history.state.beside == model.beside
+    assert lab.scenario == model.scenario and model.question in lab._question.value
+    assert lab.wait() and len(lab.runs) == 2
+    lab.undo()
+    assert lab.scenario == before and lab._question.value == ""

@@ -58,6 +58,17 @@ def figure(run: Any, time_s: float | None = None, dark: bool = False, layers: Co
     return network_drawing(run, time_s, dark=dark, layers=None if layers is None else tuple(layers))
 
 
+def preview(run: Any, width: int) -> Drawing:
+    """Return the map of a run at the time that a player shows at first, without a heading or legend.
+
+    width: in px, at least 300.
+    """
+    from workbench.views.player.payload import poster_us
+
+    view = see(run)
+    return LayerScene(view, poster_us(view), width).draw()
+
+
 def draw(
     view: RunView,
     time_us: int,

@@ -16,7 +16,7 @@ from typing import Any
 import ipywidgets as widgets
 import traitlets
 
-from workbench import public_names, topology
+from workbench import gallery, public_names, topology
 from workbench.errors import ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.notice import notebook_kernel
@@ -31,7 +31,8 @@ from workbench.widgets.cards import Cards, Differences
 from workbench.widgets.compare import Compare
 from workbench.widgets.controls import below, error_html, show_below, words
 from workbench.widgets.filters import Filters
-from workbench.widgets.history import History, State
+from workbench.widgets.gallery import Gallery, question_html
+from workbench.widgets.history import FIELDS, History, State
 from workbench.widgets.network import Network
 from workbench.widgets.panel import close_all
 from workbench.widgets.protocol import ProtocolForm
@@ -150,6 +151,19 @@ class Lab(widgets.VBox):
         """
         return not self._is_closed and self._history.change(**fields)
 
+    def open_model(self, name: str) -> bool:
+        """Replace the scenario by a model of `workbench.gallery`, as one change that can be undone.
+
+        Returns False if the lab is closed. Raises ScenarioError for an unknown name.
+        """
+        model = gallery.model(name)
+        if self._is_closed:
+            return False
+        self._gallery_button.value = False
+        self.change(**{field: getattr(model.scenario, field) for field in FIELDS}, beside=model.beside)
+        self._question.value = question_html(model)
+        return True
+
     def undo(self) -> None:
         """Undo the last change."""
         if not self._is_closed:
@@ -175,7 +189,7 @@ class Lab(widgets.VBox):
         self._saved.flush()
         self._panel.close()
         self._sweep.stop()
-        for panel in (self._why_not, self._selected_node, self._filters, self._players):
+        for panel in (self._why_not, self._selected_node, self._filters, self._players, self._gallery):
             panel.cancel()
         for player in self._players.players:
             player.close()
@@ -225,6 +239,8 @@ class Lab(widgets.VBox):
         self._why_not = WhyNot()
         self._selected_node = SelectedNode()
         self._sweep = SweepPanel(scenario)
+        self._gallery = Gallery(self.open_model)
+        self._question = words()  # of the model that was opened last, until the next change
         self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"))
 
     def _lay_out_panels(self) -> None:
@@ -238,8 +254,10 @@ class Lab(widgets.VBox):
         self._drawer = widgets.ToggleButton(description="☰ Forms", layout={"width": "6.5em"})
         self._drawer.tooltip = "Show or hide the forms of the scenario"
         self._drawer.add_class("wb-drawer")
+        self._gallery_button = widgets.ToggleButton(description="Gallery", layout={"width": "6em"})
+        self._gallery_button.tooltip = "Show or hide the gallery of models"
         undo_buttons = widgets.HBox((self._undo, self._redo))
-        top_row = widgets.HBox((self._drawer, self._panel, undo_buttons, self._beside))
+        top_row = widgets.HBox((self._drawer, self._gallery_button, self._panel, undo_buttons, self._beside))
         top_row.add_class("wb-bar")
         self._left = widgets.Tab(
             (self._network, self._workload, self._filters, self._protocol, self._radio),
@@ -257,8 +275,9 @@ class Lab(widgets.VBox):
         self._middle.add_class("wb-middle")
         notice = below()
         show_below(notice, error_html(self._store.message))
+        ended = words(_ENDED).add_class("wb-ended")
         super().__init__(
-            (*style_sheets(), words(_ENDED).add_class("wb-ended"), top_row, notice, self._cards, self._middle)
+            (*style_sheets(), ended, top_row, notice, self._gallery, self._question, self._cards, self._middle)
         )
         self.add_class("wb-lab")
 
@@ -270,6 +289,7 @@ class Lab(widgets.VBox):
         self._redo.on_click(lambda _: self.redo())
         self._beside.observe(self._choose_beside, "value")
         self._drawer.observe(self._toggle_forms, "value")
+        self._gallery_button.observe(lambda change: self._gallery.toggle(change.new), "value")
         for panel, field in (
             (self._network, "topology"),
             (self._workload, "workload"),
@@ -301,6 +321,7 @@ class Lab(widgets.VBox):
             self._show_error()
 
     def _state_changed(self) -> None:
+        self._question.value = ""
         for panel in (self._why_not, self._selected_node, self._filters, self._players):
             panel.cancel()
         self._show_state()

@@ -1,0 +1,60 @@
+"""A gallery of models: scenarios that each answer one question, ready to open in the lab.
+
+    wb.gallery.names()                          ("interest", "detour", ...)
+    wb.gallery.model("detour").scenario         a scenario like any other
+    wb.lab(wb.gallery.model("detour").scenario)
+
+Each model is a JSON file in this folder, numbered in the order of presentation. The lab shows all models with pictures.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from workbench.errors import ScenarioError
+from workbench.protocols.protocol import Protocol
+from workbench.sim.file_format import protocol_from_dict
+from workbench.sim.scenario import Scenario
+from workbench.suggestion import meant
+
+
+class Model(NamedTuple):
+    """A scenario of the gallery.
+
+    title       a few words
+    question    the question that the scenario answers
+    scenario    the scenario, with the protocol of interest
+    beside      a second protocol on the same workload, for comparison; None without one
+    """
+
+    title: str
+    question: str
+    scenario: Scenario
+    beside: Protocol | None
+
+
+@cache
+def _files() -> dict[str, str]:
+    """Return {name of a model: name of its file}, in the order of presentation."""
+    paths = sorted(path.name for path in files(__package__).iterdir() if path.name.endswith(".json"))
+    return {path.removesuffix(".json").partition("-")[2]: path for path in paths}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the models, in the order of presentation."""
+    return tuple(_files())
+
+
+@cache
+def model(name: str) -> Model:
+    """Return the model with this name. Raises ScenarioError for an unknown name."""
+    if name not in _files():
+        raise ScenarioError(
+            f"the gallery has no model {name!r:.60}{meant(name, names())}; its models are {', '.join(names())}"
+        )
+    values = json.loads((files(__package__) / _files()[name]).read_text(encoding="utf-8"))
+    beside = None if values["beside"] is None else protocol_from_dict(values["beside"])
+    return Model(values["title"], values["question"], Scenario.from_json(json.dumps(values["scenario"])), beside)

@@ -1,0 +1,78 @@
+"""A panel with the models of the gallery: for each a picture, its question and a button that opens it."""
+
+from __future__ import annotations
+
+import base64
+import html
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench import gallery
+from workbench.sim import runner
+from workbench.views.figure import preview
+from workbench.widgets.controls import words
+from workbench.widgets.deferred import Deferred
+from workbench.widgets.runs import engine_for
+
+_WIDTH = 300  # px of a picture; the style sheet makes it smaller where there is less room
+_PLACEHOLDER = "<div class='wb-picture'></div>"
+_drawn: dict[str, str] = {}  # name of a model -> HTML of its picture, for all labs of this process
+
+
+class Gallery(widgets.VBox):
+    """The models as cards, which are made when the panel is opened for the first time.
+
+    Pictures are drawn in a background thread. ``open_model(name)`` is called when the user opens a model.
+    """
+
+    def __init__(self, open_model: Callable[[str], Any]) -> None:
+        self._open_model = open_model
+        self._deferred = Deferred(after_s=0.0)
+        self._pictures: dict[str, Any] = {}  # by name of the model
+        super().__init__(layout={"display": "none"})
+        self.add_class("wb-gallery")
+
+    def toggle(self, is_open: bool) -> None:
+        """Show or hide the panel."""
+        if is_open and not self._pictures:
+            self.children = (widgets.Box([self._make_card(name) for name in gallery.names()]).add_class("wb-models"),)
+        self.layout.display = "" if is_open else "none"
+        if is_open:
+            self._deferred.submit(self._draw)
+        else:
+            self._deferred.cancel()
+
+    def cancel(self) -> None:
+        """Stop drawing."""
+        self._deferred.cancel()
+
+    def wait(self, timeout_s: float = 60.0) -> bool:
+        """Wait for the pictures; return False on timeout."""
+        return self._deferred.wait(timeout_s)
+
+    def _make_card(self, name: str) -> widgets.VBox:
+        model = gallery.model(name)
+        self._pictures[name] = words(_drawn.get(name, _PLACEHOLDER))
+        button = widgets.Button(description=model.title, layout={"width": "auto"})
+        button.on_click(lambda _: self._open_model(name))
+        return widgets.VBox((self._pictures[name], button, words(question_html(model)))).add_class("wb-model")
+
+    def _draw(self, check: Callable[[], None]) -> None:
+        for name, picture in self._pictures.items():
+            if name not in _drawn:
+                _drawn[name] = _draw_model(gallery.model(name), check)
+            picture.value = _drawn[name]
+
+
+def question_html(model: gallery.Model) -> str:
+    """Return HTML with the question of a model."""
+    return f"<p>{html.escape(model.question)}</p>"
+
+
+def _draw_model(model: gallery.Model, check: Callable[[], None]) -> str:
+    """Run a model, and return HTML with a picture of its network; ``check()`` raises an error to end the run."""
+    run = runner.play(model.scenario, engine_for(model.scenario), progress=lambda _: check())
+    alt, png = html.escape(model.title, quote=True), base64.b64encode(preview(run, _WIDTH).to_png(scale=1.5)).decode()
+    return f"<img class='wb-picture' alt='{alt}' src='data:image/png;base64,{png}'>"
