@@ -53,6 +53,7 @@ HOME = PROTOCOLS | {
     "dissect": "protocols.dissection",
     "fuzz": "fuzzing",
     "lab": "widgets.laboratory",
+    "memory": "analysis.node_memory",
     "random_outage": "sim.random_workload",
     "range_events": "sim.random_workload",
     "range_queries": "sim.random_workload",
