@@ -185,6 +185,15 @@ class Decoder:
         return len(self.arrivals)
 
     @property
+    def memory_B(self):
+        """Bytes of the decoder on a mote: the packed rows and pivots of the innovative packets, and five fields.
+
+        The tables of the field are constants, and are not counted. The rows of `workbench.coding.bulk` are larger.
+        """
+        row_B = self.field.size_B(self.generation_size) + (self._information_B or 0)
+        return 20 + self.rank * (4 + row_B)
+
+    @property
     def is_complete(self):
         """Whether the decoder has as many innovative packets as chunks."""
         return len(self.arrivals) == self.generation_size

@@ -9,6 +9,7 @@ In a notebook, a comparison is shown as a table of the main metrics with interva
     comparison.paired("transmissions")                 differences from the first protocol, seed by seed
     comparison.winners("charge_mC")                    the best protocol, and whether the difference is certain
     comparison.map("charge_mC", "sinks", "every_s")    the best protocols over two axes, as a picture
+    comparison.memory()                                the peak memory of the protocols' nodes
     comparison.table                                   the `SweepTable`: a row for each run
 """
 
@@ -20,6 +21,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.analysis.node_memory import memory
 from workbench.errors import ParameterError, ScenarioError
 from workbench.extensions import extensible
 from workbench.keywords import checked
@@ -34,6 +36,7 @@ from workbench.sweeps.design import Axis, Grid, axis
 from workbench.sweeps.means import clipped_interval, interval, is_share
 from workbench.sweeps.percentiles import percentile_bounds
 from workbench.sweeps.plans.paired import paired_differences
+from workbench.sweeps.progress import display_for
 from workbench.sweeps.runners import Runner
 from workbench.sweeps.sweep import Sweep
 from workbench.sweeps.table import SweepTable
@@ -255,6 +258,36 @@ class Comparison:
         ]
         columns = ["best", "mean", "second", "difference", "low", "high", "verdict"]
         return pd.DataFrame(rows, columns=[*axes, *columns])
+
+    def memory(self, every_s: float = 0.0, max_nodes: int = 400, progress: bool | None = None) -> pd.DataFrame:
+        """Return the peak memory of the nodes of each protocol, with the first seed and the first value of each axis.
+
+        Columns: protocol, median_B and max_B (of the nodes' peaks), node and peak_s (the node with the largest peak,
+        and its time). The runs of the comparison do not measure memory, so the scenarios are played again, on the
+        reference engine. `wb.memory` states what is counted, and what ``every_s`` does. ``progress`` is that of
+        `compare`. Raises ParameterError for a network of more than ``max_nodes`` nodes, because a run may take minutes.
+        """
+        import pandas as pd
+
+        largest = max(len(scenario.topology) for scenario in self._scenarios.values())
+        if largest > max_nodes:
+            raise ParameterError(
+                f"max_nodes is {max_nodes!r:.60}, and the network has {largest} nodes; pass max_nodes={largest} to "
+                "measure them nevertheless, which may take minutes"
+            )
+        display = display_for(progress)
+        rows = []
+        for number, (name, scenario) in enumerate(self._scenarios.items()):
+
+            def show(share: float, number: int = number, name: str = name) -> None:
+                display.show((number + share) / len(self.protocols), f"memory of {name}: {share:.0%}")
+
+            peaks = memory(scenario, every_s, show)
+            node = int(peaks["peak_B"].idxmax())
+            peak_B, peak_s = peaks.loc[node]
+            rows.append((name, float(peaks["peak_B"].median()), int(peak_B), node, float(peak_s)))
+        display.close(f"memory of {len(rows)} protocols measured")
+        return pd.DataFrame(rows, columns=["protocol", "median_B", "max_B", "node", "peak_s"])
 
     def _find_winner(
         self, frame: pd.DataFrame, metric: str, axes: Sequence[str], delivering: float, is_less_better: bool

@@ -120,6 +120,11 @@ class BitVector:
         return positions_of(self.bits)
 
     @property
+    def memory_B(self) -> int:
+        """Bytes of the vector on a mote: all of its bits, and its length. ``bits`` may be a shorter integer."""
+        return self.length // 8 + 4
+
+    @property
     def popcount(self) -> int:
         """Number of set bits of the vector."""
         return self.bits.bit_count()
@@ -230,6 +235,11 @@ class CountingVector:
         self.length = BitVector(length).length
         self.entries = 0
         self._digits: list[int] = []  # binary digits of all counters, the lowest first
+
+    @property
+    def memory_B(self) -> int:
+        """Bytes of the sum on a mote: all bits of each digit, the number of entries, and the length."""
+        return len(self._digits) * self.length // 8 + 8
 
     def add(self, vector: BitVector) -> None:
         """Add a vector to the sum."""
