@@ -54,6 +54,7 @@ HOME = PROTOCOLS | {
     "fuzz": "fuzzing",
     "gallery": "gallery",
     "lab": "widgets.laboratory",
+    "open_scenario": "records.opening",
     "memory": "analysis.node_memory",
     "random_outage": "sim.random_workload",
     "range_events": "sim.random_workload",

@@ -4,6 +4,7 @@ import gc
 import json
 import struct
 import threading
+from datetime import UTC, datetime
 
 import pytest
 from ipywidgets.widgets import widget as ipywidgets
@@ -459,3 +460,19 @@ def test_the_gallery_shows_each_model_with_its_picture_and_opens_it(lab):
     assert lab.wait() and len(lab.runs) == 2
     lab.undo()
     assert lab.scenario == before and lab._question.value == ""
+
+
+def test_a_file_can_be_opened_and_an_unreadable_one_gives_an_error(lab):
+    lab._gallery_button.value = True
+    figure = lab.run.figure().to_svg().encode()
+    opened, seed = lab.scenario, lab.scenario.seed
+    assert lab.change(seed=seed + 1)
+
+    def upload(name, content):
+        file = {"name": name, "type": "", "size": len(content), "content": content, "last_modified": datetime.now(UTC)}
+        lab._gallery.upload.value = (file,)
+
+    upload("broken.svg", b"<svg")
+    assert "broken.svg: the file contains no record" in lab._gallery.message.value and lab.scenario != opened
+    upload("figure.svg", figure)
+    assert lab.scenario == opened and lab._gallery.layout.display == "none" and lab._gallery.message.value == ""

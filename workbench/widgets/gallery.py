@@ -1,22 +1,27 @@
-"""A panel with the models of the gallery: for each a picture, its question and a button that opens it."""
+"""A panel that opens scenarios: the models of the gallery, each with a picture and its question, and files."""
 
 from __future__ import annotations
 
 import base64
 import html
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
 from workbench import gallery
+from workbench.errors import WorkbenchError
+from workbench.records.opening import open_scenario
 from workbench.sim import runner
 from workbench.views.figure import preview
-from workbench.widgets.controls import words
+from workbench.widgets.controls import error_html, words
 from workbench.widgets.deferred import Deferred
 from workbench.widgets.runs import engine_for
 
 _WIDTH = 300  # px of a picture; the style sheet makes it smaller where there is less room
+_FILES = ".json,.svg,.png,.pdf,.html,.parquet"
 _PLACEHOLDER = "<div class='wb-picture'></div>"
 _drawn: dict[str, str] = {}  # name of a model -> HTML of its picture, for all labs of this process
 
@@ -24,11 +29,12 @@ _drawn: dict[str, str] = {}  # name of a model -> HTML of its picture, for all l
 class Gallery(widgets.VBox):
     """The models as cards, which are made when the panel is opened for the first time.
 
-    Pictures are drawn in a background thread. ``open_model(name)`` is called when the user opens a model.
+    Pictures are drawn in a background thread. ``open_model(name)`` is called when the user opens a model,
+    ``open_scenario(scenario)`` when the user opens a file.
     """
 
-    def __init__(self, open_model: Callable[[str], Any]) -> None:
-        self._open_model = open_model
+    def __init__(self, open_model: Callable[[str], Any], open_scenario: Callable[[Any], Any]) -> None:
+        self._open_model, self._open_scenario = open_model, open_scenario
         self._deferred = Deferred(after_s=0.0)
         self._pictures: dict[str, Any] = {}  # by name of the model
         super().__init__(layout={"display": "none"})
@@ -37,7 +43,12 @@ class Gallery(widgets.VBox):
     def toggle(self, is_open: bool) -> None:
         """Show or hide the panel."""
         if is_open and not self._pictures:
-            self.children = (widgets.Box([self._make_card(name) for name in gallery.names()]).add_class("wb-models"),)
+            models = widgets.Box([self._make_card(name) for name in gallery.names()]).add_class("wb-models")
+            self.upload = widgets.FileUpload(accept=_FILES, description="Open a file", layout={"width": "auto"})
+            self.upload.tooltip = "A scenario (JSON), or a figure, page or trace with the scenario of its run"
+            self.upload.observe(self._open_file, "value")
+            self.message = words()
+            self.children = (models, widgets.HBox((self.upload, self.message)))
         self.layout.display = "" if is_open else "none"
         if is_open:
             self._deferred.submit(self._draw)
@@ -51,6 +62,22 @@ class Gallery(widgets.VBox):
     def wait(self, timeout_s: float = 60.0) -> bool:
         """Wait for the pictures; return False on timeout."""
         return self._deferred.wait(timeout_s)
+
+    def _open_file(self, change: Any) -> None:
+        if not change.new:
+            return
+        name, content = change.new[0]["name"], bytes(change.new[0]["content"])
+        self.upload.value = ()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"file{Path(name).suffix}"
+            path.write_bytes(content)
+            try:
+                scenario = open_scenario(path)
+            except WorkbenchError as error:
+                self.message.value = error_html(str(error).replace(str(path), name))
+                return
+        self.message.value = ""
+        self._open_scenario(scenario)
 
     def _make_card(self, name: str) -> widgets.VBox:
         model = gallery.model(name)

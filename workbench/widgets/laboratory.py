@@ -159,10 +159,13 @@ class Lab(widgets.VBox):
         model = gallery.model(name)
         if self._is_closed:
             return False
-        self._gallery_button.value = False
-        self.change(**{field: getattr(model.scenario, field) for field in FIELDS}, beside=model.beside)
+        self._open_scenario(model.scenario, model.beside)
         self._question.value = question_html(model)
         return True
+
+    def _open_scenario(self, scenario: Scenario, beside: Protocol | None = None) -> None:
+        self._gallery_button.value = False
+        self.change(**{field: getattr(scenario, field) for field in FIELDS}, beside=beside)
 
     def undo(self) -> None:
         """Undo the last change."""
@@ -239,7 +242,7 @@ class Lab(widgets.VBox):
         self._why_not = WhyNot()
         self._selected_node = SelectedNode()
         self._sweep = SweepPanel(scenario)
-        self._gallery = Gallery(self.open_model)
+        self._gallery = Gallery(self.open_model, self._open_scenario)
         self._question = words()  # of the model that was opened last, until the next change
         self._take_away = TakeAway(lambda: self.run, lambda: self._players.selection.get("time_s"))
 

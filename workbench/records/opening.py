@@ -1,0 +1,50 @@
+"""The scenario in a file that the workbench has written: ``wb.open_scenario(path)``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.errors import DataError, WorkbenchError
+from workbench.records.contents import read_contents
+from workbench.records.reproduction import build_scenario
+from workbench.sim.file_format import FORMAT
+from workbench.sim.scenario import Scenario
+
+
+def open_scenario(path: str | Path) -> Scenario:
+    """Return the scenario in a file; of several runs, as in a comparison, the scenario of the first one.
+
+    path    a scenario as JSON, a figure or page with a record, the Parquet file of a run, or the folder of `Run.save`
+
+    Raises DataError if the file has no scenario or is damaged, and ScenarioError if the scenario needs a protocol or
+    filter of the user that has not been imported.
+    """
+    try:
+        return _open(Path(path))
+    except WorkbenchError as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def _open(path: Path) -> Scenario:
+    document = _scenario_document(path)
+    if document is not None:
+        return Scenario.from_json(json.dumps(document))
+    for record in read_contents(path).records:
+        runs = record.get("runs") if record.get("of") == "runs" else [record] if record.get("of") == "run" else None
+        if isinstance(runs, list) and runs and isinstance(runs[0], Mapping):
+            return build_scenario(runs[0].get("scenario"), record)
+    raise DataError("the file has no record of a run; the file of a sweep has a scenario for each row")
+
+
+def _scenario_document(path: Path) -> Any:
+    """Return the JSON object of a scenario file; None for any other file."""
+    if path.suffix.lower() != ".json" or not path.is_file():
+        return None
+    try:
+        document = json.loads(path.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return document if isinstance(document, Mapping) and document.get("format") == FORMAT else None
