@@ -72,10 +72,13 @@ def assert_same(scenario, table):
     assert np.array_equal([got[name] for name in wanted], list(wanted.values()), equal_nan=True), (got, wanted)
 
 
+FILTERING = wb.Diffusion(filters=(wb.Filter("neighborhood_average"),))
+
+
 @settings(max_examples=examples(150))
-@given(TRACES)
-def test_metrics_of_any_rows_follow_the_definitions(rows):
-    assert_same(wb.Scenario(ONE_WAY, wb.Diffusion()), table_of(rows))
+@given(TRACES, st.sampled_from([wb.Diffusion(), FILTERING]))
+def test_metrics_of_any_rows_follow_the_definitions(rows, protocol):
+    assert_same(wb.Scenario(ONE_WAY, protocol), table_of(rows))
 
 
 @settings(max_examples=examples(100))
@@ -83,9 +86,10 @@ def test_metrics_of_any_rows_follow_the_definitions(rows):
     st.lists(st.tuples(st.integers(0, 12), SAMPLES), max_size=12),
     st.lists(st.tuples(NUMBERS, READINGS), min_size=1, max_size=3, unique_by=lambda item: item[0]),
     st.integers(0, 8),
-    st.sampled_from(["replace", "drop"]),
+    st.lists(st.tuples(TIMES, st.sampled_from(["replace", "drop"])), max_size=4),
+    st.sampled_from([wb.Diffusion(), FILTERING]),
 )
-def test_metrics_of_one_message_with_every_kind_of_delivery(delivered, readings, begins, answer):
+def test_metrics_of_one_message_with_every_kind_of_delivery(delivered, readings, begins, answers, protocol):
     # Most random rows above are wrong deliveries; most of these are right.
     rows = [(0, (4, "published", -1, "", 4, number, 0, 0, text)) for number, text in readings]
     rows += [(0, (4, "originated", -1, "data", 4, 7, 0, number, "")) for number, _ in readings]
@@ -94,9 +98,9 @@ def test_metrics_of_one_message_with_every_kind_of_delivery(delivered, readings,
         for number, constraints in ((0, "TEMP GE 25"), (1, "TEMP EQ_ANY"))
     ]
     rows += [(time, (3, "delivered", 2, "data", 4, 7, 0, time % 2, text)) for time, text in delivered]
-    rows += [(0, (2, "filtered", -1, "data", 4, 7, 0, 200, answer))]
+    rows += [(time, (2, "filtered", -1, "data", 4, 7, 0, 200, answer)) for time, answer in answers]
     rows += [(1, (3, "held", 2, "data", 4, 7, 0, 6, ""))]
-    assert_same(wb.Scenario(ONE_WAY, wb.Diffusion()), table_of(sorted(rows, key=lambda row: row[0])))
+    assert_same(wb.Scenario(ONE_WAY, protocol), table_of(sorted(rows, key=lambda row: row[0])))
 
 
 @pytest.mark.parametrize("name", ["coded-diffusion-grid", "diffusion-lossy", "dps-grid", "tinymq-own"])

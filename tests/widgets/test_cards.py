@@ -183,3 +183,16 @@ def test_equal_metrics_and_different_filters_have_a_note_each():
     assert "With filters, which change what is sent: Diffusion. Without: Flooding." in table.value
     assert "filters: rate_limit" in table.value and "no filters" in table.value
     assert "All metrics are equal" not in table.value
+
+
+def test_runs_with_filters_have_cards_for_the_error_and_the_age(runs):
+    filtering = run_of(wb.Diffusion(filters=[wb.Filter("rate_limit", at=2, interval_s=1.5)]))
+    cards, table = Cards(), Differences()
+    cards.show(runs[0])
+    assert not {"error at the sink", "age"} & set(cards_of(cards))
+    cards.show(filtering)
+    shown = cards_of(cards)
+    assert shown["delivery"][0] == "100 %" and shown["error at the sink"][0] == "0" and shown["age"][0].endswith(" s")
+    assert "error, largest" not in shown
+    table.show(runs[0], filtering)
+    assert "age, largest" in table.value and "in the attribute's unit" in unescape(table.value)

@@ -109,6 +109,7 @@ class Account(NamedTuple):
 def accounts(run: Any) -> list[Account]:
     """Return an account for each reading that a subscription expected, in order of subscription and time.
 
+    A reading that a filter dropped has an account too, although the metrics do not count it as expected.
     Raises ScenarioError if the run has no trace.
     """
     trace_columns = Columns(run.trace)

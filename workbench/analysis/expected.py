@@ -1,7 +1,8 @@
 """Expected readings: each publication that a subscription should have received, and when it was delivered.
 
 A publication is expected by the rule of the delivery ratio (`workbench.sim.metrics`). The metric counts expected
-publications, and this module lists them.
+publications, and this module lists them. It also lists publications that a filter dropped, which the metric does not
+expect: their accounts name the filter.
 
 Cost
     The cost of the metrics, and an entry for each publication that each subscription expects.

@@ -63,6 +63,9 @@ class Protocol:
     # The event (name in the trace, detail) by which nodes log that they changed a message's samples on purpose, as
     # filters do. Its other fields identify the message. (): nodes never do so, and any changed sample is an error.
     changes = ()
+    # The event (name in the trace, detail) by which nodes log that they dropped a message's sample on purpose, as
+    # filters do. In both events, value is the number of the filter. (): nodes never do so.
+    drops = ()
     # The event by which a source logs that it does not send a sample to a sink, because the sink's INTERVAL requests
     # fewer samples: peer is the sink, value the sample's number. The sink does not expect it. "": never.
     withholds = ""
@@ -177,6 +180,10 @@ class Protocol:
         Raises ParameterError for invalid values.
         """
         return values
+
+    def measured_keys(self):
+        """Return the numbers of the attribute keys whose values filters of these settings process, in their order."""
+        return []
 
     def parts(self):
         """Return the objects in the settings that are not plain values, such as filters. Each object has:

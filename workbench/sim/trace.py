@@ -72,11 +72,11 @@ def metric_events(protocol: Protocol) -> frozenset[str]:
     """Return the events whose rows both engines store when a run records metrics only.
 
     They are METRIC_EVENTS, and the events that the metrics of the protocol and of plug-ins read. The events that
-    report a message changed by a filter, or a sample withheld from a sink, are stored too. All other rows are only
+    report what a filter changed or dropped, or a sample withheld from a sink, are stored too. All other rows are only
     counted (frames, losses, drops, holders) or discarded. In such a run, nodes need not report each message that they
     forward or drop (`Node.tells_all`), so metrics cannot read those events.
     """
-    reports = *protocol.changes[:1], protocol.withholds
+    reports = *protocol.changes[:1], *protocol.drops[:1], protocol.withholds
     return METRIC_EVENTS.union(*(module.LOOKS_AT for module in modules_of(protocol)), filter(None, reports))
 
 

@@ -16,7 +16,17 @@ _ALWAYS_LEFT_OUT = ("expected", "delivered", "receptions")
 _IF_NONZERO = ("wrong_deliveries", "duplicate_deliveries", "unexpected_deliveries", "lost")
 _DETAILS = ("sent_", "lost_", "dropped_", "given_up_")
 # Metrics for comparisons: the table has them, but their cards would hide the other cards.
-_IN_TABLE = ("latency_all_", "within_", "time_to_", "frames_", "bytes_", "recovery_", "usefulness_")
+_IN_TABLE = (
+    "latency_all_",
+    "within_",
+    "time_to_",
+    "frames_",
+    "bytes_",
+    "recovery_",
+    "usefulness_",
+    "sink_error_max",
+    "age_s_max",
+)
 
 
 class Cards(widgets.HTML):

@@ -143,7 +143,7 @@ The node (`node.py`) also runs on a mote; this file, which describes the protoco
 from workbench.attributes.interests import is_within
 from workbench.attributes.model import matching_samples
 from workbench.errors import ParameterError
-from workbench.protocols.diffusion.filters.on_node import REPLACE
+from workbench.protocols.diffusion.filters.on_node import DROP, REPLACE
 from workbench.protocols.diffusion.filters.value import Filter
 from workbench.protocols.diffusion.node import DiffusionNode
 from workbench.protocols.diffusion.wire import PROFILES
@@ -210,6 +210,7 @@ class Diffusion(Protocol):
     presets = PRESETS
     natures = {"interest": "upkeep", "reinforcement": "upkeep"}
     changes = ("filtered", REPLACE)
+    drops = ("filtered", DROP)
     withholds = "withheld"
     narrows_matching = True
 
@@ -242,6 +243,12 @@ class Diffusion(Protocol):
         value.
         """
         return matching_samples(subscription, publication, self.matching == "strict")
+
+    def measured_keys(self):
+        """Return the keys that the filters of data name, in the order in which nodes apply the filters."""
+        data_filters = [filter_ for filter_ in self.filters if filter_.messages == "data"]
+        data_filters.sort(key=lambda filter_: filter_.key)
+        return [key for filter_ in data_filters for key in filter_.measured_keys()]
 
     def reinforce(self, node, attributes, now):
         """Let ``node``, a sink, reinforce the paths to the sources whose data matches ``attributes``.

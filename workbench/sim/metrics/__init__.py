@@ -26,6 +26,9 @@ Every run has
                              innovative); NaN for protocols that do not count this
     frames_set_up, frames_upkeep, frames_use, bytes_set_up, bytes_upkeep, bytes_use      the frames and bytes sent, by
                              the nature of their message (`Protocol.natures`)
+    sink_error_mean, _max    with filters: difference between the sink's estimate and the mean of the latest readings
+    age_s_mean, _max         with filters: time since the newest reading that the sink has was published
+                             (`workbench.sim.metrics.information`)
     energy_mJ                energy for sending, and for receiving frames, also collided frames, but not for overhearing
                              and idle listening; see `workbench.sim.radio`
     charge_mC, _max          charge of a node's radio in all its states: mean of the nodes, and largest. These and
@@ -39,8 +42,10 @@ protocol does not measure that metric.
 
 A sample is expected if its publication matches the subscription (the protocol's `matching_samples`) and was made while
 the subscription was active. Publisher and sink must also be up, and arcs must lead from the publisher to the sink. A
-sample is not expected if its source withheld it, because the subscription's INTERVAL requests fewer (``withholds``). A
-delivered sample is identified by its text among the samples that its message carries. A protocol with filters may
+sample is not expected if its source withheld it, because the subscription's INTERVAL requests fewer (``withholds``). It
+is not expected either if a filter dropped it (``drops``) and it did not arrive (`workbench.sim.metrics.filtered`).
+
+A delivered sample is identified by its text among the samples that its message carries. A protocol with filters may
 change samples on purpose: the trace shows the messages that its nodes changed (``changes`` of its class). In such a
 message, a sample with another text is credited to the first sample that has not arrived. The trace does not show which
 sample was changed, or how, so the change is not checked.
@@ -63,6 +68,8 @@ from workbench.columns import count_distinct
 from workbench.errors import ScenarioError
 from workbench.sim.metrics.charge import charges
 from workbench.sim.metrics.deliveries import NOT_A_NUMBER, deliveries
+from workbench.sim.metrics.information import METRICS as INFORMATION
+from workbench.sim.metrics.information import information
 from workbench.sim.metrics.natures import NATURES, by_nature, usefulness
 from workbench.sim.metrics.progress import DEADLINES_S
 from workbench.sim.rows import Columns
@@ -100,6 +107,7 @@ COMMON = (
     "usefulness_ratio",
     *(f"{unit}_{nature}" for unit in ("frames", "bytes") for nature in NATURES),
     "energy_mJ",
+    *INFORMATION,
 )
 # Prefixes of counts by message or reason. A run that lacks such a count has 0, not an unknown number.
 COUNTS = ("sent_", "lost_", "dropped_", "given_up_")
@@ -119,7 +127,8 @@ def compute(
     metrics["coverage"] = _coverage(scenario, columns, counts)
     metrics.update(dict.fromkeys(public_names.METRICS, NOT_A_NUMBER))
     metrics.update(_protocol_and_plugin_metrics(scenario, columns))
-    metrics.update(_costs(scenario, counts, sizes, charges(scenario.radio, radio_states_us)))
+    further = information(scenario, columns) | charges(scenario.radio, radio_states_us)
+    metrics.update(_costs(scenario, counts, sizes, further))
     return Metrics([float(value) for value in metrics.values()], list(metrics), name="metrics")
 
 
@@ -160,7 +169,7 @@ def _check_names(module: str, measured: dict[str, float], taken_names: Collectio
     return measured
 
 
-def _costs(scenario: Any, counts: Counts, sizes: Sizes, charges: dict[str, float]) -> dict[str, float]:
+def _costs(scenario: Any, counts: Counts, sizes: Sizes, further: dict[str, float]) -> dict[str, float]:
     radio = scenario.radio
     totals: Counter[str] = Counter()
     detailed: Counter[str] = Counter()
@@ -187,6 +196,6 @@ def _costs(scenario: Any, counts: Counts, sizes: Sizes, charges: dict[str, float
         "usefulness_ratio": usefulness(scenario.protocol, counts),
         **by_nature(scenario.protocol, counts, sizes),
         "energy_mJ": (sent_B * radio.tx_uJ_per_B + heard_B * radio.rx_uJ_per_B) / 1000,
-        **charges,
+        **further,
         **{name: detailed[name] for name in sorted(detailed)},
     }

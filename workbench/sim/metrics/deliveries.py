@@ -2,7 +2,8 @@
 
 Theory of operation
     For each text of a subscription, the number of matching samples of each publication is computed once. A subscription
-    expects the samples of publications in its *active intervals* (it exists and its node is up). Sinks that are
+    expects the samples of publications in its *active intervals* (it exists and its node is up), except those that
+    were withheld or filtered out. Sinks that are
     reachable from the same nodes share the numbers.
 
 Cost
@@ -17,6 +18,7 @@ import numpy as np
 
 from workbench.columns import find_last, row_keys, split_rows, unique_inverse
 from workbench.sim.metrics.arrivals import arrivals
+from workbench.sim.metrics.filtered import filtered_out
 from workbench.sim.metrics.matching import Matching, matching_of
 from workbench.sim.metrics.paths import Paths, paths_of
 from workbench.sim.metrics.progress import Progress, change_times_us, percentile, timeliness
@@ -71,6 +73,8 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         subscriptions, publications, subscription_intervals, paths.indices(publications.node), samples
     )
     unsent = withheld(rows, scenario.protocol.withholds, subscriptions, publications, subscription_intervals)
+    workload = subscriptions, publications, samples, subscription_intervals
+    unsent = unsent.union(filtered_out(scenario.protocol, rows, *workload, arrived_deliveries[:2]))
     unsent_samples = _count_samples(unsent, subscriptions, publications, samples)
     sink = paths.indices(subscriptions.node)
     delivered_messages = _read_delivered_messages(rows, paths, subscriptions.node)

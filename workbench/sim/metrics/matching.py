@@ -70,14 +70,14 @@ def _index_numbers(publications: list[str]) -> dict[int, tuple[np.ndarray, np.nd
     """Return {key: (indices of the publications with this key, its values there)} for attribute keys with numbers."""
     pairs_of: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for index, text in enumerate(publications):
-        for key, value in _read_numbers(text):
+        for key, value in read_numbers(text):
             pairs_of[key].append((index, value))
     columns_of_key = {key: np.array(pairs, np.int64) for key, pairs in pairs_of.items()}
     return {key: (pairs[:, 0], pairs[:, 1]) for key, pairs in columns_of_key.items()}
 
 
 @lru_cache(maxsize=100_000)
-def _read_numbers(publication: str) -> tuple[tuple[int, int], ...]:
+def read_numbers(publication: str) -> tuple[tuple[int, int], ...]:
     """Return (key, value) of each attribute of a publication whose value is a number."""
     return tuple(
         (key, value) for key, operator, value in _parsed(publication) if operator == IS and isinstance(value, int)

@@ -56,6 +56,17 @@ SHOWN = {
         False,
         "for sending, and for receiving frames, also collided frames; without overhearing and idle listening",
     ),
+    "sink_error_mean": Shown(
+        "error at the sink",
+        "",
+        False,
+        "sink's estimate against the mean of the latest readings; in the attribute's unit",
+    ),
+    "sink_error_max": Shown("error, largest", "", False, "largest error at a sink, in the attribute's unit"),
+    "age_s_mean": Shown("age", "s", False, "time since the newest reading that the sink has was published, mean"),
+    "age_s_max": Shown(
+        "age, largest", "s", False, "longest time since the newest reading that a sink has was published"
+    ),
     "charge_mC": Shown("charge", "mC", False, "of a node's radio, also for idle listening; mean of the nodes"),
     "charge_mC_max": Shown("charge, largest", "mC", False, "charge of the node whose radio takes the most"),
     "charge_jain": Shown("charge, fairness", "", True, "Jain's index: 1 if all nodes take the same charge"),
@@ -72,6 +83,8 @@ SHOWN = {
     ),
 }
 
+_ONLY_WITH_FILTERS = ("sink_error_mean", "sink_error_max", "age_s_mean", "age_s_max")
+
 
 def modules_of(protocol: Any) -> list[Any]:
     """Return the modules that measure further metrics of a protocol's runs: its own module, and those of plug-ins."""
@@ -81,7 +94,7 @@ def modules_of(protocol: Any) -> list[Any]:
 
 def shown_metrics(metrics: Any) -> Any:
     """Return ``metrics`` without optional metrics that are NaN because the protocol or run does not have them."""
-    optional = ("coverage", "usefulness_ratio", "recovery_s", *public_names.METRICS)
+    optional = ("coverage", "usefulness_ratio", "recovery_s", *public_names.METRICS, *_ONLY_WITH_FILTERS)
     not_applicable = [name for name in optional if name in metrics.index and metrics.isna()[name]]
     return metrics.drop(not_applicable)
 

@@ -31,6 +31,11 @@ class Withheld(NamedTuple):
         """Return for each pair (subscription[i], publication[i]) whether the source withheld it; bool (n,)."""
         return find_last((subscription, publication), tuple(self)) >= 0
 
+    def union(self, other: Withheld) -> Withheld:
+        """Return the pairs of both, each once."""
+        is_new = ~self.has(*other)
+        return Withheld(*(np.append(column, further[is_new]) for column, further in zip(self, other, strict=True)))
+
 
 def withheld(
     rows: Columns, event: str, subscriptions: Subscriptions, publications: Publications, active: ActiveIntervals

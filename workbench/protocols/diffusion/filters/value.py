@@ -124,6 +124,14 @@ class Filter:
             key_numbers.append(key_of(self.settings["of"]).number)
         return key_numbers
 
+    def measured_keys(self):
+        """Return the numbers of the keys whose values the filter processes: that of ``of``, or those of ``match``."""
+        settings = self.settings
+        if self.name in BUILT_IN:
+            settings = complete_settings(self.name, BUILT_IN[self.name].parameters, settings)
+        of = settings.get("of")
+        return [key_of(of).number] if isinstance(of, str) else [attribute.key for attribute in parse(self.match)]
+
     def user_code(self):
         """Return {registered name: function or class} of the user's code in the filter and its settings."""
         # A setting of a built-in filter may name a registered function (blob_fusion).

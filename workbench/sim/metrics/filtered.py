@@ -1,0 +1,103 @@
+"""Samples that filters dropped on purpose: they are not expected, unless they arrive all the same.
+
+Theory of operation
+    A filter reports each sample that it drops or changes (`Protocol.drops`, `Protocol.changes`). The report names the
+    message, not the sample. So if d samples of a message were dropped, then the first d of its samples that did not
+    reach a subscription are not expected by it. A filter may also send later what it dropped: it then reports a change
+    after the drop. That message carries a sample again, so it counts as one drop less, and its loss is a loss.
+
+Limits
+    A sample that one node dropped is not expected, even if a copy of it was lost elsewhere. A changed sample that no
+    longer matches the subscription stays expected, and so does a sample that is missing because a filter dropped an
+    interest: no row connects them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.columns import cumcount, find_last, find_sorted, first_rows, row_keys, shared_keys, unique_all
+from workbench.sim.metrics.withheld import Withheld
+from workbench.sim.metrics.workload import ActiveIntervals, Publications, Subscriptions
+from workbench.sim.rows import Columns
+
+
+class Reports(NamedTuple):
+    """Reports of filters in order of time, one array (r,) per field.
+
+    ``message``, ``origin`` and ``sequence`` identify a message; ``message`` is the code of its name. ``filter``: the
+    filter's key.
+    """
+
+    message: np.ndarray
+    origin: np.ndarray
+    sequence: np.ndarray
+    node: np.ndarray
+    filter: np.ndarray
+    time_us: np.ndarray
+
+
+def read_reports(rows: Columns, event_and_detail: tuple[str, ...]) -> Reports:
+    """Return the reports with this event and detail, `Protocol.drops` or `Protocol.changes`; () for none."""
+    event, word = event_and_detail or ("", "")
+    detail, *fields = rows.columns(event, "detail", "message", "origin", "sequence", "node", "value", "time_us")
+    return Reports(*(field[detail == rows.code("detail", word)] for field in fields))
+
+
+def filtered_out(
+    protocol: Any,
+    rows: Columns,
+    subscriptions: Subscriptions,
+    publications: Publications,
+    samples: list[np.ndarray],
+    active: ActiveIntervals,
+    arrived: tuple[np.ndarray, np.ndarray],
+) -> Withheld:
+    """Return the pairs of a subscription and a publication that filters dropped and that did not arrive.
+
+    ``samples``: the result of `deliveries.samples_of`. ``arrived``: columns (subscription, publication) of all
+    deliveries.
+    """
+    empty = np.zeros(0, np.int64)
+    drops, dropped_counts = _count_drops(read_reports(rows, protocol.drops), read_reports(rows, protocol.changes))
+    if not (protocol.parts() and len(dropped_counts)):
+        return Withheld(empty, empty)
+    name, node, number, origin, sequence = rows.columns("originated", "message", "node", "value", "origin", "sequence")
+    message = find_last((name, origin, sequence), drops)
+    publication = find_last((node, number), (publications.node, publications.number))
+    is_dropped = (message >= 0) & (publication >= 0)
+    message, publication = message[is_dropped], publication[is_dropped]
+    once = first_rows(row_keys(message, publication))
+    message, publication = message[once], publication[once]
+    subscription_parts, publication_parts = [empty], [empty]
+    for subscription, text in enumerate(subscriptions.text.tolist()):
+        matches = np.flatnonzero(samples[text][publications.text[publication]] > 0)
+        pairs = np.full(len(matches), subscription), publication[matches]
+        is_missing = active.has(pairs[0], publications.time_us[pairs[1]]) & (find_last(pairs, arrived) < 0)
+        missing = matches[is_missing]
+        missing = missing[cumcount(message[missing]) < dropped_counts[message[missing]]]
+        missing = missing[first_rows(publication[missing])]  # Several messages may carry a publication.
+        subscription_parts.append(np.full(len(missing), subscription))
+        publication_parts.append(publication[missing])
+    return Withheld(np.concatenate(subscription_parts), np.concatenate(publication_parts))
+
+
+def _count_drops(dropped: Reports, changed: Reports) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Return (messages, counts): messages of which filters dropped samples, and the numbers of these samples.
+
+    ``messages``: columns (message, origin, sequence). Samples that a filter sent later are not counted.
+    """
+    drop_keys, change_keys = shared_keys(dropped[:4], changed[:4])
+    keys, first_row, message_at_node = unique_all(drop_keys)
+    dropped_counts = np.bincount(message_at_node, minlength=len(keys))
+    sent_later = find_sorted(change_keys, keys)
+    is_later = sent_later >= 0
+    is_later[is_later] = changed.time_us[is_later] > dropped.time_us[first_row[sent_later[is_later]]]
+    dropped_counts -= np.bincount(sent_later[is_later], minlength=len(keys))
+    messages = tuple(column[first_row] for column in dropped[:3])
+    keys, first_row, message = unique_all(row_keys(*messages))
+    counts = np.zeros(len(keys), np.int64)
+    np.add.at(counts, message, np.maximum(dropped_counts, 0))
+    return tuple(column[first_row] for column in messages), counts
