@@ -111,6 +111,13 @@ def test_conditions_are_displayed_below_the_chart_and_the_table(compared):
     assert "3 seeds" not in repr(compared) and "18 runs" in repr(compared)
 
 
+def test_errors_and_ages_are_in_the_table_if_a_protocol_has_filters(scenario, compared):
+    assert "<th>age</th>" not in compared._repr_html_()
+    filtered = wb.Diffusion(filters=[wb.Filter("rate_limit", interval_s=5)])
+    html = wb.compare(scenario, {"all": wb.Diffusion(), "few": filtered}, seeds=1, progress=False)._repr_html_()
+    assert "<th>age</th>" in html and "<th>error" in html
+
+
 def test_without_axes_protocols_are_the_categories(scenario):
     protocols = {"a flood": wb.Flooding(), "short": wb.Flooding(ttl=2)}
     comparison = wb.compare(scenario, protocols, seeds=[4, 8], runner=wb.LocalRunner(), progress=False)

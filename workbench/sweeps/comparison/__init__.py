@@ -56,6 +56,8 @@ MAIN = (
     "energy_mJ",
     "charge_mC",
     "charge_mC_max",
+    "sink_error_mean",
+    "age_s_mean",
 )
 CERTAIN, OPEN = "certain", "open"
 
@@ -335,7 +337,8 @@ class Comparison:
         return f"Comparison of {', '.join(self.protocols)} over {axes} ({len(self.table)} runs): summary, paired, plot"
 
     def _repr_html_(self) -> str:
-        metric_names = [name for name in MAIN if name in self.table.metrics]
+        frame = self.to_pandas()
+        metric_names = [name for name in MAIN if name in self.table.metrics and frame[name].notna().any()]
         header_cells = "".join(f"<th>{escape(shown_as(name).title)}</th>" for name in metric_names)
         body_rows = "".join(
             f"<tr><th>{escape(protocol)}</th>{''.join(cells)}</tr>"
