@@ -87,7 +87,7 @@ class Attributes(Panel):
         self.observe(self._show_error, "error")
         self.observe(self._compare_with_others, ("value", "against", "protocol"))
         self.observe(self._reread_text, "match_all")
-        self.observe(self._reread_publication, "protocol")
+        self.observe(self._protocol_changed, "protocol")
         self.against = tuple(against)
         refresh_after_cells(self)
 
@@ -99,7 +99,7 @@ class Attributes(Panel):
     @property
     def allows_constraints(self) -> bool:
         """Whether the attributes may be constraints: in a publication, only if the protocol allows them."""
-        return self.kind != PUBLICATION or (self.protocol is not None and self.protocol.allows_constrained_data)
+        return self.kind != PUBLICATION or _allows_constrained_data(self.protocol)
 
     def draw(self, value: str) -> None:
         """Show a value in the rows and in the text field; an invalid value only in the text field, with an error."""
@@ -193,9 +193,11 @@ class Attributes(Panel):
     def _reread_text(self, _: Any) -> None:
         self._text_edited(traitlets.Bunch(new=self._text.value))
 
-    def _reread_publication(self, _: Any) -> None:
-        if self.kind == PUBLICATION:
-            self._reread_text(None)
+    def _protocol_changed(self, change: Any) -> None:
+        """Show the value again, with other operators or an error, if only one of the protocols allows constraints."""
+        if self.kind == PUBLICATION and _allows_constrained_data(change.old) != _allows_constrained_data(change.new):
+            with quiet(self):
+                self.draw(self.value)
 
     # Messages
 
@@ -249,6 +251,10 @@ def _comparison_html(panel: Attributes, all_items: tuple[tuple[str, str], ...]) 
     )
     summary = f"Matches {count} of {len(comparisons)} {plural}{omitted}."
     return f"<div class='wb-matches'>{summary}<ul>{''.join(lines)}</ul></div>"
+
+
+def _allows_constrained_data(protocol: Protocol | None) -> bool:
+    return protocol is not None and protocol.allows_constrained_data
 
 
 def _key_names() -> tuple[str, ...]:
