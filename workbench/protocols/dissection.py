@@ -301,7 +301,7 @@ class Cutter:
                     allows_constraints
                     and are_readings
                     and attributes
-                    and IS not in {one.operator for one in attributes}
+                    and IS not in [operator for _, operator, _ in attributes]
                 ):
                     group.text = refused(group.text, "data needs at least one IS attribute")
 

@@ -87,7 +87,7 @@ class Attributes(Panel):
         self.observe(self._show_error, "error")
         self.observe(self._compare_with_others, ("value", "against", "protocol"))
         self.observe(self._reread_text, "match_all")
-        self.observe(self._protocol_changed, "protocol")
+        self.observe(self._use_protocol, "protocol")
         self.against = tuple(against)
         refresh_after_cells(self)
 
@@ -193,7 +193,7 @@ class Attributes(Panel):
     def _reread_text(self, _: Any) -> None:
         self._text_edited(traitlets.Bunch(new=self._text.value))
 
-    def _protocol_changed(self, change: Any) -> None:
+    def _use_protocol(self, change: Any) -> None:
         """Show the value again, with other operators or an error, if only one of the protocols allows constraints."""
         if self.kind == PUBLICATION and _allows_constrained_data(change.old) != _allows_constrained_data(change.new):
             with quiet(self):

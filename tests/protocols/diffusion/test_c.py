@@ -107,7 +107,7 @@ READINGS = [
     "TEMP IS 26, INTERVAL LE 5",
     "X EQ 4",
 ]
-# What a world has: the last texts only if its node matches two ways.
+# Interests and readings of a world, for nodes that do not match two ways and for nodes that do.
 WORLD = WANTED[:7], READINGS[:6]
 TWO_WAY_WORLD = [*WANTED[:4], *WANTED[-3:]], [*READINGS[1:4], *READINGS[-5:-1]]
 wanted = st.sampled_from(WANTED).map(parse)

@@ -168,8 +168,9 @@ def scenarios(draw, more_settings=()):
 def _matching_two_ways(item, draw):
     """Return the item with constraints if it publishes a text, with IS attributes if it subscribes; some unchanged."""
     more = {Publish: CONSTRAINTS, Subscribe: DESCRIPTIONS}.get(type(item), [""])
-    what = item.what + draw(st.sampled_from(more)) if isinstance(getattr(item, "what", None), str) else None
-    return type(item)(**{**vars(item), "what": what.removeprefix(", ")}) if what else item
+    if not isinstance(getattr(item, "what", None), str) or not (text := item.what + draw(st.sampled_from(more))):
+        return item
+    return type(item)(**{**vars(item), "what": text.removeprefix(", ")})
 
 
 def _at_nodes(item, addresses, count):
