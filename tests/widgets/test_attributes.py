@@ -142,7 +142,7 @@ def test_a_publication_has_constraints_only_if_the_protocol_allows_them():
     part.rows[1].operator.value = "GE"
     assert part.value == "TEMP IS 22, INSTANCE GE 4"
     part.rows[0].remove.click()
-    assert "has no IS attribute" in part.error and part.value == "TEMP IS 22, INSTANCE GE 4"
+    assert "only IS attributes describe data" in part.error and part.value == "TEMP IS 22, INSTANCE GE 4"
     part.value = "TEMP IS 23"
     part.protocol = wb.Flooding()
     assert [name for _, name in part.rows[0].operator.options] == ["IS"]

@@ -255,7 +255,8 @@ def check_publication(attributes, constraints=False):
     for attribute in attributes:
         check(attribute)
         has_value = has_value or attribute.operator == IS
-        if attribute.operator != IS and not constraints:
+    for attribute in attributes:
+        if attribute.operator != IS and not (constraints and has_value):
             raise AttributeFormatError(
                 "the publication %r has an attribute that is not IS; only IS attributes describe data: "
                 "use IS instead of %s" % (text_of(attributes), OPERATOR_NAMES[attribute.operator])
@@ -267,11 +268,6 @@ def check_publication(attributes, constraints=False):
             )
     if not attributes:
         raise AttributeFormatError("the publication has no attributes; it needs at least one attribute")
-    if not has_value:
-        raise AttributeFormatError(
-            "the publication %r has no IS attribute; only IS attributes describe data: "
-            "use IS instead of %s" % (text_of(attributes), OPERATOR_NAMES[attributes[0].operator])
-        )
     return attributes
 
 

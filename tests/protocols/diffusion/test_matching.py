@@ -129,7 +129,7 @@ def test_node_that_does_not_match_two_ways_neither_publishes_nor_accepts_constra
 
 @pytest.mark.parametrize(
     ("reading", "message"),
-    [("INSTANCE EQ 4", "has no IS attribute"), ("TEMP IS 22, INTERVAL LE 5", "constrains INTERVAL")],
+    [("INSTANCE EQ 4", "only IS attributes describe data"), ("TEMP IS 22, INTERVAL LE 5", "constrains INTERVAL")],
 )
 def test_two_way_node_refuses_readings_that_are_not_data(reading, message):
     network = Network(TWO_WAY, LINE)

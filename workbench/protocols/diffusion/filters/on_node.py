@@ -3,7 +3,7 @@
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import Attribute, check, check_publication, one_way_match
+from workbench.attributes.model import IS, Attribute, check, check_publication, one_way_match
 from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.contract import NOBODY
@@ -192,12 +192,14 @@ class FilterOnNode:
         is_single = isinstance(result[0][0], int)
         samples = [self._attributes_of(sample) for sample in ([result] if is_single else result)]
         keys = [sample[0].key for sample in samples]
-        if len(set(keys)) > 1 or any(
-            [[attribute.key for attribute in sample].count(keys[0]) > 1 for sample in samples]
+        if len(samples) > 1 and (
+            len(set(keys)) > 1
+            or any([[attribute.key for attribute in sample].count(keys[0]) > 1 for sample in samples])
+            or any([attribute.operator != IS for sample in samples for attribute in sample])
         ):
             raise AttributeFormatError(
-                "filter %s emitted several samples; all must begin with the same key, and none may contain it twice"
-                % self.name
+                "filter %s emitted several samples; all must begin with the same key, and none may contain it twice "
+                "or have constraints" % self.name
             )
         return samples
 
