@@ -79,7 +79,7 @@ class Attributes(Panel):
         )
         self._message, self._matches = words(), words()
         self.set_trait("kind", kind)
-        self.set_trait("protocol", protocol)
+        self.protocol = protocol
         children = (self._rows, self._add, self._text, self._message, self._matches)
         super().__init__(_INITIAL_TEXTS[kind] if value is None else value, children)
         self.add_class("wb-attributes")
