@@ -224,7 +224,8 @@ class Facts:
         if sent.message == "piece":
             return Copy("piece", gossip_wire.decode(self.frames[sent.index]).number)
         if sent.message == "data":
-            return Copy("data", not_for=diffusion_wire.decode(self.frames[sent.index]).listed_sinks)
+            data = diffusion_wire.decode(self.frames[sent.index], self.protocol.matching)
+            return Copy("data", not_for=data.listed_sinks)
         if self.name in ("TinyMQ", "Pub2Sub"):
             _, message = tinymq_wire.decode(self.frames[sent.index])
             if sent.message == "event":

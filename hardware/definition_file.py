@@ -28,6 +28,9 @@ _BEGIN = """\
 """
 
 
+_MATCHINGS = ("any", "strict", "two-way")  # in the order of enum diffusion_matching
+
+
 def sizes(protocol: Diffusion) -> dict[str, int]:
     """Return the sizes that are compiled in, by their names in C."""
     return protocol.sizes_in_c() or {}
@@ -40,7 +43,7 @@ def settings(protocol: Diffusion) -> dict[str, int | float]:
         "max_repeats": protocol.max_repeats,
         "reinforce_after": protocol.reinforce_after,
         "exploratory_gradients": protocol.exploratory_gradients,
-        "is_strict": int(protocol.matching == "strict"),
+        "matching": _MATCHINGS.index(protocol.matching),
         "lifetime_s": rules.lifetime_s(protocol.refresh_s, protocol.gradient_lifetime_s),
         "refresh_us": int(protocol.refresh_s * SECOND_US),
         "known_for_us": rules.known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),

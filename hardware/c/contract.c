@@ -15,7 +15,7 @@ const char *sentence(int64_t error)
     case CONSTRAINS_NOTHING:
         return "the subscription constrains nothing; use EQ instead of IS, or match_all";
     case NOT_A_READING:
-        return "a publication needs at least one attribute, and IS attributes alone";
+        return "a publication needs at least one attribute, and IS attributes alone unless the node matches two ways";
     case TOO_MANY_ATTRIBUTES:
         return "there are more attributes than max_attributes=" TEXT_OF(MAX_ATTRIBUTES);
     case TOO_LONG:

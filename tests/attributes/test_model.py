@@ -25,6 +25,7 @@ from workbench.attributes.model import (
     check_publication,
     check_subscription,
     is_blob,
+    is_match,
     matching_samples,
     one_way_match,
     split_samples,
@@ -289,6 +290,16 @@ def test_two_way_match_is_both_one_way_matches(first, second):
     assert two_way_match(first, second) == (one_way_match(first, second) and one_way_match(second, first))
 
 
+@given(attribute_lists, attribute_lists)
+def test_rule_of_matching_is_chosen_by_its_name(subscription, publication):
+    assert is_match(subscription, publication, "any") == one_way_match(subscription, publication)
+    assert is_match(subscription, publication, "strict") == one_way_match(subscription, publication, strict=True)
+    assert is_match(subscription, publication, "two-way") == two_way_match(subscription, publication)
+    for rule in ("any", "strict", "two-way"):
+        expected = [publication] * is_match(subscription, publication, rule)
+        assert matching_samples(subscription, publication, rule) == expected
+
+
 @given(st.lists(constraint, max_size=5).map(tuple), st.lists(constraint, max_size=4).map(tuple))
 def test_reinforcement_is_within_an_interest_if_the_values_of_each_key_are(reinforcement, interest):
     def within(key):
@@ -403,9 +414,29 @@ def test_publication_with_an_operator_other_than_is_is_refused(text):
         check_publication(parse(text))
 
 
-def test_empty_publication_is_refused():
+@pytest.mark.parametrize(
+    "text", ["TEMP IS 26", "TEMP IS 26, INSTANCE EQ 1", "INSTANCE NE 1, TEMP IS 26, TEMP LE 30", "INTERVAL IS 5"]
+)
+def test_publication_may_have_constraints_if_the_protocol_allows_them(text):
+    assert check_publication(parse(text), constraints=True) == parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("INSTANCE EQ 1, X NE 3", "only IS attributes describe data: use IS instead of EQ"),
+        ("TEMP IS 26, INTERVAL LE 5", "constrains INTERVAL"),
+    ],
+)
+def test_publication_needs_a_value_and_never_constrains_the_interval(text, message):
+    with pytest.raises(AttributeFormatError, match=message):
+        check_publication(parse(text), constraints=True)
+
+
+@pytest.mark.parametrize("constraints", [False, True])
+def test_empty_publication_is_refused(constraints):
     with pytest.raises(AttributeFormatError, match="at least one attribute"):
-        check_publication(())
+        check_publication((), constraints)
 
 
 def test_bad_attribute_is_found_in_subscriptions_and_publications():

@@ -103,7 +103,7 @@ static void random_attributes(struct attribute_list *list, bool are_data)
     *list = (struct attribute_list){0};
     for (uint32_t left = roll(5); left > 0; left--) {
         uint8_t key = keys[roll(5)];
-        uint8_t op = are_data ? (uint8_t)IS : (uint8_t)(1 + roll(8));
+        uint8_t op = are_data && roll(8) > 0 ? (uint8_t)IS : (uint8_t)(1 + roll(8)); /* some data has constraints */
         if (IS_BLOB(key))
             (void)add_blob(list, key, op, blob, (uint8_t)roll(20));
         else
@@ -328,6 +328,7 @@ int main(void)
                                      {201, true, {NULL, 0, 0}, rate_limit, &limit, NULL, NULL}};
     struct diffusion_settings settings = TINY_DIFFUSION_SETTINGS;
     settings.exploratory_gradients = 2;
+    settings.matching = (uint8_t)roll(MATCHINGS);
     settings.sample_lifetime_us = 3 * SECOND_US;
     settings.filters = filters;
     settings.filter_count = roll(3);

@@ -91,7 +91,7 @@ def random_scenario(number):
         reinforce_after=dice.choice([0, 1, 2]),
         exploratory_gradients=dice.choice([1, 2]),
         max_repeats=dice.choice([0, 3]),
-        matching="strict" if number % 5 == 4 else "any",
+        matching={2: "two-way", 4: "strict"}.get(number % 5, "any"),
         blacklist_loss=dice.choice([0.5, 0.75, 1]),
         filters=random_filters(number, nodes),
     )
@@ -113,6 +113,12 @@ def random_scenario(number):
                 ]
             )
         )
+    if protocol.matching == "two-way":
+        workload += [
+            wb.subscribe(nodes[1], "TEMP GE 20, X IS 4", start_s=0.4),
+            wb.publish(nodes[-1], "TEMP IS 26, X EQ 4", start_s=0.8, every_s=0.3),
+            wb.publish(nodes[-2], "TEMP IS 26, X GE 5", start_s=0.9, every_s=0.5),
+        ]
     return wb.Scenario(graph, protocol, workload, radio=random_radio(dice), duration_s=4, seed=number)
 
 

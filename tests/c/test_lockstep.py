@@ -65,6 +65,12 @@ def test_random_network_of_nodes_in_c_gives_the_simulators_trace(scenario, sizes
     assert_simulators_trace(scenario, sizes)
 
 
+@settings(max_examples=20)
+@given(scenarios({"matching": "two-way"}), st.sampled_from(sorted(SIZES)))
+def test_random_network_that_matches_two_ways_gives_the_simulators_trace(scenario, sizes):
+    assert_simulators_trace(scenario, sizes)
+
+
 @pytest.mark.family
 @networks
 def test_many_random_networks_of_nodes_in_c_give_the_simulators_traces(scenario, sizes):

@@ -1,6 +1,6 @@
 """Dissected frames: those of every protocol's runs, any bytes, and protocols outside of the package."""
 
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 
 import pytest
@@ -26,6 +26,7 @@ RUNS = {
     "gossip": (wb.Gossip(), {"flood"}),
     "gossip of pieces": (wb.Gossip(pieces=3, forwarding_probability=0.9), {"piece"}),
     "diffusion": (wb.Diffusion(), {"interest", "reinforcement", "data"}),
+    "diffusion two-way": (wb.Diffusion(matching="two-way"), {"interest", "reinforcement", "data"}),
     **{
         f"coded diffusion over {order}": (
             wb.CodedDiffusion(field=order, generation_size=3, bootstrap_factor=1),
@@ -47,6 +48,7 @@ DECODERS = {
     "gossip": flooding_wire.decode,
     "gossip of pieces": gossip_wire.decode,
     "diffusion": diffusion_wire.decode,
+    "diffusion two-way": partial(diffusion_wire.decode, matching="two-way"),
     **{name: coded_wire.decode for name in RUNS if name.startswith("coded")},
     "tinymq": tinymq_wire.decode,
 }
@@ -54,12 +56,18 @@ WORKLOAD = [
     wb.subscribe([0, 5], "TEMP GE 20, TEMP LE 30", start_s=3),
     wb.publish([3, 8], 'TEMP IS 25, PAYLOAD IS "so far, so good"', start_s=8, every_s=2),
 ]
+CONSTRAINED = [
+    wb.subscribe([0, 5], "TEMP GE 20, INSTANCE IS 4", start_s=3),
+    wb.publish([3, 8], "TEMP IS 25, INSTANCE EQ 4", start_s=8, every_s=2),
+]
 
 
 @cache
 def sent_frames(name):
     """Return (frame, whether it is a broadcast, message) of the distinct frames that a small run sends."""
-    run = wb.Scenario(wb.topology.grid(3, 3), RUNS[name][0], WORKLOAD, duration_s=12).run(engine="reference")
+    protocol = RUNS[name][0]
+    workload = CONSTRAINED if protocol.allows_constrained_data else WORKLOAD
+    run = wb.Scenario(wb.topology.grid(3, 3), protocol, workload, duration_s=12).run(engine="reference")
     rows = run.frames().to_pylist()
     return tuple(dict.fromkeys((row["frame"], row["peer"] == -1, row["message"]) for row in rows))
 

@@ -19,6 +19,7 @@ HASHES = {
     "diffusion-lossy": "4d000262b82a33b459655982bba0ccceb0d5c2ca79bbc4e463bebed21571dfac",
     "diffusion-motes": "a9262913b61bf8d6b040d1d7cd2b9193dbede33160d772162f2ef1fbe0af3dff",
     "diffusion-paced-region": "a24e30732ce8741fc13e2cffbf65ba7c2bde061486502560816d7ee3c61a3c04",
+    "diffusion-two-way": "4f2d45a395532ee760c8d645fb22c4fa3cf613bffe9a7182eb92f87c41c38787",
     "dps-grid": "1bd558558f7cf7e0a0ed22753bfe0512c7b30bdd476a539d6b8faf23546eeb2a",
     "dps-retained": "54b7b1bdd88addb66ab04fbabcf40b9027681a2a27406a791d7522fd94d1e863",
     "flooding-disc": "64053ebbb8ea450b0f294da72bbb38b3898fa17569d152f2fbcd33ffdfaca068",

@@ -186,6 +186,7 @@ GOLDEN_HASHES = {
     "diffusion-lossy": "ee4706f263239325",
     "diffusion-motes": "836dcdb5e1c91691",
     "diffusion-paced-region": "a0647b3a3eff90c2",
+    "diffusion-two-way": "12270e24b504d0c9",
     "dps-grid": "ff683e1cb339b649",
     "dps-retained": "b30c205abd6a4f71",
     "flooding-disc": "722f52bdd4feeaa3",

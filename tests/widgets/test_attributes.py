@@ -125,6 +125,33 @@ def test_a_publication_is_compared_with_subscriptions_by_the_rule_of_the_protoco
     assert "Matches 0 of 1 subscriptions" in part._matches.value
 
 
+def test_a_publication_has_constraints_only_if_the_protocol_allows_them():
+    two_way = wb.Diffusion(matching="two-way")
+    part = Attributes("TEMP IS 22", "publication", [("a", "TEMP GE 20, INSTANCE IS 4"), ("b", "TEMP GE 20")])
+    part._text.value = "TEMP IS 22, INSTANCE EQ 4"
+    assert "only IS attributes describe data" in part.error and part.value == "TEMP IS 22"
+    part.protocol = wb.Diffusion()
+    assert "only IS attributes describe data" in part.error and part.value == "TEMP IS 22"
+    part.protocol = two_way
+    assert part.value == part._text.value == "TEMP IS 22" and not part.error
+    part._text.value = "TEMP IS 22, INSTANCE EQ 4"
+    assert part.value == "TEMP IS 22, INSTANCE EQ 4" and not part.error
+    assert rows(part) == [("TEMP", "IS", "22"), ("INSTANCE", "EQ", "4")]
+    assert [is_match for _, is_match, _ in part.matches()] == [True, False]
+    assert "no IS attribute that meets INSTANCE EQ 4" in part.matches()[1][2]
+    part.rows[1].operator.value = "GE"
+    assert part.value == "TEMP IS 22, INSTANCE GE 4"
+    part.rows[0].remove.click()
+    assert "only IS attributes describe data" in part.error and part.value == "TEMP IS 22, INSTANCE GE 4"
+    part.value = "TEMP IS 23"
+    part.protocol = wb.Flooding()
+    assert [name for _, name in part.rows[0].operator.options] == ["IS"]
+    assert not part.error
+    constrained = Attributes("TEMP IS 22, INSTANCE EQ 4", "publication", protocol=two_way)
+    constrained.protocol = wb.Diffusion(matching="strict")
+    assert "only IS attributes describe data" in constrained.error
+
+
 def test_many_edits_make_no_further_widgets():
     part = Attributes("TEMP GE 20, TEMP LE 30")
     before = len(_instances)

@@ -144,6 +144,18 @@ def test_the_selected_item_is_compared_with_the_others(part):
     assert [match_[1] for match_ in form(part).content.attributes.matches()] == [False]
 
 
+def test_a_publication_with_constraints_is_edited_if_the_protocol_allows_them():
+    items = wb.subscribe(0, "TEMP GE 20, INSTANCE IS 4"), wb.publish(8, "TEMP IS 22, INSTANCE EQ 4")
+    part = Workload(items, range(9), wb.Diffusion(matching="two-way"))
+    part.selected = 1
+    attributes = form(part).content.attributes
+    assert not attributes.error and attributes.matches() == (("node 0: TEMP GE 20, INSTANCE IS 4", True, ""),)
+    attributes.rows[1].number.value = "5"
+    assert part.value == (items[0], wb.publish(8, "TEMP IS 22, INSTANCE EQ 5"))
+    part.protocol = wb.Diffusion()
+    assert "only IS attributes describe data" in attributes.error
+
+
 def test_items_are_added_at_the_picked_nodes_or_at_distant_nodes():
     part = Workload((), nodes=range(9))
     for kind in ("subscribe", "publish", "outage"):

@@ -29,7 +29,7 @@ import numpy as np
 from workbench.analysis import accounts
 from workbench.analysis.expected import Expected, expected
 from workbench.analysis.sentences import more, seconds
-from workbench.attributes.model import EQ, IS, TOPIC, Attribute
+from workbench.attributes.model import EQ, IS, TOPIC, Attribute, one_way_match
 from workbench.attributes.text import parse, to_text
 from workbench.columns import find_last, split_rows, take_rows
 from workbench.protocols.protocol import Protocol
@@ -360,13 +360,33 @@ def _explain_mismatches(
 def mismatch(protocol: Protocol, subscription: str, texts: list[str]) -> str:
     """Return a clause on why none of the publications ``texts`` matches a subscription.
 
-    The clause names the first attribute of the subscription that no publication satisfies by the protocol's rule.
+    The clause names the first attribute of the subscription that no publication satisfies by the protocol's rule, or
+    the first constraint of a publication that the subscription does not meet.
     """
     matching = matching_of(protocol)
+    described = [_describe_data(text) for text in texts] if protocol.allows_constrained_data else texts
     for attribute in parse(subscription):
-        if attribute.operator != IS and not any(matching.is_match(to_text((attribute,)), text) for text in texts):
+        if attribute.operator != IS and not any(matching.is_match(to_text((attribute,)), text) for text in described):
             return _describe_failing(protocol, attribute, texts)
+    if protocol.allows_constrained_data:
+        unmet = [_unmet_constraint(subscription, text) for text in texts]
+        if all(unmet):
+            return f"the subscription has no IS attribute that meets {unmet[0]} of a publication"
     return "each of its attributes is met, but never all of them by one publication"
+
+
+def _describe_data(publication: str) -> str:
+    """Return a publication without its constraints."""
+    return to_text([attribute for attribute in parse(publication) if attribute.operator == IS])
+
+
+def _unmet_constraint(subscription: str, publication: str) -> str:
+    """Return the first constraint of a publication that no IS attribute of the subscription meets, or ""."""
+    attributes = parse(subscription)
+    for attribute in parse(publication):
+        if not one_way_match((attribute,), attributes):
+            return to_text((attribute,))
+    return ""
 
 
 def _describe_failing(protocol: Protocol, attribute: Attribute, texts: list[str]) -> str:

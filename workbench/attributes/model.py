@@ -17,7 +17,8 @@ Differs from the original in
     A7   values are 2 bytes, but the examples have 30.455: each key has a scale; a value out of range is an error.
     A8   the key determines whether a value is an integer or a blob; blobs have only IS, EQ, NE and EQ_ANY.
     A10  the published matching rule searches "in S", the subscription; we read "in P", the publication.
-    A11  keys may repeat: any IS value may satisfy each constraint; ``strict=True`` requires one value for all.
+    A11  keys may repeat: any IS value may satisfy each constraint; ``strict=True`` requires one value for all. A
+         publication has constraints only if the protocol matches two ways (`two_way_match`).
     A12  "TEMP EQ 32 or TEMP LE 40" are alternatives, so they are separate subscriptions; constraints are never ORed.
     A13  a subscription with only IS attributes matches everything, so `check_subscription` refuses it.
 
@@ -149,7 +150,12 @@ def one_way_match(subscription, publication, strict=False):
     """
     try:
         if strict:
-            return _strict_match(subscription, publication)
+            for key in {a.key for a in subscription if a.operator != IS}:
+                constraints = [a for a in subscription if a.key == key and a.operator != IS]
+                values = [a.value for a in publication if a.key == key and a.operator == IS]
+                if not any([all([satisfies(value, c.operator, c.value) for c in constraints]) for value in values]):
+                    return False
+            return True
         for key, operator, bound in subscription:
             if operator == IS:
                 continue
@@ -173,15 +179,6 @@ def _refuse_text(*values):
             )
 
 
-def _strict_match(subscription, publication):
-    for key in {a.key for a in subscription if a.operator != IS}:
-        constraints = [a for a in subscription if a.key == key and a.operator != IS]
-        published_values = [a.value for a in publication if a.key == key and a.operator == IS]
-        if not any([all([satisfies(value, c.operator, c.value) for c in constraints]) for value in published_values]):
-            return False
-    return True
-
-
 def split_samples(attributes):
     """Split an aggregate of several readings into samples: a new sample begins where the first key repeats.
 
@@ -195,22 +192,35 @@ def split_samples(attributes):
     return samples
 
 
-def matching_samples(subscription, publication, strict=False):
+def matching_samples(subscription, publication, matching="any"):
     """Return [publication] if it matches the subscription, or []: a publication is a single sample.
 
-    ``strict``: see `one_way_match`.
+    ``matching``: see `is_match`.
 
     >>> [to_text(sample) for sample in matching_samples(parse("TEMP GE 25"), parse("TEMP IS 20, TEMP IS 30"))]
     ['TEMP IS 20, TEMP IS 30']
     """
     if isinstance(publication, str):
         _refuse_text(publication)
-    return [publication] if one_way_match(subscription, publication, strict) else []
+    return [publication] if is_match(subscription, publication, matching) else []
 
 
 def two_way_match(attributes, others):
     """Return whether the IS attributes of each argument meet the constraints of the other argument."""
     return one_way_match(attributes, others) and one_way_match(others, attributes)
+
+
+def is_match(subscription, publication, matching):
+    """Return whether a publication matches a subscription by the rule ``matching``.
+
+    The rules are "any" (`one_way_match`), "strict" (`one_way_match` with ``strict=True``) and "two-way"
+    (`two_way_match`).
+    """
+    if matching == "any":
+        return one_way_match(subscription, publication)
+    if matching == "strict":
+        return one_way_match(subscription, publication, True)
+    return two_way_match(subscription, publication)
 
 
 def check_subscription(attributes, match_all=False):
@@ -234,17 +244,27 @@ def with_payload(attributes, payload):
     return tuple(attributes) + tuple(blobs)
 
 
-def check_publication(attributes):
+def check_publication(attributes, constraints=False):
     """Check the attributes of a publication, and return them unchanged.
 
-    Raises AttributeFormatError unless it has attributes, all of them valid and with IS.
+    Raises AttributeFormatError unless it has attributes, all of them valid and with IS. ``constraints``: whether it may
+    also have constraints, which a subscription's IS attributes have to meet, beside at least one IS attribute. They
+    must not be on INTERVAL, by which a subscription states a rate.
     """
+    has_value = False
     for attribute in attributes:
         check(attribute)
-        if attribute.operator != IS:
+        has_value = has_value or attribute.operator == IS
+    for attribute in attributes:
+        if attribute.operator != IS and not (constraints and has_value):
             raise AttributeFormatError(
                 "the publication %r has an attribute that is not IS; only IS attributes describe data: "
                 "use IS instead of %s" % (text_of(attributes), OPERATOR_NAMES[attribute.operator])
+            )
+        if attribute.operator != IS and attribute.key == INTERVAL:
+            raise AttributeFormatError(
+                "the publication %r constrains INTERVAL, by which subscriptions state a rate; "
+                "remove this constraint" % text_of(attributes)
             )
     if not attributes:
         raise AttributeFormatError("the publication has no attributes; it needs at least one attribute")

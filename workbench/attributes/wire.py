@@ -4,14 +4,25 @@ Layout (little-endian, packed)
     attribute  key u8, operator u8, value i16
     blob       key u8, operator u8, length u8, that many bytes (the key decides whether it is a blob: A8 of model.py)
 
-    Data (`encode_readings`, `decode_readings`) consists of IS attributes only.
+    Data (`encode_readings`, `decode_readings`) consists of IS attributes. It has constraints beside them only if the
+    protocol matches two ways.
 
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
 import struct
 
-from workbench.attributes.model import APP, BLOB_OPERATORS, EQ_ANY, IS, LAST_FILTER_KEY, Attribute, check, is_blob
+from workbench.attributes.model import (
+    APP,
+    BLOB_OPERATORS,
+    EQ_ANY,
+    INTERVAL,
+    IS,
+    LAST_FILTER_KEY,
+    Attribute,
+    check,
+    is_blob,
+)
 from workbench.errors import AttributeFormatError, DecodeError, EncodeError
 
 ATTRIBUTE_B = 4
@@ -43,20 +54,30 @@ def encode_attributes(attributes):
     return b"".join(encoded_attributes)
 
 
-def encode_readings(attributes):
-    """Return the bytes of a reading's attributes. Raises EncodeError if one is not valid or not an IS attribute."""
+def encode_readings(attributes, constraints=False):
+    """Return the bytes of a reading's attributes. Raises EncodeError if one is not valid or not an IS attribute.
+
+    ``constraints``: whether the reading may have constraints, see `model.check_publication`.
+    """
     for attribute in attributes:
-        if attribute.operator != IS:
+        if attribute.operator != IS and not constraints:
             raise EncodeError("data has the attribute %r; only IS attributes describe data" % (attribute,))
     return encode_attributes(attributes)
 
 
-def decode_readings(frame, offset, count):
-    """Decode a reading's attributes, as `decode_attributes` does. Raises DecodeError if one is not an IS attribute."""
+def decode_readings(frame, offset, count, constraints=False):
+    """Decode a reading's attributes, as `decode_attributes` does. Raises DecodeError if one is not an IS attribute.
+
+    ``constraints``: whether the reading may have constraints, see `model.check_publication`.
+    """
     attributes = decode_attributes(frame, offset, count)
+    has_value = False
     for attribute in attributes:
-        if attribute.operator != IS:
+        has_value = has_value or attribute.operator == IS
+        if attribute.operator != IS and (not constraints or attribute.key == INTERVAL):
             raise DecodeError("data has the attribute %r; only IS attributes describe data" % (attribute,))
+    if attributes and not has_value:
+        raise DecodeError("data has the attribute %r; it needs at least one IS attribute" % (attributes[0],))
     return attributes
 
 
@@ -80,20 +101,13 @@ def decode_attributes(frame, offset, count):
         offset = attribute_end
     if offset != frame_B:
         raise DecodeError("%d bytes follow the last attribute, which must end the frame" % (frame_B - offset))
-    for attribute in attributes:
-        _check_decoded(attribute.key, attribute.operator)
+    # `model.check` is not used: its messages name keys, and a mote should not load these names because noise has
+    # damaged a frame. The value cannot be wrong, as any 2 bytes are valid.
+    for key, operator, _ in attributes:
+        if not APP <= key <= LAST_FILTER_KEY:
+            raise DecodeError("key is %d; it must be from 50 to 250" % key)
+        if not IS <= operator <= EQ_ANY:
+            raise DecodeError("key %d has operator %d; it must be from 1 to 8" % (key, operator))
+        if operator not in BLOB_OPERATORS and is_blob(key):
+            raise DecodeError("key %d has operator %d; a blob key allows only IS, EQ, NE and EQ_ANY" % (key, operator))
     return tuple(attributes)
-
-
-def _check_decoded(key, operator):
-    """Raise DecodeError if key or operator is wrong; the value cannot be wrong, as any 2 bytes are valid.
-
-    `model.check` is not used: its messages name keys, and a mote should not load these names because noise has damaged
-    a frame.
-    """
-    if not APP <= key <= LAST_FILTER_KEY:
-        raise DecodeError("key is %d; it must be from 50 to 250" % key)
-    if not IS <= operator <= EQ_ANY:
-        raise DecodeError("key %d has operator %d; it must be from 1 to 8" % (key, operator))
-    if operator not in BLOB_OPERATORS and is_blob(key):
-        raise DecodeError("key %d has operator %d; a blob key allows only IS, EQ, NE and EQ_ANY" % (key, operator))

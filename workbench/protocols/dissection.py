@@ -8,6 +8,9 @@ Theory of operation
 
         dissect(frame, broadcast)    the fields of a frame, in order
 
+    If the protocol allows constraints in data (``Protocol.allows_constrained_data``), the function is called with
+    ``allows_constraints=True``, too.
+
     Together the fields cover all bytes, without gaps or overlaps, and so do the children of a field. Bytes that cannot
     be interpreted become a field called `NOT_READ` whose text is the reason, so any bytes can be dissected. A frame
     that ends too soon has a last field of no bytes, `REFUSED`. `cut` and `Cutter` implement these rules; a protocol
@@ -28,7 +31,7 @@ from typing import Any, NamedTuple
 
 from workbench.attributes.event_bytes import CHECKSUM_B
 from workbench.attributes.keys import in_units, key_of
-from workbench.attributes.model import IS, OPERATOR_NAMES, Attribute, check, is_blob
+from workbench.attributes.model import INTERVAL, IS, OPERATOR_NAMES, Attribute, check, is_blob
 from workbench.attributes.text import to_text
 from workbench.errors import AttributeFormatError, DecodeError, ParameterError
 from workbench.extensions import extensible
@@ -131,7 +134,9 @@ def dissect(of: Any, frame: bytes, broadcast: bool = True) -> Dissection:
         raise ParameterError(f"dissect: frame is {frame!r:.60}; it must be bytes, as run.frames() has them")
     frame_bytes = bytes(frame)
     if protocol.dissector:
-        return Dissection(frame_bytes, tuple(import_module(protocol.dissector).dissect(frame_bytes, broadcast)))
+        options = {"allows_constraints": True} if protocol.allows_constrained_data else {}
+        fields = import_module(protocol.dissector).dissect(frame_bytes, broadcast, **options)
+        return Dissection(frame_bytes, tuple(fields))
     return Dissection(
         frame_bytes, (Field("frame", 0, len(frame_bytes), f"{len(frame_bytes)} bytes"),) if frame_bytes else ()
     )
@@ -279,20 +284,28 @@ class Cutter:
             ),
         )
 
-    def attributes(self, count: int, are_readings: bool = False) -> None:
+    def attributes(self, count: int, are_readings: bool = False, allows_constraints: bool = False) -> None:
         """Cut off ``count`` attributes in the layout of `attributes/wire.py` as the field "attributes".
 
         ``are_readings``: whether the attributes describe data, where only the operator IS is allowed.
+        ``allows_constraints``: whether data may have constraints, too, beside at least one IS attribute.
         """
-        attributes = []
+        attributes: list[Attribute] = []
         with self.group("attributes") as group:
             try:
                 for index in range(count):
-                    attributes.append(self._attribute(f"attribute {index + 1}", are_readings))
+                    attributes.append(self._attribute(f"attribute {index + 1}", are_readings, allows_constraints))
             finally:
                 group.text = to_text(attributes)
+                if (
+                    allows_constraints
+                    and are_readings
+                    and attributes
+                    and IS not in [operator for _, operator, _ in attributes]
+                ):
+                    group.text = refused(group.text, "data needs at least one IS attribute")
 
-    def _attribute(self, name: str, is_reading: bool) -> Attribute:
+    def _attribute(self, name: str, is_reading: bool, allows_constraints: bool) -> Attribute:
         with self.group(name) as group:
             key = self.number("key", "<B", lambda number: f"{number}: {key_of(number).name}")
             operator = self.number("operator", "<B", _operator)
@@ -303,18 +316,22 @@ class Cutter:
                 value = self.number("value", "<h", lambda steps: _value(Attribute(key, operator, steps)))
             attribute = Attribute(key, operator, value)
             group.text = to_text((attribute,))
-            why = _why_refused(attribute, is_reading)
+            why = _why_refused(attribute, is_reading, allows_constraints)
             if why:
                 group.text = refused(group.text, why)
         return attribute
 
 
-def _why_refused(attribute: Attribute, is_reading: bool) -> str:
+def _why_refused(attribute: Attribute, is_reading: bool, allows_constraints: bool) -> str:
     try:
         check(attribute)
     except AttributeFormatError as error:
         return str(error)
-    return "only IS attributes describe data" if is_reading and attribute.operator != IS else ""
+    if not is_reading or attribute.operator == IS:
+        return ""
+    if not allows_constraints:
+        return "only IS attributes describe data"
+    return "data must not constrain INTERVAL" if attribute.key == INTERVAL else ""
 
 
 def _operator(number: int) -> str:

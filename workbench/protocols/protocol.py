@@ -71,6 +71,8 @@ class Protocol:
     withholds = ""
     # Whether `matching_samples` returns no sample that the common rule of attributes does not return, which is faster.
     narrows_matching = False
+    # Whether a publication may have constraints, which the IS attributes of a subscription have to meet.
+    allows_constrained_data = False
     # The module of the metrics that only this protocol has, by name, or "". It has
     # ``measure(scenario, rows) -> {name: number}`` and LOOKS_AT, the events (names in the trace) whose rows the
     # function needs. It may have SHOWN, which describes how to display them (`sim/metrics/shown.py`).

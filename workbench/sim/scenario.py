@@ -83,6 +83,8 @@ class Scenario:
                 f"use a topology with node numbers up to {limit}, or a protocol with wider addresses"
             )
         workload.check_nodes(self.workload, nodes)
+        if not self.protocol.allows_constrained_data:
+            workload.check_unconstrained(self.workload)
         workload.check_size(self.workload, len(nodes), round(self.duration_s * 1_000_000))
         for setting, role_nodes in self.protocol.named_nodes().items():
             for node in role_nodes:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
 from workbench import attributes as attributes_module
 from workbench import draws, purposes
 from workbench.attributes.interests import is_within
-from workbench.errors import ScenarioError, WorkbenchError
+from workbench.errors import AttributeFormatError, ScenarioError, WorkbenchError
 from workbench.keywords import checked
 from workbench.sensor_field import SensorField
 from workbench.sim.readings import LONGEST_S, Readings
@@ -82,8 +83,9 @@ class Publish:
     """A workload item: node(s) ``at`` publish ``what`` at ``start_s``; with ``every_s``, repeatedly until ``stop_s``.
 
     ``what`` is text ("TEMP IS 26.5"), a SensorField, which computes the reading of a node at its position and time, or
-    Readings, which have their own times: readings in [``start_s``, ``stop_s``) are published. ``stagger`` gives each
-    node its own phase within ``every_s``, so that many sources do not publish at once.
+    Readings, which have their own times: readings in [``start_s``, ``stop_s``) are published. The text has constraints
+    only if the protocol allows them. ``stagger`` gives each node its own phase within ``every_s``, so that many sources
+    do not publish at once.
     """
 
     at: At
@@ -239,8 +241,9 @@ def publish(
     """Return an item: node ``at`` publishes ``what``, once or every ``every_s`` seconds.
 
     Example: ``publish(at=17, what="TEMP IS 26.5")``. ``what``: text; a mapping such as {"TEMP": 26.5}, or
-    ``wb.attributes(TEMP=26.5)``; a SensorField; or Readings. ``payload``: bytes sent with each reading. The other
-    parameters are fields of `Publish`.
+    ``wb.attributes(TEMP=26.5)``; a SensorField; or Readings. If the scenario's protocol allows constraints in
+    publications, "TEMP IS 22, INSTANCE EQ 4" is only for subscriptions with "INSTANCE IS 4". ``payload``: bytes sent
+    with each reading. The other parameters are fields of `Publish`.
     """
     checked_times_s = _check_period("every_s", every_s), *_check_interval(start_s, stop_s)
     if _check_flag("stagger", stagger) and every_s is None:
@@ -256,7 +259,7 @@ def publish(
             )
     else:
         what, attributes = _as_text_and_attributes(what, "TEMP IS 25")
-        attributes_module.check_publication(attributes)
+        attributes_module.check_publication(attributes, constraints=True)
     return Publish(_check_at(at), what, *checked_times_s, _check_payload(payload), stagger)
 
 
@@ -381,6 +384,30 @@ def check_nodes(items: Iterable[Item], nodes: Iterable[int]) -> None:
                     f"workload item {index} is at node {node!r:.60}, which the topology does not have; "
                     f"its {len(known_nodes)} nodes are numbered {min(known_nodes)} to {max(known_nodes)}"
                 )
+
+
+def check_unconstrained(items: Iterable[Item]) -> None:
+    """Raise ScenarioError for the first publication with constraints, which the scenario's protocol does not allow."""
+    for index, item in enumerate(items):
+        if isinstance(item, Publish) and isinstance(item.what, str):
+            sentence = _describe_constraints(item.what)
+            if sentence:
+                raise ScenarioError(
+                    f"workload item {index}: {sentence}, or a protocol that allows constraints in publications"
+                )
+
+
+@lru_cache(maxsize=100_000)
+def _describe_constraints(text: str) -> str:
+    """Return why a publication is refused that has constraints, as a sentence; "" if it has IS attributes only."""
+    attributes = attributes_module.parse(text)
+    if all(attribute.operator == attributes_module.IS for attribute in attributes):
+        return ""
+    try:
+        attributes_module.check_publication(attributes)
+    except AttributeFormatError as error:
+        return str(error)
+    return ""
 
 
 def describe_idle(items: Iterable[Item], nodes: Iterable[int]) -> str:

@@ -47,7 +47,8 @@ class Attributes(Panel):
 
     kind       "subscription", "publication", or "choice" (of the messages that a filter receives; it may be empty)
     against    (label, text) of the items to compare with: publications, or subscriptions if this is a publication
-    protocol   the protocol whose rule decides what matches; None for the usual rule of attributes
+    protocol   the protocol whose rule decides what matches, and whether a publication may have constraints; None for
+               the usual rule of attributes
     match_all  whether a subscription may have no constraints
     """
 
@@ -86,6 +87,7 @@ class Attributes(Panel):
         self.observe(self._show_error, "error")
         self.observe(self._compare_with_others, ("value", "against", "protocol"))
         self.observe(self._reread_text, "match_all")
+        self.observe(self._use_protocol, "protocol")
         self.against = tuple(against)
         refresh_after_cells(self)
 
@@ -93,6 +95,11 @@ class Attributes(Panel):
     def rows(self) -> tuple[_Row, ...]:
         """The visible rows of controls, each with ``key``, ``operator``, ``number`` and ``error``."""
         return tuple(self._rows.children)
+
+    @property
+    def allows_constraints(self) -> bool:
+        """Whether the attributes may be constraints: in a publication, only if the protocol allows them."""
+        return self.kind != PUBLICATION or _allows_constrained_data(self.protocol)
 
     def draw(self, value: str) -> None:
         """Show a value in the rows and in the text field; an invalid value only in the text field, with an error."""
@@ -116,7 +123,7 @@ class Attributes(Panel):
         if self.kind == SUBSCRIPTION:
             check_subscription(attributes, self.match_all)
         elif self.kind == PUBLICATION:
-            check_publication(attributes)
+            check_publication(attributes, self.allows_constraints)
         return attributes
 
     def _draw_rows(self, attributes: tuple[Attribute, ...]) -> None:
@@ -130,7 +137,7 @@ class Attributes(Panel):
 
     def _fill_row_pool(self, count: int) -> None:
         while len(self._row_pool) < count:
-            self._row_pool.append(_Row(self.kind, self._row_edited, self._remove_row))
+            self._row_pool.append(_Row(lambda: self.allows_constraints, self._row_edited, self._remove_row))
 
     # Actions of the user
 
@@ -186,6 +193,12 @@ class Attributes(Panel):
     def _reread_text(self, _: Any) -> None:
         self._text_edited(traitlets.Bunch(new=self._text.value))
 
+    def _use_protocol(self, change: Any) -> None:
+        """Show the value again, with other operators or an error, if only one of the protocols allows constraints."""
+        if self.kind == PUBLICATION and _allows_constrained_data(change.old) != _allows_constrained_data(change.new):
+            with quiet(self):
+                self.draw(self.value)
+
     # Messages
 
     def _show_error(self, change: Any) -> None:
@@ -240,15 +253,24 @@ def _comparison_html(panel: Attributes, all_items: tuple[tuple[str, str], ...]) 
     return f"<div class='wb-matches'>{summary}<ul>{''.join(lines)}</ul></div>"
 
 
+def _allows_constrained_data(protocol: Protocol | None) -> bool:
+    return protocol is not None and protocol.allows_constrained_data
+
+
 def _key_names() -> tuple[str, ...]:
     return tuple(key.name for key in known_keys())
 
 
 class _Row(widgets.HBox):
-    """The controls of one attribute: its key, operator and value, the unit and range of the key, and an error."""
+    """The controls of one attribute: its key, operator and value, the unit and range of the key, and an error.
 
-    def __init__(self, kind: str, on_edit: Callable[[], None], on_remove: Callable[[_Row], None]) -> None:
-        self._kind, self._on_edit = kind, on_edit
+    ``allows_constraints``: a function that returns whether the menu offers other operators than IS.
+    """
+
+    def __init__(
+        self, allows_constraints: Callable[[], bool], on_edit: Callable[[], None], on_remove: Callable[[_Row], None]
+    ) -> None:
+        self._allows_constraints, self._on_edit = allows_constraints, on_edit
         self._is_setting = False
         self.error = ""
         self.key = widgets.Dropdown(options=_key_names(), tooltip="key", layout={"width": "8.5em"})
@@ -291,7 +313,9 @@ class _Row(widgets.HBox):
         """
         key = key_of(int(self.key.value) if self.key.value.isdigit() else self.key.value)
         codes = BLOB_OPERATORS if key.type == BLOB else range(IS, EQ_ANY + 1)
-        names = ["IS"] if self._kind == PUBLICATION else [str(OPERATOR_NAMES[operator_code]) for operator_code in codes]
+        names = (
+            [str(OPERATOR_NAMES[operator_code]) for operator_code in codes] if self._allows_constraints() else ["IS"]
+        )
         self.operator.options = [(_SIGNS[name], name) for name in names]
         self.operator.value = operator if operator in names else names[0] if len(names) == 1 else "EQ"
         is_app = key.number == APP

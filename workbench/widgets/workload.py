@@ -397,6 +397,8 @@ class _Form(widgets.VBox):
         """
         self._nodes = nodes
         with quiet(self):
+            if self.content is not None:
+                self.content.attributes.protocol = protocol  # which may allow constraints in the item
             if item != self._item:
                 self._item = item
                 self._fill_fields(item)

@@ -63,7 +63,7 @@ OTHER_SETTINGS = {
     "reinforce_after": st.sampled_from([0, 2]),
     "exploratory_gradients": st.sampled_from([2, 3]),
     "blacklist_loss": st.sampled_from([0.0, 0.5, 1.0]),
-    "matching": st.just("strict"),
+    "matching": st.sampled_from(["strict", "two-way", "two-way"]),
 }
 other_settings = st.lists(st.sampled_from(sorted(OTHER_SETTINGS)), max_size=4, unique=True).flatmap(
     lambda names: st.fixed_dictionaries({name: OTHER_SETTINGS[name] for name in names})
@@ -86,6 +86,9 @@ WANTED = [
     "TEMP IS 25",
     "X NE 1, X NE 2, X NE 3, X NE 4, X NE 5, X NE 6, X NE 7, X NE 8, X NE 9, X NE 10, X NE 11",
     "",
+    "TEMP GE 25, X IS 4",
+    "TEMP GE 25, X IS 4, X IS 9, INTERVAL IS 0.5",
+    "TEMP EQ_ANY, X IS 5",
 ]
 READINGS = [
     "TEMP IS 26",
@@ -97,11 +100,25 @@ READINGS = [
     'TEMP IS 26, PAYLOAD IS "ab"',
     "TEMP IS 3, INTERVAL IS 2",
     "TEMP IS 26, X IS 1, X IS 2, X IS 3, X IS 4, X IS 5",
+    # These are data only if the node matches two ways, and the last two are not even then.
+    "TEMP IS 26, X EQ 4",
+    "X GE 5, TEMP IS 30",
+    "TEMP IS 27, X NE 4, X LE 9",
+    "TEMP IS 26, INTERVAL LE 5",
+    "X EQ 4",
 ]
+# Interests and readings of a world, for nodes that do not match two ways and for nodes that do.
+WORLD = WANTED[:7], READINGS[:6]
+TWO_WAY_WORLD = [*WANTED[:4], *WANTED[-3:]], [*READINGS[1:4], *READINGS[-5:-1]]
 wanted = st.sampled_from(WANTED).map(parse)
 readings = st.sampled_from(READINGS).map(parse)
 SEQUENCES = st.sampled_from([0, 1, 1, 2, 3, 2**24, 2**32 - 1])
 TTLS = st.sampled_from([0, 1, 2, 40, 50, 255])
+
+
+def encode_any_data(message):
+    """Return the frame of data, which may have constraints."""
+    return encode_data(message, matching="two-way")
 
 
 def interests(hop):
@@ -130,7 +147,7 @@ def heard(draw):
     """("receive", frame, previous hop, whether it was a broadcast): mostly right, some damaged, some noise."""
     hop = draw(NEIGHBORS)
     message = draw(interests(hop) | interests(hop) | data(hop))
-    encode = encode_data if isinstance(message, Data) else encode_interest
+    encode = encode_any_data if isinstance(message, Data) else encode_interest
     try:
         frame = bytearray(encode(message))
     except ValueError:
@@ -153,7 +170,7 @@ def sent_frames(draw):
     if draw(st.booleans()):
         return "sent_frame", draw(NEIGHBORS), draw(heard())[1], False
     try:
-        frame = encode_data(draw(data(ADDRESS)))
+        frame = encode_any_data(draw(data(ADDRESS)))
     except ValueError:
         frame = b""
     return "sent_frame", draw(NEIGHBORS), frame, False
@@ -198,8 +215,9 @@ class World:
     Hypothesis seldom draws what follows from each other for long; a seed gives hundreds of steps here.
     """
 
-    def __init__(self, seed):
+    def __init__(self, seed, texts=WORLD):
         self.random = random.Random(seed)
+        self.wanted, self.readings = texts
         self.rounds, self.sequences, self.number = {}, {}, 10
 
     def step(self):
@@ -211,7 +229,7 @@ class World:
 
     def _interest(self):
         pick = self.random.choice
-        sink, what = pick([7, 8, 9]), pick(WANTED[:7])
+        sink, what = pick([7, 8, 9]), pick(self.wanted)
         round_ = self.rounds.get((sink, what), 0)
         if self.random.random() < 0.2:
             round_ = self.rounds[sink, what] = (round_ + pick([1, 1, 1, 100])) & 0xFF
@@ -227,7 +245,7 @@ class World:
     def _reinforcement(self):
         pick = self.random.choice
         self.number += pick([0, 1, 1, 1])
-        sink, what, hop = pick([7, 8, 9]), pick(WANTED[:7]), pick([1, 2, 3, 4, 6])
+        sink, what, hop = pick([7, 8, 9]), pick(self.wanted), pick([1, 2, 3, 4, 6])
         message = Interest(self.number, sink, self.rounds.get((sink, what), 0), hop, pick([1, 50, 50]), 50, parse(what))
         return self._received(message, encode_interest, False)
 
@@ -237,8 +255,8 @@ class World:
         sequence = self.sequences[source] = self.sequences.get(source, 0) + pick([0, 1, 1])
         hop, ttl = pick([1, 2, 3, 4, 6]), pick([1, 50, 50, 50])
         listed = tuple(self.random.sample([7, 8, 9, 10, ADDRESS, 77], pick([0, 0, 0, 1, 2, 3])))
-        message = Data(sequence, source, hop, ttl, pick([False, True]), listed, parse(pick(READINGS[:6])))
-        return self._received(message, encode_data, False)
+        message = Data(sequence, source, hop, ttl, pick([False, True]), listed, parse(pick(self.readings)))
+        return self._received(message, encode_any_data, False)
 
     def _other(self):
         pick = self.random.choice
@@ -246,8 +264,8 @@ class World:
             [
                 ("publish", parse(pick(READINGS)), b""),
                 ("publish", parse(pick(READINGS)), b""),
-                ("subscribe", parse(pick(WANTED[:8])), pick([None, 2, 50])),
-                ("subscribe", parse(pick(WANTED[:8])), pick([None, 2, 50])),
+                ("subscribe", parse(pick(self.wanted)), pick([None, 2, 50])),
+                ("subscribe", parse(pick(self.wanted)), pick([None, 2, 50])),
                 ("unsubscribe", pick(range(99))),
                 ("reinforce", pick(range(99)), pick([None, parse(pick(WANTED))])),
                 ("advance", pick([1, 300_000, 700_000, 2_000_000, 40_000_000])),
@@ -263,9 +281,9 @@ def test_nodes_do_the_same_for_as_long_as_they_live(sizes):
     told = set()
     for seed in range(LIVES):
         more = {"exploratory_gradients": 1 + seed % 3, "reinforce_after": 1 + seed % 2}
-        more["matching"] = "strict" if seed % 4 == 3 else "any"
+        more["matching"] = ("any", "two-way", "any", "strict")[seed % 4]
         pair = Pair(Diffusion(**SIZES[sizes], **more), ADDRESS)
-        world = World(seed)
+        world = World(seed, TWO_WAY_WORLD if seed % 4 == 1 else WORLD)
         pair.play(world.step() for _ in range(400))
         told |= set(pair.reference.drops)
     # A world in which little happens would prove little.
@@ -297,10 +315,10 @@ def filters(draw):
 
 
 @settings(max_examples=examples(100))
-@given(filters(), st.integers(0, 10**6), steps)
-def test_filters_in_c_answer_as_those_in_python(filters, seed, steps):
-    pair = Pair(Diffusion(filters=filters), ADDRESS)
-    world = World(seed)
+@given(filters(), st.integers(0, 10**6), steps, st.sampled_from(["any", "two-way"]))
+def test_filters_in_c_answer_as_those_in_python(filters, seed, steps, matching):
+    pair = Pair(Diffusion(filters=filters, matching=matching), ADDRESS)
+    world = World(seed, TWO_WAY_WORLD if matching == "two-way" else WORLD)
     pair.play(world.step() for _ in range(100))
     pair.play(steps)
 

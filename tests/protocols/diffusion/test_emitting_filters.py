@@ -157,3 +157,25 @@ def test_both_engines_emit_the_same():
         Filter("neighborhood_average", key=220, at=3, period_s=4, flush=True),
     )
     assert_same_trace(scenario().replace(protocol=Diffusion(filters=two)))
+
+
+def test_single_emitted_sample_may_have_its_first_key_twice():
+    twice = [wb.publish(8, "TEMP IS 20, TEMP IS 27", start_s=1)]
+    flushing = scenario(flush=True)
+    flushing = flushing.replace(workload=(*flushing.workload[:1], *twice))
+    assert_same_trace(flushing)
+    assert flushing.run().metrics.delivered == 1
+
+
+def test_single_emitted_sample_may_have_constraints_and_several_may_not():
+    for name, is_refused in (("delay", False), ("collect", True)):
+        network = Network(Diffusion(matching="two-way", filters=(Filter(name, at=1),)), LINE)
+        subscription = network.subscribe(0, "TEMP GE 0, INSTANCE IS 4")
+        for reading in ("TEMP IS 26, INSTANCE EQ 4", "TEMP IS 27, INSTANCE EQ 4"):
+            network.publish(3, reading)
+        if is_refused:
+            with pytest.raises(AttributeFormatError, match="or have constraints"):
+                network.advance(3)
+        else:
+            network.advance(3)
+            assert taken(subscription) == ["TEMP IS 27, INSTANCE EQ 4"]

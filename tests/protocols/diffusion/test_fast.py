@@ -10,6 +10,7 @@ from tests.both_engines import assert_same_numbers, assert_same_trace
 from tests.families import examples
 from tests.sim.test_kernel import RADIOS, topologies
 from workbench.errors import ScenarioError
+from workbench.sim.workload import Publish, Subscribe
 
 NODES = 7
 
@@ -40,6 +41,15 @@ READINGS = [
     "INSTANCE IS 1, TEMP IS 26",
     "TEMP IS 26, INTERVAL IS 5, INSTANCE IS 2",
     wb.SensorField(),
+]
+# Constraints of publications, and attributes of subscriptions that meet some of them.
+CONSTRAINTS = ["", ", INSTANCE EQ 4", ", INSTANCE NE 4, INSTANCE EQ_ANY", ", TEMP GE 20", ", PAYLOAD NE 0x0102"]
+DESCRIPTIONS = [
+    "",
+    ", INSTANCE IS 4",
+    ", INSTANCE IS 5, TEMP IS 22",
+    ", TEMP IS 26, PAYLOAD IS 0x03",
+    ", INSTANCE IS 4",
 ]
 TIMES_S = st.sampled_from([0, 0, 0.002, 0.5, 1, 3])
 
@@ -89,7 +99,7 @@ DIFFUSIONS = {
     "sample_lifetime_s": st.sampled_from([0.4, 1.0, 60.0]),
     "blacklist_loss": st.sampled_from([0.0, 0.4, 0.8, 0.95, 1.0]),
     "profile": st.sampled_from(["wide", "wide", "strict"]),
-    "matching": st.sampled_from(["any", "strict"]),
+    "matching": st.sampled_from(["any", "strict", "two-way", "two-way"]),
 }
 
 
@@ -128,7 +138,7 @@ def protocols(draw):
 
 
 @st.composite
-def scenarios(draw):
+def scenarios(draw, more_settings=()):
     topology = draw(topologies(NODES))
     count = len(topology)
     addresses = {node: node for node in topology}
@@ -140,6 +150,12 @@ def scenarios(draw):
     kinds = st.sampled_from([subscriptions, subscriptions, publications, outages])
     more = draw(st.lists(kinds, max_size=6))
     workload = [_at_nodes(draw(kind()), addresses, count) for kind in [subscriptions, publications, *more]]
+    protocol = wb.Diffusion(**{**protocol.settings, **dict(more_settings)})
+    if protocol.matching == "two-way":
+        workload = [_matching_two_ways(item, draw) for item in workload]
+        nodes = st.sampled_from(sorted(addresses.values()))
+        workload.append(wb.subscribe(draw(nodes), "TEMP GE 20, INSTANCE IS 4"))
+        workload.append(wb.publish(draw(nodes), "TEMP IS 26" + draw(st.sampled_from(CONSTRAINTS)), 0.4))
     if draw(st.booleans()) and (constraints := workload[0].what) and not workload[0].match_all:
         narrower = draw(st.sampled_from(["", ", INSTANCE GE 1", ", INTERVAL IS 0.3", ", TEMP LE 28, INTERVAL IS 1"]))
         every_s = draw(st.sampled_from([None, 0.9]))
@@ -147,6 +163,14 @@ def scenarios(draw):
     carried = tuple(_with_nodes(filter_, addresses, count) for filter_ in protocol.filters)
     protocol = wb.Diffusion(**{**protocol.settings, "filters": carried})
     return wb.Scenario(topology, protocol, workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
+
+
+def _matching_two_ways(item, draw):
+    """Return the item with constraints if it publishes a text, with IS attributes if it subscribes; some unchanged."""
+    more = {Publish: CONSTRAINTS, Subscribe: DESCRIPTIONS}.get(type(item), [""])
+    if not isinstance(getattr(item, "what", None), str) or not (text := item.what + draw(st.sampled_from(more))):
+        return item
+    return type(item)(**{**vars(item), "what": text.removeprefix(", ")})
 
 
 def _at_nodes(item, addresses, count):
@@ -172,6 +196,13 @@ def is_fast(scenario):
 @settings(max_examples=examples(250))
 @given(scenarios())
 def test_both_engines_give_the_same_trace(scenario):
+    if is_fast(scenario):
+        assert_same_trace(scenario)
+
+
+@settings(max_examples=examples(150))
+@given(scenarios({"matching": "two-way"}))
+def test_both_engines_give_the_same_trace_if_nodes_match_two_ways(scenario):
     if is_fast(scenario):
         assert_same_trace(scenario)
 

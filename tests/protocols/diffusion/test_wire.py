@@ -167,6 +167,19 @@ def test_data_with_operators_other_than_is_is_neither_sent_nor_read(attributes):
         decode(forged)
 
 
+@pytest.mark.parametrize("attributes", ["TEMP IS 26, INSTANCE EQ 1", "INSTANCE GE 1, TEMP IS 26"])
+def test_data_may_have_constraints_if_nodes_match_two_ways(attributes):
+    message = Data(1, 2, 3, 4, False, (), parse(attributes))
+    assert decode(encode_data(message, "wide", "two-way"), "two-way") == message
+
+
+@pytest.mark.parametrize("attributes", ["TEMP GE 25", "TEMP IS 26, INTERVAL LE 5"])
+def test_data_needs_a_value_and_no_constraint_on_the_interval(attributes):
+    frame = encode_data(Data(1, 2, 3, 4, False, (), parse(attributes)), "wide", "two-way")
+    with pytest.raises(DecodeError, match="IS attribute"):
+        decode(frame, "two-way")
+
+
 # Bytes that are not a message
 
 

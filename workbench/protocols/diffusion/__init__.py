@@ -85,7 +85,12 @@ Differs from the original in (A1, A2, ...: this project numbers the gaps in the 
          methods accept at most ``max_attributes``.
     A11  any value of a repeated key may meet each constraint, so "TEMP GE 25, TEMP LE 30" matches "TEMP IS 20, TEMP IS
          35". With ``matching="strict"`` a single value has to meet all constraints of its key. All nodes of a network
-         need the same rule.
+         need the same rule. Publications have no constraints, unless ``matching="two-way"``, which is the rule of ISI's
+         diffusion3: the IS attributes of each side have to meet the constraints of the other side. So "TEMP IS 22,
+         INSTANCE EQ 4" is only for subscriptions with "INSTANCE IS 4". A publication needs at least one IS attribute.
+         It must not constrain INTERVAL, as interests that differ in their INTERVAL share a cache entry. A reinforcement
+         matches data by the same rule: it selects data with a constraint only if it repeats the IS attribute of the
+         subscription. Filters select data by its IS attributes only.
     A14  the first gradient for a sink carries data. If data matches several interests or sinks, it goes to the
          neighbors of all their first gradients, never back to the previous hop. If ``exploratory_gradients`` is above
          1, each sink gets that many copies, one along each of its first gradients, until a reinforcement has chosen
@@ -109,7 +114,8 @@ Differs from the original in (A1, A2, ...: this project numbers the gaps in the 
          arrived within ``sample_lifetime_s`` is dropped.
     A26  samples are aggregated at the source only, one after the other in one message with the flag AGGREGATE (see
          wire.py). The sink splits it where the first key repeats and filters each reading separately. A reading that
-         has its first key twice is sent alone, and not split.
+         has its first key twice is sent alone, and not split. A reading with constraints is sent alone, too: its
+         constraints hold for a whole message.
     A27  a neighbor is put on the black list when its two-way loss is above ``blacklist_loss``. It is taken off when the
          loss is below ``blacklist_loss`` - ``blacklist_hysteresis``. The loss is the link layer's estimate
          (`link_quality`); a neighbor without an estimate is not on the list.
@@ -172,10 +178,10 @@ PARAMETERS = (
     Parameter(
         "matching",
         "any",
-        ("any", "strict"),
+        ("any", "strict", "two-way"),
         None,
         "",
-        "A11: strict if one value has to meet all constraints of its key",
+        "A11: strict if one value has to meet all constraints of its key, two-way if publications may have constraints",
     ),
     Parameter("blacklist_loss", 0.75, 0, 1, "share", "above it, 802.15.4's four tries are too few; 1: no list"),
     Parameter("blacklist_hysteresis", 0.1, 0, 1, "share", "a link on the edge does not flap"),
@@ -240,9 +246,14 @@ class Diffusion(Protocol):
         """Return the samples of a publication that match a subscription, by the rule of the parameter ``matching``.
 
         With "strict" one value must meet all constraints on its key; otherwise each constraint may be met by another
-        value.
+        value. With "two-way" the publication's constraints must be met by the subscription's IS attributes, too.
         """
-        return matching_samples(subscription, publication, self.matching == "strict")
+        return matching_samples(subscription, publication, self.matching)
+
+    @property
+    def allows_constrained_data(self):
+        """Whether publications may have constraints: the parameter ``matching`` is "two-way"."""
+        return self.matching == "two-way"
 
     def measured_keys(self):
         """Return the keys that the filters of data name, in the order in which nodes apply the filters."""

@@ -7,15 +7,16 @@ from workbench.protocols.dissection import NODE, Cutter, Field, cut
 _MESSAGES = {wire.INTEREST: "interest", wire.DATA: "data"}
 
 
-def dissect(frame: bytes, broadcast: bool = True) -> tuple[Field, ...]:
+def dissect(frame: bytes, broadcast: bool = True, allows_constraints: bool = False) -> tuple[Field, ...]:
     """Return the decoded fields of a frame.
 
     ``broadcast``: whether the frame was broadcast; an interest message in a unicast frame is a reinforcement.
+    ``allows_constraints``: whether data may have constraints.
     """
-    return cut(frame, _read, broadcast)
+    return cut(frame, _read, broadcast, allows_constraints)
 
 
-def _read(cutter: Cutter, broadcast: bool) -> None:
+def _read(cutter: Cutter, broadcast: bool, allows_constraints: bool) -> None:
     is_data = cutter.type_of(_MESSAGES) == wire.DATA
     if is_data:
         *_, count = cutter.numbers(
@@ -46,7 +47,7 @@ def _read(cutter: Cutter, broadcast: bool) -> None:
             ("expiration", lambda seconds: f"{seconds} s" if seconds else "0 s: the interest is canceled"),
             ("number of attributes", "{}"),
         )
-    cutter.attributes(count, are_readings=is_data)
+    cutter.attributes(count, are_readings=is_data, allows_constraints=allows_constraints)
 
 
 def _format_count(count: int) -> str:

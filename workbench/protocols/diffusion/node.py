@@ -7,8 +7,9 @@ This file runs on a mote too (MicroPython's subset of Python).
 
 from workbench.attributes.interests import constraints, interval_us, is_within
 from workbench.attributes.model import (
+    IS,
     check_publication,
-    one_way_match,
+    is_match,
     split_samples,
     text_of,
     with_payload,
@@ -71,7 +72,7 @@ class DiffusionNode(Node):
         self.samples = []  # waiting samples, oldest first: (number, attributes, when the sample is dropped in µs)
         self.own_interests = []
         self.black_list = []
-        self.strict = settings.matching == "strict"  # A11
+        self.matching = settings.matching  # A11
         self.pacing = None  # the INTERVAL of sinks, once an interest has one
         self.filters = None
         if settings.filters:
@@ -146,9 +147,10 @@ class DiffusionNode(Node):
         interest matches, and dropped if no interest matches within ``sample_lifetime_s``.
         """
         attributes = with_payload(attributes, payload)
-        check_publication(attributes)
+        check_publication(attributes, self.matching == "two-way")
         self._check_count(attributes)
-        wire.encode_data(wire.Data(0, self.address, self.address, 1, False, (), attributes), self.settings.profile)
+        data = wire.Data(0, self.address, self.address, 1, False, (), attributes)
+        wire.encode_data(data, self.settings.profile, self.matching)
         number = self.first_number + self._readings
         self._readings += 1
         self._drop_old_samples(now)
@@ -322,7 +324,7 @@ class DiffusionNode(Node):
     def receive(self, frame, previous_hop, now, broadcast=True):
         """Process a neighbor's frame: an interest (broadcast), a reinforcement (unicast) or data."""
         try:
-            message = wire.decode(frame)
+            message = wire.decode(frame, self.matching)
         except DecodeError:
             self.drop(previous_hop, "", NOBODY, 0, "malformed")
             return
@@ -674,23 +676,23 @@ class DiffusionNode(Node):
 
     def _is_wanted(self, attributes):
         for own_interest in self.own_interests:
-            if one_way_match(own_interest.attributes, attributes, self.strict):
+            if is_match(own_interest.attributes, attributes, self.matching):
                 return True
-        return any([one_way_match(entry.attributes, attributes, self.strict) for entry in self.cache.entries])
+        return any([is_match(entry.attributes, attributes, self.matching) for entry in self.cache.entries])
 
     def _aggregate(self, samples):
         """Combine the first sample, and the following ones that fit and have the same sinks, in one message.
 
         Return (numbers of the combined samples, attributes of the message, remaining samples). ``samples``: a list of
         (number, attributes, sinks for which the sample is too early). A sink splits an aggregate where its first key
-        repeats. So a sample that contains its first key twice is sent alone. See A26 in the docstring of
-        `workbench.protocols.diffusion`.
+        repeats. So a sample that contains its first key twice is sent alone, and so is a sample with constraints. See
+        A26 in the docstring of `workbench.protocols.diffusion`.
         """
         number, attributes, early_sinks = samples[0]
         numbers = [number]
         room_B = wire.PROFILES[self.settings.profile] - wire.DATA_HEADER_B - attributes_size(attributes)
         first_key = attributes[0].key
-        has_key_once = _has_first_key_once(attributes)
+        is_alone = not _may_be_aggregated(attributes)
         remaining_samples = []
         for sample in samples[1:]:
             number, next_attributes, next_early_sinks = sample
@@ -700,7 +702,8 @@ class DiffusionNode(Node):
                 or size > room_B
                 or next_early_sinks != early_sinks
                 or next_attributes[0].key != first_key
-                or not (has_key_once and _has_first_key_once(next_attributes))
+                or is_alone
+                or not _may_be_aggregated(next_attributes)
             ):
                 remaining_samples.append(sample)
                 continue
@@ -730,7 +733,7 @@ class DiffusionNode(Node):
 
     def _matching_entries(self, attributes):
         """Return the entries of the cache whose interests match data with these attributes."""
-        return [entry for entry in self.cache.entries if one_way_match(entry.attributes, attributes, self.strict)]
+        return [entry for entry in self.cache.entries if is_match(entry.attributes, attributes, self.matching)]
 
     def _route(self, data, seen, now):
         """Process new data: filter it, then deliver, forward or drop it.
@@ -769,7 +772,7 @@ class DiffusionNode(Node):
         attributes = data.attributes
         is_held = False
         for own_interest in self.own_interests:
-            if one_way_match(own_interest.attributes, attributes, self.strict):
+            if is_match(own_interest.attributes, attributes, self.matching):
                 if not is_held:
                     hops = rules.hops_taken(self.settings.ttl, data.ttl)
                     self.events.append(Held(data.previous_hop, "data", data.source, data.sequence, hops, ""))
@@ -807,10 +810,7 @@ class DiffusionNode(Node):
         """
         listed_sinks = list(data.listed_sinks)
         if any(
-            [
-                one_way_match(own_interest.attributes, data.attributes, self.strict)
-                for own_interest in self.own_interests
-            ]
+            [is_match(own_interest.attributes, data.attributes, self.matching) for own_interest in self.own_interests]
         ):
             listed_sinks.append(self.address)
         paths = []
@@ -904,6 +904,7 @@ class DiffusionNode(Node):
                     data.attributes,
                 ),
                 self.settings.profile,
+                self.matching,
             )
             self.outbox.append((neighbor, frame))
 
@@ -927,7 +928,7 @@ class DiffusionNode(Node):
         if len(frame) - 1 > wire.PROFILES[self.settings.profile]:
             return None
         try:
-            message = wire.decode(frame)
+            message = wire.decode(frame, self.matching)
         except DecodeError:
             return None
         return message if isinstance(message, wire.Data) and message.previous_hop == self.address else None
@@ -967,7 +968,7 @@ class DiffusionNode(Node):
         samples = _samples_of(data)
         for subscription in self.subscriptions.of(own):
             for sample in samples:
-                if one_way_match(subscription.attributes, sample, self.strict):
+                if is_match(subscription.attributes, sample, self.matching):
                     self.deliver_to([subscription], sample, data.previous_hop, "data", data.source, data.sequence, now)
         data_gradient = self._update_data_gradient(own.data_gradients, data)
         if data_gradient is None or self.address in data_gradient.reinforced_for:
@@ -980,9 +981,11 @@ class DiffusionNode(Node):
             self._start_reinforcement(own, own.attributes, [data_gradient], now)
 
 
-def _has_first_key_once(attributes):
-    """Return whether the key of a sample's first attribute occurs only once in the sample."""
-    return [attribute.key for attribute in attributes].count(attributes[0].key) == 1
+def _may_be_aggregated(attributes):
+    """Return whether a message may have further samples beside this one: it has its first key once, and IS only."""
+    return [attribute.key for attribute in attributes].count(attributes[0].key) == 1 and all(
+        [attribute.operator == IS for attribute in attributes]
+    )
 
 
 def _samples_of(data):

@@ -5,7 +5,7 @@ A node loads this file with the first interest that has an INTERVAL.
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import one_way_match
+from workbench.attributes.model import is_match
 from workbench.protocols.contract import NOBODY
 from workbench.protocols.diffusion.events import Withheld
 
@@ -79,7 +79,7 @@ class Pacing:
         due_sinks = []
         early_sinks = []
         for entry in self.cache.entries:
-            if not one_way_match(entry.attributes, attributes, node.strict):
+            if not is_match(entry.attributes, attributes, node.matching):
                 continue
             for sink in entry.heads():
                 pace = self._pace(entry, sink)
@@ -94,7 +94,7 @@ class Pacing:
         for sink in early_sinks:
             node.events.append(Withheld(sink, "data", node.address, 0, number, ""))
         is_wanted = any(
-            [one_way_match(own_interest.attributes, attributes, node.strict) for own_interest in node.own_interests]
+            [is_match(own_interest.attributes, attributes, node.matching) for own_interest in node.own_interests]
         )
         if early_sinks and not due_sinks and not is_wanted:
             node.drop(NOBODY, "data", node.address, 0, "interval")

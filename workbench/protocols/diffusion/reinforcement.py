@@ -25,7 +25,7 @@ This file runs on a mote too (MicroPython's subset of Python).
 """
 
 from workbench.attributes.interests import constraints, is_within
-from workbench.attributes.model import one_way_match
+from workbench.attributes.model import is_match
 
 
 def containing_interests(reinforcement, entries):
@@ -82,7 +82,7 @@ def choose_paths(reinforcement, interests, settings, black_list, drop):
             neighbor = data_gradient.neighbor
             if neighbor == reinforcement.previous_hop or (is_equal and sink in data_gradient.reinforced_for):
                 continue
-            if not one_way_match(reinforcement.attributes, data_gradient.attributes, settings.matching == "strict"):
+            if not is_match(reinforcement.attributes, data_gradient.attributes, settings.matching):
                 continue
             is_new = neighbor not in [path.neighbor for path in paths]
             if neighbor in black_list:

@@ -22,6 +22,7 @@ Limits
 Differs from the original in
     A26  a bit of AttNum marks an aggregate. In the original a sink infers that from a repeated first key, and splits a
          single reading that has its first key twice.
+    A11  data has IS attributes only; with ``matching="two-way"`` it has constraints, too.
     --   another bit announces the list of sinks. A data message has at most 63 attributes.
 
 This file runs on a mote too (MicroPython's subset of Python).
@@ -67,11 +68,12 @@ def encode_interest(interest, profile="wide"):
     return _check_size(header + encode_attributes(attributes), profile, "interest")
 
 
-def encode_data(data, profile="wide"):
+def encode_data(data, profile="wide", matching="any"):
     """Encode a Data message and return its frame; if ``data.listed_sinks`` is empty, the frame has no list of sinks.
 
-    ``profile``: "strict" (29 bytes) or "wide" (60 bytes), the largest size without the type byte. Raises EncodeError if
-    the message does not fit the profile or a field is out of range.
+    ``profile``: "strict" (29 bytes) or "wide" (60 bytes), the largest size without the type byte. ``matching``: the
+    parameter of the protocol; data may have constraints only with "two-way". Raises EncodeError if the message does
+    not fit the profile or a field is out of range.
     """
     sequence, source, previous_hop, ttl, is_aggregate, listed_sinks, attributes = data
     _check_range("data", data, (U32, U16, U16, U8, 1), MOST_ATTRIBUTES)
@@ -87,7 +89,7 @@ def encode_data(data, profile="wide"):
                 "the data message lists sink %r; the address of a sink must be from 0 to %d" % (sink, U16)
             )
         header += bytes((sink & U8, sink >> 8))
-    return _check_size(header + encode_readings(attributes), profile, "data")
+    return _check_size(header + encode_readings(attributes, matching == "two-way"), profile, "data")
 
 
 def max_listed_sinks(size, profile):
@@ -125,8 +127,11 @@ def _check_size(frame, profile, name):
     return frame
 
 
-def decode(frame):
-    """Decode a frame and return its Interest or Data message. Raises DecodeError if the bytes are not such a frame."""
+def decode(frame, matching="any"):
+    """Decode a frame and return its Interest or Data message. Raises DecodeError if the bytes are not such a frame.
+
+    ``matching``: the parameter of the protocol; data may have constraints only with "two-way".
+    """
     if len(frame) > 0 and frame[0] == INTEREST:
         if len(frame) < 1 + INTEREST_HEADER_B:
             raise DecodeError("the interest has %d bytes and ends within its header" % len(frame))
@@ -150,7 +155,7 @@ def decode(frame):
             list_end = offset + 1 + 2 * frame[offset]
             listed_sinks = tuple([frame[i] | frame[i + 1] << 8 for i in range(offset + 1, list_end, 2)])
             offset = list_end
-        attributes = decode_readings(frame, offset, count & MOST_ATTRIBUTES)
+        attributes = decode_readings(frame, offset, count & MOST_ATTRIBUTES, matching == "two-way")
         return Data(sequence, source, previous_hop, ttl, count >= AGGREGATE, listed_sinks, attributes)
     raise DecodeError(
         "the frame begins with %r; the first byte of an interest is 1, that of a data message 2" % (bytes(frame[:1]),)

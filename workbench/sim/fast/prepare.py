@@ -173,7 +173,8 @@ class Preparation:
 
     def _add_content(self, text: str, payload: bytes) -> int:
         attributes = with_payload(parse(text), payload)
-        check_publication(attributes)
+        # The scenario has refused constraints that its protocol does not allow.
+        check_publication(attributes, constraints=True)
         first_sample = len(self._samples)
         detail_code = self._texts[to_text(attributes)]
         self._samples.append((*self._add_attributes(attributes), detail_code))

@@ -288,11 +288,17 @@ static size_t next_wanted(const struct diffusion *node, size_t place)
     return place;
 }
 
-/* Return whether a sample may be aggregated: a sink splits a message where the first key repeats. */
+/* Return whether a message may have further samples beside this one: a sink splits a message where the first key
+ * repeats, and constraints would hold for all samples. */
+static bool may_be_aggregated(struct attributes sample)
+{
+    return begins_once(sample) && are_readings(sample);
+}
+
 static bool may_follow(struct attributes aggregate, struct attributes sample)
 {
     bool begins_alike = sample.bytes[0] == aggregate.bytes[0];
-    return aggregate.size + sample.size <= ATTRIBUTES_ROOM && begins_alike && begins_once(sample);
+    return aggregate.size + sample.size <= ATTRIBUTES_ROOM && begins_alike && may_be_aggregated(sample);
 }
 
 static int64_t reading_number(const struct diffusion *node, const struct sample *sample)
@@ -306,7 +312,7 @@ static size_t send_aggregate(struct diffusion *node, size_t place, int64_t now)
 {
     struct attribute_list aggregate = node->samples[place].attributes;
     size_t count = 1;
-    bool is_alone = !begins_once(view(&aggregate));
+    bool is_alone = !may_be_aggregated(view(&aggregate));
     size_t end = next_wanted(node, place + 1);
     while (end < node->sample_count && !is_alone) {
         struct attributes more = view(&node->samples[end].attributes);

@@ -41,13 +41,17 @@ enum diffusion_reason {
     DIFFUSION_REASONS
 };
 
+/* The rules by which publications match subscriptions (A11): any value of a repeated key may meet each constraint; one
+ * value has to meet all constraints of its key; the IS attributes of each side have to meet the other's constraints. */
+enum diffusion_matching { MATCHING_ANY, MATCHING_STRICT, MATCHING_TWO_WAY, MATCHINGS };
+
 /* The settings of a node: TINY_DIFFUSION_SETTINGS of the definition file, and the filters of filters.h. */
 struct diffusion_settings {
     uint8_t ttl;
     uint8_t max_repeats;
     uint16_t reinforce_after;
     uint8_t exploratory_gradients;
-    bool is_strict; /* whether one value has to meet all constraints of its key (A11) */
+    uint8_t matching; /* an enum diffusion_matching */
     uint16_t lifetime_s;
     int64_t refresh_us; /* 0: never */
     int64_t known_for_us;

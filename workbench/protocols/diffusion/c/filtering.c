@@ -40,15 +40,15 @@ static void tell_filtered(const struct diffusion *node, const struct filter *fil
 }
 
 /* Write a filter's result for `attributes` to `answer`; false if it drops them, or if a reading is not valid. */
-static bool decide(const struct filter *filter, const struct about *about, struct attributes attributes,
-                   struct attribute_list *answer)
+static bool decide(const struct diffusion *node, const struct filter *filter, const struct about *about,
+                   struct attributes attributes, struct attribute_list *answer)
 {
     struct attribute_list made = {0};
     struct filtered message = {attributes, &made, about->origin, about->now};
     enum filter_answer said = filter->decide(filter->state, &message);
     if (said == FILTER_PASS)
         return true;
-    if (said == FILTER_DROP || (!about->is_interest && (made.count == 0 || !are_readings(view(&made)))))
+    if (said == FILTER_DROP || (!about->is_interest && (made.count == 0 || !may_be_data(node, view(&made)))))
         return false;
     *answer = made;
     return true;
@@ -63,7 +63,7 @@ static bool answer_one(const struct diffusion *node, const struct about *about, 
         if (!wants(filter, about->is_interest, view(attributes)))
             continue;
         struct attribute_list answer = *attributes;
-        if (!decide(filter, about, view(attributes), &answer)) {
+        if (!decide(node, filter, about, view(attributes), &answer)) {
             tell_filtered(node, filter, about, "drop");
             if (filter->emission != NULL)
                 filter->emission->has_dropped = true;

@@ -79,6 +79,30 @@ const char *diffusion_reason_name(enum diffusion_reason reason)
     return REASON_NAMES[reason];
 }
 
+/* Matching */
+
+bool is_match(const struct diffusion *node, struct attributes subscription, struct attributes publication)
+{
+    if (node->settings->matching == MATCHING_STRICT)
+        return strict_match(subscription, publication);
+    /* Only with two-way matching has a publication constraints. */
+    return one_way_match(subscription, publication) && one_way_match(publication, subscription);
+}
+
+bool may_be_data(const struct diffusion *node, struct attributes attributes)
+{
+    bool has_value = attributes.count == 0;
+    const uint8_t *next = attributes.bytes;
+    for (size_t i = 0; i < attributes.count; i++) {
+        struct attribute one = next_attribute(&next);
+        if (one.op == IS)
+            has_value = true;
+        else if (node->settings->matching != MATCHING_TWO_WAY || one.key == INTERVAL_KEY)
+            return false;
+    }
+    return has_value;
+}
+
 /* Called by the application */
 
 void diffusion_start(struct diffusion *node, const struct diffusion_settings *settings, uint32_t address,
@@ -209,7 +233,7 @@ int64_t diffusion_publish(struct diffusion *node, const struct attributes *attri
     struct attributes reading;
     if (!attributes_decode(attributes->bytes, attributes->size, attributes->count, &reading))
         return WRONG_ATTRIBUTES;
-    if (reading.count == 0 || !are_readings(reading))
+    if (reading.count == 0 || !may_be_data(node, reading))
         return NOT_A_READING;
     if (reading.count > MAX_ATTRIBUTES)
         return TOO_MANY_ATTRIBUTES;
@@ -401,7 +425,7 @@ void diffusion_receive(struct diffusion *node, const uint8_t *frame, size_t size
     struct interest interest;
     struct data data;
     int32_t peer = (int32_t)previous_hop;
-    if (data_decode(frame, size, &data)) {
+    if (data_decode(frame, size, &data) && may_be_data(node, data.attributes)) {
         if (is_welcome(node, (uint16_t)data.previous_hop, data.ttl, size, previous_hop, &reason))
             receive_data(node, &data, now);
         else

@@ -27,14 +27,12 @@ void drop(struct diffusion *node, int32_t previous_hop, const char *message, int
 void drop_interest(struct diffusion *node, const struct interest *interest, const char *message,
                    enum diffusion_reason reason);
 
-/* Return whether a publication matches a subscription, by the node's rule (A11). */
-static inline bool is_match(const struct diffusion *node, struct attributes subscription, struct attributes publication)
-{
-    return node->settings->is_strict ? strict_match(subscription, publication)
-                                     : one_way_match(subscription, publication);
-}
-
 /* node.c */
+
+/* Return whether a publication matches a subscription, by the node's rule (A11). Return whether the attributes may be
+ * those of data: constraints need two-way matching and an IS attribute beside them, and must not be on INTERVAL. */
+bool is_match(const struct diffusion *node, struct attributes subscription, struct attributes publication);
+bool may_be_data(const struct diffusion *node, struct attributes attributes);
 uint32_t take_sequence(struct diffusion *node);
 bool is_black_listed(const struct diffusion *node, uint16_t neighbor);
 void plan_wake(struct diffusion *node);

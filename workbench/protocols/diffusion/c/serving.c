@@ -355,7 +355,8 @@ bool forward_data(struct diffusion *node, const struct data *data, struct seen_d
 /* Decode a data message that this node has sent; false for any other frame. */
 static bool own_data(const struct diffusion *node, const uint8_t *frame, size_t size, struct data *data)
 {
-    return size <= 1 + MESSAGE_B && data_decode(frame, size, data) && data->previous_hop == node->address;
+    return size <= 1 + MESSAGE_B && data_decode(frame, size, data) && may_be_data(node, data->attributes) &&
+           data->previous_hop == node->address;
 }
 
 /* Send data again that a neighbor did not acknowledge. */

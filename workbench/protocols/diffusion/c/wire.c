@@ -50,8 +50,7 @@ bool data_decode(const uint8_t *frame, size_t size, struct data *data)
         data->others = body + 1;
         body += 1 + OTHER_B * *body;
     }
-    return attributes_decode(body, (size_t)(end - body), count & MOST_ATTRIBUTES, &data->attributes) &&
-           are_readings(data->attributes);
+    return attributes_decode(body, (size_t)(end - body), count & MOST_ATTRIBUTES, &data->attributes);
 }
 
 void interest_encode(const struct interest *interest, uint8_t header[1 + INTEREST_HEADER_B])

@@ -29,7 +29,7 @@ struct data {
     struct attributes attributes;
 };
 
-/* Decode a frame; return false if it is not an interest message, or not data. */
+/* Decode a frame; return false if it is not an interest message, or not data. Data may have any attributes. */
 bool interest_decode(const uint8_t *frame, size_t size, struct interest *interest);
 bool data_decode(const uint8_t *frame, size_t size, struct data *data);
 

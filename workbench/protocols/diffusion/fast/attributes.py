@@ -38,6 +38,8 @@ def matches_rows(state, subscription_list, first, last):
     subscription = state.lists[subscription_list]
     if not twin.one_way_match(state.attributes, subscription.first, subscription.last, first, last):
         return False
+    if state.is_two_way:
+        return twin.one_way_match(state.attributes, first, last, subscription.first, subscription.last)
     if not state.is_strict:
         return True
     for constraint_row in range(subscription.first, subscription.last):
@@ -339,9 +341,12 @@ def sample_end(state, list_id, first, is_aggregate):
 
 
 @compiled
-def has_key_once(state, list_id):
-    """Return whether the key of a list's first attribute occurs only once in the list."""
+def may_be_aggregated(state, list_id):
+    """Return whether a message may have further samples beside this list: it has its first key once, and IS only."""
     attribute_list = state.lists[list_id]
+    for row in range(attribute_list.first, attribute_list.last):
+        if state.attributes[row, 1] != IS:
+            return False
     return sample_end(state, list_id, attribute_list.first, True) == attribute_list.last
 
 

@@ -2,11 +2,11 @@
 
 from workbench.protocols.diffusion.fast.attributes import (
     append_list,
-    has_key_once,
     intern_list,
     is_same,
     matches,
     matches_rows,
+    may_be_aggregated,
     sample_end,
     slice_list,
 )
@@ -183,7 +183,7 @@ def _aggregate(state, first, wanted_count):
             break
         if not are_early_for_same_sinks(state, first, end_sample):
             break
-        if not (has_key_once(state, list_id) and has_key_once(state, state.wanted[end_sample].list)):
+        if not (may_be_aggregated(state, list_id) and may_be_aggregated(state, state.wanted[end_sample].list)):
             break
         room_B -= next_list.size_B
         end_sample += 1

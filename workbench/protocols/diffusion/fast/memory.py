@@ -322,6 +322,7 @@ FIELDS: Fields = {
     "blacklist_hysteresis": float,
     "max_black": int,
     "is_strict": GIVEN,
+    "is_two_way": GIVEN,
     # Nodes. ``black`` has the neighbors on their black lists: node i's begin at ``black_first[i]``.
     "nodes": Array(NODE, "nodes", {"first_expiry_us": FOREVER_US, "tick_us": NONE}),
     "seen_data": Array(np.int64, ("nodes", "seen data")),

@@ -26,7 +26,7 @@ _MOST_BUCKETS = 1 << 20
 def size_B(protocol: Any, attributes: tuple[Attribute, ...]) -> int:
     """Return the size (bytes) of a data frame with a publication's attributes and without a list of sinks."""
     _check_count(protocol, attributes)
-    return len(wire.encode_data(wire.Data(0, 0, 0, 1, False, (), attributes), protocol.profile))
+    return len(wire.encode_data(wire.Data(0, 0, 0, 1, False, (), attributes), protocol.profile, protocol.matching))
 
 
 def _check_count(protocol: Any, attributes: tuple[Attribute, ...]) -> None:
@@ -186,6 +186,7 @@ def make_state(setup: Setup, messages: int) -> Any:
         known_for_us=known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),
         max_attributes_B=wire.PROFILES[protocol.profile] - wire.DATA_HEADER_B,
         is_strict=protocol.matching == "strict",
+        is_two_way=protocol.matching == "two-way",
         black_first=black_first,
         slots=run_bounds.entries,
         own_first=_first_rows(subscription_counts),

@@ -3,7 +3,7 @@
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.model import Attribute, check, check_publication, one_way_match
+from workbench.attributes.model import IS, Attribute, check, check_publication, one_way_match
 from workbench.attributes.text import parse
 from workbench.errors import AttributeFormatError, ParameterError
 from workbench.protocols.contract import NOBODY
@@ -43,6 +43,8 @@ class FiltersOnNode:
         self.node = node
         self._filters = [filter_.instance() for filter_ in filters if filter_.at is None or node.address in filter_.at]
         self._filters.sort(key=lambda filter_: filter_.key)
+        for filter_ in self._filters:
+            filter_.matching = node.matching
         self._dropped = []  # (filter, attributes) of the parts of a message that filters have dropped
 
     def __len__(self):
@@ -121,9 +123,10 @@ class FiltersOnNode:
 class FilterOnNode:
     """A filter on one node, with its state there.
 
-    held  None, or the data message that the filter dropped last: (origin, sequence, previous hop, ttl, attributes).
-          Filters process the readings of a message one at a time, so several filters may drop the same message.
-          ``attributes`` are those of the last reading that this filter dropped.
+    matching  the node's rule of matching; only with "two-way" may the filter's results have constraints
+    held      None, or the data message that the filter dropped last: (origin, sequence, previous hop, ttl, attributes).
+              Filters process the readings of a message one at a time, so several filters may drop the same message.
+              ``attributes`` are those of the last reading that this filter dropped.
     """
 
     def __init__(self, key, attributes, messages, filter_, name=""):
@@ -131,14 +134,15 @@ class FilterOnNode:
         self.attributes = attributes
         self.messages = messages
         self.name = name
+        self.matching = "any"
         self.held = None
         self._filter = filter_
 
     def wants(self, messages, attributes):
         """Return whether the filter processes a message with these attributes; ``messages``: "data" or "interest".
 
-        Data has to match the filter's own attributes; an interest has to contain the keys of all the filter's
-        attributes.
+        The IS attributes of data have to meet the constraints of the filter; constraints of data play no part. An
+        interest has to contain the keys of all the filter's attributes.
         """
         if messages != self.messages:
             return False
@@ -188,12 +192,14 @@ class FilterOnNode:
         is_single = isinstance(result[0][0], int)
         samples = [self._attributes_of(sample) for sample in ([result] if is_single else result)]
         keys = [sample[0].key for sample in samples]
-        if len(set(keys)) > 1 or any(
-            [[attribute.key for attribute in sample].count(keys[0]) > 1 for sample in samples]
+        if len(samples) > 1 and (
+            len(set(keys)) > 1
+            or any([[attribute.key for attribute in sample].count(keys[0]) > 1 for sample in samples])
+            or any([attribute.operator != IS for sample in samples for attribute in sample])
         ):
             raise AttributeFormatError(
-                "filter %s emitted several samples; all must begin with the same key, and none may contain it twice"
-                % self.name
+                "filter %s emitted several samples; all must begin with the same key, and none may contain it twice "
+                "or have constraints" % self.name
             )
         return samples
 
@@ -211,7 +217,7 @@ class FilterOnNode:
             ) from None
         try:
             if self.messages == "data":
-                check_publication(attributes)
+                check_publication(attributes, self.matching == "two-way")
             else:
                 for attribute in attributes:
                     check(attribute)

@@ -51,6 +51,12 @@ static const char *const NUMBER_NAMES[NUMBERS] = {
     [LOSS] = "blacklist_loss", [HYSTERESIS] = "blacklist_hysteresis",
 };
 
+static const char *const MATCHING_NAMES[MATCHINGS] = {
+    [MATCHING_ANY] = "\"any\"",
+    [MATCHING_STRICT] = "\"strict\"",
+    [MATCHING_TWO_WAY] = "\"two-way\"",
+};
+
 /* Convert seconds to whole microseconds, rounded towards zero as in Python. */
 static int64_t microseconds(double seconds)
 {
@@ -74,8 +80,10 @@ struct refusal settings_read(const char *text, struct diffusion_settings *settin
             return (struct refusal){CANNOT_HAVE, NUMBER_NAMES[i], 0};
     }
     const char *matching = json_member(text, "matching");
-    settings->is_strict = json_begins_with(matching, "\"strict\"");
-    if (!settings->is_strict && !json_begins_with(matching, "\"any\""))
+    settings->matching = 0;
+    while (settings->matching < MATCHINGS && !json_begins_with(matching, MATCHING_NAMES[settings->matching]))
+        settings->matching++;
+    if (settings->matching == MATCHINGS)
         return (struct refusal){CANNOT_HAVE, "matching", 0};
     double refresh_s = numbers[REFRESH_S];
     settings->ttl = (uint8_t)integers[TTL];
