@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
     @property
     def is_ideal(self) -> bool:
-        """Whether frames are lost only to nodes that are down."""
+        """True if frames are lost only to nodes that are down."""
         return self.links in ("ideal", "one-way")
 
     def __str__(self) -> str:

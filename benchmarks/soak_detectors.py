@@ -72,7 +72,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_fault(self) -> bool:
-        """Whether the case shows a fault."""
+        """True if the case shows a fault."""
         return any((self.missed, self.wrong, self.repeated, self.circling, self.late, self.restless, self.parts))
 
 

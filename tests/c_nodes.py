@@ -1,7 +1,7 @@
 """Nodes of the C library behind the contract of Python: compiled here, called through cffi.
 
-The declarations are those of the headers themselves. Sizes of lists are known to the compiler, so a library is built
-for each set of them, and kept for as long as the tests run.
+The declarations are those of the headers themselves. Sizes of lists are constants in C, so a library is built for each
+set of sizes, and kept until the tests end.
 """
 
 import atexit
@@ -50,7 +50,7 @@ BROADCAST = 2**32 - 1
 
 
 def why_missing():
-    """Why C cannot be compiled and called here; None if it can."""
+    """Return why C cannot be compiled and called on this machine, or None if it can."""
     if shutil.which("gcc") is None:
         return "gcc is missing: apt-get install gcc"
     try:
@@ -65,23 +65,23 @@ needs_compiler = pytest.mark.skipif(missing is not None, reason=str(missing))
 
 
 def folder_of(name):
-    """Where the C of a protocol is."""
+    """Return the folder with the C files of a protocol."""
     return REPOSITORY / "workbench" / "protocols" / name / "c"
 
 
 def sources(name):
-    """The library's C files, and those of a protocol."""
+    """Return the paths of the library's C files and of a protocol's."""
     return [str(path) for folder in (LIBRARY, folder_of(name)) for path in sorted(folder.glob("*.c"))]
 
 
 def includes(name):
-    """Where a compiler finds the headers."""
+    """Return the compiler's options for the folders of the headers."""
     return [f"-I{folder}" for folder in (LIBRARY, folder_of(name))]
 
 
 @functools.cache
 def scratch():
-    """A folder for what is compiled, until the tests end."""
+    """Return a folder for compiled files, which is removed when the tests end."""
     folder = tempfile.mkdtemp(prefix="c-nodes-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return Path(folder)
@@ -97,7 +97,7 @@ def compile_c(arguments, compiler="gcc"):
 
 @functools.cache
 def library(name, defines=()):
-    """(ffi, functions) of a protocol's nodes with these sizes: (("MAX_DATA", 2), ...)."""
+    """Return (ffi, functions) of a protocol's nodes, compiled with the sizes ``defines``: (("MAX_DATA", 2), ...)."""
     import cffi
 
     number = len(list(scratch().glob("*.so")))
@@ -112,7 +112,7 @@ def library(name, defines=()):
 
 
 def declarations(options, headers):
-    """What headers declare, as cffi reads it: without the standard headers, whose types it knows."""
+    """Return the declarations of headers for cffi, without the standard headers, whose types cffi knows."""
     empty = scratch() / "empty"
     empty.mkdir(exist_ok=True)
     for header in ("stdbool.h", "stddef.h", "stdint.h"):
@@ -123,14 +123,14 @@ def declarations(options, headers):
 
 
 def defines_of(protocol):
-    """The sizes that a protocol's nodes are compiled for."""
+    """Return the sizes of lists with which a protocol's nodes are compiled."""
     if hasattr(protocol, "max_interests"):
         return tuple(sorted(definition_file.sizes(protocol).items()))
     return (("MAX_EVENTS", protocol.max_events), ("MESSAGE_B", 60))
 
 
 def settings_of(protocol):
-    """The fields of a protocol's settings."""
+    """Return the settings of a protocol as {field of the struct in C: value}."""
     return definition_file.settings(protocol) if hasattr(protocol, "max_interests") else {"ttl": protocol.ttl}
 
 
@@ -153,9 +153,9 @@ class CNode(Node):
         self._ffi, self._c = library(self._name, (*defines_of(protocol), *more))
         self._settings = self._ffi.new(f"struct {self._name}_settings *", settings_of(protocol))
         if hasattr(protocol, "filters"):
-            carried = [one for one in protocol.filters if one.at is None or address in one.at]
-            self._filters = [self._filter(one) for one in sorted(carried, key=lambda one: one.key)]
-            self._table = self._ffi.new("struct filter[]", [one for one, *_ in self._filters])
+            own_filters = [rule for rule in protocol.filters if rule.at is None or address in rule.at]
+            self._filters = [self._filter(rule) for rule in sorted(own_filters, key=lambda rule: rule.key)]
+            self._table = self._ffi.new("struct filter[]", [row for row, *_ in self._filters])
             self._settings.filters, self._settings.filter_count = self._table, len(self._filters)
         self.memory = self._ffi.new(f"struct {self._name} *")
         self._driver = self._ffi.new("struct driver *")
@@ -192,24 +192,24 @@ class CNode(Node):
         kind = self._kinds[event.kind]
         self.events.append(kind(event.peer, message, event.origin, event.sequence, event.value, detail))
 
-    def _filter(self, one):
-        """A filter of Python as a row of the table of filters, and the memory that it is in."""
-        built_in = BUILT_IN[one.name](complete_settings(one.name, BUILT_IN[one.name].parameters, one.settings))
-        struct = "running_window" if one.name.startswith("running_") else one.name
+    def _filter(self, rule):
+        """Convert a filter to a row of the table of filters in C; return the row, and the objects with its data."""
+        built_in = BUILT_IN[rule.name](complete_settings(rule.name, BUILT_IN[rule.name].parameters, rule.settings))
+        struct = "running_window" if rule.name.startswith("running_") else rule.name
         state = self._ffi.new(f"struct {struct} *")
         for name in FILTER_SETTINGS:
             if hasattr(built_in, name):
                 setattr(state, name, getattr(built_in, name))
-        match, memory = self._attributes(parse(one.match))
+        match, memory = self._attributes(parse(rule.match))
         emission, emit = self._ffi.NULL, self._ffi.NULL
-        if one.name == "neighborhood_average":
+        if rule.name == "neighborhood_average":
             state.emission.due_us = NEVER
             emission, emit = self._ffi.addressof(state.emission), self._c.emit_average
-        row = (one.key, one.messages == "interest", match[0], getattr(self._c, one.name), state, emission, emit)
+        row = (rule.key, rule.messages == "interest", match[0], getattr(self._c, rule.name), state, emission, emit)
         return row, state, match, memory
 
     def _attributes(self, attributes):
-        """The list in C, and the memory that it is in."""
+        """Convert attributes to a list in C; return (list, object that holds its memory)."""
         encoded = encode_attributes(attributes)
         memory = self._ffi.new("uint8_t[]", encoded or b"\0")
         return self._ffi.new("struct attributes *", (memory, len(encoded), len(attributes))), memory
@@ -246,7 +246,7 @@ class CNode(Node):
         self._call("wake", now)
 
     def dropped(self):
-        """Reason -> how often, as `Node.drops`."""
+        """Return {reason: number of dropped messages}, as `Node.drops`."""
         reasons = getattr(self._c, f"{self._name.upper()}_REASONS")
         counts = {}
         for reason in range(reasons):
@@ -278,7 +278,7 @@ class _Subscriptions:
 
 
 class CDiffusionNode(CNode):
-    """A node in C that diffuses: it wants to know its links, and reinforces what an application asks it to."""
+    """A node of diffusion in C: it is informed of link qualities, and sends reinforcements for its application."""
 
     def __init__(self, *arguments, **more):
         super().__init__(*arguments, **more)
@@ -306,6 +306,6 @@ class CDiffusionNode(CNode):
 
 
 def make_node(protocol, address, random, **more):
-    """A node in C of a protocol of Python."""
+    """Return a node of a protocol whose implementation is the C library."""
     diffuses = protocol.node.link_quality is not Node.link_quality
     return (CDiffusionNode if diffuses else CNode)(protocol, address, random, **more)

@@ -18,8 +18,8 @@ from workbench import attributes
 from workbench.attributes import keys
 from workbench.protocols.diffusion import filters
 
-# A busy machine is no reason to fail: the duration of a test is not a property of the code. Luck decides no landing:
-# `make test` draws the same examples each time. `make test-all` draws more of them afresh.
+# A test does not fail on a busy machine: its duration is not a property of the code. A merge does not depend on
+# chance: `make test` draws the same examples each time. `make test-all` draws more of them afresh.
 ALWAYS = {"deadline": None, "print_blob": True}
 settings.register_profile("workbench", **ALWAYS, derandomize=True, max_examples=20)
 settings.register_profile("family", **ALWAYS, max_examples=200)
@@ -182,7 +182,7 @@ def chromium():
         "playwright.sync_api", reason="playwright is not installed: pip install playwright"
     )
     if not CHROMIUM.exists():
-        pytest.skip(f"there is no {CHROMIUM}; install it with: apt-get install chromium")
+        pytest.skip(f"{CHROMIUM} is missing; install it with: apt-get install chromium")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox", "--disable-gpu"])
         browser.new_page = partial(browser.new_page, reduced_motion="reduce")  # players do not play by themselves

@@ -63,8 +63,8 @@ class Pair:
             return
         both = self.subscriptions[place % len(self.subscriptions)]
         first, second = (
-            self._outcome(node, name, (one,), after)
-            for node, one in zip((self.reference, self.other), both, strict=True)
+            self._outcome(node, name, (subscription,), after)
+            for node, subscription in zip((self.reference, self.other), both, strict=True)
         )
         assert first == second, (name, place, after, self.now)
 

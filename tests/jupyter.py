@@ -48,7 +48,7 @@ class Jupyter:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        own = {f"JUPYTER_{what}_DIR": str(self.folder / what.lower()) for what in ("CONFIG", "DATA", "RUNTIME")}
+        own = {f"JUPYTER_{kind}_DIR": str(self.folder / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
         own["JUPYTERLAB_SETTINGS_DIR"] = str(self.folder / "settings")
         self._keep_all_cells(self.folder / "settings")
         own["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH", ""))))
@@ -129,7 +129,7 @@ class App:
         source = notebook.cells[0].source.replace(repr(str(Path.cwd())), repr(str(self.folder)))
         notebook.cells[0].source = f"{self.before}\n{source}"
         nbformat.write(notebook, path)
-        own = {f"JUPYTER_{what}_DIR": str(self.folder / what.lower()) for what in ("CONFIG", "DATA", "RUNTIME")}
+        own = {f"JUPYTER_{kind}_DIR": str(self.folder / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
         own["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH", ""))))
         self.log = (self.folder / "server.log").open("w")
         self.process = subprocess.Popen(

@@ -34,7 +34,7 @@ class TalkerNode(Node):
         Node.__init__(self, address, settings, random)
         self.sent_count = 0
         self.later = []
-        self.told_quality = {}
+        self.link_qualities = {}
 
     def subscribe(self, attributes, now, expires_s=None, match_all=False):
         return Subscription(self, attributes, now, expires_s, match_all)
@@ -65,7 +65,7 @@ class TalkerNode(Node):
         self.events.append(Held(previous_hop, "talk", origin, sequence, 1 if broadcast else 0, ""))
 
     def link_quality(self, neighbor, inbound, outbound, now):
-        self.told_quality[neighbor] = (inbound, outbound)
+        self.link_qualities[neighbor] = (inbound, outbound)
         self.events.append(Held(neighbor, "quality", NOBODY, 0, round(1000 * inbound), str(outbound)))
 
 

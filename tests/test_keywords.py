@@ -146,7 +146,7 @@ def test_a_checked_class_or_function_is_what_it_was():
         wb.subscribe(at=3, what="TEMP GE 3", hops=4)
 
 
-# What a mote loads is not wrapped. All else is that is public, a function or a class with a constructor of its own.
+# Code that a mote loads is not wrapped. All other public functions are, and classes with their own constructor.
 ON_MOTES = {"Attribute", "is_within", "key_of", "one_way_match", "parse", "register_key", "to_text", "two_way_match"}
 PLAIN = {"Filter", "LocalRunner", "register_filter"}
 

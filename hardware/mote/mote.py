@@ -295,7 +295,7 @@ class Mote:
 
     def _unsubscribe(self, number, now):
         if not self.node.first_number <= number <= self.subscribed:
-            raise WorkbenchError("there is no subscription %d at node %d" % (number, self.node.address))
+            raise WorkbenchError("subscription %d does not exist at node %d" % (number, self.node.address))
         if number not in self.subscriptions:
             return  # The subscription has ended or expired, which is not an error.
         if self._held_us is None:

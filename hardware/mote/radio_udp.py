@@ -12,7 +12,7 @@ Datagram (little-endian)
     Datagrams are not acknowledged, so this radio reports no outcomes of unicast frames.
 
 Settings (of the configuration's ``radio``)
-    to           address to send to; 127.255.255.255 (the default) stays on this machine, 255.255.255.255 is the network
+    to           destination address; 127.255.255.255 (default) stays on this machine, 255.255.255.255 is the network
     run          number of the run, default 0; the host gives each run another number
     port         UDP port, default 47700; the host gives each run another port
     jitter_ms    longest random delay of a broadcast, default 5

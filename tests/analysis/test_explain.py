@@ -233,7 +233,7 @@ def test_a_partial_delivery_is_explained_for_the_missing_readings():
 def test_publication_before_the_first_links_is_named():
     early = [wb.subscribe(0, "TEMP GE 1"), wb.publish(3, "TEMP IS 5")]
     (sentence,) = explain_run(wb.DPS(), early)
-    assert sentence.endswith("from there the path leads to node 2, and there was no link.")
+    assert sentence.endswith("from there the path leads to node 2, and no link existed.")
     # The links are active by then, but the sink's interests have not arrived yet.
     (sentence,) = explain_run(wb.DPS(), [early[0], wb.publish(3, "TEMP IS 5", start_s=1.3)])
     assert sentence.endswith("on the path to node 0: no interest in it had come from there.")

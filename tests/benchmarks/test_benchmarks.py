@@ -39,7 +39,7 @@ def test_the_workbench_comes_to_a_reception_per_arc_and_flood(ours):
     assert ours.prepare(DISC, 5)() == 5 * DISC.arcs
 
 
-def test_plain_c_publishes_while_earlier_floods_are_on_their_way():
+def test_plain_c_publishes_while_earlier_floods_still_spread():
     plain_c = import_module("flood_plain_c").PLAIN_C
     if reason := plain_c.absent():
         pytest.skip(reason)
@@ -68,11 +68,11 @@ def test_the_last_column_says_how_many_times_as_fast_the_first_row_is():
 def test_a_peer_that_is_not_there_is_skipped_with_a_line(monkeypatch):
     monkeypatch.setattr(measure_flood, "PEERS", (("no_such_peer", "NONE"),))
     here = REFERENCE._replace(name="here")
-    gone = REFERENCE._replace(name="gone", absent=lambda: "there is no gcc")
+    gone = REFERENCE._replace(name="gone", absent=lambda: "gcc is missing")
     contenders, lines = measure_flood._present((here, gone), measure_flood.PEERS)
-    assert [one.name for one in contenders] == ["here"]
+    assert [contender.name for contender in contenders] == ["here"]
     assert lines[0].startswith("no_such_peer is skipped: no_such_peer is missing")
-    assert lines[1] == "gone is skipped: there is no gcc"
+    assert lines[1] == "gone is skipped: gcc is missing"
 
 
 def test_a_slow_contender_plays_fewer_floods_and_nobody_none():

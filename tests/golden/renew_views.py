@@ -1,7 +1,7 @@
 """Golden views: digests, in views.json, of the texts that the views make of some runs.
 
-A changed digest means that a picture, a table or a page is no longer the same text. If the change is intended, renew
-the digests with
+A changed digest means that the text of a picture, a table or a page has changed. If the change is intended, renew the
+digests with
 
     python -m tests.golden.renew_views [FOLDER]
 

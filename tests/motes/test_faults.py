@@ -293,7 +293,7 @@ def test_an_unanswered_command_ends_in_one_sentence(three_motes):
 def test_an_impossible_command_is_refused_by_the_mote_in_one_sentence(three_motes):
     with Mote(three_motes.urls[0]) as mote:
         mote.configure(0, FLOODING, 1)
-        with pytest.raises(LinkError, match=r"socket://.*: there is no subscription 5 at node 0"):
+        with pytest.raises(LinkError, match=r"socket://.*: subscription 5 does not exist at node 0"):
             mote.unsubscribe(5)
         with pytest.raises(LinkError, match="the mote failed: AttributeError"):
             mote.configure(0, {**FLOODING, "settings": {}}, 1)

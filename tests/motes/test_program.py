@@ -382,7 +382,7 @@ def test_a_subscription_ends_once(bench):
     # The contract allows a second end.
     messages, is_right, *_ = bench.command(link.UNSUBSCRIBE, number)
     assert (messages, is_right) == ([], 1)
-    assert bench.command(link.UNSUBSCRIBE, number + 1)[5] == f"there is no subscription {number + 1} at node 4"
+    assert bench.command(link.UNSUBSCRIBE, number + 1)[5] == f"subscription {number + 1} does not exist at node 4"
 
 
 def test_a_subscription_that_has_expired_is_forgotten_when_the_next_is_made(bench):

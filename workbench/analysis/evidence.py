@@ -73,7 +73,7 @@ class Pair(NamedTuple):
 
 
 class Trail:
-    """The rows of the messages that carry one reading, in order of time.
+    """The trace rows about the messages that carry one reading, in order of time.
 
     A *holder* is the publisher, once it has sent the reading's first message, or a node that received a message with
     the reading.
@@ -106,7 +106,7 @@ class Trail:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """All rows of the trail, in order."""
+        """All rows of the trail, in order of time."""
         return self._columns.listed(self._indices)
 
     def select(self, positions: Collection[int]) -> Trail:
@@ -296,7 +296,10 @@ class Evidence:
             self._trails[reading] = Trail(columns, rows, self._harmless)
 
     def trail(self, publisher: int, number: int) -> Trail:
-        """Return the trail of a reading that was passed to `follow`. Raises KeyError for any other."""
+        """Return the `Trail` of a reading: all trace rows about the reading, in order of time.
+
+        Raises KeyError if the reading was not passed to `follow`.
+        """
         return self._trails[publisher, number]
 
     # Outages

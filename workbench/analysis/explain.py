@@ -208,7 +208,7 @@ def _describe_cut(account: accounts.Account) -> str:
         if account.neighbor is None
         else f": the network was cut between node {account.node} and node {account.neighbor}"
     )
-    no_path = f"there was no path of working nodes from node {start_node} to node {goal}"
+    no_path = f"no path of working nodes led from node {start_node} to node {goal}"
     return f"from {seconds(from_us)} on {no_path}{where_cut}"
 
 

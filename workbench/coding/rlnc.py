@@ -195,7 +195,7 @@ class Decoder:
 
     @property
     def is_complete(self):
-        """Whether the decoder has as many innovative packets as chunks."""
+        """True if the decoder has as many innovative packets as chunks."""
         return len(self.arrivals) == self.generation_size
 
     def add(self, encoding_vector, information_vector):

@@ -136,7 +136,7 @@ class LineFormat:
 
     @property
     def has_text(self) -> bool:
-        """Whether any column is text.
+        """True if any column is text.
 
         In such a format a comma may be part of a text, and the byte A0, a no-break space in Latin-1, part of a UTF-8
         character.

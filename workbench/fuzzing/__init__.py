@@ -158,9 +158,9 @@ class _Trial:
         self._call_node("sent", self.node.sent, destination, data, self.choose.random() < 0.5, self.now)
 
     def _advance_clock(self) -> None:
-        """Set the clock forward, seldom back, and usually wake the node if its wake-up is due.
+        """Set the clock forward, or seldom back. If the node's wake-up is then due, wake the node in nine of ten cases.
 
-        Raises FuzzError if the node's next wake-up is still not after the present.
+        Raises FuzzError if the next wake-up of the woken node is not after the present.
         """
         choose = self.choose
         kind = choose.random()

@@ -102,7 +102,7 @@ class MoteLine:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the mote was greeted before but is unreachable now."""
+        """True if the mote was greeted before but is unreachable now."""
         return self._loss is not None
 
     def open(self, timeout_s: float = 5.0) -> Greeting:

@@ -78,7 +78,7 @@ class Process:
 
     @property
     def is_running(self) -> bool:
-        """Whether the process is running: it was neither killed nor has it ended by itself."""
+        """True if the process is running: it was neither killed nor has it ended by itself."""
         return self._process is not None
 
     def kill(self) -> None:

@@ -2,7 +2,7 @@
 
     with Rack(16, program_files("virtual")) as rack:
         rack.urls                       ["socket://127.0.0.1:40001", ...], for `port.open_port`
-        rack.kill(3), rack.restart(3)   mote 3 loses power and restarts, on the same line
+        rack.kill(3), rack.restart(3)   mote 3 loses power, then restarts with the same URL
 
 Theory of operation
     One Node.js process (hardware/virtual/rack.mjs) runs all motes, one thread each. It receives commands as lines of
@@ -205,7 +205,7 @@ class Rack:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the rack's process runs."""
+        """True if the rack's process runs."""
         return not self._is_closed and not self._has_ended
 
     def is_running(self, mote: int) -> bool:
@@ -220,7 +220,10 @@ class Rack:
             self._kill(mote)
 
     def restart(self, mote: int) -> None:
-        """Restart a mote without its memory, on the same line; its boots rise by 1. A running mote is killed first."""
+        """Restart a mote without its memory. A running mote is killed first.
+
+        The mote's URL in `urls` stays the same, and its number in `boots` increases by 1.
+        """
         self._check_mote(mote)
         with self._command_lock:
             self._kill(mote)

@@ -69,7 +69,7 @@ class MoteSession:
 
     @property
     def has_radios(self) -> bool:
-        """Whether the motes have radios of their own. Otherwise their frames go over the host link."""
+        """True if the motes have radios of their own. Otherwise their frames go over the host link."""
         return any(mote.greeting is not None and mote.greeting.has_radio for mote in self.motes.values())
 
     def configuration(self, node: int, boot: int = 0) -> dict[str, Any]:

@@ -20,9 +20,9 @@ Theory of operation
 Events
     All events have the same six fields, so a driver can write any event as a row of a table:
 
-    peer       the neighbor that the event concerns, or NOBODY
+    peer       the neighbor that the event concerns, or `NOBODY`
     message    the protocol's name of the message ("interest", "data", ...), or ""
-    origin     the node that created the message, or NOBODY
+    origin     the node that created the message, or `NOBODY`
     sequence   the message's sequence number at its origin
     value      an integer; its meaning is stated at each event below
     detail     a text, or a tuple of attributes (drivers write it in text form)

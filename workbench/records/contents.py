@@ -152,7 +152,11 @@ def _read_parquet(path: Path) -> Contents:
     try:
         return Contents("Parquet file of a run", records, trace.cast(SCHEMA))
     except pa.ArrowException:
-        raise DataError("the columns of the trace have types that the workbench never writes") from None
+        wrong_columns = [field.name for field in trace.schema if field.type != SCHEMA.field(field.name).type]
+        raise DataError(
+            f"the columns {', '.join(wrong_columns)} cannot be converted to the types of a trace; "
+            "give a file that the workbench has written"
+        ) from None
 
 
 def _check_file(path: Path) -> None:

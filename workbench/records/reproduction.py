@@ -58,7 +58,7 @@ class Reproduction:
 
     @property
     def is_identical(self) -> bool:
-        """Whether at least one run was played and no result differs."""
+        """True if at least one run was played and no result differs."""
         return self.runs > 0 and not self.differences
 
     def add(self, differences: list[Difference], compared: str) -> None:

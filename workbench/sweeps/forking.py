@@ -169,7 +169,7 @@ class Server:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the server is running."""
+        """True if the server is running."""
         return self._control.fileno() >= 0 and self._process.poll() is None
 
     def close(self) -> None:

@@ -50,7 +50,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # Importing a submodule calls this function too; the name of a submodule is not a plug-in.
+    # Importing a submodule calls this function too; the names of submodules are not plug-ins.
     generator = None if name.startswith("_") or find_spec(f"{__name__}.{name}") is not None else generator_of(name)
     if generator is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

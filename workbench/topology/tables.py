@@ -112,19 +112,21 @@ def read_positions(source: object) -> dict[int, tuple[float, float]]:
     return positions
 
 
-def read_rows(source: Any, columns: tuple[str, ...], what: str) -> Iterator[Row]:
+def read_rows(source: Any, columns: tuple[str, ...], table_name: str) -> Iterator[Row]:
     """Yield each row of a CSV file (a path) or DataFrame with the named columns.
 
-    Raises DataError if a column is missing. ``what``: the name of the table in messages.
+    Raises DataError if a column is missing. ``table_name``: the name of the table in messages.
     """
     if isinstance(source, str | os.PathLike):
         yield from _file_rows(Path(source), columns)
     elif hasattr(source, "toPandas"):  # a DataFrame of Spark
-        yield from _frame_rows(source.select(*columns).toPandas(), columns, what)
+        yield from _frame_rows(source.select(*columns).toPandas(), columns, table_name)
     elif hasattr(source, "columns") and hasattr(source, "__getitem__"):
-        yield from _frame_rows(source, columns, what)
+        yield from _frame_rows(source, columns, table_name)
     else:
-        raise DataError(f"The table of {what} is of type {type(source).__name__}; give a CSV file or a DataFrame.")
+        raise DataError(
+            f"The table of {table_name} is of type {type(source).__name__}; give a CSV file or a DataFrame."
+        )
 
 
 def node_in(row: Row, column: str, value: Any) -> int:

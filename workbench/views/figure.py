@@ -82,11 +82,11 @@ def draw(
     One `RunView` suffices for drawings at several times. The other parameters are those of `network_drawing`.
     """
     scene = LayerScene(view, time_us, width, layers, message)
-    map_ = scene.draw()
+    map_drawing = scene.draw()
     strips = strips_drawing(scene, width)
     drawings = [
         _draw_heading(view.run, time_us, width, _path_sentence(view, time_us, message, scene)),
-        map_,
+        map_drawing,
         strips,
         legend_drawing(scene.entries(), width),
         scales_drawing(scene.scales, width),
@@ -114,7 +114,7 @@ def time_us_of(run: Any, time_s: float | None, caller: str) -> int:
 def _path_sentence(view: RunView, time_us: int, message: int | None, scene: LayerScene) -> str:
     """Return a sentence about the message whose path is drawn in ``scene``, or "" if the scene has no path.
 
-    ``message``: as for `network_drawing`.
+    ``message``: index of the message whose path is drawn; None: the path that the player shows at first.
     """
     if not any(group.layer.of_path for group in scene.groups):
         return ""

@@ -69,7 +69,11 @@ class NodeState:
         html_tables = [
             _html_table(f"{title} ({len(rows)})", header, rows) for title, (header, rows) in self.tables.items()
         ]
-        html_tables += [matrix_html(size, pivots) for size, pivots in self.matrices if size <= LARGEST_MATRIX]
+        html_tables += [
+            matrix_html(generation_size, pivots)
+            for generation_size, pivots in self.matrices
+            if generation_size <= LARGEST_MATRIX
+        ]
         counted = [(name, f"{count:,}") for name, count in self.counters.items()]
         html_tables.append(_html_table("Counters", (), counted) if counted else "")
         return f'{_STYLE}<div class="wb-node wb-themed">{heading}{"".join(html_tables)}</div>'

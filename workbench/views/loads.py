@@ -3,8 +3,9 @@
     load_map(loads, topology, metric="sent")  the load of each node on a map: a disc for the mean over runs
     latency_chart(distributions)              percentiles of the latency of deliveries
 
-Both functions also draw a band that contains nine of ten runs. They accept pandas and Spark frames: frames with rows
-for each run (column ``scenario``), or frames that are already averaged over runs.
+Both functions also draw a band from the 5th to the 95th percentile of the runs, which contains nine of ten runs. They
+accept pandas and Spark frames: frames with rows for each run (column ``scenario``), or frames that are already averaged
+over runs.
 """
 
 from __future__ import annotations
@@ -43,12 +44,13 @@ _BAND = "from the 5th to the 95th percentile of the runs"
 
 
 def load_map(loads: Any, topology: nx.Graph, metric: str = "sent", width: int = WIDTH, dark: bool = False) -> Drawing:
-    """Draw the load of each node on a map: a disc for the mean over runs, two rings for the band of nine of ten runs.
+    """Draw the load of each node on a map: a disc for the mean over runs, and a ring at each end of a band.
 
-    The areas of discs and rings are proportional to the loads.
+    The band contains nine of ten runs. The areas of discs and rings are proportional to the loads.
 
-    loads: the table from `pipelines.load_per_node`, or any frame with the columns ``node`` and ``metric``. It must also
-        have a column ``scenario``, or the ends of the band in two columns, such as "sent_low" and "sent_high".
+    loads: the table from `pipelines.load_per_node`, or any frame with a column "node" and the column that ``metric``
+        names. It must also have a column "scenario", or the ends of the band in two columns, such as "sent_low" and
+        "sent_high".
     metric: name of the column with the loads.
     dark: draw for a dark background.
     Raises ParameterError for a missing column, or for nodes that the topology lacks.

@@ -66,7 +66,7 @@ class Group(NamedTuple):
         return LEVELS[self.mark]
 
     def column(self, name: str) -> np.ndarray:
-        """Return the values of a column of the layer's table in the rows of the group, shape (rows,)."""
+        """Return the values in the column ``name`` of the layer's table, of the group's rows only; shape (rows,)."""
         return self.layer.column(name)[self.rows]
 
 
@@ -106,7 +106,7 @@ def moment(
     """Return the rows to draw at a time, as groups in the order of drawing.
 
     names: names of the player's buttons whose layers are drawn; None: the layers that are visible at first.
-    message: index of the message whose path is drawn; None: as for `path_at`.
+    message: index of the message whose path is drawn; None: the path that `path_at` chooses.
     has_room: whether the map has space for layers with ``is_detail``.
     Raises ParameterError for an unknown name or message.
     """

@@ -1,6 +1,6 @@
-"""Paths of publications in protocols without path layers of their own: which node got a publication from which.
+"""The paths of publications, found in the trace, for protocols that do not define the layers of message paths.
 
-    followed(recorded, sent)    -> (MessagePaths, [Layer])
+    followed(recorded, sent)    returns the publications that can be followed, and the layer of their paths
 
 Theory of operation
     A publication is identified by its origin and sequence number. It makes a hop from ``peer`` to ``node`` when the
@@ -35,7 +35,7 @@ LOOKS = (
 def followed(recorded: Recorded, sent: Sent) -> tuple[MessagePaths, list[Layer]]:
     """Return (the publications whose paths can be drawn, a list with the layer of these paths).
 
-    ``sent``: the frames of the trace. Without publications, the list is empty.
+    ``recorded``: the run and its trace; ``sent``: the frames of this trace. Without publications, the list is empty.
     """
     columns = recorded.columns
     originated_rows = columns.where(event="originated")

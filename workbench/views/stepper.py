@@ -78,9 +78,9 @@ class Stepper:
 
 
 def merged(drawings: Sequence[Drawing]) -> list[tuple[Spans, list[str]]]:
-    """Return a list of (steps, elements shown at these steps), in an order that agrees with every drawing.
+    """Merge drawings, one for each step; return a list of (steps, elements shown at these steps).
 
-    The steps are a list of intervals (first, last).
+    The steps are a list of intervals (first, last). The elements of each drawing are in the drawing's own order.
     """
     elements_so_far: list[str] = []  # in their order; ``spans`` has the steps at which each is shown
     spans: list[Spans] = []

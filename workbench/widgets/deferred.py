@@ -9,7 +9,7 @@ AFTER_S = 0.25  # delay; a moving slider submits functions at shorter intervals,
 
 
 class Cancelled(Exception):
-    """Raised inside background work whose result is no longer needed."""
+    """Raised inside background work that newer work has replaced, or that was cancelled."""
 
 
 class Deferred:
@@ -28,8 +28,8 @@ class Deferred:
     def submit(self, work: Callable[[Callable[[], None]], None], at_once: bool = False) -> None:
         """Run ``work(check)`` after a short delay, instead of the function that was submitted before.
 
-        ``check()`` raises `Cancelled` once the result is no longer needed. ``at_once``: run the function without delay,
-        because the user is waiting for the result.
+        ``check()`` raises `Cancelled` after a newer `submit` or a `cancel`. ``at_once``: run the function without
+        delay, because the user is waiting for the result.
         """
         with self._condition:
             submission = self._cancel_timer()

@@ -104,22 +104,22 @@ class History(traitlets.HasTraits):
 
     @property
     def can_undo(self) -> bool:
-        """Whether there is a previous state."""
+        """True if a previous state exists."""
         return bool(self._past_states)
 
     @property
     def can_redo(self) -> bool:
-        """Whether the last change was undone and can be redone."""
+        """True if the last change was undone and can be redone."""
         return bool(self._undone_states)
 
     def undo(self) -> None:
-        """Return to the previous state, if there is one."""
+        """Return to the previous state, if one exists."""
         if self._past_states:
             self._undone_states.append(self.state)
             self._go_to(self._past_states.pop())
 
     def redo(self) -> None:
-        """Return to the state before the last undo, if there is one."""
+        """Return to the state before the last undo, if one exists."""
         if self._undone_states:
             self._past_states.append(self.state)
             self._go_to(self._undone_states.pop())
@@ -134,7 +134,7 @@ def _apply_fields(state: State, fields: dict[str, Any]) -> State:
     unknown_fields = set(fields) - {*FIELDS, "beside"}
     if unknown_fields:
         raise ScenarioError(
-            f"{min(unknown_fields)!r} is not a field of a lab; it must be one of {', '.join(FIELDS)}, beside"
+            f"{min(unknown_fields)!r} is not a field of a lab; the fields are {', '.join(FIELDS)} and beside"
         )
     fields = dict(fields)
     beside = fields.pop("beside", state.beside)

@@ -98,7 +98,7 @@ class RunPanel(widgets.HBox):
 
     @property
     def is_outdated(self) -> bool:
-        """Whether scenarios newer than those of ``runs`` are waiting to run."""
+        """True if scenarios newer than those of ``runs`` are waiting to run."""
         return self._runs.is_outdated
 
     def stop(self) -> None:

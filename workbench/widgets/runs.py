@@ -57,7 +57,7 @@ class Runs:
 
     @property
     def is_outdated(self) -> bool:
-        """Whether a requested run has not begun yet, or `close` was called."""
+        """True if a requested run has not begun yet, or `close` was called."""
         return self._requested is not None or self._is_closed
 
     def stop(self) -> None:

@@ -30,7 +30,7 @@ class SelectedNode(widgets.VBox):
 
     @property
     def is_seen(self) -> bool:
-        """Whether the panel is visible."""
+        """True if the panel is visible."""
         return self._is_seen
 
     @is_seen.setter

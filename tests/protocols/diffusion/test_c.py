@@ -137,14 +137,14 @@ def interests(hop):
 @st.composite
 def data(draw, hop):
     several = draw(st.lists(readings, min_size=1, max_size=2))
-    attributes = tuple(one for reading in several for one in reading)
+    attributes = tuple(attribute for reading in several for attribute in reading)
     listed = tuple(draw(st.lists(OTHERS, max_size=4)))
     return Data(draw(SEQUENCES), draw(OTHERS), hop, draw(TTLS), draw(st.booleans()), listed, attributes[:12])
 
 
 @st.composite
 def heard(draw):
-    """("receive", frame, previous hop, whether it was a broadcast): mostly right, some damaged, some noise."""
+    """Draw ("receive", frame, previous hop, whether it was a broadcast); some frames are damaged, some are noise."""
     hop = draw(NEIGHBORS)
     message = draw(interests(hop) | interests(hop) | data(hop))
     encode = encode_any_data if isinstance(message, Data) else encode_interest
@@ -166,7 +166,7 @@ def heard(draw):
 
 @st.composite
 def sent_frames(draw):
-    """("sent_frame", destination, frame, False): data that the node might have sent, or what is heard."""
+    """Draw ("sent_frame", destination, frame, False); the frame is one that the node might have sent or received."""
     if draw(st.booleans()):
         return "sent_frame", draw(NEIGHBORS), draw(heard())[1], False
     try:
@@ -210,9 +210,9 @@ def test_node_in_c_does_what_the_node_in_python_does(sizes, steps, others, boot,
 
 
 class World:
-    """What a node in the middle of a small world hears: rounds that go on, news of sources, reinforcements, and noise.
+    """The steps of a node in a small network: interests in successive rounds, data, reinforcements, and other calls.
 
-    Hypothesis seldom draws what follows from each other for long; a seed gives hundreds of steps here.
+    Hypothesis seldom draws long sequences of steps that depend on each other; here a seed gives hundreds of steps.
     """
 
     def __init__(self, seed, texts=WORLD):
@@ -229,24 +229,24 @@ class World:
 
     def _interest(self):
         pick = self.random.choice
-        sink, what = pick([7, 8, 9]), pick(self.wanted)
-        round_ = self.rounds.get((sink, what), 0)
+        sink, text = pick([7, 8, 9]), pick(self.wanted)
+        round_ = self.rounds.get((sink, text), 0)
         if self.random.random() < 0.2:
-            round_ = self.rounds[sink, what] = (round_ + pick([1, 1, 1, 100])) & 0xFF
+            round_ = self.rounds[sink, text] = (round_ + pick([1, 1, 1, 100])) & 0xFF
         lasts_s = pick([0, 1, 5, 5, 100, 100, 100])
         ttl = pick([1, 50, 50, 50])
-        number, late = WANTED.index(what), pick([0, 0, 0, 1])
+        number, late = WANTED.index(text), pick([0, 0, 0, 1])
         if pick(range(8)) == 0:  # of the node itself: a neighbor passes it on
             sink, number, round_, late = ADDRESS, pick(range(4)), 0, 0
         hop = pick([1, 2, 3, 4, 6])
-        message = Interest(number, sink, (round_ - late) & 0xFF, hop, ttl, lasts_s, parse(what))
+        message = Interest(number, sink, (round_ - late) & 0xFF, hop, ttl, lasts_s, parse(text))
         return self._received(message, encode_interest, True)
 
     def _reinforcement(self):
         pick = self.random.choice
         self.number += pick([0, 1, 1, 1])
-        sink, what, hop = pick([7, 8, 9]), pick(self.wanted), pick([1, 2, 3, 4, 6])
-        message = Interest(self.number, sink, self.rounds.get((sink, what), 0), hop, pick([1, 50, 50]), 50, parse(what))
+        sink, text, hop = pick([7, 8, 9]), pick(self.wanted), pick([1, 2, 3, 4, 6])
+        message = Interest(self.number, sink, self.rounds.get((sink, text), 0), hop, pick([1, 50, 50]), 50, parse(text))
         return self._received(message, encode_interest, False)
 
     def _data(self):
@@ -278,16 +278,16 @@ class World:
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_nodes_do_the_same_for_as_long_as_they_live(sizes):
-    told = set()
+    drop_reasons = set()
     for seed in range(LIVES):
         more = {"exploratory_gradients": 1 + seed % 3, "reinforce_after": 1 + seed % 2}
         more["matching"] = ("any", "two-way", "any", "strict")[seed % 4]
         pair = Pair(Diffusion(**SIZES[sizes], **more), ADDRESS)
         world = World(seed, TWO_WAY_WORLD if seed % 4 == 1 else WORLD)
         pair.play(world.step() for _ in range(400))
-        told |= set(pair.reference.drops)
+        drop_reasons |= set(pair.reference.drops)
     # A world in which little happens would prove little.
-    assert told >= {"duplicate", "stale", "ttl", "no_interest", "no_gradient", "blacklisted", "expired"}
+    assert drop_reasons >= {"duplicate", "stale", "ttl", "no_interest", "no_gradient", "blacklisted", "expired"}
 
 
 FILTERS = [
@@ -342,8 +342,8 @@ def test_node_in_c_whose_driver_wants_counts_alone_counts_the_same(steps):
 def test_rounds_and_numbers_wrap_alike():
     pair = Pair(Diffusion(refresh_s=0.5, max_repeats=1), boot=255)
     pair.reference._messages = pair.other.memory.messages = 2**24 - 1
-    for what in ("TEMP GE 25", "X EQ_ANY"):
-        pair.subscribe(parse(what))
+    for text in ("TEMP GE 25", "X EQ_ANY"):
+        pair.subscribe(parse(text))
     for _ in range(3):
         pair.advance(100_000_000)
         pair.play([("publish", parse("TEMP IS 26"), b"")])
@@ -369,7 +369,7 @@ def test_every_wrong_subscription_and_reading_is_refused_with_a_sentence():
     pair = Pair(Diffusion(profile="strict", max_interests=1, max_subscriptions=2, max_attributes=5))
     node = pair.other
     node.subscribe(parse("TEMP GE 25"), 0)
-    for call, said in [
+    for call, sentence in [
         (lambda: node.subscribe(parse("X IS 1"), 0), "constrains nothing"),
         (lambda: node.subscribe(parse("X GE 1"), 0), "max_interests=1"),
         (lambda: node.subscribe(parse("X NE 1, X NE 2, X NE 3, X NE 4, X NE 5, X NE 6"), 0), "max_attributes=5"),
@@ -377,7 +377,7 @@ def test_every_wrong_subscription_and_reading_is_refused_with_a_sentence():
         (lambda: node.publish(parse('PAYLOAD IS "' + 17 * "a" + '"'), 0), "do not fit"),
         (lambda: [node.subscribe(parse("TEMP GE 25"), 0) for _ in range(2)], "MAX_SUBSCRIPTIONS"),
     ]:
-        with pytest.raises(ValueError, match=said):
+        with pytest.raises(ValueError, match=sentence):
             call()
 
 
@@ -398,10 +398,10 @@ def test_gradients_and_data_gradients_are_the_same_in_memory():
     pair.play([("receive", encode_data(Data(1, 11, 4, 50, False, (), parse("TEMP IS 26"))), 4, False)])
     pair.play([("receive", encode_interest(Interest(2, 8, 0, 2, 50, 100, parse("TEMP GE 25"))), 2, False)])
     entry, other = pair.reference.cache.entries[0], pair.other.memory.entries[0]
-    assert [(one.sink, one.neighbor) for one in entry.gradients] == [
-        (one.sink, one.neighbor) for one in list(other.gradients)[: other.gradient_count]
+    assert [(gradient.sink, gradient.neighbor) for gradient in entry.gradients] == [
+        (gradient.sink, gradient.neighbor) for gradient in list(other.gradients)[: other.gradient_count]
     ]
-    assert [one.reinforced_by for one in entry.gradients] == [2, None, None]
+    assert [gradient.reinforced_by for gradient in entry.gradients] == [2, None, None]
     assert entry.data_gradients.list[0].reinforced_for == tuple(list(other.data_gradients.list[0].sinks)[:1])
 
 
@@ -414,7 +414,7 @@ PACED = [
 
 
 def _paced_step(random, rounds):
-    """Return a step in the life of a source with many readings for a few sinks, most of which ask for fewer."""
+    """Return a step of a source that has more readings than its sinks accept: most interests have an INTERVAL."""
     kind, sink, hop = random.choice("iirppppppaaaas"), random.choice([7, 8, 9]), random.choice([1, 2, 3])
     text = random.choice(PACED)
     number = 10 * sink + PACED.index(text)

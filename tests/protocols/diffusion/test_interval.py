@@ -1,4 +1,4 @@
-"""INTERVAL: a source sends each sink readings only as often as the sink's interest asks."""
+"""INTERVAL: a source sends each sink readings only as often as the sink's interest allows."""
 
 import pytest
 

@@ -382,7 +382,7 @@ def test_of_very_many_publications_only_the_first_can_be_followed(wild, monkeypa
         (wb.topology.line(3), [wb.publish(0, 'TOPIC IS "a"', start_s=2)]),
         (wb.topology.line(3), [wb.subscribe(0, 'TOPIC EQ "#"', start_s=1), wb.outage([0, 1, 2], start_s=2)]),
     ],
-    ids=["alone", "alone with a topic", "quiet", "nobody asks", "all fail"],
+    ids=["alone", "alone with a topic", "quiet", "no subscriptions", "all fail"],
 )
 def test_nearly_empty_runs_have_layers_and_figures(graph, workload):
     quiet = wb.Scenario(graph, wb.DPS(), workload, duration_s=4).run(engine="reference")

@@ -347,7 +347,7 @@ def test_messages_outside_of_the_run_have_no_route():
         ParameterError, match=r"message is \('query', 9, 3\), which is not in this run; the run has \('event', 9, 3\)"
     ):
         overlay_routes.route(run, ("query", 9, 3))
-    with pytest.raises(ParameterError, match="message is None, which is not in this run; the run has none"):
+    with pytest.raises(ParameterError, match="message is None, which is not in this run; the run has no messages"):
         overlay_routes.route(routed_run())
 
 

@@ -168,7 +168,7 @@ def is_running(pid):
         return False
 
 
-@pytest.mark.skipif(code_cache.fcntl is None, reason="there are no such locks here")
+@pytest.mark.skipif(code_cache.fcntl is None, reason="this platform lacks file locks (fcntl)")
 def test_second_compiler_waits_for_the_first(folder):
     order = []
 

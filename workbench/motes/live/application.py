@@ -70,9 +70,10 @@ class Commands:
             mote.request_clock()
 
     def put_answer(self, node: int, kind: str, value: Any) -> None:
-        """Put a mote's answer into the inbox, from which the live driver takes it. Reading threads call this.
+        """Put a mote's answer into the inbox, from which the live driver takes it.
 
-        ``kind`` is "numbered" or "refused"; see `Subscriptions`.
+        The threads that read the motes' lines call this method. ``kind``: "numbered" (the mote has given a number to a
+        subscription) or "refused" (an error); ``value``: see `Subscriptions`.
         """
         self.inbox.put((node, kind, value))
 
@@ -89,9 +90,10 @@ class Commands:
 class Subscriptions:
     """The open subscriptions of all nodes on motes. Only the live driver's thread calls its methods.
 
-    ``post`` sends a command to a node's mote, as `Commands.post`. Reading threads pass the mote's answers to
-    ``put_answer(node, kind, value)``. A value of kind "numbered" is the tuple of arguments for `store_number`, a value
-    of kind "refused" a sentence with the reason.
+    ``post`` sends a command to a node's mote, as `Commands.post`. The threads that read the motes' lines pass the
+    answers to ``put_answer(node, kind, value)``. If a mote has given a number to a subscription, the kind is "numbered"
+    and the value (key, number), the arguments of `store_number`. If a command failed, the kind is "refused" and the
+    value a sentence with the reason.
     """
 
     def __init__(self, post: Callable[..., None], put_answer: Callable[[int, str, Any], None]) -> None:

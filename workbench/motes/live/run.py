@@ -84,7 +84,7 @@ class LiveRun(Run):
 
     @property
     def is_running(self) -> bool:
-        """Whether the run is still in progress."""
+        """True if the run is still in progress."""
         return self._thread.is_alive()
 
     @property

@@ -37,7 +37,7 @@ class Background:
 
     @property
     def is_running(self) -> bool:
-        """Whether the work is still running."""
+        """True if the work is still running."""
         return self._thread.is_alive()
 
     @property

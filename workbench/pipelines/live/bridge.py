@@ -1,4 +1,4 @@
-"""The bridge: a thread between a source and a capture."""
+"""The bridge: a thread that reads readings from a source and appends them to a capture."""
 
 from __future__ import annotations
 

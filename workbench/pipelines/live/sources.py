@@ -51,7 +51,7 @@ class LiveSource(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether the source has ended, so that no more readings will arrive."""
+        """True if the source has ended, so that no more readings will arrive."""
 
     def next_reading(self, timeout_s: float) -> Reading | dict[str, Any] | None:
         """Return the next reading, as a `Reading` or a dict of its fields; None if none arrives within the timeout."""
@@ -350,7 +350,7 @@ class Inbox:
 
     @property
     def is_over(self) -> bool:
-        """Whether the inbox is closed and empty."""
+        """True if the inbox is closed and empty."""
         with self._condition:
             return self._is_closed and not self._readings
 

@@ -102,10 +102,12 @@ def windows(
     The result is a DataFrame of Spark for such a DataFrame, otherwise a pandas frame. Missing values are skipped.
 
     The columns are start_s, end_s, those of ``by``, count, mean, min, max and late. The rows are sorted. A reading is
-    late if its window ended ``late_s`` or more before the newest time, the latest time of the readings that had arrived
-    by then. A late reading counts only in the column ``late`` of the window that contains the newest time. In a
-    capture, the column newest_s has the newest time. Otherwise the newest time is the latest time_s of the readings
-    whose arrived_s is not later. If both newest_s and arrived_s are missing, no reading is late.
+    late if its window ended ``late_s`` or more before the reading's *newest time*. A late reading counts only in the
+    column ``late`` of the window that contains the newest time. The newest time of a reading is
+
+    - the value in the column newest_s, which a capture has
+    - without this column, the latest time_s of all readings whose arrived_s is not later than that of the reading
+    - without both columns, the reading's own time_s, so that no reading is late
 
     Raises ParameterError for invalid settings, DataError for a missing column.
     """

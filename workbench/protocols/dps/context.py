@@ -33,7 +33,7 @@ class Context:
 
     @property
     def reports_details(self) -> bool:
-        """Whether the node also logs optional events (see `contract.Node`)."""
+        """True if the node also logs optional events (see `contract.Node`)."""
         return bool(self._node.tells_all)
 
     def send(self, neighbor: Neighbor | None, frame: bytes) -> None:

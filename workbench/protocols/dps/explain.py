@@ -175,7 +175,7 @@ def clause(scenario: Any, account: Any) -> str | None:
             "interest in it had come from there"
         )
     if account.cause == "no_link":
-        link_state = "there was no link" if account.detail == "never" else f"the link was {account.detail}"
+        link_state = "no link existed" if account.detail == "never" else f"the link was {account.detail}"
         return (
             f"node {node} had it last, at {time_text}; from there the path leads to node {neighbor}, and {link_state}"
         )

@@ -40,7 +40,7 @@ class RetainedPublication:
 
     @property
     def is_own(self) -> bool:
-        """Whether this node published the publication."""
+        """True if this node published the publication."""
         return self.neighbor is None
 
     def left_s(self, now: int) -> int:

@@ -116,7 +116,7 @@ def _event_id(event):
 
 
 def query_hops(overlay, position, box, mapping):
-    """Return the sorted neighbors to which a node sends a query, and NOBODY if this node stores the query.
+    """Return the sorted neighbors to which a node sends a query, and `NOBODY` if this node stores the query.
 
     This is algorithm 3.1 of TinyMQ's paper (see the module's docstring).
     ``position``: this node's position in the tree; ``box``: the query's box in the key space (`Mapping.query_box`).
@@ -139,7 +139,7 @@ def query_hops(overlay, position, box, mapping):
 
 
 def event_hop(overlay, position, string, mapping):
-    """Return the neighbor to which a node sends an event, or NOBODY if this node matches the event.
+    """Return the neighbor to which a node sends an event, or `NOBODY` if this node matches the event.
 
     This is algorithm 3.2 of TinyMQ's paper (see the module's docstring).
     ``position``: this node's position in the tree; ``string``: the event's string in the key space, as an integer.

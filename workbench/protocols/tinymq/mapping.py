@@ -96,9 +96,9 @@ class Mapping:
         return tuple(box)
 
     def first_cell(self, box, at_least=0):
-        """Return the smallest bit string in a box that is at least ``at_least``; both are integers.
+        """Return the smallest bit string, not below ``at_least``, whose cells lie in a box; both are integers.
 
-        Returns None if the box has no such string.
+        ``box``: (lowest, highest) cell of each dimension. Returns None if no such string exists.
         """
         string_cells = self._split_string(at_least)
         for index, (low, high) in enumerate(box):
@@ -119,7 +119,7 @@ class Mapping:
         return at_least
 
     def last_cell(self, box):
-        """Return the largest bit string in a box, as an integer."""
+        """Return the largest bit string whose cells lie in a box, as an integer."""
         return self._join_parts([high for _, high in box])
 
     def clip(self, box, region):
@@ -137,11 +137,11 @@ class Mapping:
         return tuple(clipped_intervals)
 
     def hull(self, box):
-        """Return the interval from the first to the last string of a box, as a region: ((first, last),)."""
+        """Return the interval from the first to the last bit string in a box, as a region: ((first, last),)."""
         return ((self.first_cell(box), self.last_cell(box)),)
 
     def cells(self, box):
-        """Return the list of all bit strings in a box, as integers in ascending order; it may be very long."""
+        """Return all bit strings whose cells lie in a box, as integers in ascending order; there may be very many."""
         strings = []
         next_string = self.first_cell(box)
         while next_string is not None and next_string < 1 << self.key_bits:

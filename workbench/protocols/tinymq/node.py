@@ -318,7 +318,7 @@ class TinyMQNode(Node):
         )
 
     def split(self, position, message):
-        """Split a query or an event: return [(next hop, its part of the region)]; NOBODY stands for this node."""
+        """Split a query or an event: return [(next hop, its part of the region)]; `NOBODY` stands for this node."""
         return fragments(
             self.overlay, position, self.box(message), message.region, self.mapping, self.settings.shortcuts
         )

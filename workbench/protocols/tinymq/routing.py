@@ -32,7 +32,7 @@ from workbench.protocols.tinymq.zones import child_key, intersect, parent_key, s
 def fragments(overlay, position, box, region, mapping, shortcuts):
     """Split a query's or event's region by next hop: return [(next hop, its part of the region)].
 
-    Parts that contain no string of the box are omitted. The next hop NOBODY stands for this node. ``position``: this
+    Parts that contain no string of the box are omitted. The next hop `NOBODY` stands for this node. ``position``: this
     node's position in the tree; ``box``: the message's box in the key space; ``shortcuts``: whether neighbors other
     than parent and children may be next hops.
     """
@@ -81,7 +81,7 @@ def _find_shortcuts(overlay, position):
 
 
 def next_hop_to_key(overlay, position, key, shortcuts):
-    """Return the next hop to the node with the key ``key``: NOBODY for this node itself, None if unknown.
+    """Return the next hop to the node with the key ``key``: `NOBODY` for this node itself, None if unknown.
 
     ``position``: this node's position in the tree; ``shortcuts``: see `fragments`.
     """

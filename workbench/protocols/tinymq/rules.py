@@ -101,12 +101,13 @@ def longest_slot(key_length):
 
 
 def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
-    """Return whether a neighbor's path to a root replaces the path ``known``, a record of epoch, hops and next_hop.
+    """Return whether the path to a root that a neighbor offers (``epoch``, ``hops``) replaces a node's current path.
 
-    A root's path to itself has the next hop NOBODY. ``is_broken``: the next hop of ``known`` is lost. ``is_awaited``:
-    the result of the function `is_awaited`; if it is True, a path of a newer epoch replaces an intact path only if it
-    is shorter. As in DSDV, a path is replaced only by a path of a newer epoch, or by a shorter path of the same epoch.
-    So next hops never form a loop.
+    ``known``: the current path, a record of epoch, hops and next_hop. A root's path to itself has the next hop
+    `NOBODY`. ``is_broken``: the next hop of ``known`` is lost. ``is_awaited``: the node waits for a late path (see the
+    function `is_awaited`); then a path of a newer epoch replaces an intact path only if it is shorter. As in DSDV, a
+    path is replaced only by a path of a newer epoch, or by a shorter path of the same epoch. So next hops never form a
+    loop.
     """
     if known.next_hop == NOBODY or epoch < known.epoch:
         return False
@@ -118,11 +119,12 @@ def is_better_path(known, is_broken, epoch, hops, neighbor, is_awaited):
 
 
 def is_late(known, epoch, hops):
-    """Return whether a neighbor offers a path that is shorter than the current path ``known``, but of an older epoch.
+    """Return whether the path that a neighbor offers is late: shorter than the current path, but of an older epoch.
 
-    The result is False if the hops of ``known`` have risen after the offer's epoch. ``known``: a record of epoch, hops
-    and risen_epoch (the epoch in which the hops last rose). The node may not take a late path at once, because a loop
-    could form. It waits until a neighbor offers the path again with the epoch of ``known``.
+    ``known``: the current path, a record of epoch, hops and risen_epoch (the epoch in which its hops last increased).
+    ``epoch``, ``hops``: the offered path. The result is False if ``epoch`` is older than risen_epoch. The node may not
+    take a late path at once, because a loop could form. It waits until a neighbor offers the path again with the epoch
+    of ``known``.
     """
     return known.risen_epoch <= epoch < known.epoch and hops < known.hops
 

@@ -128,9 +128,9 @@ class Unicast:
     def _may_send(self, pending):
         """Return whether a pending frame may be sent now.
 
-        The limit of frames for this call must not be reached. Without a radio that reports, the first transmission of a
-        frame also requires that its neighbor has fewer than `rules.MOST_IN_FLIGHT` frames to acknowledge. Events and
-        other frames are counted separately.
+        The node's present call must have sent fewer frames than its limit. If the radio does not report the outcomes
+        of frames, the first transmission of a frame also requires that its neighbor has fewer than
+        `rules.MOST_IN_FLIGHT` frames to acknowledge. Events and other frames are counted separately.
         """
         if not self._frames_left:
             return False
@@ -245,7 +245,7 @@ class Unicast:
         return any([pending.neighbor == neighbor and pending.waits_for != REFUSAL for pending in self.pending])
 
     def is_granting(self, neighbor, tree):
-        """Return whether a grant in a tree to a neighbor is still pending."""
+        """Return whether a pending frame grants a neighbor a key in a tree."""
         return any(
             [
                 frame.neighbor == neighbor and isinstance(frame.message, wire.Grant) and frame.message.tree == tree

@@ -67,8 +67,8 @@ LONGEST_KEY = U16
 MOST_INTERVALS = U8
 WIDEST_KEY_SPACE = 127  # bits; the paper: less than 128
 
-# The position of an info's sender in a tree. parent: its address, or NOBODY if the sender is the root; key: a text of 0
-# and 1.
+# The position of an info's sender in a tree. parent: its address, or `NOBODY` if the sender is the root; key: a text
+# of 0 and 1.
 InfoPosition = namedtuple("InfoPosition", ("tree", "epoch", "parent", "key"))
 # The distance from an info's sender to the root of a tree.
 InfoDistance = namedtuple("InfoDistance", ("tree", "epoch", "hops"))
@@ -461,7 +461,7 @@ _ORIGIN_AT = {QUERY: 4, EVENT: 4, NOTIFICATION: 13}
 def describe(frame, broadcast=True):
     """Return (message name, origin, sequence) of a frame that this module encoded, for traces.
 
-    For a message without an origin, the origin is NOBODY and the sequence 0.
+    For a message without an origin, the origin is `NOBODY` and the sequence 0.
     """
     origin, sequence = NOBODY, 0
     kind = KINDS[frame[0]][0] if frame[0] in KINDS else frame[0]

@@ -201,7 +201,10 @@ def made_of(kind: Any, fields: Fields, sizes: Mapping[str, int], **given: Any) -
 
 
 def grown(fields: Fields, state: Any, size: str, count: int) -> Any:
-    """Return a copy of the state in which all arrays whose first axis is the size ``size`` have ``count`` rows."""
+    """Return a copy of the state with ``count`` rows in each array whose first axis is declared as ``size``.
+
+    ``fields``: the table of the state's fields; ``size``: the name of a size in this table, such as "messages".
+    """
     longer_arrays = {}
     for name, field in fields.items():
         if not isinstance(field, Array | Pool) or _axes_of(field)[0] != size or not _is_used(field, state._asdict()):

@@ -65,9 +65,13 @@ def deliveries(scenario: Any, rows: Columns) -> dict[str, float]:
         # Readings are most of the stored rows, and are read only if there are subscriptions.
         wrong = len(rows.columns("delivered", "node")[0])
         return _make_metrics(wrong, 0, 0, _NO_TIMES, NOT_A_NUMBER, Progress(_NO_TIMES, _NO_TIMES, _NO_TIMES, _NO_TIMES))
-    publications, matching, paths = read_publications(rows), matching_of(scenario.protocol), paths_of(scenario.topology)
-    arrived_deliveries = arrivals(rows, subscriptions, publications, matching, scenario.protocol.changes)
-    samples = samples_of(subscriptions, publications, matching)
+    publications, protocol_matching, paths = (
+        read_publications(rows),
+        matching_of(scenario.protocol),
+        paths_of(scenario.topology),
+    )
+    arrived_deliveries = arrivals(rows, subscriptions, publications, protocol_matching, scenario.protocol.changes)
+    samples = samples_of(subscriptions, publications, protocol_matching)
     subscription_intervals = active_intervals(subscriptions, rows)
     expectations = _Expectations(
         subscriptions, publications, subscription_intervals, paths.indices(publications.node), samples

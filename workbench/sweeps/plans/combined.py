@@ -215,7 +215,7 @@ _POINTS_PER_SEARCH = 20  # points that can be compared in the time of a search
 
 
 class Finder:
-    """An index that finds the points of a design by their values on ``paths``, some of the design's paths.
+    """An index that finds the points of a design by the values of ``paths``, some of the parameters that it varies.
 
     The index is a sorted array with a hash of eight bytes for each point. Finding ten points among a million takes ten
     binary searches.
@@ -232,7 +232,10 @@ class Finder:
         return key(self._design.overrides(number), self._paths)
 
     def numbers(self, overrides: dict[str, Any]) -> np.ndarray:
-        """Return the numbers (int64, ascending) of the points that equal ``overrides`` on the paths of the index."""
+        """Return the numbers (int64, ascending) of the points with the values in ``overrides``, {path: value}.
+
+        Only the parameters ``paths`` of this object are compared.
+        """
         wanted_key = key(overrides, self._paths)
         low, high = (np.searchsorted(self._hashes, hash(wanted_key), side) for side in ("left", "right"))
         return np.array(
@@ -240,7 +243,7 @@ class Finder:
         )
 
     def duplicates(self) -> tuple[int, int] | None:
-        """Return the numbers of two points with equal values on the paths of the index, or None if all differ."""
+        """Return the numbers of two points in which all parameters ``paths`` have the same values, or None."""
         for index in np.flatnonzero(self._hashes[1:] == self._hashes[:-1]).tolist():
             first_number, second_number = self._order[index : index + 2].tolist()
             if self._key(first_number) == self._key(second_number):
@@ -249,13 +252,19 @@ class Finder:
 
 
 def hashes_of(design: Design, paths: Sequence[str]) -> np.ndarray:
-    """Return, for each point, a hash of its values on ``paths`` (int64). Hashes are valid in this process only."""
+    """Return for each point a hash (int64) of its values of the parameters ``paths``.
+
+    Hashes are valid in this process only.
+    """
     count = len(design)
     return np.fromiter((hash(key(design.overrides(number), paths)) for number in range(count)), np.int64, count)
 
 
 def key(overrides: dict[str, Any], paths: Iterable[str]) -> tuple[Any, ...]:
-    """Return the values of ``overrides`` on ``paths`` as a hashable tuple; equal values give equal tuples."""
+    """Return the values that ``overrides`` has for the parameters ``paths``, as a hashable tuple.
+
+    Equal values give equal tuples.
+    """
     point_values = (overrides[path] for path in paths)
     return tuple(value if isinstance(value, _PLAIN) else values.identity_text(value) for value in point_values)
 

@@ -40,11 +40,11 @@ class Points(Design):
         Objects are protocols, networks and other values that may contain user code. At most a thousand objects of an
         axis are checked.
         """
-        numbers = set(evenly(len(self), PROBES))
+        probe_numbers = set(evenly(len(self), PROBES))
         for own_axis in self.axes:
             objects = {id(value): i for i, value in enumerate(own_axis.values) if not isinstance(value, _PLAIN)}
-            numbers |= set(islice(objects.values(), _MOST_OBJECTS))
-        return sorted(numbers)
+            probe_numbers |= set(islice(objects.values(), _MOST_OBJECTS))
+        return sorted(probe_numbers)
 
     def labels_of(self, path: str) -> Sequence[Any]:
         """Return the labels of the parameter ``path``, one for each point."""
@@ -103,7 +103,7 @@ def zipped(over: Mapping[str, Any]) -> Points:
     lengths = {path: len(items) for path, items in lists.items()}
     if len(set(lengths.values())) > 1:
         lengths_text = " and ".join(f"{path} has {length} values" for path, length in lengths.items())
-        raise ScenarioError(f"in over, {lengths_text}; all lists must have the same length")
+        raise ScenarioError(f"over: {lengths_text}; all lists must have the same length")
     return _parallel({path: choices if isinstance(choices, Mapping) else lists[path] for path, choices in over.items()})
 
 

@@ -313,7 +313,7 @@ def _layer_at(layer: Layer, view: RunView, panels: list[Panel], time_s: float, b
 
 
 def _timeline_marks(layer: Layer, view: RunView, buffer: Buffer) -> dict[str, Any]:
-    """Return the header entry of a layer in a preview: its rows are marks on the timeline, and the map omits them."""
+    """Return the header entry of a layer of which a preview shows only the marks on the timeline, none on the map."""
     marks: Table = {name: layer.table[name] for name in ("from_us", "node", "look") if name in layer.table}
     table, rows = _table_columns(replace(layer, table=marks | {"until_us": marks["from_us"]}), view)
     del table["until"]

@@ -262,14 +262,14 @@ def testbeds() -> list[str]:
     return names
 
 
-def source_of(graph: nx.DiGraph, known: list[Any]) -> Any:
-    """Return the source, one of ``known`` or `TABLE`, with which a network was made; None for any other network."""
+def source_of(graph: nx.DiGraph, menu_sources: list[Any]) -> Any:
+    """Return the source with which a network was made: one of ``menu_sources``, or `TABLE`; None if it is neither."""
     recipe = graph.graph.get("recipe") or {}
     kind = recipe.get("kind")
     if kind in ("from_links", "from_positions"):
         return TABLE
     generator_source = (kind, recipe.get("name", "") if kind == "testbed" else "")
-    return generator_source if generator_source in known else None
+    return generator_source if generator_source in menu_sources else None
 
 
 def network_of(text: str, radius_m: float) -> nx.DiGraph:

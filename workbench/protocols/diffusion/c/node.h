@@ -76,7 +76,7 @@ struct seen_data *seen_data_of(struct diffusion *node, uint16_t source, uint32_t
 bool data_is_wanted(struct diffusion *node, struct attributes attributes);
 uint8_t gradients_to_try(const struct diffusion *node, int64_t now);
 
-/* serving.c: send data towards the sinks that no copy has served yet, and return whether there are any; send the
+/* serving.c: send data towards the sinks that no copy has served yet, and return whether such sinks exist; send the
  * waiting frames again that are due. */
 bool forward_data(struct diffusion *node, const struct data *data, struct seen_data *seen, int64_t now);
 void send_waiting(struct diffusion *node, int64_t now);
@@ -93,7 +93,7 @@ bool filter_data(struct diffusion *node, struct data *data, struct attribute_lis
                  enum diffusion_reason *reason);
 
 /* Return when a filter sends what it has dropped, or NEVER. Let the filter at an index do so if it is due: write the
- * attributes that the filters behind it pass; false if there are none. */
+ * attributes that the filters behind it pass; return false if they pass none. */
 int64_t next_emission(const struct diffusion *node);
 bool emit(const struct diffusion *node, size_t place, struct attribute_list *answer, int64_t now);
 

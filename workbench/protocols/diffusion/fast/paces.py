@@ -1,7 +1,7 @@
-"""The pace of readings in the fast twin: how often a source sends readings to each sink, by the INTERVAL of interests.
+"""The pace of readings, compiled: how often a source sends readings to each sink (`diffusion.pacing`).
 
-A pace is an element of ``state.paces[i]``, a FIFO of node ``i`` as in `diffusion.pacing`: the INTERVAL of a sink in an
-entry of the interest cache, and when the last reading was sent to the sink.
+A pace is an element of ``state.paces[i]``, a FIFO of node ``i``. It belongs to an entry of the node's interest cache
+and to a sink. It has the INTERVAL of the sink's interest, and the time of the last reading that was sent to the sink.
 """
 
 from workbench.attributes.model import INTERVAL, IS
@@ -25,7 +25,10 @@ def interval_us(state, list_id):
 
 @compiled
 def set_pace(state, i, entry, sink, list_id):
-    """Store the INTERVAL of a sink's newest interest or reinforcement in an entry of node ``i``'s cache."""
+    """Store the INTERVAL of a sink's newest interest or reinforcement in a pace of node ``i``.
+
+    ``entry``: the interest's entry in the node's interest cache; ``list_id``: the interest's attribute list.
+    """
     sink_interval_us = interval_us(state, list_id)
     index = _find(state, i, entry, sink)
     paces = state.paces[i]

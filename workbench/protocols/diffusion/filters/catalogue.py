@@ -14,7 +14,7 @@ from workbench.protocols.parameter import Parameter
 
 
 class Kind(NamedTuple):
-    """A kind of filter that a user can choose in a form, with the parameters to fill in.
+    """A kind of filter that a user can choose in a form, and the parameters that the form shows.
 
     summary            one sentence about the filter
     initial_settings   {name: initial value} of the required settings that have an initial value

@@ -136,7 +136,7 @@ class BitVector:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no bit is set."""
+        """True if no bit is set."""
         return not self.bits
 
     def copy(self) -> BitVector:

@@ -77,7 +77,7 @@ class Opened(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the message is neither encrypted nor signed by a known key, so that any node may have forged it."""
+        """True if the message is neither encrypted nor signed by a known key, so that any node may have forged it."""
         return self.way is None and self.sender is None
 
 

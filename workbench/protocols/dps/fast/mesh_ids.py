@@ -104,9 +104,9 @@ def mesh_id_here(remote):
 
 @compiled
 def _id_below(high, low, distance):
-    """Return (high, low) of the id that is ``distance`` + 1 steps lower than an id, with 0 hops and its mark set.
+    """Return (high, low) of the id that is ``distance`` + 1 steps lower than an id, marked, and with 0 hops.
 
-    A step is 2^24, because the lowest three bytes contain the hops and the mark.
+    A step is 2^24, because the lowest three bytes contain the hops and the mark (see the module's docstring).
     """
     low = (low >> _MARKED_BITS) << _MARKED_BITS
     distance_high, distance_low = distance >> _OTHER_BITS, distance << _MARKED_BITS

@@ -99,7 +99,7 @@ class MeshProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process is running."""
+        """True if the process is running."""
         return self.process.poll() is None
 
     def _read_output(self) -> None:
@@ -290,7 +290,7 @@ class DPSMesh:
 
     @property
     def is_over(self) -> bool:
-        """Whether the mesh is closed."""
+        """True if the mesh is closed."""
         return not self.nodes
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:

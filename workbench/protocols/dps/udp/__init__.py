@@ -20,13 +20,19 @@ Bounds
 
 Access to the port
     On loopback, only processes of this machine can send to the port; on ``0.0.0.0`` or ``[::]``, every host that the
-    network lets through. Links have no keys, as in the reference. A host that can send to the port can link; subscribe
-    to everything, with a filter of ones, and read unencrypted publications; publish; use up ``max_links``; and, with a
-    hop count of 0, have acknowledgements sent to itself. A host that can forge a neighbor's address can end or mute
-    that neighbor's link and change its subscriptions. Keys (`workbench.protocols.dps.cose`) protect the payloads of
-    publications and acknowledgements, but not filters, links or the identity of the communicating nodes. With
-    discovery, a host that can multicast to the node can make it request a link to any address. Therefore restrict
-    access to the port with a firewall or a VPN, and listen only on the address of that network.
+    network lets through. Links have no keys, as in the reference. A host that can send to the port can
+
+    - link to the node, and use up ``max_links``
+    - subscribe to everything, with a filter of ones, and read unencrypted publications
+    - publish
+    - receive the acknowledgements of a publication, by sending a copy of the publication with a hop count of 0: an
+      acknowledgement goes to the neighbor whose copy has the fewest hops
+
+    A host that can forge a neighbor's address can end or mute that neighbor's link and change its subscriptions. Keys
+    (`workbench.protocols.dps.cose`) protect the payloads of publications and acknowledgements, but not filters, links
+    or the identity of the communicating nodes. With discovery, a host that can multicast to the node can make it
+    request a link to any address. Therefore restrict access to the port with a firewall or a VPN, and listen only on
+    the address of that network.
 
 Cost
     An acknowledged publication takes about 60 µs of processor time at each end, a third of that time in system calls.

@@ -135,7 +135,7 @@ class BlockingSubscription(BlockingReceiver[ReceivedPublication]):
 
     @property
     def is_over(self) -> bool:
-        """Whether the subscription has ended and all its publications are taken."""
+        """True if the subscription has ended and all its publications are taken."""
         return (self._is_ended or self.node.is_ended) and not self.waiting
 
     def next_reading(self, timeout_s: float) -> dict[str, Any] | None:

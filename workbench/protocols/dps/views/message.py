@@ -123,7 +123,7 @@ class Inspection:
 
     @property
     def is_publication(self) -> bool:
-        """Whether ``vector`` is a publication's filter, not the interests of a subscription."""
+        """True if ``vector`` is a publication's filter, not the interests of a subscription."""
         return any(part.name == "filter" for part in self.parts)
 
     def part_at(self, offset: int) -> Part:

@@ -86,9 +86,9 @@ class Hop(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """The result of a publication at a node.
+    """A mark at a node that shows what happened to a publication there: delivered, or dropped with a reason.
 
-    look   kind of result, one of `MARKS`
+    look   kind of result, one of `MARKS`: "delivered", or the reason of the drop
     at_us  time of the result (µs)
     """
 
@@ -295,9 +295,10 @@ def _hops(columns: Columns, wanted: Sequence[Published], marks: Table) -> Table:
 
 
 def _marks(columns: Columns, wanted: Sequence[Published]) -> tuple[Table, np.ndarray]:
-    """Return (marks, numbers of deliveries) of the publications in ``wanted``.
+    """Return (table of marks, number of deliveries of each publication) for the publications in ``wanted``.
 
-    Of marks of the same kind at a node, only the first is returned.
+    A mark is a delivery or a drop of a publication at a node. The table has the columns of `Steps.marks`. If a
+    publication has several marks of the same kind at a node, the table has only the first.
     """
     rows = columns.where(event=("delivered", "dropped"), message=PUBLICATION)
     publication_index = _publication_indices(columns, rows, wanted)

@@ -3,7 +3,8 @@
 The table ``keys`` stores each key once, as a row. The row of a child's key contains the row number of its parent's key
 and the child's slot. So keys may have any length, equal keys have equal row numbers, and the prefixes of a key are the
 rows of its ancestors. A *string* is a string of ``key_bits`` bits, stored as an integer. The *universe* of a key is the
-set of strings that begin with the key. Regions are computed in rows of ``scratch``.
+set of strings that begin with the key. A *region* is a set of strings, given by intervals (lowest, highest string).
+Regions are computed in rows of ``scratch``.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def save(state, row, message):
 
 @compiled
 def intersect(state, source, row, low, high):
-    """Write the strings in [low, high] of the region in scratch row ``source`` into scratch row ``row``.
+    """Write the part of a region that lies in [low, high] from scratch row ``source`` into scratch row ``row``.
 
     ``source`` and ``row`` may be the same.
     """
@@ -127,7 +128,7 @@ def intersect(state, source, row, low, high):
 
 @compiled
 def overlaps(state, row, low, high):
-    """Return whether the region in a row of ``scratch`` has strings in [low, high]."""
+    """Return whether the region in a row of ``scratch`` contains a string in [low, high]."""
     for k in range(state.scratch_counts[row]):
         if state.scratch[row, k, 0] <= high and low <= state.scratch[row, k, 1]:
             return True
@@ -136,9 +137,9 @@ def overlaps(state, row, low, high):
 
 @compiled
 def is_region_within(state, message, key):
-    """Return whether all strings of a message's region begin with a key of at most ``key_bits`` bits.
+    """Return whether all strings in a message's region begin with a key.
 
-    ``key``: row of ``keys``.
+    ``key``: the key's row of ``keys``. The key must have at most ``key_bits`` bits.
     """
     low = state.keys[key].low
     last_interval = state.fields[message].intervals - 1

@@ -340,7 +340,10 @@ def send_to_trees(core, state, i, event, now):
 
 @compiled
 def write_hull(state, box, message):
-    """Set a message's region to the interval from the lowest to the highest string of a box (row of ``boxes``)."""
+    """Set a message's region to one interval, from the lowest to the highest string whose cells lie in a box.
+
+    ``box``: a row of ``boxes``, with the lowest and the highest cell of each dimension.
+    """
     lowest_string, highest_string = 0, 0
     for dimension in range(len(state.dimension_bits)):
         lowest_string |= state.boxes[box, dimension, 0] << state.dimension_shifts[dimension]

@@ -1,5 +1,7 @@
 """The overlay, compiled: infos, joins, grants, keys, distances, and their repair, as in `tinymq.overlay`.
 
+An *info* is a message that a node broadcasts, with its positions, its distances and some of the neighbors it hears.
+
 The positions of node i are the rows i * positions_per_node + offset of ``positions``: see `memory`.
 """
 
@@ -327,10 +329,10 @@ def _write_info(state, i, message):
 
 @compiled
 def _name_neighbors(state, i, message, now):
-    """Write into an info the neighbors that it names, and return the size in bytes of this list.
+    """Choose neighbors, and write them into an info of node ``i``; return the size of their list in bytes.
 
-    The named neighbors are those that may not know that node ``i`` hears them. They are in the order in which they are
-    chosen, not sorted as in `Overlay.choose_named`.
+    A neighbor is chosen if it may not know that node ``i`` hears it. The neighbors are written in the order in which
+    they are chosen, not sorted as in `Overlay.choose_named`.
     """
     limit, named_count = rules.most_named(state.nodes[i].repeat_after_us, state.info_us), 0
     while named_count < limit:

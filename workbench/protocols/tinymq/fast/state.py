@@ -273,11 +273,11 @@ def _key_space(setup: Setup) -> dict[str, np.ndarray]:
 
 
 def _frames(setup: Setup) -> dict[str, Any]:
-    """Return {field of the state: value} for the fields about frames and texts.
+    """Return {field of the state: value} for the sizes of frames, and for the first indices of contents and of keys.
 
-    The fields about frames are sizes in bytes, and ``airtimes_us``, airtimes in µs indexed by size.
-    ``first_content_box`` is the first row of ``boxes`` for the content of an event. ``first_text`` is the number of the
-    first trace text that is a key.
+    Sizes are in bytes; ``airtimes_us`` has the airtime in µs of a frame of each size. The rows of ``boxes`` from
+    ``first_content_box`` on belong to the contents of events, the rows before to subscriptions. In the trace, the text
+    with the number ``first_text`` + k is the key in row k of ``keys``; lower numbers are texts of the workload.
     """
     protocol, _, workload, radio = setup
     return {

@@ -124,8 +124,8 @@ def send_to(core, state, i, neighbor, message, direction, now):
 def _may_send(core, state, i, row):
     """Return whether a pending frame of node ``i`` may be sent now; ``row``: its row of ``pendings``.
 
-    The limit of frames for this call must not be reached. Without a radio that reports, the first transmission of a
-    frame also requires that its neighbor has not too many frames to acknowledge (`_has_room`).
+    The node's present call must have sent fewer frames than its limit. If the radio does not report the outcomes of
+    frames, the first transmission also requires that the neighbor has few frames to acknowledge (`_has_room`).
     """
     frame, node = state.pendings[row], state.nodes[i]
     if node.frames_left == 0:
@@ -279,7 +279,7 @@ def take(core, state, i, neighbor, link, number, header, now):
 
 @compiled
 def free_pending(core, state, row):
-    """Free the row of ``pendings`` of a frame that is no longer pending, and release its message."""
+    """Free the row of ``pendings`` of a frame that was removed from its node's list, and release its message."""
     twin.let_go(core, state.pendings[row].message)
     twin.give_back(state.pendings, state.numbers, Number.FREE_PENDING, row)
 
@@ -308,7 +308,10 @@ def is_waiting_for(state, i, neighbor):
 
 @compiled
 def is_granting(core, state, i, neighbor, tree):
-    """Return whether a grant of node ``i`` in a tree to a neighbor is still pending."""
+    """Return whether a pending frame of node ``i`` grants a neighbor a key in a tree.
+
+    A frame is pending while it waits to be sent or answered.
+    """
     row = state.nodes[i].pending.first
     while row != NONE:
         frame = state.pendings[row]

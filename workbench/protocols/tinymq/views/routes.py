@@ -152,7 +152,7 @@ def route(run: Any, message: MessageId | None = None, from_s: float = 0.0, until
         else -1
     )
     if index < 0:
-        examples = ", ".join(map(str, known_messages[:4])) or "none"
+        examples = ", ".join(map(str, known_messages[:4])) or "no messages"
         raise ParameterError(f"route: message is {message!r}, which is not in this run; the run has {examples}")
     columns, until_us = Columns(run.trace), time_us_of(run, until_s, "route")
     messages = select(message_table(columns), np.array([index]))

@@ -1,6 +1,6 @@
 """Static figures of the overlay, drawn from the layers of the player: trees, a route over them, and both as slides.
 
-    overlay_drawing(run, time_s=None)      trees in colors, roots, keys, nodes without a place or with a new key
+    overlay_drawing(run, time_s=None)      trees in colors, roots, keys, nodes without a position or with a new key
     route_drawing(run, message=None)       the hops of a message as arrows over faint trees, numbered in their order
     overlay_slides(run, times_s)           the trees at several times, with a slider
     route_slides(run, message)             a route, hop by hop
@@ -69,7 +69,8 @@ def route_drawing(
 ) -> Drawing:
     """Draw a route as arrows over the trees at the time when the route begins; numbers give the order of its hops.
 
-    ``keys`` as in `overlay_drawing`; the other arguments and errors are those of `route`.
+    ``keys``: whether the nodes' keys are written (see `overlay_drawing`). The other arguments and errors are those of
+    `route`.
     """
     return _draw_routes(run, route(run, message, from_s, until_s), [None], width, keys)[0]
 
@@ -103,7 +104,8 @@ def route_slides(
 def _trees(run: Any, overlay: Overlay, time_us: int, keys: bool | None, tree: int | None = None) -> list[Layer]:
     """Return the layers of the trees at a time, with labels that show nodes and their keys.
 
-    ``keys``, ``tree``: as in `overlay_drawing`. Without keys, the result has no labels.
+    ``keys``: whether the result has these labels (None: in networks of up to 60 nodes). ``tree``: number of the only
+    tree to draw; None: all trees.
     """
     is_shared = tree is None and protocol_of(run).node.every_tree and len(overlay.roots) > 1
     if tree is not None:
@@ -162,9 +164,10 @@ class RouteScene(LayerScene):
 def _draw_routes(
     run: Any, whole_route: Route, steps: Sequence[int | None], width: int, keys: bool | None = None
 ) -> list[Drawing]:
-    """Return a drawing of a route for each number of hops in ``steps`` (None: all hops).
+    """Return for each number n in ``steps`` a drawing of the first n hops of a route (None: of all hops).
 
-    Each drawing shows that many first hops, and the legend of the whole route; ``keys``: as in `overlay_drawing`.
+    Each drawing has the legend of the whole route. ``keys``: whether the nodes' keys are written (None: in networks of
+    up to 60 nodes).
     """
     start_us = (
         whole_route.hops[0].from_us if whole_route.hops else whole_route.marks[0].at_us if whole_route.marks else 0
