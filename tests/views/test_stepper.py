@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import workbench as wb
+from tests.images import with_svgs
 from workbench.views.drawing import Drawing
 from workbench.views.stepper import Stepper, merged
 
@@ -52,7 +53,8 @@ def test_drawings_get_the_size_of_the_largest_and_each_has_a_name():
 
 
 def test_without_scripts_only_the_last_drawing_is_shown():
-    text = Stepper([drawing("ab"), drawing("ac")], ["first", "second"], "step").to_html()
+    text = with_svgs(Stepper([drawing("ab"), drawing("ac")], ["first", "second"], "step").to_html())
+    assert "g[hidden]{display:none}" in text
     hidden = "".join(re.findall(r"<g [^>]* hidden>(.*?)</g>", text, re.DOTALL))
     assert ">b<" in hidden and ">c<" not in hidden and ">a<" not in hidden
     assert '<div class="wb-steps" hidden>' in text

@@ -12,6 +12,7 @@ writes the PDFs (`pdf`) with the same font; it is imported when the first PDF is
 
 Items have the colours for a light background. ``in_dark()`` returns the same drawing for a dark background
 (`palette.in_dark`). ``to_html()`` contains both: it follows the theme of JupyterLab, or else the system's setting.
+Notebooks display it as an image (`image`), which they also show in a notebook that is not trusted.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ import numpy as np
 from workbench.errors import ParameterError, WorkbenchError
 from workbench.records import carriers
 from workbench.records.record import to_text
+from workbench.views.image import image_html
 from workbench.views.palette import BACKGROUND, TEXT, in_dark
 
 FONT_FAMILY = "Aileron, Helvetica, Arial, 'DejaVu Sans', sans-serif"
@@ -324,6 +326,13 @@ class Drawing:
         elements_svg = "\n".join(self.elements())
         return self.frame_svg(elements_svg, themed(elements_svg, self.background))
 
+    def to_image_html(self) -> str:
+        """Return the drawing as HTML for the output of a notebook's cell: `to_html` as an image (`views.image`).
+
+        In contrast to an SVG element, the image is also displayed in a notebook that is not trusted.
+        """
+        return image_html(self.to_html(), self.title or "a drawing", self.width, self.height)
+
     def frame_svg(self, body: str, style: str = "") -> str:
         """Return the SVG document of a drawing, or its SVG element for an HTML page.
 
@@ -376,7 +385,7 @@ class Drawing:
         return path
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return {"text/plain": repr(self), "text/html": self.to_html()}
+        return {"text/plain": repr(self), "text/html": self.to_image_html()}
 
     def __repr__(self) -> str:
         return f"Drawing({self.title!r}, {self.width:g} x {self.height:g} px, {len(self.items)} items)"

@@ -47,7 +47,7 @@ from workbench.views.drawing import (
 POINTS = 72 / 96  # per px
 HALO_PX = 4.0
 BOLD = 0.044  # width of the rim that makes letters bold, as a share of their size
-SETTINGS = {"pdf.fonttype": 42}  # TrueType, which keeps letters as letters
+TRUETYPE = 42
 
 
 class Pens(NamedTuple):
@@ -98,7 +98,7 @@ def pdf(drawing: Drawing) -> bytes:
     file = io.BytesIO()
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
-        matplotlib.rcParams.update(SETTINGS)
+        matplotlib.rcParams["pdf.fonttype"] = TRUETYPE
         size_inches = drawing.width / 96, max(drawing.height, 1) / 96
         figure = Figure(figsize=size_inches, facecolor=drawing.background)
         figure.add_artist(Page(drawing))
@@ -193,10 +193,10 @@ def _draw_text(item: Text, pens: Pens) -> None:
         along += width
     for colour, width in rims:
         for run, face, run_x, run_y in placed_runs:
-            letters = Path(*text_to_path.get_text_path(face, run))
+            corners, codes = text_to_path.get_text_path(face, run)
             scale = item.size * POINTS / text_to_path.FONT_SCALE
             to_page = Affine2D().scale(scale).rotate(angle).translate(run_x, run_y)
-            pens.renderer.draw_path(pens.pen(colour, width), letters, to_page)
+            pens.renderer.draw_path(pens.pen(colour, width), Path(corners, codes), to_page)
     for run, face, run_x, run_y in placed_runs:
         pens.renderer.draw_text(pens.pen(item.colour, 1), run_x, run_y, run, face, item.turn)
 

@@ -8,7 +8,8 @@ Theory of operation
     inserted in between.
 
 Limits
-    An element that moves counts as a different element. Where scripts do not run, the last drawing is shown.
+    An element that moves counts as a different element. Where scripts do not run, as in a notebook that is not trusted,
+    an image of the last drawing is shown.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from typing import Any
 
 from workbench.errors import ParameterError
 from workbench.views.drawing import Drawing, themed
+from workbench.views.image import image_html
 
 STYLE = (
     "<style>.wb-stepper [hidden]{display:none}.wb-steps{display:flex;gap:8px;align-items:center;max-width:700px;"
     "font:13px system-ui,sans-serif;margin:4px 0}.wb-steps input{flex:1}.wb-steps output{min-width:6em}"
     ".wb-stepper:focus-visible{outline:2px solid #4BA6E9;outline-offset:2px}</style>"
 )
+# An image of the SVG has no style sheet of HTML, which hides elements with this attribute.
+HIDDEN = "<style>g[hidden]{display:none}</style>\n"
 # Notebooks have shortcuts on the arrow keys; the focused element must opt out of them.
 OWN_KEYS = 'data-lm-suppress-shortcuts="true"'
 
@@ -58,7 +62,9 @@ class Stepper:
         """Return the slider with the drawing below it, as one element for a page."""
         last_step = len(self.drawings) - 1
         group_svg = "\n".join(_group_svg(spans, elements, last_step) for spans, elements in merged(self.drawings))
-        picture = self.drawings[0].frame_svg(group_svg, themed(group_svg, self.drawings[0].background))
+        first = self.drawings[0]
+        svg = first.frame_svg(group_svg, f"{themed(group_svg, first.background)}{HIDDEN}")
+        picture = image_html(svg, f"{first.title or 'a drawing'}, {self.names[-1]}", first.width, first.height)
         names, description = html.escape(json.dumps(self.names)), html.escape(self.description)
         controls = (
             '<div class="wb-steps" hidden>'
