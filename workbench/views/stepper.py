@@ -27,11 +27,11 @@ from workbench.views.drawing import Drawing, themed
 from workbench.views.image import image_html
 
 STYLE = (
-    "<style>.wb-stepper [hidden]{display:none}.wb-steps{display:flex;gap:8px;align-items:center;max-width:700px;"
-    "font:13px system-ui,sans-serif;margin:4px 0}.wb-steps input{flex:1}.wb-steps output{min-width:6em}"
+    "<style>.wb-steps{display:flex;gap:8px;align-items:center;max-width:700px;font:13px system-ui,sans-serif;"
+    "margin:4px 0}.wb-steps input{flex:1}.wb-steps output{min-width:6em}"
     ".wb-stepper:focus-visible{outline:2px solid #4BA6E9;outline-offset:2px}</style>"
 )
-# An image of the SVG has no style sheet of HTML, which hides elements with this attribute.
+# SVG gives the attribute no meaning of its own.
 HIDDEN = "<style>g[hidden]{display:none}</style>\n"
 # Notebooks have shortcuts on the arrow keys; the focused element must opt out of them.
 OWN_KEYS = 'data-lm-suppress-shortcuts="true"'
@@ -66,15 +66,9 @@ class Stepper:
         svg = first.frame_svg(group_svg, f"{themed(group_svg, first.background)}{HIDDEN}")
         picture = image_html(svg, f"{first.title or 'a drawing'}, {self.names[-1]}", first.width, first.height)
         names, description = html.escape(json.dumps(self.names)), html.escape(self.description)
-        controls = (
-            '<div class="wb-steps" hidden>'
-            f'<button type="button" {OWN_KEYS} aria-label="previous">◀</button><label>{description}</label>'
-            f'<input type="range" {OWN_KEYS} min="0" max="{last_step}" value="{last_step}" aria-label="{description}">'
-            f'<button type="button" {OWN_KEYS} aria-label="next">▶</button><output></output></div>'
-        )
         script = Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
-        root = f'<div class="wb-stepper" tabindex="0" {OWN_KEYS} data-names="{names}">{controls}{picture}</div>'
-        return f"{STYLE}{root}<script>{script}</script>"
+        data = f'data-names="{names}" data-description="{description}"'
+        return f'{STYLE}<div class="wb-stepper" tabindex="0" {OWN_KEYS} {data}>{picture}</div><script>{script}</script>'
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/plain": repr(self), "text/html": self.to_html()}
@@ -181,4 +175,5 @@ def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
     steps = " ".join(
         f"{first_step}-{last_step}" if last_step > first_step else f"{first_step}" for first_step, last_step in spans
     )
-    return f'<g data-steps="{steps}"{"" if spans[-1][1] == last else " hidden"}>\n{elements_svg}\n</g>'
+    hidden = "" if spans[-1][1] == last else ' hidden=""'
+    return f'<g data-steps="{steps}"{hidden}>\n{elements_svg}\n</g>'
