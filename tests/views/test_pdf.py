@@ -134,9 +134,3 @@ def test_without_matplotlib_a_sentence_names_the_remedy(tmp_path, monkeypatch):
     with pytest.raises(wb.WorkbenchError, match=r"a PDF needs matplotlib .*: pip install 'matplotlib>=3\.9,<4'"):
         Drawing(10, 10).save(tmp_path / "a.pdf")
     assert not (tmp_path / "a.pdf").exists()
-
-
-def test_a_file_name_without_a_known_suffix_is_refused(tmp_path):
-    with pytest.raises(wb.ParameterError, match=r"'a\.eps'; a drawing is written as SVG, PDF or PNG"):
-        Drawing(10, 10).save(tmp_path / "a.eps")
-    assert Drawing(10, 10).save(tmp_path / "A.PDF").read_bytes().startswith(b"%PDF")
