@@ -129,7 +129,7 @@ def test_a_node_of_a_run_is_inspected_at_a_given_time():
     assert relay.tables["Gradients"][1][0][:2] == ("0", "0")
     assert relay.counters["sent data"] < inspect_node(run, 1).counters["sent data"]
     assert "Gradients" not in inspect_node(run, 1, 0).tables
-    with pytest.raises(wb.DataError, match="node is 99; the nodes of this network are"):
+    with pytest.raises(wb.DataError, match="node is 99; it must be one of the nodes in"):
         inspect_node(run, 99)
     with pytest.raises(wb.ParameterError, match="from 0 to 10 s"):
         inspect_node(run, 0, 11)
