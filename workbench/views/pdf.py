@@ -1,11 +1,12 @@
 """The writer of PDF files: it draws the items of a `Drawing` with matplotlib's PDF backend, as vector graphics.
 
-The page has the size of the drawing. Texts can be selected and searched: they are set in Pillow's font, by whose widths
-drawings are laid out, and characters that this font lacks in DejaVu Sans. Both fonts are embedded as subsets. The file
-has no date, and settings of the user's matplotlib do not change it: equal drawings give equal bytes.
+The page has the size of the drawing. Texts stay texts, which can be selected and searched. Their font is Pillow's,
+whose widths determine the layout of drawings; characters that it does not have are set in DejaVu Sans. The file
+contains both fonts, reduced to the characters used. It has no date, and the user's settings of matplotlib do not change
+it, so equal drawings give equal bytes.
 
 Limits
-    The numbers that SVGs show on hovering are not in the file.
+    The tooltips of an SVG are not in the file.
 """
 
 from __future__ import annotations
