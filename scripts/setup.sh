@@ -37,11 +37,11 @@ make_venv() {
 
 install() {
     if command -v uv >/dev/null 2>&1; then
-        uv pip install --quiet --python "$venv/bin/python" -e '.[test,bench,search,sensitivity]'
+        uv pip install --quiet --python "$venv/bin/python" -e '.[test,bench,paper,search,sensitivity]'
     else
         # A .venv that uv made has no pip of its own.
         "$venv/bin/python" -c 'import pip' 2>/dev/null || "$venv/bin/python" -m ensurepip >/dev/null
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[test,bench,search,sensitivity]'
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -e '.[test,bench,paper,search,sensitivity]'
     fi
 }
 

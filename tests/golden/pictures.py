@@ -25,6 +25,7 @@ from figures import messages as message_figures
 from figures import processes as process_figures
 from lessons.figures import chances, decoding, mapping, pollution, publications, repair, topics, zones
 from tests.golden import renew
+from tests.images import with_svgs
 from tests.records import made
 from workbench import views
 from workbench.protocols.coded_diffusion import views as coded_views
@@ -397,7 +398,7 @@ def filters():
         yield f"routing_steps {topic}", decision.drawing()
         yield f"routing_steps {topic}, table", decision.table()
         yield f"routing_steps {topic}, verdict", decision.verdict()
-    yield "topic_explorer", topics.topic_explorer("house/kitchen/temp", asked, 256).still
+    yield "topic_explorer", with_svgs(topics.topic_explorer("house/kitchen/temp", asked, 256).still)
     table = false_positives.false_positive_table((64, 256, 1024), (1, 3), (1, 10), publications=100, links=20)
     yield "false_positive_table", table
     yield "false_positive_chart", false_positives.false_positive_chart(table)

@@ -9,7 +9,7 @@ _RECORDS = re.compile(
     r'|<script type="application/json" class="workbench-record">.*?</script>',
     re.DOTALL,
 )
-KINDS = ("figure.png", "figure.svg", "page.html", "folder", "folder/trace.parquet", "folder/record.json")
+KINDS = ("figure.png", "figure.svg", "figure.pdf", "page.html", "folder", "folder/trace.parquet", "folder/record.json")
 
 
 def scenario(**changes):
@@ -24,6 +24,7 @@ def write(run, folder):
     """Write every kind of file of a run into a folder, under the names in `KINDS`."""
     run.figure().save(folder / "figure.png")
     run.figure(time_s=6, dark=True).save(folder / "figure.svg")
+    run.figure(time_s=8).save(folder / "figure.pdf")
     run.save_html(folder / "page.html")
     run.save(folder / "folder")
 

@@ -101,7 +101,7 @@ def test_every_kind_of_file_carries_the_same_record(files, run, kind):
 
 def test_the_same_run_gives_the_same_bytes(files, tmp_path):
     made.write(made.scenario().run(engine="reference"), tmp_path)
-    for kind in ("figure.png", "figure.svg", "page.html", "folder/trace.parquet", "folder/record.json"):
+    for kind in ("figure.png", "figure.svg", "figure.pdf", "page.html", "folder/trace.parquet", "folder/record.json"):
         assert (tmp_path / kind).read_bytes() == (files / kind).read_bytes(), kind
 
 
@@ -136,7 +136,7 @@ def test_figures_of_a_protocol_carry_the_records_of_all_their_runs():
 
 def test_downloads_of_the_lab_carry_the_record(run, tmp_path):
     take_away = TakeAway(lambda: run)
-    for kind in ("figure (SVG)", "figure (PNG)", "run (Parquet)", "page that plays"):
+    for kind in ("figure (SVG)", "figure (PDF)", "figure (PNG)", "run (Parquet)", "page that plays"):
         path = tmp_path / "taken"
         path.write_bytes(take_away.data(kind, run))
         assert contents.read_contents(path).records == (record_of(run),), kind
@@ -146,6 +146,7 @@ def test_a_drawing_without_a_run_has_no_record():
     assert (
         carriers.texts_of_markup(Drawing(10, 10).to_svg()) == []
         and carriers.texts_of_png(Drawing(10, 10).to_png()) == []
+        and carriers.texts_of_pdf(Drawing(10, 10).to_pdf()) == []
     )
 
 
@@ -159,6 +160,8 @@ def test_no_text_in_a_record_ends_the_element_around_it(tmp_path):
     for markup in (svg, f"<html>{carriers.script_element(text)}</html>"):
         assert [record.from_text(embedded) for embedded in carriers.texts_of_markup(markup)] == [content]
         assert made.without(markup).count("</") <= 1
+    pdf = carriers.add_to_pdf(Drawing(5, 5).to_pdf(), text)
+    assert [record.from_text(embedded) for embedded in carriers.texts_of_pdf(pdf)] == [content]
     png = carriers.add_to_png(Drawing(5, 5).to_png(), text)
     assert [record.from_text(embedded) for embedded in carriers.texts_of_png(png)] == [content]
 
@@ -210,12 +213,13 @@ def parquet(**columns):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "not a PNG, SVG, HTML or Parquet file"),
-        (b"\x00\xff\xfe junk", "not a PNG, SVG, HTML or Parquet file"),
-        ("# a notebook\nprint(1)", "not a PNG, SVG, HTML or Parquet file"),
+        (b"", "not a PNG, SVG, PDF, HTML or Parquet file"),
+        (b"\x00\xff\xfe junk", "not a PNG, SVG, PDF, HTML or Parquet file"),
+        ("# a notebook\nprint(1)", "not a PNG, SVG, PDF, HTML or Parquet file"),
         (Drawing(9, 9).to_png(), "no record of the workbench"),
         (Drawing(9, 9).to_svg(), "no record of the workbench"),
         ("<!doctype html><html></html>", "no record of the workbench"),
+        (Drawing(9, 9).to_pdf(), "no record of the workbench"),
         (parquet(a=[1, 2]), "no record of the workbench"),
         ("{", "not valid JSON"),
         ("[" * 100_000, "not a PNG"),
@@ -294,7 +298,7 @@ def test_a_character_reference_of_many_digits_is_damage():
         carriers.texts_of_markup(carriers.add_to_svg("<svg></svg>", "TEXT").replace("TEXT", "&#" + "9" * 5_000 + ";"))
 
 
-@pytest.mark.parametrize("kind", ["figure.png", "figure.svg", "page.html", "folder/trace.parquet"])
+@pytest.mark.parametrize("kind", ["figure.png", "figure.svg", "figure.pdf", "page.html", "folder/trace.parquet"])
 @pytest.mark.parametrize("share", [0.001, 0.02, 0.3, 0.999])
 def test_a_truncated_file_has_its_whole_record_or_is_refused_in_one_sentence(files, run, tmp_path, kind, share):
     whole = (files / kind).read_bytes()
@@ -305,11 +309,13 @@ def test_a_truncated_file_has_its_whole_record_or_is_refused_in_one_sentence(fil
         assert "\n" not in str(error)
 
 
-@pytest.mark.parametrize("kind", ["figure.png", "figure.svg", "folder/trace.parquet", "folder/record.json"])
+@pytest.mark.parametrize(
+    "kind", ["figure.png", "figure.svg", "figure.pdf", "folder/trace.parquet", "folder/record.json"]
+)
 def test_a_file_with_a_flipped_bit_has_the_same_record_or_is_refused_in_one_sentence(files, run, tmp_path, kind):
     whole = (files / kind).read_bytes()
     expected = record_of(run)
-    at = whole.find(b"workbench-record")
+    at = whole.find(b"workbench:record" if kind.endswith(".pdf") else b"workbench-record")
     span = min(len(whole), 20_000)
     begin = max(0, at - 200)
     for step in range(0, span, 61):
@@ -325,7 +331,7 @@ def test_a_file_with_a_flipped_bit_has_the_same_record_or_is_refused_in_one_sent
         assert file_contents.records == (expected,), position
 
 
-@given(st.binary(max_size=60), st.sampled_from([b"", carriers.PNG_BEGIN, b"PAR1", b"<svg>", b"{"]))
+@given(st.binary(max_size=60), st.sampled_from([b"", carriers.PNG_BEGIN, b"PAR1", b"<svg>", carriers.PDF_BEGIN, b"{"]))
 def test_random_bytes_are_refused(tmp_path_factory, data, begin):
     path = written(tmp_path_factory.getbasetemp(), "any", begin + data)
     with pytest.raises(DataError):

@@ -5,8 +5,11 @@ import importlib.util
 import nbformat
 import pytest
 
+import workbench as wb
 from tests.jupyter import KERNEL, WITHIN_S, Jupyter
 from tests.until import wait_until
+from workbench.views.drawing import Drawing
+from workbench.views.stepper import Stepper
 
 pytestmark = pytest.mark.browser
 SETUP = """
@@ -147,7 +150,8 @@ def test_an_exported_notebook_plays_everything_without_requests(chromium, tmp_pa
     notebook = nbformat.v4.new_notebook(metadata=KERNEL)
     steps = "from workbench.views.stepper import Stepper\n"
     steps += "run = run_of(4)\nStepper([run.figure(1), run.figure(4)], ['early', 'late'], 'time')"
-    notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in (*CELLS[:3], steps)]
+    cells = (*CELLS[:3], steps, "run.figure()")
+    notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
     nbclient.NotebookClient(notebook, timeout=600, store_widget_state=False).execute()
     exporter = nbconvert.HTMLExporter(require_js_url="")
     path = tmp_path / "exported.html"
@@ -160,6 +164,10 @@ def test_an_exported_notebook_plays_everything_without_requests(chromium, tmp_pa
     page.route(is_external, lambda route: route.abort())
     page.goto(path.as_uri())
     page.wait_for_function("() => document.querySelectorAll('.wb-player').length == 2")
+    # The scripts have replaced the images by SVG elements, and the slider moves.
+    assert page.locator("svg.wb-themed").count() == 2 and page.locator("img").count() == 0
+    page.locator(".wb-steps input").fill("1")
+    assert page.inner_text(".wb-steps output") == "late"
     foreign_requests = [url for url in requests if url.startswith("http") and "mathjax" not in url.lower()]
     assert foreign_requests == [] and complaints == []
     page.close()
@@ -167,6 +175,45 @@ def test_an_exported_notebook_plays_everything_without_requests(chromium, tmp_pa
 
 def is_external(url):
     return url.startswith("http")
+
+
+def outputs_of(*shown):
+    """Return a cell whose saved outputs are the displays of these objects."""
+    cell = nbformat.v4.new_code_cell("shown")
+    cell.outputs = [nbformat.v4.new_output("display_data", data=each._repr_mimebundle_()) for each in shown]
+    return cell
+
+
+def pictures():
+    """Return a drawing with a tooltip and a stepper of two drawings."""
+    drawings = [Drawing(300, 150, title=f"step {step}") for step in (0, 1)]
+    for step, drawing in enumerate(drawings):
+        drawing.circle(100 + 50 * step, 75, 20, fill="#0072B2", tooltip=f"seen at step {step}")
+        drawing.text(10, 20, f"label {step}")
+    return drawings[0], Stepper(drawings, ["first", "second"], "step"), wb.topology.grid(3, 3)
+
+
+IMAGES = "[...document.querySelectorAll('.jp-OutputArea img')]"
+SIZES = f"{IMAGES}.map((one) => [one.complete, one.naturalWidth, one.clientHeight])"
+
+
+def test_a_notebook_that_is_not_trusted_shows_its_pictures_as_images(chromium, lab):
+    run_here = nbformat.v4.new_code_cell("import workbench as wb\nwb.topology.grid(3, 3)")
+    notebook = nbformat.v4.new_notebook(metadata=KERNEL, cells=[outputs_of(*pictures()), run_here])
+    nbformat.write(notebook, lab.folder / "received.ipynb")
+    opened = lab.opened(chromium, "received.ipynb")
+    opened.page.wait_for_function(f"() => {SIZES}.length == 3 && {SIZES}.every(([done]) => done)")
+    sizes = opened.page.evaluate(SIZES)
+    assert all(width > 0 and height > 100 for _, width, height in sizes), sizes
+    text = opened.page.inner_text(".jp-OutputArea")
+    assert "label" not in text and opened.page.locator(".jp-OutputArea input").count() == 0
+    names = opened.page.evaluate(f"{IMAGES}.map((one) => one.alt)")
+    assert names == ["step 0", "step 0, second", "9 nodes (grid)"]
+    # The output of a cell that is run is trusted. Its script replaces its own image, but not the received images.
+    opened.run(1)
+    opened.page.wait_for_selector(".jp-OutputArea svg.wb-themed")
+    assert len(opened.page.evaluate(SIZES)) == 3
+    opened.page.close()
 
 
 LAB = """

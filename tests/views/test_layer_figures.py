@@ -11,6 +11,7 @@ import pytest
 from PIL import Image, ImageChops
 
 import workbench as wb
+from tests.images import with_svgs
 from workbench.public_names import PROTOCOLS
 from workbench.views import figure, palette
 from workbench.views.chart import steps_chart
@@ -405,11 +406,20 @@ def test_a_notebook_shows_one_svg_with_light_and_dark_colours():
     page.circle(10, 10, 5, fill=palette.SINK)
     shown = page._repr_mimebundle_()
     assert set(shown) == {"text/plain", "text/html"}
-    svg_ = shown["text/html"]
+    assert shown["text/html"].startswith('<img width="40" height="20" ')
+    svg_ = with_svgs(shown["text/html"])
     ElementTree.fromstring(svg_)
     assert f'[fill="{palette.SINK}"]{{fill:light-dark({palette.SINK},{palette.in_dark(palette.SINK)})}}' in svg_
     assert "light-dark(#FFFFFF,#14181D)" in svg_
     assert len(svg_) < len(page.to_svg()) + 700
+
+
+def test_the_image_of_a_notebook_describes_itself_and_ends_in_no_text():
+    page = Drawing(40, 20, title='loads "a" <b>\nand c')
+    assert 'alt="loads &quot;a&quot; &lt;b&gt; and c"' in page.to_image_html()
+    assert 'alt="a drawing"' in Drawing(40, 20).to_image_html()
+    page.text(5, 10, "</script><img>µ")
+    assert page.to_image_html().count("<") == 3 and ">&lt;/script&gt;&lt;img&gt;µ<" in with_svgs(page.to_image_html())
 
 
 def test_a_curve_with_more_steps_than_pixels_keeps_the_largest_and_last_of_each_pixel():

@@ -218,8 +218,9 @@ def test_the_file_name_extension_selects_the_format_of_a_saved_drawing(tmp_path)
     page = Drawing(10, 10)
     assert page.save(tmp_path / "a.svg").read_text().startswith("<svg")
     assert page.save(tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(wb.ParameterError, match=r"\.svg or \.png"):
-        page.save(tmp_path / "a.pdf")
+    assert page.save(tmp_path / "A.PDF").read_bytes().startswith(b"%PDF-")
+    with pytest.raises(wb.ParameterError, match=r"'a\.eps'; .* must end in \.svg, \.pdf or \.png"):
+        page.save(tmp_path / "a.eps")
     with pytest.raises(wb.ParameterError, match="scale is 0"):
         page.to_png(scale=0)
 

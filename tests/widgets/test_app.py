@@ -35,8 +35,10 @@ def test_a_scenario_is_composed_run_and_viewed_without_code(chromium, tmp_path):
         hand = Hand(page)
         complaints = []
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        # The player plays by itself up to its first picture.
+        # The player plays by itself up to its first picture, unless reduced motion is preferred, as in most tests.
+        page.emulate_media(reduced_motion="no-preference")
         page.wait_for_function(f"() => {PLAYERS}[0] && {PLAYERS}[0].time < {PLAYERS}[0].picture.poster_s")
+        page.emulate_media(reduced_motion="reduce")
         hand.sees_run("")
         check_accessibility(hand)
         move_in_a_disc(hand)

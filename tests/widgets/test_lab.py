@@ -223,7 +223,7 @@ def test_a_lab_runs_on_motes_in_c(lab):
 
 
 def test_exports_contain_the_displayed_scenario_and_run(lab):
-    for kind in ("scenario (JSON)", "figure (SVG)", "figure (PNG)", "run (Parquet)", "page that plays"):
+    for kind in ("scenario (JSON)", "figure (SVG)", "figure (PDF)", "figure (PNG)", "run (Parquet)", "page that plays"):
         lab._take_away.offer(kind)
         assert "download=" in lab._take_away.link.value, kind
     assert lab._take_away.data("scenario (JSON)", lab.run).decode() == lab.scenario.to_json()

@@ -70,7 +70,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="run again the scenario or sweep behind a picture, a page, a Parquet file or a folder of results",
     )
     reproduction.add_argument(
-        "file", type=Path, metavar="FILE", help="a PNG, SVG, page, Parquet file, or a folder of results"
+        "file", type=Path, metavar="FILE", help="a PNG, SVG, PDF, page, Parquet file, or a folder of results"
     )
     reproduction.add_argument("--engine", default="auto", help="auto (default), or the name of an engine: reference")
     reproduction.add_argument(

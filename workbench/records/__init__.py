@@ -22,7 +22,7 @@ fields of a sweep's record.
 
 record           records of runs, their text, and digests of the code
 table            records of a sweep's rows
-carriers         where the text is stored in a PNG, an SVG, a page and a Parquet file
+carriers         where the text is stored in a PNG, an SVG, a PDF, a page and a Parquet file
 contents         reads the records, the trace or the rows of a file of any kind
 differences      compares recorded values with those of a new run
 reproduction     runs a recorded scenario again and lists the differences: `wb.reproduce`, ``workbench reproduce``

@@ -4,6 +4,7 @@ The text is stored in
 
 PNG       a tEXt chunk with the keyword "workbench-record", in front of the pixels
 SVG       <metadata class="workbench-record">
+PDF       an element <workbench:record> of the page's metadata (XMP), which is not compressed
 page      <script type="application/json" class="workbench-record">, one for the run, and one for each figure of other
           runs
 Parquet   the key "workbench.record" of the metadata of the file's schema
@@ -14,6 +15,7 @@ The functions that read accept any bytes, and return the texts of records. Their
 from __future__ import annotations
 
 import html
+import re
 import struct
 import zlib
 from collections.abc import Iterator
@@ -28,6 +30,16 @@ NAME = "workbench-record"
 PARQUET_KEY = b"workbench.record"
 PNG_BEGIN = b"\x89PNG\r\n\x1a\n"
 _HEADER_B = 8 + 25  # of a PNG: its signature and its first chunk
+PDF_BEGIN = b"%PDF-"
+_PDF_PAGE = re.compile(rb"\n(\d+) 0 obj\n<<\s/Type\s/Page\s(.*?)\nendobj\n", re.DOTALL)
+_PDF_END = re.compile(rb"trailer\n<<(.*?)>>\s+startxref\s+(\d+)\s+%%EOF\s*$", re.DOTALL)
+_XMP = (
+    '<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmpmeta xmlns:x="adobe:ns:meta/">'
+    '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">'
+    f'<rdf:Description rdf:about="" xmlns:workbench="urn:{NAME}">',
+    '</rdf:Description></rdf:RDF></x:xmpmeta><?xpacket end="r"?>',
+)
+_PROPERTY = "<workbench:record>", "</workbench:record>"
 _METADATA = f'<metadata class="{NAME}">', "</metadata>"
 _SCRIPT = f'<script type="application/json" class="{NAME}">', "</script>"
 
@@ -67,6 +79,33 @@ def add_to_svg(svg: str, text: str) -> str:
     opening_tag, bracket, svg_content = svg.partition(">")
     opening, closing = _METADATA
     return f"{opening_tag}{bracket}\n{opening}{html.escape(text, quote=False)}{closing}{svg_content}"
+
+
+def add_to_pdf(data: bytes, text: str) -> bytes:
+    """Return ``data``, a PDF file by matplotlib with one page, with the text of a record in the page's metadata.
+
+    The metadata and the changed page are appended, in the way that PDF calls an incremental update.
+    """
+    page, end = _PDF_PAGE.search(data), _PDF_END.search(data)
+    size = re.search(rb"/Size\s+(\d+)", end[1]) if end else None
+    if page is None or end is None or size is None:
+        raise ValueError("the PDF has no page or trailer in the form in which matplotlib writes them")
+    page_number, metadata_number = int(page[1]), int(size[1])
+    metadata = "".join((_XMP[0], _PROPERTY[0], html.escape(text, quote=False), _PROPERTY[1], _XMP[1])).encode()
+    stream = b"<< /Type /Metadata /Subtype /XML /Length %d >>\nstream\n%b\nendstream" % (len(metadata), metadata)
+    dictionary = b"<< /Type /Page /Metadata %d 0 R %b" % (metadata_number, page[2])
+    update, entries = b"", b""
+    for number, content in ((page_number, dictionary), (metadata_number, stream)):
+        entries += b"%d 1\n%010d 00000 n \n" % (number, len(data) + len(update))
+        update += b"%d 0 obj\n%b\nendobj\n" % (number, content)
+    trailer = end[1].replace(size[0], b"/Size %d /Prev %b" % (metadata_number + 1, end[2]))
+    xref = len(data) + len(update)
+    return data + update + b"xref\n%btrailer\n<<%b>>\nstartxref\n%d\n%%%%EOF\n" % (entries, trailer, xref)
+
+
+def texts_of_pdf(data: bytes) -> list[str]:
+    """Return the texts of all records in a PDF file."""
+    return list(map(_unescape, _contents(data.decode("latin-1"), *_PROPERTY)))
 
 
 def script_element(text: str) -> str:

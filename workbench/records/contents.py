@@ -101,15 +101,17 @@ def _read_file(path: Path) -> Contents:
         raise DataError(f"the file has {size_B:,} bytes; a picture or page with a record has at most {LARGEST_B:,}")
     if first_bytes.startswith(carriers.PNG_BEGIN):
         return Contents("PNG", _parse_records(carriers.texts_of_png(path.read_bytes())))
+    if first_bytes.startswith(carriers.PDF_BEGIN):
+        return Contents("PDF", _parse_records(carriers.texts_of_pdf(path.read_bytes())))
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise DataError(f"the file is not a PNG, SVG, HTML or Parquet file; {_NO_RECORD}") from None
+        raise DataError(f"the file is not a PNG, SVG, PDF, HTML or Parquet file; {_NO_RECORD}") from None
     if text.lstrip().startswith("{"):
         return Contents("record", (_parse_record(text),))
     kind = "SVG" if "<svg" in text[:1024] else "page"
     if "<" not in text[:1024]:
-        raise DataError(f"the file is not a PNG, SVG, HTML or Parquet file; {_NO_RECORD}")
+        raise DataError(f"the file is not a PNG, SVG, PDF, HTML or Parquet file; {_NO_RECORD}")
     return Contents(kind, _parse_records(carriers.texts_of_markup(text)))
 
 

@@ -120,8 +120,8 @@ def reproduce(
 ) -> Reproduction:
     """Run the scenario recorded in a file again and compare the results.
 
-    path       for a run: its PNG, SVG, page or Parquet file, or the folder of `Run.save`; for a sweep: its chart, its
-               folder or a Parquet file in that folder
+    path       for a run: its PNG, SVG, PDF, page or Parquet file, or the folder of `Run.save`; for a sweep: its
+               chart, its folder or a Parquet file in that folder
     engine     the engine that plays the scenario, as for `Scenario.run`
     most       the largest number of a sweep's rows to run, beginning with the first; None for all
     progress   function called with the number of runs done and the total

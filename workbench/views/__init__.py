@@ -7,7 +7,7 @@ Views of a run over time draw its layers (`layers`): common layers of all runs, 
     PlayerView(run)                       a player in which other runs can be shown
     see(run)                              the layers, curves and message paths that all views draw
     save_html(run, path, extra=())        the player as one self-contained page
-    network_drawing(run, time_s=None)     the network at a time, as a static drawing (SVG, PNG)
+    network_drawing(run, time_s=None)     the network at a time, as a static drawing (SVG, PDF, PNG)
     inspect_node(run, node, time_s=None)  the state and the counters of a node at a time
     bundle(run)                           the mimebundle with which a notebook displays a run
 

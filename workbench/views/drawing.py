@@ -1,16 +1,18 @@
-"""A small display list that is written as SVG or PNG: figures for papers, without a browser.
+"""A small display list that is written as SVG, PDF or PNG: figures for papers, without a browser.
 
     drawing = Drawing(320, 200)
     drawing.segment(10, 10, 300, 150, colour="#0072B2", width=2)
     drawing.text(160, 190, "a line", anchor="middle")
-    drawing.to_svg(), drawing.to_png(scale=2), drawing.save("line.png")
+    drawing.to_svg(), drawing.to_png(scale=2), drawing.save("line.pdf")
 
 Lengths are in px (96 to the inch), x to the right and y down, from the upper left corner. Later items are drawn over
 earlier ones. Many segments, circles or polygons of one style are one item, made of arrays: `Segments`, `Circles`,
-`Polygons`. Pillow draws the PNGs (`pixels`) with its own font, so a picture is the same on every machine.
+`Polygons`. Pillow draws the PNGs (`pixels`) with its own font, so a picture is the same on every machine. matplotlib
+writes the PDFs (`pdf`) with the same font; it is imported when the first PDF is written.
 
 Items have the colours for a light background. ``in_dark()`` returns the same drawing for a dark background
 (`palette.in_dark`). ``to_html()`` contains both: it follows the theme of JupyterLab, or else the system's setting.
+Notebooks display it as an image (`image`), which they also show in a notebook that is not trusted.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ from xml.sax import saxutils
 
 import numpy as np
 
-from workbench.errors import ParameterError
+from workbench.errors import ParameterError, WorkbenchError
 from workbench.records import carriers
 from workbench.records.record import to_text
+from workbench.views.image import image_html
 from workbench.views.palette import BACKGROUND, TEXT, in_dark
 
 FONT_FAMILY = "Aileron, Helvetica, Arial, 'DejaVu Sans', sans-serif"
@@ -155,7 +158,7 @@ class Drawing:
     """A list of items in drawing order, on a page of ``width`` x ``height`` px.
 
     is_dark: whether the colours are for a dark page. record: a function that returns the record (`workbench.records`)
-    to store in SVG and PNG files; None if the drawing does not show a run.
+    to store in files; None if the drawing does not show a run.
 
     In the methods that add items, ``look`` contains further fields of the item, such as ``colour`` and ``width``.
     """
@@ -323,6 +326,13 @@ class Drawing:
         elements_svg = "\n".join(self.elements())
         return self.frame_svg(elements_svg, themed(elements_svg, self.background))
 
+    def to_image_html(self) -> str:
+        """Return the drawing as HTML for the output of a notebook's cell: `to_html` as an image (`views.image`).
+
+        In contrast to an SVG element, the image is also displayed in a notebook that is not trusted.
+        """
+        return image_html(self.to_html(), self.title or "a drawing", self.width, self.height)
+
     def frame_svg(self, body: str, style: str = "") -> str:
         """Return the SVG document of a drawing, or its SVG element for an HTML page.
 
@@ -346,24 +356,36 @@ class Drawing:
         png_bytes = png(self.in_dark() if dark else self, scale)
         return carriers.add_to_png(png_bytes, to_text(self.record())) if self.record else png_bytes
 
-    def save(self, path: str | Path, scale: float = 2, dark: bool = False) -> Path:
-        """Write the drawing to an .svg or .png file, as the suffix of the path requires, and return the path.
+    def to_pdf(self, dark: bool = False) -> bytes:
+        """Return the drawing as a PDF file with vector graphics. Raises WorkbenchError if matplotlib is missing."""
+        try:
+            from workbench.views.pdf import pdf
+        except ModuleNotFoundError as error:
+            raise WorkbenchError(f"a PDF needs matplotlib ({error}): pip install 'matplotlib>=3.9,<4'") from None
+        pdf_bytes = pdf(self.in_dark() if dark else self)
+        return carriers.add_to_pdf(pdf_bytes, to_text(self.record())) if self.record else pdf_bytes
 
-        Raises ParameterError for any other suffix.
+    def save(self, path: str | Path, scale: float = 2, dark: bool = False) -> Path:
+        """Write the drawing to an .svg, .pdf or .png file, as the suffix of the path requires, and return the path.
+
+        ``scale``: pixels per px of a PNG. Raises ParameterError for any other suffix.
         """
         path = Path(path)
         if path.suffix.lower() == ".svg":
             path.write_text(self.to_svg(dark), encoding="utf-8")
+        elif path.suffix.lower() == ".pdf":
+            path.write_bytes(self.to_pdf(dark))
         elif path.suffix.lower() == ".png":
             path.write_bytes(self.to_png(scale, dark))
         else:
             raise ParameterError(
-                f"the file name is {path.name!r}; a drawing is written as SVG or PNG, so it must end in .svg or .png"
+                f"the file name is {path.name!r}; a drawing is written as SVG, PDF or PNG, so it must end in .svg, "
+                ".pdf or .png"
             )
         return path
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return {"text/plain": repr(self), "text/html": self.to_html()}
+        return {"text/plain": repr(self), "text/html": self.to_image_html()}
 
     def __repr__(self) -> str:
         return f"Drawing({self.title!r}, {self.width:g} x {self.height:g} px, {len(self.items)} items)"
@@ -398,8 +420,13 @@ def spell(text: str) -> str:
     return "".join(map(_spell_character, text))
 
 
+def is_in_font(character: str) -> bool:
+    """Return whether Pillow's font has this character."""
+    return character.isascii() or character in _IN_FONT
+
+
 def _spell_character(character: str) -> str:
-    if character.isascii() or character in _IN_FONT:
+    if is_in_font(character):
         return character
     decomposed = unicodedata.normalize("NFKD", character).replace("\N{FRACTION SLASH}", "/")
     ascii_text = "".join(c for c in decomposed if c.isascii())

@@ -46,7 +46,7 @@ def of_network(graph: nx.Graph, **_options: Any) -> dict[str, Any]:
         return {"text/plain": f"{graph}, which is not valid in a scenario; topology.check(graph) raises the reason"}
     return {
         "text/plain": picture.sentence,
-        "text/html": f"{picture.draw().to_html()}<p>{_notes_html(picture)}</p>",
+        "text/html": f"{picture.draw().to_image_html()}<p>{_notes_html(picture)}</p>",
     }
 
 
@@ -57,7 +57,7 @@ def of_scenario(scenario: Any, **_options: Any) -> dict[str, Any]:
         caption_text for caption_text in (caption.workload(scenario), caption.conditions(scenario)) if caption_text
     )
     heading = f"<p><strong>{escape(caption.title(scenario))}</strong><br>{escape(details)}</p>"
-    drawing, notes_html = picture.draw().to_html(), _notes_html(picture)
+    drawing, notes_html = picture.draw().to_image_html(), _notes_html(picture)
     next_step = "<code>scenario.run()</code> runs it."
     return {
         "text/plain": repr(scenario),

@@ -8,7 +8,8 @@ Theory of operation
     inserted in between.
 
 Limits
-    An element that moves counts as a different element. Where scripts do not run, the last drawing is shown.
+    An element that moves counts as a different element. Where scripts do not run, as in a notebook that is not trusted,
+    an image of the last drawing is shown.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from typing import Any
 
 from workbench.errors import ParameterError
 from workbench.views.drawing import Drawing, themed
+from workbench.views.image import image_html
 
 STYLE = (
-    "<style>.wb-stepper [hidden]{display:none}.wb-steps{display:flex;gap:8px;align-items:center;max-width:700px;"
-    "font:13px system-ui,sans-serif;margin:4px 0}.wb-steps input{flex:1}.wb-steps output{min-width:6em}"
+    "<style>.wb-steps{display:flex;gap:8px;align-items:center;max-width:700px;font:13px system-ui,sans-serif;"
+    "margin:4px 0}.wb-steps input{flex:1}.wb-steps output{min-width:6em}"
     ".wb-stepper:focus-visible{outline:2px solid #4BA6E9;outline-offset:2px}</style>"
 )
+# SVG gives the attribute no meaning of its own.
+HIDDEN = "<style>g[hidden]{display:none}</style>\n"
 # Notebooks have shortcuts on the arrow keys; the focused element must opt out of them.
 OWN_KEYS = 'data-lm-suppress-shortcuts="true"'
 
@@ -58,17 +62,13 @@ class Stepper:
         """Return the slider with the drawing below it, as one element for a page."""
         last_step = len(self.drawings) - 1
         group_svg = "\n".join(_group_svg(spans, elements, last_step) for spans, elements in merged(self.drawings))
-        picture = self.drawings[0].frame_svg(group_svg, themed(group_svg, self.drawings[0].background))
+        first = self.drawings[0]
+        svg = first.frame_svg(group_svg, f"{themed(group_svg, first.background)}{HIDDEN}")
+        picture = image_html(svg, f"{first.title or 'a drawing'}, {self.names[-1]}", first.width, first.height)
         names, description = html.escape(json.dumps(self.names)), html.escape(self.description)
-        controls = (
-            '<div class="wb-steps" hidden>'
-            f'<button type="button" {OWN_KEYS} aria-label="previous">◀</button><label>{description}</label>'
-            f'<input type="range" {OWN_KEYS} min="0" max="{last_step}" value="{last_step}" aria-label="{description}">'
-            f'<button type="button" {OWN_KEYS} aria-label="next">▶</button><output></output></div>'
-        )
         script = Path(__file__).with_name("stepper.js").read_text(encoding="utf-8")
-        root = f'<div class="wb-stepper" tabindex="0" {OWN_KEYS} data-names="{names}">{controls}{picture}</div>'
-        return f"{STYLE}{root}<script>{script}</script>"
+        data = f'data-names="{names}" data-description="{description}"'
+        return f'{STYLE}<div class="wb-stepper" tabindex="0" {OWN_KEYS} {data}>{picture}</div><script>{script}</script>'
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/plain": repr(self), "text/html": self.to_html()}
@@ -175,4 +175,5 @@ def _group_svg(spans: Spans, elements: Sequence[str], last: int) -> str:
     steps = " ".join(
         f"{first_step}-{last_step}" if last_step > first_step else f"{first_step}" for first_step, last_step in spans
     )
-    return f'<g data-steps="{steps}"{"" if spans[-1][1] == last else " hidden"}>\n{elements_svg}\n</g>'
+    hidden = "" if spans[-1][1] == last else ' hidden=""'
+    return f'<g data-steps="{steps}"{hidden}>\n{elements_svg}\n</g>'

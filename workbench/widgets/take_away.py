@@ -26,6 +26,7 @@ LARGEST_B = 60_000_000  # bytes of a file behind a link; browsers reject longer 
 _KINDS: dict[str, tuple[str, str]] = {
     "scenario (JSON)": ("scenario.json", "application/json"),
     "figure (SVG)": ("figure.svg", "image/svg+xml"),
+    "figure (PDF)": ("figure.pdf", "application/pdf"),
     "figure (PNG)": ("figure.png", "image/png"),
     "run (Parquet)": ("trace.parquet", "application/octet-stream"),
     "page that plays": ("run.html", "text/html"),
@@ -83,6 +84,8 @@ class TakeAway(widgets.VBox):
             return run.scenario.to_json().encode()
         if name == "figure.svg":
             return network_drawing(run, self._time_s()).to_svg().encode()
+        if name == "figure.pdf":
+            return network_drawing(run, self._time_s()).to_pdf()
         if name == "figure.png":
             return network_drawing(run, self._time_s()).to_png()
         if name == "run.html":

@@ -247,14 +247,18 @@ def topic_explorer(
     count = ipywidgets.IntSlider(value=hashes, min=1, max=8, description="hashes", **style)
     picture = ipywidgets.HTML()
 
-    def show(_: Any = None) -> None:
+    def content(is_image: bool = False) -> str:
         try:
             decision = routing_steps(published.value, subscribed.value.split(), length.value, count.value)
-            picture.value = decision.drawing().to_svg()
         except WorkbenchError as error:
-            picture.value = f'<p style="color:{palette.LOST}">{html.escape(str(error))}.</p>'
+            return f'<p style="color:{palette.LOST}">{html.escape(str(error))}.</p>'
+        return decision.drawing().to_image_html() if is_image else decision.drawing().to_svg()
+
+    def show(_: Any = None) -> None:
+        picture.value = content()
 
     for field in (published, subscribed, length, count):
         field.observe(show, "value")
     show()
-    return Explorer(ipywidgets.VBox([published, subscribed, ipywidgets.HBox([length, count]), picture]), picture.value)
+    controls = ipywidgets.VBox([published, subscribed, ipywidgets.HBox([length, count]), picture])
+    return Explorer(controls, content(is_image=True))

@@ -331,7 +331,7 @@ def test_steps_reproduce_the_example_of_the_paper():
     assert "P4 is not innovative: it depends on the rows" in steps[2].verdict()
     bundle = steps[2]._repr_mimebundle_()
     assert bundle["text/plain"] == steps[2].verdict()
-    assert bundle["text/html"] == steps[2].drawing().to_html()
+    assert bundle["text/html"] == steps[2].drawing().to_image_html()
 
 
 def test_steps_of_a_complete_decoder_explain_a_dropped_packet():

@@ -21,7 +21,8 @@ def plot(table: SweepTable, x: str, y: str = "delivery_ratio", by: str | None = 
     """Draw the means of a metric against a parameter, with a confidence band.
 
     If ``x`` is not numeric, draw confidence intervals for each of its values. ``by``: a parameter, each value of which
-    gets its own line. The result is a `Drawing`: a notebook shows it, and ``save(path)`` writes an SVG or PNG file.
+    gets its own line. The result is a `Drawing`: a notebook shows it, and ``save(path)`` writes an SVG, PDF or PNG
+    file.
     Hover over a mark to see its values.
     """
     summary, axis_texts = table.summary(x, y, by), chart_texts(table.plan, table.varied, x, y, by)
