@@ -362,7 +362,7 @@ def test_interest_without_interval_covers_itself_and_interests_with_more_constra
         ("TEMP EQ_ANY", ""),
         ("INSTANCE EQ 4", ""),
         ("", ""),
-        # Filters may tell apart interests with different IS attributes.
+        # A filter may drop one of two interests with different IS attributes.
         ("TEMP GE 25, INSTANCE IS 4", ""),
         # No value meets both constraints, but two values of a reading can, by the rule "any".
         ("TEMP LE 10, TEMP GE 40", "any strict"),

@@ -84,7 +84,7 @@ def covers(interest, attributes, strict):
     of the interest must follow from a single constraint of the other one.
 
     An interest with an INTERVAL covers no other: a source could withhold the very readings that only the other interest
-    would bring. Nor do interests with different IS attributes (without INTERVAL), which filters may tell apart.
+    would bring. Nor do interests with different IS attributes (without INTERVAL), which filters may treat differently.
 
     >>> covers(parse("TEMP GE 25"), parse("TEMP GE 30, INSTANCE EQ 4, INTERVAL IS 1"), strict=False)
     True
