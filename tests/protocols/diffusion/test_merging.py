@@ -27,16 +27,16 @@ def flooded(node):
     ]
 
 
-def subscribed(node, what, now_s=0, expires_s=None):
-    return node.subscribe(parse(what), now_s * SECOND, expires_s)
+def subscribed(node, wanted, now_s=0, expires_s=None):
+    return node.subscribe(parse(wanted), now_s * SECOND, expires_s)
 
 
 def merging_node(*subscriptions, **settings):
     """Return a node with these subscriptions, (constraints, lifetime in s), and the interests that it flooded."""
     node = make_node(merge_interests=True, **settings)
-    for what, expires_s in subscriptions:
-        subscribed(node, what, 0, expires_s)
-    return node, [what for what, _ in flooded(node)]
+    for wanted, expires_s in subscriptions:
+        subscribed(node, wanted, 0, expires_s)
+    return node, [wanted for wanted, _ in flooded(node)]
 
 
 # Which interests are flooded
@@ -46,7 +46,7 @@ def merging_node(*subscriptions, **settings):
 @pytest.mark.parametrize("merges", [False, True])
 def test_sink_floods_one_interest_for_a_wide_and_a_narrow_subscription(order, merges):
     network = Network(Diffusion(merge_interests=merges), LINE)
-    subscriptions = {what: network.subscribe(0, what) for what in order}
+    subscriptions = {wanted: network.subscribe(0, wanted) for wanted in order}
     for degrees in (22, 27, 32):
         network.publish(3, f"TEMP IS {degrees}")
     assert taken(subscriptions[WIDE]) == ["TEMP IS 22", "TEMP IS 27", "TEMP IS 32"]
@@ -76,7 +76,7 @@ def test_of_two_interests_that_cover_each_other_the_older_one_is_flooded():
     node, floods = merging_node((first, 100), (second, 200))
     assert floods == [first, second]
     node.wake(30 * SECOND)
-    assert [what for what, _ in flooded(node)] == [second]
+    assert [wanted for wanted, _ in flooded(node)] == [second]
 
 
 def test_interest_of_another_sink_is_forwarded_and_flooded():
@@ -224,8 +224,8 @@ def test_covered_interest_without_neighbors_is_not_repeated():
 @pytest.mark.parametrize("merges", [False, True])
 def test_sink_reinforces_a_path_once_for_all_interests_that_it_has_merged(merges):
     network = Network(Diffusion(merge_interests=merges), LINE)
-    for what in (WIDE, NARROW, "TEMP EQ 26"):
-        network.subscribe(0, what)
+    for wanted in (WIDE, NARROW, "TEMP EQ 26"):
+        network.subscribe(0, wanted)
     for _ in range(3):
         network.publish(3, "TEMP IS 26")
     path = [(0, 1), (1, 2), (2, 3)]
@@ -250,8 +250,8 @@ def test_covered_subscription_can_be_reinforced_explicitly():
 def test_reinforcement_of_the_workload_is_sent_once_for_merged_interests():
     protocol = Diffusion(merge_interests=True, reinforce_after=0)
     network = Network(protocol, LINE)
-    for what in (WIDE, NARROW):
-        network.subscribe(0, what)
+    for wanted in (WIDE, NARROW):
+        network.subscribe(0, wanted)
     network.publish(3, "TEMP IS 27")
     protocol.reinforce(network.nodes[0], parse("TEMP EQ 27"), network.now)
     network.settle()
@@ -270,7 +270,7 @@ def test_interest_that_is_no_longer_covered_reinforces_the_known_path():
     assert [(to, to_text(message.attributes)) for to, message in sent(node) if to is not None] == [(3, NARROW)]
 
 
-# Every subscription gets what it gets without merging
+# Every subscription gets wanted it gets without merging
 
 
 INTERESTS = [
@@ -365,5 +365,5 @@ def test_every_subscription_gets_the_readings_that_it_gets_without_merging(links
     st.sampled_from(SETTINGS),
 )
 def test_subscriptions_with_an_interval_get_the_readings_that_they_get_without_merging(links, steps, settings):
-    # The first reading after a flood is always due, so subscriptions do not end here while others go on.
+    # The first reading after a flood is always due, so no subscription is ended here while others continue.
     assert_merging_changes_no_delivery(links, steps, settings)
