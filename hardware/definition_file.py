@@ -44,6 +44,7 @@ def settings(protocol: Diffusion) -> dict[str, int | float]:
         "reinforce_after": protocol.reinforce_after,
         "exploratory_gradients": protocol.exploratory_gradients,
         "matching": _MATCHINGS.index(protocol.matching),
+        "merge_interests": int(protocol.merge_interests),
         "lifetime_s": rules.lifetime_s(protocol.refresh_s, protocol.gradient_lifetime_s),
         "refresh_us": int(protocol.refresh_s * SECOND_US),
         "known_for_us": rules.known_for_us(protocol.refresh_s, protocol.gradient_lifetime_s),

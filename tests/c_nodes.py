@@ -257,10 +257,11 @@ class CNode(Node):
 
 
 class _OwnInterest(NamedTuple):
-    """An own interest of a node in C: its index in the node's memory, and its attributes."""
+    """An own interest of a node in C: its index in the node's memory, its attributes, and whether it is flooded."""
 
     place: int
     attributes: tuple
+    is_flooded: bool
 
 
 class _Subscriptions:
@@ -295,7 +296,8 @@ class CDiffusionNode(CNode):
         """The own interests in order, each with its attributes, as `Diffusion.reinforce` needs them."""
         memory = self.memory
         places = [memory.own_order[k] for k in range(memory.own_count)]
-        return [_OwnInterest(place, self._decoded(memory.own_interests[place].attributes)) for place in places]
+        interests = [(place, memory.own_interests[place]) for place in places]
+        return [_OwnInterest(place, self._decoded(own.attributes), own.is_flooded) for place, own in interests]
 
     def _decoded(self, attribute_list):
         encoded = bytes(self._ffi.buffer(attribute_list.bytes, attribute_list.size))

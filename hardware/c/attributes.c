@@ -393,6 +393,48 @@ bool is_within(struct attributes reinforcement, struct attributes interest)
     return true;
 }
 
+/* Whether the other list has the IS attributes of the first list, except INTERVAL, as often. */
+static bool has_descriptions(struct attributes one, struct attributes other)
+{
+    const uint8_t *next = one.bytes;
+    for (size_t i = 0; i < one.count; i++) {
+        struct attribute wanted = next_attribute(&next);
+        if (wanted.op == IS && plays_a_part(wanted) && count_of(wanted, one) != count_of(wanted, other))
+            return false;
+    }
+    return true;
+}
+
+/* Whether one attribute of a list lies within a constraint. */
+static bool has_within(struct attributes attributes, struct attributes constraint)
+{
+    const uint8_t *next = attributes.bytes;
+    for (size_t i = 0; i < attributes.count; i++) {
+        const uint8_t *at = next;
+        (void)next_attribute(&next);
+        if (is_within((struct attributes){at, (size_t)(next - at), 1}, constraint))
+            return true;
+    }
+    return false;
+}
+
+bool covers(struct attributes interest, struct attributes other, bool is_strict)
+{
+    if (interval_of(interest) > 0 || !has_descriptions(interest, other) || !has_descriptions(other, interest))
+        return false;
+    if (is_strict)
+        return is_within(other, interest);
+    /* Different values of a key may meet the constraints of `other`, so each has to follow from a single one. */
+    const uint8_t *next = interest.bytes;
+    for (size_t i = 0; i < interest.count; i++) {
+        const uint8_t *at = next;
+        struct attribute one = next_attribute(&next);
+        if (one.op != IS && !has_within(other, (struct attributes){at, (size_t)(next - at), 1}))
+            return false;
+    }
+    return true;
+}
+
 /* Samples */
 
 struct attributes first_sample(struct attributes aggregate, struct attributes *rest)

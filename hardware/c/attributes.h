@@ -64,6 +64,9 @@ bool one_way_match(struct attributes subscription, struct attributes publication
 /* Whether for each key of a subscription a single IS attribute of a publication meets all its constraints. */
 bool strict_match(struct attributes subscription, struct attributes publication);
 
+/* Whether an interest brings its sink all data that the other one would bring; `is_strict`: by strict_match. */
+bool covers(struct attributes interest, struct attributes other, bool is_strict);
+
 /* Whether two interests overlap: the same constraints in any order, whatever their INTERVAL (A16). */
 bool same_constraints(struct attributes one, struct attributes other);
 

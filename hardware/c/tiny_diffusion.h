@@ -130,6 +130,7 @@ enum { INTEREST_PACKET = 1, DATA_PACKET = 2 };
       .reinforce_after = 1, \
       .exploratory_gradients = 1, \
       .matching = 0, \
+      .merge_interests = 0, \
       .lifetime_s = 150, \
       .refresh_us = 30000000, \
       .known_for_us = 60000000, \

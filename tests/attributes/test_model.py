@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workbench import attributes
-from workbench.attributes.interests import constraints, is_within
+from workbench.attributes.interests import constraints, covers, is_within
 from workbench.attributes.keys import in_units, key_of, make, register_key
 from workbench.attributes.model import (
     EQ,
@@ -344,6 +344,66 @@ def test_interest_is_within_itself_and_within_its_parts(interest):
 )
 def test_reinforcement_may_request_less_but_never_more(reinforcement, is_so):
     assert is_within(parse(reinforcement), parse("TEMP GE 25, INTERVAL IS 10")) is is_so
+
+
+@given(attribute_lists, attribute_lists, publications, st.booleans())
+def test_interest_matches_all_data_that_a_covered_one_matches(interest, other, publication, strict):
+    if covers(interest, other, strict):
+        assert is_within(other, interest)
+        assert one_way_match(interest, publication, strict) or not one_way_match(other, publication, strict)
+
+
+@given(attribute_lists, st.booleans())
+def test_interest_without_interval_covers_itself_and_interests_with_more_constraints(interest, strict):
+    if all(a.key != INTERVAL for a in interest):
+        assert covers(interest, interest, strict)
+        constrained = interest + (Attribute(HUMIDITY, EQ, 1),)
+        assert covers(interest, constrained, strict)
+        assert covers((), tuple(a for a in constrained if a.operator != IS), strict)
+
+
+@pytest.mark.parametrize(
+    ("other", "covered"),
+    [
+        ("TEMP GE 25", "any strict"),
+        ("TEMP GT 30, INSTANCE EQ 4", "any strict"),
+        ("TEMP GE 25, INTERVAL IS 1", "any strict"),
+        ("TEMP EQ 25, TEMP NE 30", "any strict"),
+        ("TEMP GE 24", ""),
+        ("TEMP EQ_ANY", ""),
+        ("INSTANCE EQ 4", ""),
+        ("", ""),
+        # A filter may drop one of two interests with different IS attributes.
+        ("TEMP GE 25, INSTANCE IS 4", ""),
+        # No value meets both constraints, but two values of a reading can, by the rule "any".
+        ("TEMP LE 10, TEMP GE 40", "any strict"),
+        ("TEMP LE 10, TEMP GE 20", "strict"),
+    ],
+)
+def test_interest_covers_another_if_it_brings_all_of_its_data(other, covered):
+    for matching in ("any", "strict"):
+        assert covers(parse("TEMP GE 25"), parse(other), matching == "strict") is (matching in covered)
+
+
+@pytest.mark.parametrize(
+    ("interest", "other", "covered"),
+    [
+        # "TEMP IS 20, TEMP IS 35" matches the second interest by the rule "any", but not the first one.
+        ("TEMP EQ 30", "TEMP GE 30, TEMP LE 30", "strict"),
+        ("TEMP NE 30", "TEMP GE 30, TEMP NE 30", "any strict"),
+        ("TEMP GE 20, TEMP LE 40", "TEMP GE 25, TEMP LE 30", "any strict"),
+        ("TEMP GE 20, TEMP LE 40", "TEMP EQ 30", "any strict"),
+        ("TEMP EQ_ANY", "TEMP NE 30", "any strict"),
+        ('PAYLOAD NE "a"', 'PAYLOAD EQ "b"', "any strict"),
+        ('PAYLOAD NE "a"', 'PAYLOAD NE "b"', ""),
+        ("TEMP GE 25, INTERVAL IS 1", "TEMP GE 30, INTERVAL IS 2", ""),
+        ("TEMP GE 25, INTERVAL LE 5", "TEMP GE 30, INTERVAL LE 2", "any strict"),
+        ("TEMP GE 25, INSTANCE IS 4", "INSTANCE IS 4, TEMP GE 30", "any strict"),
+    ],
+)
+def test_interest_covers_another_only_if_the_rule_of_matching_implies_it(interest, other, covered):
+    for matching in ("any", "strict"):
+        assert covers(parse(interest), parse(other), matching == "strict") is (matching in covered)
 
 
 @given(st.lists(st.lists(st.sampled_from(EDGES), min_size=2, max_size=2), max_size=4), attribute_lists)

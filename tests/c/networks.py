@@ -92,6 +92,7 @@ def random_scenario(number):
         exploratory_gradients=dice.choice([1, 2]),
         max_repeats=dice.choice([0, 3]),
         matching={2: "two-way", 4: "strict"}.get(number % 5, "any"),
+        merge_interests=number % 3 == 1,
         blacklist_loss=dice.choice([0.5, 0.75, 1]),
         filters=random_filters(number, nodes),
     )

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.c_nodes import library, needs_compiler
 from tests.families import examples
 from workbench import draws
-from workbench.attributes.interests import constraints, is_within
+from workbench.attributes.interests import constraints, covers, is_within
 from workbench.attributes.model import BLOB_OPERATORS, IS, PAYLOAD, Attribute, one_way_match, split_samples
 from workbench.attributes.wire import decode_attributes, encode_attributes
 from workbench.errors import DecodeError
@@ -52,6 +52,9 @@ def test_two_lists_compare_as_in_python(c, left, right):
     assert functions.same_constraints(left_in_c, right_in_c) == (constraints(left) == constraints(right))
     assert functions.is_within(left_in_c, right_in_c) == is_within(left, right)
     assert functions.are_equal(left_in_c, right_in_c) == (left == right)
+    for strict in (False, True):
+        assert functions.covers(left_in_c, right_in_c, strict) == covers(left, right, strict)
+        assert functions.covers(left_in_c, left_in_c, strict) == covers(left, left, strict)
 
 
 @given(LISTS)

@@ -42,7 +42,7 @@ def test_strict_node_of_a_small_mote_leaves_half_of_ten_kilobytes():
 def test_image_of_a_small_strict_mote_fits_ten_kilobytes_with_a_stack_that_is_never_full(filters):
     protocol = c_memory.protocol_of({"MESSAGE_B": 29, **c_memory.SMALL}, filters)
     whole = in_c.footprint(protocol)
-    assert whole.ram_B <= c_memory.GOAL_B and whole.flash_B <= 31 * 1024
+    assert whole.ram_B <= c_memory.GOAL_B and whole.flash_B <= 32 * 1024
     # The measured depth is at most the sum of the frames along the calls.
     bound_B = c_memory.stack_bound_B(bool(filters))
     assert 800 < c_memory.deepest_stack_B(protocol) <= bound_B <= whole.stack_B - in_c.STACK_GUARD_B
@@ -50,5 +50,5 @@ def test_image_of_a_small_strict_mote_fits_ten_kilobytes_with_a_stack_that_is_ne
 
 @needs_cross_compiler
 def test_code_and_stack_stay_small():
-    assert c_memory.code_B() <= 18 * 1024
+    assert c_memory.code_B() <= 19 * 1024
     assert c_memory.frames()[0].size_B <= 400

@@ -59,6 +59,7 @@ FILES = {
     "protocols/coded_diffusion/test_node": {},
     "protocols/diffusion/test_interests": {"test_each_node_sends_an_interest_once": NETWORKX},
     "protocols/diffusion/test_reinforcement": {},
+    "protocols/diffusion/test_merging": {},
     "protocols/flooding/test_node": {
         "test_every_node_holds_every_event_once_in_whatever_order_links_deliver": NETWORKX,
     },

@@ -17,6 +17,7 @@ HASHES = {
     "diffusion-emitting": "c64106bd0135a0a85fda8a6499fa8241d7dfb1f5a7b8be4d8127898e7df7d1f3",
     "diffusion-grid": "6d66b47d28521e31d4724d75d7a663f3218f6bc8e4903473d2877b4a4154afba",
     "diffusion-lossy": "4d000262b82a33b459655982bba0ccceb0d5c2ca79bbc4e463bebed21571dfac",
+    "diffusion-merged": "67ecd5f0149a6ad3f5c94c9adf52e4f5dfc7fee2893fc64b9c9e37fc39f42901",
     "diffusion-motes": "a9262913b61bf8d6b040d1d7cd2b9193dbede33160d772162f2ef1fbe0af3dff",
     "diffusion-paced-region": "a24e30732ce8741fc13e2cffbf65ba7c2bde061486502560816d7ee3c61a3c04",
     "diffusion-two-way": "4f2d45a395532ee760c8d645fb22c4fa3cf613bffe9a7182eb92f87c41c38787",

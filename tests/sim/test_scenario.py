@@ -184,6 +184,7 @@ GOLDEN_HASHES = {
     "diffusion-emitting": "851f37e73592f33b",
     "diffusion-grid": "c176fa8e4f03a2f2",
     "diffusion-lossy": "ee4706f263239325",
+    "diffusion-merged": "f9e73af3c42b680d",
     "diffusion-motes": "836dcdb5e1c91691",
     "diffusion-paced-region": "a0647b3a3eff90c2",
     "diffusion-two-way": "12270e24b504d0c9",

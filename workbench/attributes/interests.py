@@ -1,5 +1,7 @@
 """Comparison of two interests: whether their constraints are the same, and whether one lies within the other.
 
+`covers` is the stricter comparison for a sink with two interests: whether one of them brings all data of the other.
+
 Differs from the original in (A16, A20, ... are the numbered gaps of model.py)
     A16  interests count as the same whatever their INTERVAL, unless INTERVAL constrains data ("INTERVAL LE 5").
     A20  a reinforcement matches an interest if it is at least as constrained as the interest (`is_within`).
@@ -72,6 +74,29 @@ def is_within(reinforcement, interest):
         if not is_subset(reinforcement_constraints, interest_constraints):
             return False
     return True
+
+
+def covers(interest, attributes, strict):
+    """Return whether an interest brings a sink all data that another interest with ``attributes`` would bring.
+
+    ``strict``: whether one value must meet all constraints of its key (A11). Then the other interest must lie within
+    the interest (`is_within`). Otherwise a repeated key may meet each constraint with another value, so each constraint
+    of the interest must follow from a single constraint of the other one.
+
+    An interest with an INTERVAL covers no other: a source could withhold the very readings that only the other interest
+    would bring. Nor do interests with different IS attributes (without INTERVAL), which filters may treat differently.
+
+    >>> covers(parse("TEMP GE 25"), parse("TEMP GE 30, INSTANCE EQ 4, INTERVAL IS 1"), strict=False)
+    True
+    """
+    if interval_us(interest):
+        return False
+    described, other_described = [[a for a in constraints(each) if a.operator == IS] for each in (interest, attributes)]
+    if described != other_described:
+        return False
+    if strict:
+        return is_within(attributes, interest)
+    return all([any([is_within([a], [outer]) for a in attributes]) for outer in interest if outer.operator != IS])
 
 
 def _is_integer_subset(inner, outer):

@@ -64,6 +64,7 @@ OTHER_SETTINGS = {
     "exploratory_gradients": st.sampled_from([2, 3]),
     "blacklist_loss": st.sampled_from([0.0, 0.5, 1.0]),
     "matching": st.sampled_from(["strict", "two-way", "two-way"]),
+    "merge_interests": st.just(True),
 }
 other_settings = st.lists(st.sampled_from(sorted(OTHER_SETTINGS)), max_size=4, unique=True).flatmap(
     lambda names: st.fixed_dictionaries({name: OTHER_SETTINGS[name] for name in names})
@@ -282,6 +283,7 @@ def test_nodes_do_the_same_for_as_long_as_they_live(sizes):
     for seed in range(LIVES):
         more = {"exploratory_gradients": 1 + seed % 3, "reinforce_after": 1 + seed % 2}
         more["matching"] = ("any", "two-way", "any", "strict")[seed % 4]
+        more["merge_interests"] = seed % 5 in (1, 3)
         pair = Pair(Diffusion(**SIZES[sizes], **more), ADDRESS)
         world = World(seed, TWO_WAY_WORLD if seed % 4 == 1 else WORLD)
         pair.play(world.step() for _ in range(400))

@@ -100,6 +100,7 @@ DIFFUSIONS = {
     "blacklist_loss": st.sampled_from([0.0, 0.4, 0.8, 0.95, 1.0]),
     "profile": st.sampled_from(["wide", "wide", "strict"]),
     "matching": st.sampled_from(["any", "strict", "two-way", "two-way"]),
+    "merge_interests": st.booleans(),
 }
 
 
@@ -203,6 +204,29 @@ def test_both_engines_give_the_same_trace(scenario):
 @settings(max_examples=examples(150))
 @given(scenarios({"matching": "two-way"}))
 def test_both_engines_give_the_same_trace_if_nodes_match_two_ways(scenario):
+    if is_fast(scenario):
+        assert_same_trace(scenario)
+
+
+@st.composite
+def sinks_with_several_interests(draw):
+    topology, protocol, count = draw(topologies(NODES)), draw(protocols()), draw(st.integers(2, 8))
+    wanted = [draw(subscriptions()) for _ in range(count)]
+    sinks = [
+        item if item.at == "all" else type(item)(**{**vars(item), "at": (draw(st.integers(0, 1)),)}) for item in wanted
+    ]
+    workload = [*sinks, draw(publications()), draw(publications())]
+    if draw(st.booleans()):
+        workload.append(wb.reinforce(0, "TEMP EQ 26", draw(st.sampled_from([None, 0.9])), start_s=draw(TIMES_S)))
+    workload = [_at_nodes(item, range(NODES), len(topology)) for item in workload]
+    carried = tuple(_with_nodes(filter_, range(NODES), len(topology)) for filter_ in protocol.filters)
+    protocol = wb.Diffusion(**{**protocol.settings, "merge_interests": True, "filters": carried})
+    return wb.Scenario(topology, protocol, workload, draw(RADIOS), 6, draw(st.integers(0, 99)))
+
+
+@settings(max_examples=examples(150))
+@given(sinks_with_several_interests())
+def test_both_engines_merge_the_same_interests(scenario):
     if is_fast(scenario):
         assert_same_trace(scenario)
 

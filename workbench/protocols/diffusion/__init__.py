@@ -52,6 +52,29 @@ INTERVAL
     gradients that the reinforcement sets expire. A sink that relays data for other sinks delivers what it relays, so it
     may get more readings than it requests.
 
+Merged interests
+    With ``merge_interests=True`` a sink floods no interest that another of its own interests *covers*: the wider
+    interest brings all data of the covered one, ends no earlier, and has no INTERVAL (`covers` in
+    attributes/interests.py). Of two interests that cover each other, the newer one is covered. Gradients lead to a
+    sink, so an interest never covers that of another sink.
+
+    The sink delivers data to the subscriptions of a covered interest as before. It reinforces paths for the wider
+    interest only. An explicit ``reinforce`` of a covered subscription is a further constrained reinforcement of the
+    wider interest, which relays accept (A20).
+
+    An interest that becomes covered after it was flooded is no longer refreshed, and its gradients expire. They are not
+    cancelled: that would cost a flood, and a node that missed the flood of the wider interest would have no gradient
+    until the next refresh (grid of 100 nodes with the radio ``cc2420``: 1.6 % of the readings of the next minute are
+    lost instead of 0.2 %). Meanwhile a reading may take two paths; the sink delivers it once. If the wider interest is
+    cancelled, or its end comes closer, the sink floods the covered one in a new round. It does so before it cancels the
+    wider one, so that nodes on the path always have a gradient if no flood is lost. A covered interest that ends is
+    cancelled only if it was flooded before. The expiry of a wider interest uncovers none, as covered interests end no
+    later.
+
+    A filter that drops or changes the wider interest also affects the data of the covered ones, and so does an explicit
+    reinforcement of the wider interest with an INTERVAL. The floods of several interests make up for each other's
+    losses, also without refreshes (``refresh_s=0``): merged interests lose more readings if floods are often lost.
+
 Messages (protocols/diffusion/wire.py)
     interest        broadcast: sink, sequence, round, previous hop, ttl, expiration, attributes
     reinforcement   the same message, sent to one neighbor only
@@ -103,7 +126,8 @@ Differs from the original in (A1, A2, ...: this project numbers the gaps in the 
          but not what nodes do with it; in directed diffusion relays also convert rates. Here a source remembers the
          INTERVAL of as many sinks as its cache has entries; a further sink gets all readings.
     A16  an interest is a duplicate if sink, sequence and round are equal. Interests with the same constraints share a
-         cache entry. An interest whose constraints lie within those of another interest is still flooded.
+         cache entry. An interest whose constraints lie within those of another interest is still flooded, unless
+         ``merge_interests`` is set and both are interests of the same sink (see above).
     A19  an interest message is a reinforcement if it was sent by unicast.
     A20, A21  reinforcement.py describes which reinforcements a node accepts, and where it forwards them.
     A23  data is checked against the duplicate list first, then the filters, then the interest cache.
@@ -183,6 +207,9 @@ PARAMETERS = (
         "",
         "A11: strict if one value has to meet all constraints of its key, two-way if publications may have constraints",
     ),
+    Parameter(
+        "merge_interests", False, None, None, "", "True: a sink floods no interest that another of its own covers (A16)"
+    ),
     Parameter("blacklist_loss", 0.75, 0, 1, "share", "above it, 802.15.4's four tries are too few; 1: no list"),
     Parameter("blacklist_hysteresis", 0.1, 0, 1, "share", "a link on the edge does not flap"),
     Parameter("filters", (), None, None, "Filter", "none: the network forwards messages unchanged"),
@@ -206,7 +233,7 @@ class Diffusion(Protocol):
 
     node = DiffusionNode
     parameters = PARAMETERS
-    added = ("matching",)
+    added = ("matching", "merge_interests")
     largest_address = 0xFFFE
     fast = "workbench.protocols.diffusion.fast"
     metrics = "workbench.protocols.diffusion.metrics"
@@ -265,10 +292,10 @@ class Diffusion(Protocol):
         """Let ``node``, a sink, reinforce the paths to the sources whose data matches ``attributes``.
 
         The node sends a reinforcement for each interest of its own subscriptions whose constraints contain
-        ``attributes``.
+        ``attributes``. A covered interest needs none, as the interest that covers it contains ``attributes`` too.
         """
         for own_interest in list(node.own_interests):
-            if is_within(attributes, own_interest.attributes):
+            if own_interest.is_flooded and is_within(attributes, own_interest.attributes):
                 node.reinforce(node.subscriptions.of(own_interest)[0], now, attributes)
 
     def sizes_in_c(self):

@@ -411,14 +411,18 @@ class SeenInterests:
 
 
 class OwnInterest:
-    """An interest of this node, shared by all its subscriptions with the same constraints."""
+    """An interest of this node, shared by all its subscriptions with the same constraints.
+
+    ``is_flooded``: whether the node floods and refreshes the interest; if not, another own interest covers it.
+    """
 
     def __init__(self, sequence, attributes, max_reinforcements):
         self.sequence = sequence
         self.attributes = attributes
+        self.is_flooded = False
         self.round = 0
         self.reinforcements = 0  # started in this round
         self.refresh_us = None
         self.repeat_us = None  # when this round is sent again, unless a neighbor is heard to forward it
-        self.repeats = 0  # of this round
+        self.repeats = None  # of this round; None before the first one
         self.data_gradients = DataGradients(max_reinforcements)

@@ -5,7 +5,7 @@ An *own interest* is an `OwnInterest`: the interest that this node, as a sink, f
 This file runs on a mote too (MicroPython's subset of Python).
 """
 
-from workbench.attributes.interests import constraints, interval_us, is_within
+from workbench.attributes.interests import constraints, covers, interval_us, is_within
 from workbench.attributes.model import (
     IS,
     check_publication,
@@ -102,7 +102,10 @@ class DiffusionNode(Node):
             )
         attributes = subscription.attributes
         self._check_count(attributes)
-        own_interest = self._own_interest(attributes)
+        own_interest = None
+        for other_interest in self.own_interests:
+            if constraints(other_interest.attributes) == constraints(attributes):
+                own_interest = other_interest
         if own_interest is None:
             if len(self.own_interests) >= self.settings.max_interests:
                 raise ParameterError(
@@ -120,20 +123,25 @@ class DiffusionNode(Node):
                     wire.Interest(0, self.address, 0, self.address, 1, 0, attributes), self.settings.profile
                 )
                 own_interest.attributes = attributes
-            # In the current round, neighbors would drop the interest as a duplicate and not learn the new expiration.
-            self._begin_round(own_interest)
+            own_interest.is_flooded = False
         subscription.request = own_interest
         self.subscriptions.add(subscription)
-        self._send_interest(own_interest, now)
+        self._flood_interests(now)
         self._plan_tick(now)
         return subscription
 
     def unsubscribe(self, subscription, now):
-        """End a subscription. If no other subscription shares its interest, cancel the interest in the network."""
+        """End a subscription. If no other subscription shares its interest, cancel the interest in the network.
+
+        Before that, flood the interests that no other interest of this node covers any more.
+        """
         if self.subscriptions.end(subscription):
             own_interest = subscription.request
-            if not self.subscriptions.of(own_interest):
+            is_last = not self.subscriptions.of(own_interest)
+            if is_last:
                 self.own_interests.remove(own_interest)
+            self._flood_interests(now)
+            if is_last and own_interest.repeats is not None:
                 own_interest.round = rules.next_round(own_interest.round)
                 self.outbox.append(
                     (None, self._encode_interest(own_interest, 0, own_interest.sequence, self.settings.ttl))
@@ -232,7 +240,6 @@ class DiffusionNode(Node):
             if not self.subscriptions.of(own_interest):
                 self.own_interests.remove(own_interest)
             elif own_interest.refresh_us is not None and own_interest.refresh_us <= now:
-                self._begin_round(own_interest)
                 self._send_interest(own_interest, now)
             elif own_interest.repeat_us is not None and own_interest.repeat_us <= now:
                 own_interest.repeats += 1
@@ -262,25 +269,60 @@ class DiffusionNode(Node):
 
     # Interests
 
-    def _own_interest(self, attributes):
-        for own_interest in self.own_interests:
-            if constraints(own_interest.attributes) == constraints(attributes):
-                return own_interest
-        return None
+    def _flood_interests(self, now):
+        """Flood this node's interests that are not flooded yet, except interests that another one covers.
 
-    def _begin_round(self, own):
-        own.round = rules.next_round(own.round)
-        own.reinforcements = 0
-        own.data_gradients.forget_reinforcements(self.address)
+        A covered interest is no longer refreshed. See A16 in the docstring of `workbench.protocols.diffusion`.
+        """
+        for own in self.own_interests:
+            if self.settings.merge_interests and self._is_covered(own):
+                own.is_flooded = False
+                own.refresh_us = own.repeat_us = None
+            elif not own.is_flooded:
+                own.is_flooded = True
+                self._send_interest(own, now)
+        self._plan_wake()
+
+    def _is_covered(self, own):
+        """Return whether another interest of this node brings all data of ``own`` and ends no earlier.
+
+        Of two interests that cover each other, only the newer one is covered.
+        """
+        is_older = True
+        strict = self.matching == "strict"
+        for other in self.own_interests:
+            if other is own:
+                is_older = False
+                continue
+            ends = [
+                max(
+                    [
+                        FOREVER_US if subscription.expires_us is None else subscription.expires_us
+                        for subscription in self.subscriptions.of(interest)
+                    ]
+                )
+                for interest in (other, own)
+            ]
+            if (
+                ends[0] >= ends[1]
+                and covers(other.attributes, own.attributes, strict)
+                and (is_older or ends[0] > ends[1] or not covers(own.attributes, other.attributes, strict))
+            ):
+                return True
+        return False
 
     def _send_interest(self, own, now):
-        """Flood this node's interest ``own``, which is new or in a new round, and plan its next refresh."""
+        """Flood this node's interest ``own``, in a new round unless it is new, and plan its next refresh."""
+        if own.repeats is not None:
+            # In the current round, neighbors would drop the interest as a duplicate and not learn the new expiration.
+            own.round = rules.next_round(own.round)
+            own.reinforcements = 0
+            own.data_gradients.forget_reinforcements(self.address)
         self.events.append(InterestCached(NOBODY, "interest", self.address, own.sequence, own.round, own.attributes))
         refresh_us = int(self.settings.refresh_s * SECOND_US)
         own.refresh_us = now + refresh_us if refresh_us else None
         own.repeats = 0
         self._flood(own, now)
-        self._plan_wake()
 
     def _flood(self, own, now):
         """Send this node's interest ``own`` in its current round; plan to repeat it in case no neighbor forwards it."""
@@ -289,17 +331,6 @@ class DiffusionNode(Node):
         own.repeat_us = None
         if own.repeats < self.settings.max_repeats:
             own.repeat_us = now + rules.REPEAT_AFTER_US + self.random.below(rules.REPEAT_WITHIN_US)
-
-    def _stop_repeating(self, interest):
-        """Cancel the planned repetition of this node's interest, because a neighbor has forwarded ``interest``."""
-        for own_interest in self.own_interests:
-            if (
-                own_interest.sequence == interest.sequence
-                and own_interest.round == interest.round
-                and own_interest.repeat_us is not None
-            ):
-                own_interest.repeat_us = None
-                self._plan_wake()
 
     def expiration_s(self, own, now):
         """Return the lifetime (s) of the gradients that this node's interest ``own`` sets at other nodes.
@@ -375,7 +406,15 @@ class DiffusionNode(Node):
             # Another neighbor brought a known interest: a spare gradient, in case the first one fails (A14).
             entry = self.cache.find(interest.attributes)
             if interest.sink == self.address:
-                self._stop_repeating(interest)
+                for own_interest in self.own_interests:
+                    # A neighbor has forwarded this round of the interest, so it needs no repetition.
+                    if (
+                        own_interest.sequence == interest.sequence
+                        and own_interest.round == interest.round
+                        and own_interest.repeat_us is not None
+                    ):
+                        own_interest.repeat_us = None
+                        self._plan_wake()
             elif entry is not None and interest.expiration_s:
                 self.set_gradient(entry, interest, now)
             self._drop_message(interest, "interest", "duplicate")
@@ -397,7 +436,11 @@ class DiffusionNode(Node):
             self._cancel(interest)
         else:
             self._cache_interest(interest, now)
-        self._forward_interest(interest)
+        if interest.ttl <= 1:
+            self._drop_message(interest, "interest", "ttl")
+            return
+        self.outbox.append((None, self._next_frame(interest)))
+        self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
     def _cache_interest(self, interest, now):
         """Store an interest that is new or in a new round in the cache, with a gradient towards its sender."""
@@ -520,13 +563,6 @@ class DiffusionNode(Node):
             if removed_gradients and not entry.gradients:
                 self.cache.entries.remove(entry)
                 self._report_interest_removed(entry, "cancelled")
-
-    def _forward_interest(self, interest):
-        if interest.ttl <= 1:
-            self._drop_message(interest, "interest", "ttl")
-            return
-        self.outbox.append((None, self._next_frame(interest)))
-        self.events.append(Forwarded(interest.previous_hop, "interest", interest.sink, interest.sequence, 0, ""))
 
     def _next_frame(self, interest):
         """Return the frame in which this node forwards an interest or a reinforcement, with a ttl lower by 1."""
@@ -840,15 +876,12 @@ class DiffusionNode(Node):
         self.events.append(Forwarded(data.previous_hop, "data", data.source, data.sequence, len(copies), ""))
         for _, sinks in copies:
             for sink in sinks:
-                self._note_served(seen, sink)
+                bit, is_reused = self.served_sinks.bit(sink)
+                if is_reused:
+                    for other_record in self.seen_data.values.values():
+                        other_record.served &= ~bit
+                seen.served |= bit
         return True
-
-    def _note_served(self, seen, sink):
-        bit, is_reused = self.served_sinks.bit(sink)
-        if is_reused:
-            for other_record in self.seen_data.values.values():
-                other_record.served &= ~bit
-        seen.served |= bit
 
     def _share_paths(self, paths):
         """Choose the neighbors that get a copy of data: at most ``max_next_hops``, and as few as possible.
@@ -971,7 +1004,8 @@ class DiffusionNode(Node):
                 if is_match(subscription.attributes, sample, self.matching):
                     self.deliver_to([subscription], sample, data.previous_hop, "data", data.source, data.sequence, now)
         data_gradient = self._update_data_gradient(own.data_gradients, data)
-        if data_gradient is None or self.address in data_gradient.reinforced_for:
+        # The interest that covers ``own`` has a data gradient to the same neighbor, and reinforces that path.
+        if data_gradient is None or self.address in data_gradient.reinforced_for or not own.is_flooded:
             return
         settings = self.settings
         if rules.may_reinforce(

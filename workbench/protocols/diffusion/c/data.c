@@ -100,7 +100,8 @@ static void deliver(struct diffusion *node, struct own_interest *own, const stru
             deliver_to(node, one, own, data);
     }
     struct data_gradient *path = note_path(node, &own->data_gradients, data);
-    if (path == NULL || is_reinforced_for(path, node->address))
+    /* The interest that covers this one has a path from the same neighbor, and reinforces that. */
+    if (path == NULL || is_reinforced_for(path, node->address) || !own->is_flooded)
         return;
     if (may_reinforce(path->messages, node->settings->reinforce_after, own->reinforcements)) {
         own->reinforcements++;

@@ -51,7 +51,8 @@ struct diffusion_settings {
     uint8_t max_repeats;
     uint16_t reinforce_after;
     uint8_t exploratory_gradients;
-    uint8_t matching; /* an enum diffusion_matching */
+    unsigned matching : 7;    /* an enum diffusion_matching */
+    bool merge_interests : 1; /* whether no interest is flooded that another own interest covers (A16) */
     uint16_t lifetime_s;
     int64_t refresh_us; /* 0: never */
     int64_t known_for_us;
@@ -115,7 +116,8 @@ struct sample {
     struct attribute_list attributes;
 };
 
-/* An own interest, shared by all subscriptions of the node with the same constraints. */
+/* An own interest, shared by all subscriptions of the node with the same constraints. `is_flooded`: whether it is
+ * flooded and refreshed; if not, another one covers it. `is_new`: whether it was never flooded. */
 struct own_interest {
     int64_t refresh_us;
     int64_t repeat_us; /* when this round is sent again, unless a neighbor is heard to forward it */
@@ -123,6 +125,8 @@ struct own_interest {
     uint8_t round;
     uint8_t repeats;
     uint8_t reinforcements; /* started in this round */
+    bool is_flooded : 1;
+    bool is_new : 1;
     struct attribute_list attributes;
     struct data_gradients data_gradients;
 };

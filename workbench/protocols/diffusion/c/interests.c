@@ -56,6 +56,7 @@ int64_t new_own_interest(struct diffusion *node, struct attributes attributes)
     own->reinforcements = 0;
     own->refresh_us = NEVER;
     own->repeat_us = NEVER;
+    own->is_new = true;
     own->data_gradients.count = 0;
     keep(&own->attributes, attributes);
     return node->own_count++;
@@ -72,31 +73,59 @@ static bool belongs_to(const struct diffusion *node, const struct diffusion_subs
     return &node->own_interests[subscription->own] == own;
 }
 
-bool has_subscriptions(const struct diffusion *node, const struct own_interest *own)
-{
-    for (size_t i = 0; i < node->subscription_count; i++)
-        if (belongs_to(node, &node->subscriptions[i], own))
-            return true;
-    return false;
-}
-
-/* Return the lifetime of an own interest's gradients (s): until its last subscription ends, if not too long. */
-uint16_t own_expiration_s(const struct diffusion *node, const struct own_interest *own, int64_t now)
+/* Return when the last subscription of an own interest ends, or INT64_MIN if it has none. */
+int64_t own_end(const struct diffusion *node, const struct own_interest *own)
 {
     int64_t ends_us = INT64_MIN;
     for (size_t i = 0; i < node->subscription_count; i++)
         if (belongs_to(node, &node->subscriptions[i], own) && node->subscriptions[i].expires_us > ends_us)
             ends_us = node->subscriptions[i].expires_us;
+    return ends_us;
+}
+
+/* Return the lifetime of an own interest's gradients (s): until its last subscription ends, if not too long. */
+uint16_t own_expiration_s(const struct diffusion *node, const struct own_interest *own, int64_t now)
+{
+    int64_t ends_us = own_end(node, own);
     if (ends_us == NEVER)
         return node->settings->lifetime_s;
     return expiration_s(now, ends_us, node->settings->lifetime_s);
 }
 
-void begin_round(struct diffusion *node, struct own_interest *own)
+/* Return whether the first of two own interests brings all data of the second and ends no earlier. */
+static bool covers_own(const struct diffusion *node, const struct own_interest *own, const struct own_interest *other)
 {
-    own->round = next_round(own->round);
-    own->reinforcements = 0;
-    forget_reinforcements(&own->data_gradients, node->address);
+    return own_end(node, own) >= own_end(node, other) &&
+           covers(view(&own->attributes), view(&other->attributes), node->settings->matching == MATCHING_STRICT);
+}
+
+/* Return whether another own interest covers the one at an index; of two that cover each other, the older one does. */
+static bool is_covered(struct diffusion *node, size_t place)
+{
+    const struct own_interest *own = own_at(node, place);
+    for (size_t i = 0; i < node->own_count; i++) {
+        const struct own_interest *other = own_at(node, i);
+        if (i != place && covers_own(node, other, own) && (i < place || !covers_own(node, own, other)))
+            return true;
+    }
+    return false;
+}
+
+/* Flood the own interests that are not flooded yet, except covered ones, which are no longer refreshed. */
+void flood_interests(struct diffusion *node, int64_t now)
+{
+    for (size_t place = 0; place < node->own_count; place++) {
+        struct own_interest *own = own_at(node, place);
+        if (node->settings->merge_interests && is_covered(node, place)) {
+            own->is_flooded = false;
+            own->refresh_us = NEVER;
+            own->repeat_us = NEVER;
+        } else if (!own->is_flooded) {
+            own->is_flooded = true;
+            send_interest(node, own, now);
+        }
+    }
+    plan_wake(node);
 }
 
 static void broadcast_interest(const struct diffusion *node, const struct interest *interest)
@@ -120,15 +149,21 @@ static struct interest interest_of(const struct diffusion *node, const struct ow
     };
 }
 
-/* Flood an own interest: a new one, one with a later expiration, or the next round. */
+/* Flood an own interest, in the next round unless it is new: with the known round, neighbors would drop it and not
+ * learn a later expiration. */
 void send_interest(struct diffusion *node, struct own_interest *own, int64_t now)
 {
+    if (!own->is_new) {
+        own->round = next_round(own->round);
+        own->reinforcements = 0;
+        forget_reinforcements(&own->data_gradients, node->address);
+    }
+    own->is_new = false;
     tell_attributes(node, INTEREST_CACHED, NOBODY, "interest", node->address, own->sequence, own->round,
                     view(&own->attributes));
     own->refresh_us = node->settings->refresh_us > 0 ? now + node->settings->refresh_us : NEVER;
     own->repeats = 0;
     flood(node, own, now);
-    plan_wake(node);
 }
 
 /* Send the current round of an own interest, and plan to repeat it unless a neighbor forwards it. */

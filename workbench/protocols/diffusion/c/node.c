@@ -150,8 +150,6 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
                 return TOO_LONG;
             keep(&own->attributes, wanted);
         }
-        /* With the known round, neighbors would drop it and not learn the later expiration. */
-        begin_round(node, own_at(node, (size_t)place));
     } else {
         place = new_own_interest(node, wanted);
         if (place < 0)
@@ -162,7 +160,8 @@ int64_t diffusion_subscribe(struct diffusion *node, const struct attributes *att
     one->number = (uint32_t)node->subscribed++;
     one->expires_us = lasts_us == NEVER ? NEVER : now + lasts_us;
     one->own = node->own_order[place];
-    send_interest(node, own_at(node, (size_t)place), now);
+    own_at(node, (size_t)place)->is_flooded = false;
+    flood_interests(node, now);
     plan_tick(node, now);
     return number;
 }
@@ -179,27 +178,23 @@ static void remove_subscription(struct diffusion *node, size_t place)
             (size_t)(node->subscription_count - place) * sizeof node->subscriptions[0]);
 }
 
-/* Cancel the own interests without subscriptions. */
-static void cancel_forsaken(struct diffusion *node)
+static bool has_subscriptions(const struct diffusion *node, const struct own_interest *own)
 {
-    for (size_t place = 0; place < node->own_count;) {
-        struct own_interest *own = own_at(node, place);
-        if (has_subscriptions(node, own)) {
-            place++;
-            continue;
-        }
-        cancel_own(node, own);
-        remove_own(node, place);
-    }
+    return own_end(node, own) != INT64_MIN;
 }
 
 void diffusion_unsubscribe(struct diffusion *node, int64_t number, int64_t now)
 {
-    (void)now;
     for (size_t i = 0; i < node->subscription_count; i++)
         if (has_number(node, i, number)) {
+            struct own_interest *own = &node->own_interests[node->subscriptions[i].own];
             remove_subscription(node, i);
-            cancel_forsaken(node);
+            if (!has_subscriptions(node, own))
+                remove_own(node, (size_t)own_place_of(node, view(&own->attributes)));
+            flood_interests(node, now);
+            /* Other nodes now know the interests that this one covered. Its slot is free, but unchanged. */
+            if (!has_subscriptions(node, own) && !own->is_new)
+                cancel_own(node, own);
             break;
         }
     plan_wake(node);
@@ -369,7 +364,6 @@ static void expire_subscriptions(struct diffusion *node, int64_t now)
 static void refresh(struct diffusion *node, struct own_interest *own, int64_t now)
 {
     if (own->refresh_us <= now) {
-        begin_round(node, own);
         send_interest(node, own, now);
     } else if (own->repeat_us <= now) {
         own->repeats++;

@@ -214,18 +214,23 @@ def is_within(state, inner, outer):
 
     The rule is that of `attributes.is_within`.
     """
-    rows = state.attributes
     inner_list, outer_list = state.lists[inner], state.lists[outer]
-    for row in range(outer_list.first, outer_list.last):
+    return _is_within_rows(state, inner_list.first, inner_list.last, outer_list.first, outer_list.last)
+
+
+@compiled
+def _is_within_rows(state, first, last, outer_first, outer_last):
+    rows = state.attributes
+    for row in range(outer_first, outer_last):
         if rows[row, 1] == IS:
             continue
         key = rows[row, 0]
-        if not _constrains(rows, key, inner_list.first, inner_list.last):
+        if not _constrains(rows, key, first, last):
             return False
         if state.is_blob[key]:
-            if not _blobs_within(rows, key, inner_list.first, inner_list.last, outer_list.first, outer_list.last):
+            if not _blobs_within(rows, key, first, last, outer_first, outer_last):
                 return False
-        elif not _integers_within(rows, key, inner_list.first, inner_list.last, outer_list.first, outer_list.last):
+        elif not _integers_within(rows, key, first, last, outer_first, outer_last):
             return False
     return True
 
@@ -318,6 +323,44 @@ def _meets(rows, key, value, first, last):
         if rows[row, 0] == key and rows[row, 1] != IS and not twin.satisfies(value, rows[row, 1], rows[row, 2]):
             return False
     return True
+
+
+# `attributes.covers`
+
+
+@compiled
+def covers(state, outer, inner):
+    """Return whether an interest without INTERVAL, the list ``outer``, brings all data of an interest ``inner``.
+
+    The rule is that of `attributes.covers`.
+    """
+    rows = state.attributes
+    inner_list, outer_list = state.lists[inner], state.lists[outer]
+    for described_list in (inner_list, outer_list):
+        for row in range(described_list.first, described_list.last):
+            key, operator, value = rows[row, 0], rows[row, 1], rows[row, 2]
+            if operator != IS or key == INTERVAL:
+                continue
+            inner_count = _count_rows(rows, key, operator, value, inner_list.first, inner_list.last)
+            if inner_count != _count_rows(rows, key, operator, value, outer_list.first, outer_list.last):
+                return False
+    if state.is_strict:
+        return is_within(state, inner, outer)
+    for outer_row in range(outer_list.first, outer_list.last):
+        is_implied = rows[outer_row, 1] == IS
+        for row in range(inner_list.first, inner_list.last):
+            is_implied = is_implied or _is_within_rows(state, row, row + 1, outer_row, outer_row + 1)
+        if not is_implied:
+            return False
+    return True
+
+
+@compiled
+def _count_rows(rows, key, operator, value, first, last):
+    count = 0
+    for row in range(first, last):
+        count += rows[row, 0] == key and rows[row, 1] == operator and rows[row, 2] == value
+    return count
 
 
 # `attributes.split_samples`

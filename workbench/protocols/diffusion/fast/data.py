@@ -340,7 +340,7 @@ def _deliver(core, state, i, own, sender, message, now):
     )
     if not may_reinforce(message_count, state.reinforce_after, reinforcement_count, state.max_reinforcements):
         return
-    if not is_reinforced_for(state, block, gradient_index, i):
+    if state.own_interests[own].is_flooded and not is_reinforced_for(state, block, gradient_index, i):
         state.own_interests[own].reinforcements += 1
         reinforce(core, state, i, own, gradient_index, now)
 

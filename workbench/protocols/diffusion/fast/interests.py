@@ -3,7 +3,9 @@
 ``own`` is the index of an own interest: one that a node, as a sink, floods for its subscriptions.
 """
 
-from workbench.protocols.diffusion.fast.attributes import constraints_of, is_within
+import numpy as np
+
+from workbench.protocols.diffusion.fast.attributes import constraints_of, covers, is_within
 from workbench.protocols.diffusion.fast.cache import (
     BEFORE_ROUND,
     SET_UP_TO,
@@ -29,7 +31,13 @@ from workbench.protocols.diffusion.fast.messages import (
 )
 from workbench.protocols.diffusion.fast.paces import interval_us, set_pace
 from workbench.protocols.diffusion.fast.paths import clear_data_gradients, forget_reinforcements
-from workbench.protocols.diffusion.rules import REPEAT_AFTER_US, REPEAT_WITHIN_US, is_stale, next_round
+from workbench.protocols.diffusion.rules import (
+    FOREVER_US,
+    REPEAT_AFTER_US,
+    REPEAT_WITHIN_US,
+    is_stale,
+    next_round,
+)
 from workbench.protocols.diffusion.rules import expiration_s as limited_expiration_s
 from workbench.sim.fast import twin
 from workbench.sim.fast.twin import NONE, compiled
@@ -44,14 +52,13 @@ def begin_subscription(core, state, i, subscription, now):
     own = _own_interest(state, i, constraints_of(state, list_id))
     if own == NONE:
         own = _new_own_interest(state, i, list_id)
-    else:
-        if interval_us(state, list_id) < interval_us(state, state.own_interests[own].list):
-            # Subscriptions that share an interest get readings at the highest of their rates.
-            state.own_interests[own].list = list_id
-        _begin_round(state, i, own)
+    elif interval_us(state, list_id) < interval_us(state, state.own_interests[own].list):
+        # Subscriptions that share an interest get readings at the highest of their rates.
+        state.own_interests[own].list = list_id
+    state.own_interests[own].is_flooded = 0
     subscriptions = state.own_interests[own].subscriptions
     twin.append_behind(subscriptions, state.subscription_links, subscriptions.last, subscription)
-    _send_interest(core, state, i, own, now)
+    _flood_interests(core, state, i, now)
     plan_tick(core, state, i, now)
 
 
@@ -78,6 +85,7 @@ def _new_own_interest(state, i, list_id):
     interest.reinforcements = 0
     interest.refresh_us = NONE
     interest.repeat_us = NONE
+    interest.repeats = NONE
     twin.clear(interest.subscriptions)
     clear_data_gradients(state, block_of(state, own))
     state.own_order[state.own_first[i] + state.nodes[i].own_interests] = own
@@ -93,21 +101,28 @@ def block_of(state, own):
 
 @compiled
 def end_subscription(core, state, i, subscription, now):
-    """End a subscription. If no other subscription shares its interest, cancel the interest in the network."""
-    index = state.own_first[i]
-    while index < state.own_first[i] + state.nodes[i].own_interests:
+    """End a subscription. If no other subscription shares its interest, cancel the interest in the network.
+
+    Before that, flood the interests that no other interest of the node covers any more.
+    """
+    first_position = state.own_first[i]
+    for index in range(first_position, first_position + state.nodes[i].own_interests):
         own = state.own_order[index]
+        if not _unlink(state, own, subscription):
+            continue
         interest = state.own_interests[own]
-        if _unlink(state, own, subscription) and interest.subscriptions.count == 0:
+        is_last = interest.subscriptions.count == 0
+        if is_last:
             _remove_own(state, i, index)
+        _flood_interests(core, state, i, now)
+        if is_last and interest.repeats != NONE:
             interest.round = next_round(interest.round)
             message = make_message(
                 core, state, Message.INTEREST, i, interest.sequence, interest.list, interest.round, 0
             )
             twin.send(core, now, i, twin.BROADCAST, message, state.ttl)
             twin.let_go(core, message)
-            continue
-        index += 1
+        break
     plan_wake_up(core, state, i)
 
 
@@ -155,7 +170,6 @@ def refresh(core, state, i, now):
             _remove_own(state, i, index)
             continue
         if interest.refresh_us != NONE and interest.refresh_us <= now:
-            _begin_round(state, i, own)
             _send_interest(core, state, i, own, now)
         elif interest.repeat_us != NONE and interest.repeat_us <= now:
             interest.repeats += 1
@@ -200,23 +214,73 @@ def plan_tick(core, state, i, now):
 
 
 @compiled
-def _begin_round(state, i, own):
-    interest = state.own_interests[own]
-    interest.round = next_round(interest.round)
-    interest.reinforcements = 0
-    forget_reinforcements(state, block_of(state, own), i)
+def _flood_interests(core, state, i, now):
+    """Flood node ``i``'s interests that are not flooded yet, except interests that another one covers.
+
+    A covered interest is no longer refreshed.
+    """
+    first_position = state.own_first[i]
+    for index in range(first_position, first_position + state.nodes[i].own_interests):
+        own = state.own_order[index]
+        interest = state.own_interests[own]
+        if state.merge_interests and _is_covered(core, state, i, own):
+            interest.is_flooded = 0
+            interest.refresh_us = NONE
+            interest.repeat_us = NONE
+        elif not interest.is_flooded:
+            interest.is_flooded = 1
+            _send_interest(core, state, i, own, now)
+    plan_wake_up(core, state, i)
+
+
+@compiled
+def _is_covered(core, state, i, own):
+    """Return whether another interest of node ``i`` brings all data of ``own`` and ends no earlier.
+
+    Of two interests that cover each other, only the newer one is covered.
+    """
+    list_id, ends_us = state.own_interests[own].list, _end_us(core, state, own)
+    is_older = True
+    first_position = state.own_first[i]
+    for index in range(first_position, first_position + state.nodes[i].own_interests):
+        other = state.own_order[index]
+        if other == own:
+            is_older = False
+            continue
+        other_list, other_ends_us = state.own_interests[other].list, _end_us(core, state, other)
+        if other_ends_us < ends_us or interval_us(state, other_list) or not covers(state, other_list, list_id):
+            continue
+        covers_other = interval_us(state, list_id) == 0 and covers(state, list_id, other_list)
+        if is_older or other_ends_us > ends_us or not covers_other:
+            return True
+    return False
+
+
+@compiled
+def _end_us(core, state, own):
+    """Return when the last subscription that shares an interest ends (µs); ``own``: as in `expiration_s`."""
+    ends_us = np.int64(0)
+    subscription = state.own_interests[own].subscriptions.first
+    while subscription != NONE:
+        expires_us = core.subscriptions[subscription].expires_us
+        ends_us = max(ends_us, np.int64(FOREVER_US) if expires_us < 0 else expires_us)
+        subscription = state.subscription_links[subscription].next
+    return ends_us
 
 
 @compiled
 def _send_interest(core, state, i, own, now):
-    """Flood node ``i``'s interest ``own``, which is new or in a new round, and plan its next refresh."""
+    """Flood node ``i``'s interest ``own``, in a new round unless it is new, and plan its next refresh."""
     interest = state.own_interests[own]
+    if interest.repeats != NONE:
+        interest.round = next_round(interest.round)
+        interest.reinforcements = 0
+        forget_reinforcements(state, block_of(state, own), i)
     interest.refresh_us = now + state.refresh_us if state.refresh_us else NONE
     interest.repeats = 0
     message = _flood(core, state, i, own, now)
     _report_cached(core, state, now, i, NONE, message)
     twin.let_go(core, message)
-    plan_wake_up(core, state, i)
 
 
 @compiled

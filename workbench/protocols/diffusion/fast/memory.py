@@ -167,7 +167,8 @@ DATA_GRADIENT = np.dtype(
 
 MARK = np.dtype([("sink", np.int32), ("next", np.int32)], align=True)
 
-# ``subscriptions``: a list of rows of LINK, in order of arrival.
+# ``subscriptions``: a list of rows of LINK, in order of arrival. ``is_flooded``: see `interest_cache.OwnInterest`;
+# ``repeats`` is NONE before the first round.
 OWN_INTEREST = np.dtype(
     [
         ("refresh_us", np.int64),
@@ -179,6 +180,7 @@ OWN_INTEREST = np.dtype(
         ("repeats", np.int32),
         ("subscriptions", twin.LIST),
         ("is_used", np.int32),
+        ("is_flooded", np.int32),
     ],
     align=True,
 )
@@ -323,6 +325,7 @@ FIELDS: Fields = {
     "max_black": int,
     "is_strict": GIVEN,
     "is_two_way": GIVEN,
+    "merge_interests": bool,
     # Nodes. ``black`` has the neighbors on their black lists: node i's begin at ``black_first[i]``.
     "nodes": Array(NODE, "nodes", {"first_expiry_us": FOREVER_US, "tick_us": NONE}),
     "seen_data": Array(np.int64, ("nodes", "seen data")),

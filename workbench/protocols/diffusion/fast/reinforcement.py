@@ -106,7 +106,8 @@ def receive_reinforcement(core, state, i, sender, message, ttl, now):
 def reinforce_sources(core, state, i, request, now):
     """Reinforce the sources that a reinforcement of the workload selects, for node ``i``'s interests that contain it.
 
-    An interest contains a reinforcement if the reinforcement's constraints lie within those of the interest.
+    Interests that another interest of the node covers are left out. An interest contains a reinforcement if the
+    reinforcement's constraints lie within those of the interest.
     ``request``: index in ``state.reinforcement_lists``, the attribute lists of the workload's reinforcements.
     """
     list_id = state.reinforcement_lists[request]
@@ -114,7 +115,7 @@ def reinforce_sources(core, state, i, request, now):
     for index in range(first_position, first_position + state.nodes[i].own_interests):
         own = state.own_order[index]
         interest = state.own_interests[own]
-        if not is_within(state, list_id, interest.list):
+        if not interest.is_flooded or not is_within(state, list_id, interest.list):
             continue
         block = block_of(state, own)
         forget_reinforcements(state, block, i)

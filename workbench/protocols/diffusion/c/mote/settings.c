@@ -85,6 +85,10 @@ struct refusal settings_read(const char *text, struct diffusion_settings *settin
         settings->matching++;
     if (settings->matching == MATCHINGS)
         return (struct refusal){CANNOT_HAVE, "matching", 0};
+    const char *merge_interests = json_member(text, "merge_interests");
+    settings->merge_interests = json_begins_with(merge_interests, "true");
+    if (!settings->merge_interests && !json_begins_with(merge_interests, "false"))
+        return (struct refusal){CANNOT_HAVE, "merge_interests", 0};
     double refresh_s = numbers[REFRESH_S];
     settings->ttl = (uint8_t)integers[TTL];
     settings->max_repeats = (uint8_t)integers[MAX_REPEATS];
