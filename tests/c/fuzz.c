@@ -328,7 +328,7 @@ int main(void)
                                      {201, true, {NULL, 0, 0}, rate_limit, &limit, NULL, NULL}};
     struct diffusion_settings settings = TINY_DIFFUSION_SETTINGS;
     settings.exploratory_gradients = 2;
-    settings.matching = (uint8_t)roll(MATCHINGS);
+    settings.matching = roll(MATCHINGS) & 0x7Fu;
     settings.sample_lifetime_us = 3 * SECOND_US;
     settings.filters = filters;
     settings.filter_count = roll(3);
